@@ -1,0 +1,58 @@
+//===- NMSparse.h - the nm_sparse dialect, attributes, ops ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_IR_NMSPARSE_H
+#define NM_SPARSE_DIALECT_NMSPARSE_IR_NMSPARSE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/TilingInterface.h"
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseDialect.h.inc"
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseOps.h.inc"
+
+namespace mlir::nm_sparse {
+
+/// The encoding of `type` when it is a ranked tensor that carries one, else
+/// null.
+EncodingAttr getEncoding(Type type);
+
+/// `type` without an nm_sparse encoding.
+RankedTensorType stripEncoding(RankedTensorType type);
+
+/// Extents of a weight and of its packed form.
+struct PackedShape {
+  int64_t batch;   ///< 0 when the weight has no batch dimension.
+  int64_t k;       ///< Contraction size.
+  int64_t outputs; ///< Output size.
+  int64_t windows; ///< ceil(k / window rows).
+  int64_t panels;  ///< ceil(outputs / bn).
+};
+
+/// Extents of a weight of static shape `weight` under `encoding`.
+PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
+
+/// Types of the `values` and `index` that hold `weight`.
+std::pair<RankedTensorType, RankedTensorType>
+getPackedTypes(RankedTensorType weight, EncodingAttr encoding);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_IR_NMSPARSE_H

@@ -1,0 +1,172 @@
+//===- NMSparseAttrs.td - encoding and schedule attributes -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ATTRS_TD
+#define NM_SPARSE_ATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+
+class NMSparse_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<NMSparse_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Encoding
+//===----------------------------------------------------------------------===//
+
+def NMSparse_Order : I32EnumAttr<"OutputOrder",
+    "which outputs share a panel", [
+      I32EnumAttrCase<"Identity", 0, "identity">,
+      I32EnumAttrCase<"Shuffled", 1, "shuffled">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "sparsity pattern of a weight tensor";
+  let description = [{
+    Says which elements of a weight may be nonzero: granularity x distribution
+    x order.
+
+    * `n:m`: at most `n` of every `m` consecutive blocks along the contraction
+      dimension are kept, separately in each panel of `bn` outputs. `free`
+      instead of `n:m`: each panel keeps a count of its own.
+    * `block = [bk, bn]`: the unit that is kept or dropped, `bk` along the
+      contraction dimension and `bn` along the output dimension. `[1, 1]`
+      (default) is element-wise, `[1, L]` vector-wise.
+    * `dim`: the contraction dimension of the tensor, one of its last two; the
+      other one of these is the output dimension, and a leading third dimension
+      is a batch. Default 0 (a `KxN` weight); 1 is PyTorch's `NxK`.
+    * `order`: `identity` (default), or `shuffled`: a permutation of the outputs
+      is stored beside the values.
+
+    The last window and the last panel may be partial. Elements are f32, f16,
+    bf16, f8E4M3FN, f8E5M2 or i8.
+
+    ```mlir
+    #w = #nm_sparse.encoding<8:32, block = [1, 128]>
+    tensor<4096x4096xf16, #w>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$n,
+    "int64_t":$m,
+    "int64_t":$blockK,
+    "int64_t":$blockN,
+    "int64_t":$dim,
+    "::mlir::nm_sparse::OutputOrder":$order
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Largest number of dense rows (m * bk) that one window may span: a CTA
+    /// holds at least one window of activations in shared memory.
+    static constexpr int64_t kMaxWindowRows = 1024;
+
+    bool isFree() const { return getN() == 0; }
+    /// Dense rows that one window spans along the contraction dimension.
+    int64_t getWindowRows() const { return getM() * getBlockK(); }
+    /// Dense rows of one window that are stored.
+    int64_t getKeptRows() const { return getN() * getBlockK(); }
+    /// Width in bits of an index element: the smallest of 8, 16, 32 that holds
+    /// m - 1 unsigned.
+    unsigned getIndexBitWidth() const;
+    /// The n of n:m over the m, the share of the weight that is stored.
+    double getDensity() const { return double(getN()) / double(getM()); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def NMSparse_ScheduleKind : I32EnumAttr<"ScheduleKind",
+    "which hardware path multiplies", [
+      I32EnumAttrCase<"Simt", 0, "simt">,
+      I32EnumAttrCase<"Mma", 1, "mma">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_OperandMode : I32EnumAttr<"OperandMode",
+    "which activation rows reach shared memory", [
+      I32EnumAttrCase<"Unpacked", 0, "unpacked">,
+      I32EnumAttrCase<"Packed", 1, "packed">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_IndexMode : I32EnumAttr<"IndexMode",
+    "when the index reaches shared memory", [
+      I32EnumAttrCase<"Staged", 0, "staged">,
+      I32EnumAttrCase<"Resident", 1, "resident">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
+  let summary = "how one matmul is mapped to the GPU";
+  let description = [{
+    Every decision about one `nm_sparse.matmul`, made by
+    `--nm-sparse-select-schedule` unless the op has one already.
+
+    * kind: `simt` (FFMA, f32) or `mma` (`mma.sync` tensor cores, f16/bf16).
+    * `tile = [tokens, outputs, windows]`: what one CTA computes, and how many
+      windows one step of its K loop consumes.
+    * `warps = [tokens, outputs]`: warps of the CTA over its tile. A `simt` warp
+      is 8 x 4 lanes, an `mma` warp tiles by 16 x 8 fragments.
+    * `stages`: depth of the shared-memory ring, 2 to 5.
+    * `split_k`: parts of the contraction dimension that are summed by a second
+      kernel.
+    * `operands`: `packed` gathers only the activation rows that the index
+      names (`async_gather`); `unpacked` copies whole windows.
+    * `index`: `resident` copies the panel's index once before the K loop,
+      `staged` copies it step by step.
+
+    ```mlir
+    #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
+                        split_k = 1, operands = packed, index = resident>
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::nm_sparse::ScheduleKind":$kind,
+    ArrayRefParameter<"int64_t">:$tile,
+    ArrayRefParameter<"int64_t">:$warps,
+    "int64_t":$stages,
+    "int64_t":$splitK,
+    "::mlir::nm_sparse::OperandMode":$operands,
+    "::mlir::nm_sparse::IndexMode":$index
+  );
+  let assemblyFormat = [{
+    `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
+    `stages` `=` $stages `,` `split_k` `=` $splitK `,`
+    `operands` `=` $operands `,` `index` `=` $index `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getTileTokens() const { return getTile()[0]; }
+    int64_t getTileOutputs() const { return getTile()[1]; }
+    int64_t getTileWindows() const { return getTile()[2]; }
+    int64_t getNumThreads() const { return getWarps()[0] * getWarps()[1] * 32; }
+    bool isPacked() const { return getOperands() == OperandMode::Packed; }
+    bool isResident() const { return getIndex() == IndexMode::Resident; }
+    /// Rows of the condensed tiles of one K step: the kept rows of `windows`
+    /// windows, rounded up to the 16 rows of one mma.sync under `mma`.
+    int64_t getStepRows(EncodingAttr encoding) const;
+    /// Panels that one CTA tile can touch: one when the tile lies inside a
+    /// panel, and one more than fit when panels and tiles are not aligned.
+    int64_t getTilePanels(EncodingAttr encoding) const;
+    /// True when each tile is a whole number of panels or lies inside one.
+    bool isPanelAligned(EncodingAttr encoding) const;
+  }];
+}
+
+#endif // NM_SPARSE_ATTRS_TD

@@ -1,0 +1,43 @@
+//===- NMSparseBase.td - the nm_sparse dialect -------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_BASE_TD
+#define NM_SPARSE_BASE_TD
+
+include "mlir/IR/DialectBase.td"
+
+def NMSparse_Dialect : Dialect {
+  let name = "nm_sparse";
+  let cppNamespace = "::mlir::nm_sparse";
+  let summary = "N:M-sparse contractions and their GPU tiles";
+  let description = [{
+    The `nm_sparse` dialect holds a tensor encoding for N:M-sparse weights, the
+    operations that pack such weights and multiply with them, and the tile
+    operations through which a sparse product is lowered to a GPU kernel.
+
+    A weight whose type carries `#nm_sparse.encoding` is logically dense. The
+    front door (`--convert-linalg-to-nm-sparse`) turns every contraction with
+    such a weight into `nm_sparse.pack` and `nm_sparse.matmul`; from there on a
+    sparse weight is two plain tensors, `values` and `index`, whose layout
+    `docs/Encoding.md` specifies.
+
+    Three groups of operations:
+    * on whole tensors: `prune`, `pack`, `unpack`, `matmul`;
+    * on the tiles of one CTA: `async_copy`, `async_gather`, `tile_matmul`;
+    * nothing below: one thread's code is `nvgpu`, `vector`, `memref`, `arith`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let discardableAttrs = (ins
+    // Pipeline stage of an operation in the body of a K loop; written by
+    // --nm-sparse-assign-stages, consumed by --nm-sparse-expand-stages.
+    "::mlir::IntegerAttr":$stage
+  );
+  let hasOperationAttrVerify = 1;
+}
+
+#endif // NM_SPARSE_BASE_TD

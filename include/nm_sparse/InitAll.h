@@ -1,0 +1,26 @@
+//===- InitAll.h - the one registration list --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_INITALL_H
+#define NM_SPARSE_INITALL_H
+
+namespace mlir {
+class DialectRegistry;
+namespace nm_sparse {
+
+/// Registers the nm_sparse dialect and every upstream dialect that its
+/// pipelines read or write, with the external models (bufferization, tiling,
+/// LLVM translation, NVVM target) that they need.
+void registerAllDialects(DialectRegistry &registry);
+
+/// Registers our passes and pipelines, and the upstream passes that the
+/// pipelines consist of, so that a dumped pipeline can be run again.
+void registerAllPasses();
+
+} // namespace nm_sparse
+} // namespace mlir
+
+#endif // NM_SPARSE_INITALL_H

@@ -1,0 +1,309 @@
+//===- NMSparseOps.cpp - verifiers of the whole-tensor operations ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+#define GET_OP_CLASSES
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Shared checks
+//===----------------------------------------------------------------------===//
+
+/// Checks that `weight` is a legal dense weight for `encoding`: rank, dim,
+/// element type, static contraction and output sizes, and no other encoding.
+static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
+                                  EncodingAttr encoding) {
+  if (failed(encoding.verifyEncoding(weight.getShape(),
+                                     weight.getElementType(),
+                                     [&] { return op->emitOpError(); })))
+    return failure();
+  EncodingAttr carried = getEncoding(weight);
+  if (carried && carried != encoding)
+    return op->emitOpError("weight type carries ")
+           << carried << " but the operation has " << encoding;
+  if (!weight.hasStaticShape())
+    return op->emitOpError("weight ")
+           << weight << " must have a static shape: the packed form's size "
+           << "depends on it";
+  return success();
+}
+
+/// Checks that `values` and `index` are the packed form of `weight`.
+static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
+                                      EncodingAttr encoding, Type values,
+                                      Type index) {
+  if (encoding.isFree())
+    return op->emitOpError("packed form of a 'free' distribution is not "
+                           "supported yet: ")
+           << encoding;
+  auto [expectedValues, expectedIndex] = getPackedTypes(weight, encoding);
+  if (values != expectedValues)
+    return op->emitOpError("values must have type ")
+           << expectedValues << " for weight " << stripEncoding(weight)
+           << " under " << encoding << ", got " << values;
+  if (index != expectedIndex)
+    return op->emitOpError("index must have type ")
+           << expectedIndex << " for weight " << stripEncoding(weight)
+           << " under " << encoding << ", got " << index;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PruneOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PruneOp::verify() {
+  auto weight = cast<RankedTensorType>(getWeight().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  if (failed(verifyWeight(*this, weight, getEncoding())) ||
+      failed(verifyWeight(*this, result, getEncoding())))
+    return failure();
+  if (getEncoding().isFree())
+    return emitOpError("cannot prune to a 'free' distribution: it names no "
+                       "count, use n:m");
+  if (stripEncoding(weight) != stripEncoding(result))
+    return emitOpError("result must have the shape and element type of the "
+                       "weight, got ")
+           << weight << " and " << result;
+  return success();
+}
+
+LogicalResult
+PruneOp::reifyResultShapes(OpBuilder &builder,
+                           ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  reifiedReturnShapes.push_back(
+      tensor::getMixedSizes(builder, getLoc(), getWeight()));
+  return success();
+}
+
+/// prune(prune(w)) with the same encoding keeps the same blocks.
+OpFoldResult PruneOp::fold(FoldAdaptor) {
+  auto producer = getWeight().getDefiningOp<PruneOp>();
+  if (producer && producer.getEncoding() == getEncoding() &&
+      producer.getType() == getType())
+    return getWeight();
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// PackOp, UnpackOp
+//===----------------------------------------------------------------------===//
+
+void PackOp::build(OpBuilder &builder, OperationState &state, Value weight,
+                   EncodingAttr encoding) {
+  auto [values, index] =
+      getPackedTypes(cast<RankedTensorType>(weight.getType()), encoding);
+  build(builder, state, TypeRange{values, index}, weight, encoding);
+}
+
+LogicalResult PackOp::verify() {
+  auto weight = cast<RankedTensorType>(getWeight().getType());
+  if (failed(verifyWeight(*this, weight, getEncoding())))
+    return failure();
+  return verifyPackedForm(*this, weight, getEncoding(), getValues().getType(),
+                          getIndex().getType());
+}
+
+/// pack(unpack(v, i)) is (v, i): the packed form is canonical.
+LogicalResult PackOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult> &results) {
+  auto producer = getWeight().getDefiningOp<UnpackOp>();
+  if (!producer || producer.getEncoding() != getEncoding())
+    return failure();
+  results.assign({producer.getValues(), producer.getIndex()});
+  return success();
+}
+
+LogicalResult UnpackOp::verify() {
+  auto weight = cast<RankedTensorType>(getWeight().getType());
+  if (failed(verifyWeight(*this, weight, getEncoding())))
+    return failure();
+  return verifyPackedForm(*this, weight, getEncoding(), getValues().getType(),
+                          getIndex().getType());
+}
+
+/// unpack(pack(w)) is w: pack refuses what it cannot store.
+OpFoldResult UnpackOp::fold(FoldAdaptor) {
+  auto producer = getValues().getDefiningOp<PackOp>();
+  if (producer && getIndex() == producer.getIndex() &&
+      producer.getEncoding() == getEncoding() &&
+      producer.getWeight().getType() == getType())
+    return producer.getWeight();
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// MatmulOp
+//===----------------------------------------------------------------------===//
+
+static AffineMap getMap(ArrayAttr maps, unsigned i) {
+  return cast<AffineMapAttr>(maps[i]).getValue();
+}
+AffineMap MatmulOp::getXMap() { return getMap(getIndexingMaps(), 0); }
+AffineMap MatmulOp::getWeightMap() { return getMap(getIndexingMaps(), 1); }
+AffineMap MatmulOp::getResultMap() { return getMap(getIndexingMaps(), 2); }
+
+/// Position of loop `loop` among the results of `map`.
+static int64_t getResultDim(AffineMap map, unsigned loop) {
+  return *map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
+}
+
+int64_t MatmulOp::getXReductionDim() {
+  return getResultDim(getXMap(), getReductionLoop());
+}
+int64_t MatmulOp::getXTokenDim() {
+  return getResultDim(getXMap(), getTokenLoop());
+}
+bool MatmulOp::isXFeatureMajor() {
+  return getXTokenDim() == cast<ShapedType>(getX().getType()).getRank() - 1;
+}
+bool MatmulOp::isResultFeatureMajor() {
+  return getResultDim(getResultMap(), getTokenLoop()) ==
+         cast<ShapedType>(getInit().getType()).getRank() - 1;
+}
+
+int64_t MatmulOp::getNumWindows() {
+  auto index = cast<RankedTensorType>(getIndex().getType());
+  int64_t rows = index.getDimSize(index.getRank() - 2);
+  return ShapedType::isDynamic(rows) ? rows : rows / getEncoding().getN();
+}
+
+int64_t MatmulOp::getContractionSize() {
+  return cast<RankedTensorType>(getX().getType())
+      .getDimSize(getXReductionDim());
+}
+
+LogicalResult MatmulOp::reifyResultShapes(
+    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  reifiedReturnShapes.push_back(
+      tensor::getMixedSizes(builder, getLoc(), getInit()));
+  return success();
+}
+
+/// Checks the three maps: dimension count, permutations of the right loops.
+static LogicalResult verifyMaps(MatmulOp op) {
+  if (op.getIndexingMaps().size() != 3)
+    return op.emitOpError("needs 3 indexing maps, for x, weight and result, "
+                          "got ")
+           << op.getIndexingMaps().size();
+  unsigned loops = op.getXMap().getNumDims();
+  if (loops != 3 && loops != 4)
+    return op.emitOpError("indexing maps must have the loops (m, n, k) or (b, "
+                          "m, n, k), got ")
+           << loops << " loops";
+  unsigned m = loops - 3, n = m + 1, k = m + 2;
+  struct Expected {
+    const char *name;
+    AffineMap map;
+    Value operand;
+    SmallVector<unsigned> loops;
+  };
+  SmallVector<unsigned> batch;
+  if (loops == 4)
+    batch.push_back(0);
+  auto with = [&](unsigned a, unsigned b) {
+    SmallVector<unsigned> result(batch);
+    result.append({a, b});
+    return result;
+  };
+  Expected expected[] = {
+      {"x", op.getXMap(), op.getX(), with(m, k)},
+      {"result", op.getResultMap(), op.getInit(), with(m, n)}};
+  for (Expected &e : expected) {
+    if (e.map.getNumDims() != loops || e.map.getNumSymbols() != 0 ||
+        !e.map.isProjectedPermutation() ||
+        e.map.getNumResults() != e.loops.size() ||
+        llvm::any_of(e.loops, [&](unsigned loop) {
+          return !e.map.getResultPosition(
+              getAffineDimExpr(loop, op.getContext()));
+        }))
+      return op.emitOpError("map of ")
+             << e.name << " must be a permutation of loops ("
+             << llvm::make_range(e.loops.begin(), e.loops.end())
+             << "), got " << AffineMapAttr::get(e.map);
+    if (cast<ShapedType>(e.operand.getType()).getRank() !=
+        static_cast<int64_t>(e.map.getNumResults()))
+      return op.emitOpError() << e.name << " of type " << e.operand.getType()
+                              << " does not fit its map "
+                              << AffineMapAttr::get(e.map);
+  }
+  AffineMap weight = op.getWeightMap();
+  auto shared = AffineMap::getMultiDimMapWithTargets(loops, {k, n},
+                                                     op.getContext());
+  auto own = AffineMap::getMultiDimMapWithTargets(
+      loops, loops == 4 ? ArrayRef<unsigned>{0, k, n} : ArrayRef<unsigned>{k, n},
+      op.getContext());
+  if (weight != shared && weight != own)
+    return op.emitOpError("map of the weight must be ")
+           << AffineMapAttr::get(own)
+           << (loops == 4 ? " (or without the batch)" : "")
+           << " because the packed form is canonical, got "
+           << AffineMapAttr::get(weight);
+  return success();
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyMaps(*this)))
+    return failure();
+  EncodingAttr encoding = getEncoding();
+  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
+    return emitOpError("on ") << encoding
+                              << " is not supported yet; supported are n:m "
+                                 "distributions in identity order";
+  auto x = cast<RankedTensorType>(getX().getType());
+  auto values = cast<RankedTensorType>(getValues().getType());
+  auto index = cast<RankedTensorType>(getIndex().getType());
+  auto init = cast<RankedTensorType>(getInit().getType());
+  if (getResult().getType() != init)
+    return emitOpError("result type must be that of init, ")
+           << init << ", got " << getResult().getType();
+  if (x.getElementType() != values.getElementType())
+    return emitOpError("x and values must have one element type, got ")
+           << x.getElementType() << " and " << values.getElementType();
+  if (!index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
+    return emitOpError("index must have element type i")
+           << encoding.getIndexBitWidth() << " for windows of "
+           << encoding.getM() << ", got " << index.getElementType();
+  int64_t packedRank = getWeightMap().getNumResults();
+  if (values.getRank() != packedRank || index.getRank() != packedRank)
+    return emitOpError("values and index must have rank ")
+           << packedRank << ", got " << values << " and " << index;
+
+  // Static extents must agree; tiles may be dynamic.
+  auto rowsOf = [](RankedTensorType t) { return t.getDimSize(t.getRank() - 2); };
+  auto colsOf = [](RankedTensorType t) { return t.getDimSize(t.getRank() - 1); };
+  auto isStatic = [](int64_t v) { return !ShapedType::isDynamic(v); };
+  int64_t valueRows = rowsOf(values), indexRows = rowsOf(index);
+  if (isStatic(valueRows) && isStatic(indexRows) &&
+      valueRows != indexRows * encoding.getBlockK())
+    return emitOpError("values has ")
+           << valueRows << " rows, index names "
+           << indexRows * encoding.getBlockK();
+  if (isStatic(indexRows) && indexRows % encoding.getN() != 0)
+    return emitOpError("index has ") << indexRows << " rows, not a multiple of "
+                                     << encoding.getN() << " per window";
+  int64_t k = getContractionSize();
+  if (isStatic(k) && isStatic(indexRows) &&
+      llvm::divideCeil(k, encoding.getWindowRows()) * encoding.getN() !=
+          static_cast<uint64_t>(indexRows))
+    return emitOpError("contraction size ")
+           << k << " has " << llvm::divideCeil(k, encoding.getWindowRows())
+           << " windows, the index holds " << indexRows / encoding.getN();
+  int64_t outputs = init.getDimSize(
+      getResultDim(getResultMap(), getOutputLoop()));
+  if (isStatic(outputs) && isStatic(colsOf(values)) &&
+      outputs > colsOf(values))
+    return emitOpError("result has ") << outputs << " outputs, values holds "
+                                      << colsOf(values);
+  return success();
+}

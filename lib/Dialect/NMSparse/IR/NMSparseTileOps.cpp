@@ -1,0 +1,163 @@
+//===- NMSparseTileOps.cpp - verifiers and effects of the tile operations -===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// Operands that are buffers are read; a destination that is one is written.
+static void addEffects(MutableOperandRange reads, OpOperand *write,
+                       Effects &effects) {
+  for (OpOperand &operand : reads)
+    if (isa<MemRefType>(operand.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &operand,
+                           SideEffects::DefaultResource::get());
+  if (write && isa<MemRefType>(write->get().getType()))
+    effects.emplace_back(MemoryEffects::Write::get(), write,
+                         SideEffects::DefaultResource::get());
+}
+
+/// A destination is a static rank-2 tile; as a tensor it has a result.
+static LogicalResult verifyDestination(Operation *op, Value dst,
+                                       OpResult result) {
+  auto type = cast<ShapedType>(dst.getType());
+  if (!type.hasStaticShape() || type.getRank() != 2)
+    return op->emitOpError("destination must be a static rank-2 tile, got ")
+           << type;
+  bool isTensor = isa<TensorType>(type);
+  if (isTensor != static_cast<bool>(result))
+    return op->emitOpError(isTensor ? "a tensor destination needs a result"
+                                    : "a buffer destination has no result");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// AsyncCopyOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AsyncCopyOp::verify() {
+  auto src = cast<ShapedType>(getSrc().getType());
+  auto dst = cast<ShapedType>(getDst().getType());
+  OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
+  if (failed(verifyDestination(*this, getDst(), result)))
+    return failure();
+  if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
+    return emitOpError("source must be a rank-2 tile of element type ")
+           << dst.getElementType() << ", got " << src;
+  for (int64_t i = 0; i < 2; ++i) {
+    int64_t from = src.getDimSize(i);
+    int64_t to = dst.getDimSize(getTransposed() ? 1 - i : i);
+    if (!ShapedType::isDynamic(from) && from > to)
+      return emitOpError("source extent ")
+             << from << " does not fit destination extent " << to;
+  }
+  return success();
+}
+
+void AsyncCopyOp::getEffects(Effects &effects) {
+  addEffects(getSrcMutable(), &getDstMutable(), effects);
+}
+
+//===----------------------------------------------------------------------===//
+// AsyncGatherOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AsyncGatherOp::verify() {
+  auto src = cast<ShapedType>(getSrc().getType());
+  auto index = cast<ShapedType>(getIndex().getType());
+  auto dst = cast<ShapedType>(getDst().getType());
+  OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
+  if (failed(verifyDestination(*this, getDst(), result)))
+    return failure();
+  if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
+    return emitOpError("source must be a rank-2 tile of element type ")
+           << dst.getElementType() << ", got " << src;
+  if (index.getRank() != 2 || !index.getElementType().isSignlessInteger())
+    return emitOpError("index must be a rank-2 integer tile, got ") << index;
+  if (getEncoding().isFree() || getEncoding().getBlockK() != 1)
+    return emitOpError("gathers single rows of n:m windows; ")
+           << getEncoding() << " is not supported yet";
+  int64_t panels = index.getDimSize(1);
+  if (!ShapedType::isDynamic(panels) && dst.getDimSize(0) % panels != 0)
+    return emitOpError("destination has ")
+           << dst.getDimSize(0) << " rows, not a multiple of " << panels
+           << " panels";
+  int64_t tokens = src.getDimSize(getTransposed() ? 0 : 1);
+  if (!ShapedType::isDynamic(tokens) && tokens > dst.getDimSize(1))
+    return emitOpError("source has ") << tokens << " tokens, destination "
+                                      << dst.getDimSize(1);
+  return success();
+}
+
+void AsyncGatherOp::getEffects(Effects &effects) {
+  addEffects(getSrcMutable(), nullptr, effects);
+  addEffects(getIndexMutable(), &getDstMutable(), effects);
+}
+
+//===----------------------------------------------------------------------===//
+// TileMatmulOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult TileMatmulOp::verify() {
+  EncodingAttr encoding = getEncoding();
+  ScheduleAttr schedule = getSchedule();
+  if (encoding.isFree() || encoding.getBlockK() != 1)
+    return emitOpError("supports n:m with block = [1, bn], got ") << encoding;
+  auto x = cast<ShapedType>(getX().getType());
+  auto values = cast<ShapedType>(getValues().getType());
+  auto acc = cast<VectorType>(getAcc().getType());
+  int64_t tokens = schedule.getTileTokens();
+  int64_t outputs = schedule.getTileOutputs();
+  int64_t rows = schedule.getStepRows(encoding);
+  if (acc.getDimSize(0) != tokens || acc.getDimSize(1) != outputs)
+    return emitOpError("accumulator must be a vector of ")
+           << tokens << " x " << outputs << " as the schedule says, got "
+           << acc;
+  if (getResult().getType() != acc)
+    return emitOpError("result type must be that of the accumulator, ")
+           << acc << ", got " << getResult().getType();
+  if (x.getElementType() != values.getElementType())
+    return emitOpError("x and values must have one element type, got ")
+           << x.getElementType() << " and " << values.getElementType();
+  if (!values.hasStaticShape() || values.getRank() != 2 ||
+      values.getDimSize(0) != rows || values.getDimSize(1) != outputs)
+    return emitOpError("values must be a tile of ")
+           << rows << " x " << outputs << ", got " << values;
+  if (getCondensed() && (getIndex() || getTokenMajor()))
+    return emitOpError("a condensed x is k-major and needs no index");
+  if (!getCondensed() && !getIndex())
+    return emitOpError("an x of whole windows needs the index");
+  int64_t xRows =
+      getCondensed()
+          ? rows * schedule.getTilePanels(encoding)
+          : schedule.getTileWindows() * encoding.getWindowRows();
+  SmallVector<int64_t> expected = {xRows, tokens};
+  if (getTokenMajor())
+    std::swap(expected[0], expected[1]);
+  if (x.getShape() != ArrayRef<int64_t>(expected))
+    return emitOpError("x must be a tile of ")
+           << expected[0] << " x " << expected[1] << ", got " << x;
+  if (getPanelOffset() && schedule.isPanelAligned(encoding))
+    return emitOpError("has a panel offset, but its tiles are aligned with "
+                       "panels of ")
+           << encoding.getBlockN();
+  if (!getPanelOffset() && !schedule.isPanelAligned(encoding))
+    return emitOpError("needs a panel offset: tiles of ")
+           << outputs << " outputs are not aligned with panels of "
+           << encoding.getBlockN();
+  return success();
+}
+
+void TileMatmulOp::getEffects(Effects &effects) {
+  addEffects(getXMutable(), nullptr, effects);
+  addEffects(getValuesMutable(), nullptr, effects);
+  addEffects(getIndexMutable(), nullptr, effects);
+}

@@ -1,0 +1,165 @@
+//===- NMSparseTiling.cpp - TilingInterface of nm_sparse.matmul -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The iteration domain is ([b,] m, n, w): w counts windows, so that a tile is
+// always made of whole windows and its index rows are those of the tile alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+SmallVector<utils::IteratorType> MatmulOp::getLoopIteratorTypes() {
+  SmallVector<utils::IteratorType> types(getReductionLoop() + 1,
+                                         utils::IteratorType::parallel);
+  types.back() = utils::IteratorType::reduction;
+  return types;
+}
+
+SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  SmallVector<Range> domain(getReductionLoop() + 1, Range{zero, zero, one});
+  AffineMap resultMap = getResultMap();
+  for (auto [dim, expr] : llvm::enumerate(resultMap.getResults()))
+    domain[cast<AffineDimExpr>(expr).getPosition()].size =
+        tensor::getMixedSize(builder, getLoc(), getInit(), dim);
+  int64_t rowDim = cast<ShapedType>(getIndex().getType()).getRank() - 2;
+  OpFoldResult rows =
+      tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
+  AffineExpr s = builder.getAffineSymbolExpr(0);
+  domain.back().size = affine::makeComposedFoldedAffineApply(
+      builder, getLoc(), s.floorDiv(getEncoding().getN()), {rows});
+  return domain;
+}
+
+/// Slice of `source` whose dimensions follow the given offsets and sizes.
+static tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
+                                    ArrayRef<OpFoldResult> offsets,
+                                    ArrayRef<OpFoldResult> sizes) {
+  SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(b, loc, source, offsets, sizes,
+                                        strides);
+}
+
+FailureOr<TilingResult>
+MatmulOp::getTiledImplementation(OpBuilder &builder,
+                                 ArrayRef<OpFoldResult> offsets,
+                                 ArrayRef<OpFoldResult> sizes) {
+  Location loc = getLoc();
+  EncodingAttr encoding = getEncoding();
+  AffineExpr s0, s1;
+  bindSymbols(builder.getContext(), s0, s1);
+  auto apply = [&](AffineExpr expr, ArrayRef<OpFoldResult> operands) {
+    return affine::makeComposedFoldedAffineApply(builder, loc, expr, operands);
+  };
+  unsigned n = getOutputLoop(), w = getReductionLoop();
+
+  // x: whole windows of k, except where the contraction dimension ends inside
+  // the last one.
+  OpFoldResult kOffset = apply(s0 * encoding.getWindowRows(), {offsets[w]});
+  OpFoldResult kTotal =
+      tensor::getMixedSize(builder, loc, getX(), getXReductionDim());
+  OpFoldResult kSize = apply(s0 * encoding.getWindowRows(), {sizes[w]});
+  int64_t k = getContractionSize();
+  if (ShapedType::isDynamic(k) || k % encoding.getWindowRows() != 0)
+    kSize = affine::makeComposedFoldedAffineMin(
+        builder, loc,
+        AffineMap::get(0, 3,
+                       {s0, s1 - builder.getAffineSymbolExpr(2)},
+                       builder.getContext()),
+        {kSize, kTotal, kOffset});
+  SmallVector<OpFoldResult> xOffsets, xSizes;
+  for (AffineExpr expr : getXMap().getResults()) {
+    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+    xOffsets.push_back(loop == w ? kOffset : offsets[loop]);
+    xSizes.push_back(loop == w ? kSize : sizes[loop]);
+  }
+  auto x = slice(builder, loc, getX(), xOffsets, xSizes);
+
+  // values and index: canonical, a batch in front when each has its own.
+  SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
+  if (hasBatchedWeight()) {
+    for (auto *list : {&valueOffsets, &indexOffsets})
+      list->push_back(offsets[0]);
+    for (auto *list : {&valueSizes, &indexSizes})
+      list->push_back(sizes[0]);
+  }
+  int64_t bn = encoding.getBlockN();
+  valueOffsets.append({apply(s0 * encoding.getKeptRows(), {offsets[w]}),
+                       offsets[n]});
+  valueSizes.append({apply(s0 * encoding.getKeptRows(), {sizes[w]}), sizes[n]});
+  indexOffsets.append({apply(s0 * encoding.getN(), {offsets[w]}),
+                       apply(s0.floorDiv(bn), {offsets[n]})});
+  indexSizes.append({apply(s0 * encoding.getN(), {sizes[w]}),
+                     apply((s0 + s1 - 1).floorDiv(bn) - s0.floorDiv(bn) + 1,
+                           {offsets[n], sizes[n]})});
+  auto values = slice(builder, loc, getValues(), valueOffsets, valueSizes);
+  auto index = slice(builder, loc, getIndex(), indexOffsets, indexSizes);
+
+  SmallVector<OpFoldResult> initOffsets, initSizes;
+  if (failed(getResultTilePosition(builder, 0, offsets, sizes, initOffsets,
+                                   initSizes)))
+    return failure();
+  auto init = slice(builder, loc, getInit(), initOffsets, initSizes);
+
+  auto tiled = MatmulOp::create(builder, loc, init.getType(), x, values, index,
+                                init, getEncodingAttr(), getIndexingMapsAttr(),
+                                getScheduleAttr());
+  return TilingResult{{tiled},
+                      SmallVector<Value>(tiled->getResults()),
+                      {x, values, index, init}};
+}
+
+LogicalResult MatmulOp::getResultTilePosition(
+    OpBuilder &builder, unsigned, ArrayRef<OpFoldResult> offsets,
+    ArrayRef<OpFoldResult> sizes, SmallVector<OpFoldResult> &resultOffsets,
+    SmallVector<OpFoldResult> &resultSizes) {
+  resultOffsets.clear();
+  resultSizes.clear();
+  for (AffineExpr expr : getResultMap().getResults()) {
+    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+    resultOffsets.push_back(offsets[loop]);
+    resultSizes.push_back(sizes[loop]);
+  }
+  return success();
+}
+
+LogicalResult MatmulOp::getIterationDomainTileFromResultTile(
+    OpBuilder &builder, unsigned, ArrayRef<OpFoldResult> offsets,
+    ArrayRef<OpFoldResult> sizes,
+    SmallVectorImpl<OpFoldResult> &iterDomainOffsets,
+    SmallVectorImpl<OpFoldResult> &iterDomainSizes) {
+  SmallVector<Range> domain = getIterationDomain(builder);
+  iterDomainOffsets.clear();
+  iterDomainSizes.clear();
+  for (Range &range : domain) {
+    iterDomainOffsets.push_back(range.offset);
+    iterDomainSizes.push_back(range.size);
+  }
+  for (auto [dim, expr] : llvm::enumerate(getResultMap().getResults())) {
+    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+    iterDomainOffsets[loop] = offsets[dim];
+    iterDomainSizes[loop] = sizes[dim];
+  }
+  return success();
+}
+
+FailureOr<TilingResult>
+MatmulOp::generateResultTileValue(OpBuilder &builder, unsigned resultNumber,
+                                  ArrayRef<OpFoldResult> offsets,
+                                  ArrayRef<OpFoldResult> sizes) {
+  SmallVector<OpFoldResult> domainOffsets, domainSizes;
+  if (failed(getIterationDomainTileFromResultTile(
+          builder, resultNumber, offsets, sizes, domainOffsets, domainSizes)))
+    return failure();
+  return getTiledImplementation(builder, domainOffsets, domainSizes);
+}

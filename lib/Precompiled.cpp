@@ -1,0 +1,5 @@
+//===- Precompiled.cpp - carrier of the precompiled header ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//

@@ -1,0 +1,51 @@
+// RUN: nm-opt %s --verify-roundtrip | FileCheck %s
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#t = #nm_sparse.encoding<2:4, dim = 1>
+#f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
+
+// CHECK-LABEL: func @encodings
+func.func private @encodings(tensor<4096x4096xf16, #w>, tensor<64x64xf32, #t>,
+                             tensor<64x64xbf16, #f>)
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK-LABEL: func @matmul
+// CHECK: nm_sparse.pack
+// CHECK: nm_sparse.matmul
+// CHECK-SAME: schedule = #
+func.func @matmul(%x: tensor<?x4096xf16>, %w: tensor<4096x4096xf16, #w>,
+                  %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  %v, %i = nm_sparse.pack #w %w : tensor<4096x4096xf16, #w>
+    to tensor<1024x4096xf16>, tensor<1024x32xi8>
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
+      stages = 3, split_k = 1, operands = packed, index = resident>
+    ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
+  return %y : tensor<?x4096xf32>
+}
+
+// CHECK-LABEL: func @tile_ops
+func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
+                    %i: memref<32x1xi8, 3>, %x: memref<32x128xf16, 3>,
+                    %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>)
+    -> vector<128x128xf32> {
+  // CHECK: nm_sparse.async_copy transposed ins
+  nm_sparse.async_copy transposed
+    ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
+    outs(%v : memref<32x128xf16, 3>)
+  // CHECK: nm_sparse.async_gather #
+  nm_sparse.async_gather #w
+    ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
+    outs(%x : memref<32x128xf16, 3>)
+  // CHECK: nm_sparse.tile_matmul {{.*}} condensed ins
+  %r = nm_sparse.tile_matmul #w
+    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
+      stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+    acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
+  return %r : vector<128x128xf32>
+}

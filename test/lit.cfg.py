@@ -1,0 +1,32 @@
+"""lit configuration of the nm_sparse tests.
+
+Features: nm-ptxas (a ptxas is on the PATH), nm-cuda (nm-run finds a GPU).
+"""
+import os
+import subprocess
+
+import lit.formats
+from lit.llvm import llvm_config
+
+config.name = "nm_sparse"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "Package", "lit.cfg.py", "lit.site.cfg.py.in"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.nm_sparse_obj_root, "test")
+
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+llvm_config.with_environment("PATH", config.nm_sparse_tools_dir, append_path=True)
+config.substitutions.append(("%nm_lib_dir", config.nm_sparse_lib_dir))
+config.substitutions.append(("%nm_src", config.nm_sparse_src_root))
+config.substitutions.append(("%python", config.python))
+
+if config.ptxas and "NOTFOUND" not in config.ptxas:
+    config.available_features.add("nm-ptxas")
+    config.substitutions.append(("%ptxas", config.ptxas))
+
+nm_run = os.path.join(config.nm_sparse_tools_dir, "nm-run")
+if os.path.exists(nm_run):
+    probe = subprocess.run([nm_run, "--probe-device"], capture_output=True)
+    if probe.returncode == 0:
+        config.available_features.add("nm-cuda")

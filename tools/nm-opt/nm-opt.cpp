@@ -1,0 +1,16 @@
+//===- nm-opt.cpp - run passes on IR --------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "nm_sparse/InitAll.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::nm_sparse::registerAllDialects(registry);
+  mlir::nm_sparse::registerAllPasses();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "nm_sparse optimizer driver\n", registry));
+}
