@@ -1,0 +1,21 @@
+# Thin: each target is one script or one line. `make help` lists them.
+
+.DEFAULT_GOAL := build
+.PHONY: help build check demo lint format static clean
+
+help:   ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+build:  ## install what is missing, configure and build
+	@scripts/build.sh
+check:  ## build and run every test; the last line is "N passed, N failed"
+	@scripts/check.sh
+demo:   ## compile and run each file of examples/
+	@scripts/demo.sh
+lint:   ## formatting, clang-tidy on changed files, Python
+	@scripts/lint.sh
+format: ## as lint, fixing what can be fixed
+	@scripts/lint.sh --fix
+static: ## nm-opt and the other tools without libMLIR.so, in build-static
+	@scripts/build.sh static
+clean:  ## remove every build folder
+	@rm -rf build build-*
