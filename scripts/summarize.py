@@ -19,7 +19,9 @@ def junit(path):
     counts = [0, 0, 0]
     for case in ElementTree.parse(path).iter("testcase"):
         kinds = {child.tag for child in case}
-        counts[1 if kinds & {"failure", "error"} else 2 if "skipped" in kinds else 0] += 1
+        counts[
+            1 if kinds & {"failure", "error"} else 2 if "skipped" in kinds else 0
+        ] += 1
     return counts
 
 
@@ -48,7 +50,9 @@ def main(folder, broken):
     failed += len(broken)
     # Both streams may be one terminal: the summary has to come last.
     sys.stderr.flush()
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" * (skipped > 0)))
+    print(
+        f"{passed} passed, {failed} failed" + (f", {skipped} skipped" * (skipped > 0))
+    )
     return 1 if failed or not passed else 0
 
 

@@ -2,6 +2,7 @@
 
 Features: nm-ptxas (a ptxas is on the PATH), nm-cuda (nm-run finds a GPU).
 """
+
 import os
 import subprocess
 

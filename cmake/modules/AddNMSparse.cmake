@@ -65,6 +65,7 @@ function(nm_sparse_add_tool name)
   nm_sparse_link_mlir(${name} ${ARG_MLIR_LIBS})
   nm_sparse_compile_options(${name})
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin ENABLE_EXPORTS ON)
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin ENABLE_EXPORTS ON
+    INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${name} EXPORT NMSparseTargets RUNTIME DESTINATION bin)
 endfunction()
