@@ -1,0 +1,90 @@
+//===- Recorder.h - Record launches and time their replay -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Timing without a second code path: the host code that the compiler made runs
+// once while the launches are recorded, and the recorded launches are replayed
+// as a CUDA graph. Call order: nmsRecordBegin, the compiled function,
+// nmsBenchRecorded or nmsBenchAgainstCublas, nmsRecordEnd.
+//
+// How it is measured: a graph holds `inner` copies of the whole list of
+// launches; one replay is one launch of the graph between two events; a sample
+// is the time of a replay divided by `inner`. Replays are queued without
+// waiting in between, so the host's launch cost is hidden. Buffers are not
+// rotated and the L2 cache is not flushed: the recorded launches have fixed
+// arguments, and cuBLAS gets the same treatment (one set of buffers, a graph of
+// `inner` calls), so small problems run from L2 on both sides.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_RUNTIME_RECORDER_H
+#define NM_SPARSE_RUNTIME_RECORDER_H
+
+#include "nm_sparse/Runtime/Base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// From now on kernel launches and device memsets of all threads are executed
+/// and recorded, with a deep copy of their arguments. Device memory that is
+/// freed, and host memory that is unregistered, stays usable until
+/// nmsRecordEnd. Returns 0, or nonzero when a recording is already open.
+NMS_API int nmsRecordBegin(void);
+
+/// Ends the recording: forgets the launches and releases the memory that was
+/// kept. Returns 0, or nonzero with nmsLastError() set.
+NMS_API int nmsRecordEnd(void);
+
+/// Kernel launches, or memsets, recorded so far; 0 when no recording is open.
+NMS_API int64_t nmsRecordCount(void);
+NMS_API int64_t nmsRecordMemsetCount(void);
+
+/// A field that is 0 (or a null options pointer) means the default.
+typedef struct NmsBenchOptions {
+  int32_t warmup;         // replays before the first sample; default 10
+  int32_t replays;        // samples; default 50
+  int32_t inner;          // copies per replay; default: about 300 us of work
+  int32_t includeMemsets; // replay the recorded memsets too, in their order
+} NmsBenchOptions;
+
+typedef struct NmsTiming {
+  double medianUs, minUs, maxUs, meanUs;
+  double spread; // (90th - 10th percentile) / median
+  int32_t replays, inner;
+} NmsTiming;
+
+/// Replays what was recorded. Returns 0, or nonzero with nmsLastError() set.
+NMS_API int nmsBenchRecorded(const NmsBenchOptions *options, NmsTiming *result);
+
+typedef struct NmsVersus {
+  NmsTiming ours;
+  NmsTiming cublasNN;  // weight stored k x n, row-major
+  NmsTiming cublasTN;  // weight stored n x k, row-major
+  double cublasBestUs; // the smaller of both medians
+  double speedup;      // cublasBestUs / ours.medianUs
+  double oursTflops;   // of the dense product: 2 * batch * m * n * k
+  double cublasBestTflops;
+  int32_t cublasVersion; // as cublasGetVersion reports it
+} NmsVersus;
+
+/// Alternates replays of what was recorded with cuBLAS products of `batch`
+/// dense m x k and k x n matrices of normal random numbers, in one process and
+/// with the order reversed every second round. `kind` is NMS_F32 (f32
+/// throughout, no TF32), NMS_F16 or NMS_BF16 (f32 accumulation, output of the
+/// same kind). Returns 0, or nonzero with nmsLastError() set.
+NMS_API int nmsBenchAgainstCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
+                                  int64_t batch, const NmsBenchOptions *options,
+                                  NmsVersus *result);
+
+/// The cuBLAS half alone; `ours` and `speedup` of the result are zero. Needs no
+/// recording.
+NMS_API int nmsBenchCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
+                           int64_t batch, const NmsBenchOptions *options,
+                           NmsVersus *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // NM_SPARSE_RUNTIME_RECORDER_H

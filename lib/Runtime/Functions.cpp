@@ -1,0 +1,92 @@
+//===- Functions.cpp - What is known about kernels ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Functions.h"
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+using namespace nms;
+
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<cuda::Function, std::unique_ptr<FunctionInfo>> entries;
+  // Names arrive before attributes are asked for.
+  std::unordered_map<cuda::Function, std::pair<cuda::Module, std::string>>
+      names;
+};
+
+Table &table() {
+  static Table *instance = new Table;
+  return *instance;
+}
+
+void readParams(const Context &cu, cuda::Function function,
+                FunctionInfo &info) {
+  if (!cu->funcGetParamInfo)
+    return;
+  // The driver tells no count: it fails for the first index past the end.
+  for (size_t i = 0, offset, bytes;
+       cu->funcGetParamInfo(function, i, &offset, &bytes) == cuda::success; ++i)
+    info.paramBytes.push_back(bytes);
+  info.paramsKnown = true;
+}
+
+} // namespace
+
+void nms::nameFunction(cuda::Function function, cuda::Module module,
+                       const char *name) {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  table().names[function] = {module, name};
+}
+
+FunctionInfo *nms::functionInfo(const Context &cu, cuda::Function function) {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  std::unique_ptr<FunctionInfo> &slot = table().entries[function];
+  if (slot)
+    return slot.get();
+  auto info = std::make_unique<FunctionInfo>();
+  auto named = table().names.find(function);
+  if (named != table().names.end()) {
+    info->module = named->second.first;
+    info->name = named->second.second;
+  } else {
+    info->name = "<not loaded by this runtime>";
+  }
+  const char *what = "reading the attributes of kernel '%s'";
+  const char *name = info->name.c_str();
+  if (!cu.check(cu->funcGetAttribute(&info->staticShared, cuda::funcSharedBytes,
+                                     function),
+                what, name) ||
+      !cu.check(cu->funcGetAttribute(&info->maxThreads,
+                                     cuda::funcMaxThreadsPerBlock, function),
+                what, name) ||
+      !cu.check(
+          cu->funcGetAttribute(&info->registers, cuda::funcRegisters, function),
+          what, name)) {
+    table().entries.erase(function);
+    return nullptr;
+  }
+  readParams(cu, function, *info);
+  slot = std::move(info);
+  return slot.get();
+}
+
+void nms::forgetFunctions(cuda::Module module) {
+  std::lock_guard<std::mutex> lock(table().mutex);
+  auto &names = table().names;
+  for (auto it = names.begin(); it != names.end();) {
+    if (it->second.first != module) {
+      ++it;
+      continue;
+    }
+    table().entries.erase(it->first);
+    it = names.erase(it);
+  }
+}

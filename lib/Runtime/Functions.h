@@ -1,0 +1,63 @@
+//===- Functions.h - What is known about kernels ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Modules and launches share this table: names for error messages, attributes
+// for launch checks, parameter sizes for the recorder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_RUNTIME_FUNCTIONS_H
+#define NM_SPARSE_LIB_RUNTIME_FUNCTIONS_H
+
+#include "Context.h"
+
+#include <string>
+#include <vector>
+
+namespace nms {
+
+struct FunctionInfo {
+  std::string name;
+  cuda::Module module = nullptr;
+  int staticShared = 0;
+  int maxThreads = 0;
+  int registers = 0;
+  /// Dynamic shared memory that was opted into so far.
+  int64_t dynamicShared = 0;
+  bool nonPortableCluster = false;
+  /// Empty with `paramsKnown` unset when the driver cannot tell.
+  std::vector<size_t> paramBytes;
+  bool paramsKnown = false;
+};
+
+/// The entry for `function`, made on first use; null with the reason recorded.
+/// Entries do not move.
+FunctionInfo *functionInfo(const Context &cu, cuda::Function function);
+
+/// Notes where a function came from.
+void nameFunction(cuda::Function function, cuda::Module module,
+                  const char *name);
+
+/// Drops the entries of a module that is being unloaded.
+void forgetFunctions(cuda::Module module);
+
+struct LaunchShape {
+  unsigned cluster[3] = {0, 0, 0}; // all zero: a launch without clusters
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned sharedBytes = 0;
+  bool hasCluster() const { return cluster[0] != 0; }
+};
+
+/// Launches without checks or recording.
+cuda::Result launchRaw(const Context &cu, cuda::Function function,
+                       const LaunchShape &shape, cuda::Stream stream,
+                       void **params, void **extra);
+
+/// Name of the kernel launched last in this process, "" when there was none.
+std::string lastLaunchedKernel();
+
+} // namespace nms
+
+#endif // NM_SPARSE_LIB_RUNTIME_FUNCTIONS_H

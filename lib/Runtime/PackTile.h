@@ -1,0 +1,159 @@
+//===- PackTile.h - Window tiles of a dense array ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Packing, unpacking and pruning all walk the dense array in tiles of one
+// window by a few panels. A tile is a contiguous copy, rows along the
+// contraction dimension, padded with +0: the loops over it do not depend on the
+// layout of the array, and a transposed array is read along its lines.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_RUNTIME_PACKTILE_H
+#define NM_SPARSE_LIB_RUNTIME_PACKTILE_H
+
+#include "nm_sparse/Runtime/Packing.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace nms {
+
+/// Returns 0, or nonzero with the reason recorded. `entry` begins the message.
+int checkSpec(const NmsPackSpec &spec, const char *entry, bool usesIndex);
+
+/// Sizes that follow from a spec.
+struct PackGeometry {
+  explicit PackGeometry(const NmsPackSpec &s)
+      : windowRows(s.m * s.bk), windows((s.k + windowRows - 1) / windowRows),
+        panels((s.outputs + s.bn - 1) / s.bn), columns(panels * s.bn),
+        valueRows(windows * s.n * s.bk), indexRows(windows * s.n) {
+    // About 128 KB a tile of 4-byte elements: it stays in the second-level
+    // cache.
+    int64_t budget = std::max<int64_t>(32768 / (windowRows * s.bn), 1);
+    tilePanels = std::min(std::max<int64_t>(panels, 1),
+                          std::min(budget, std::max<int64_t>(512 / s.bn, 1)));
+    tileColumns = tilePanels * s.bn;
+  }
+
+  int64_t windowRows, windows, panels, columns, valueRows, indexRows;
+  int64_t tilePanels, tileColumns;
+};
+
+template <typename T>
+class WindowTile {
+public:
+  WindowTile(const NmsPackSpec &spec, const PackGeometry &geometry)
+      : spec(spec), geometry(geometry),
+        elements(
+            static_cast<size_t>(geometry.windowRows * geometry.tileColumns)) {}
+
+  /// Chooses a place; returns the number of panels there.
+  int64_t moveTo(int64_t batch, int64_t window, int64_t panel) {
+    row0 = window * geometry.windowRows;
+    column0 = panel * spec.bn;
+    rows = std::min(geometry.windowRows, spec.k - row0);
+    columns = std::min(geometry.tileColumns, spec.outputs - column0);
+    base = batch * spec.strideB + row0 * spec.strideK + column0 * spec.strideN;
+    return std::min(geometry.tilePanels, geometry.panels - panel);
+  }
+
+  void load(const T *dense) {
+    if (rows < geometry.windowRows || columns < geometry.tileColumns)
+      clear();
+    const T *from = dense + base;
+    if (spec.strideN == 1)
+      for (int64_t r = 0; r < rows; ++r)
+        memcpy(row(r), from + r * spec.strideK,
+               static_cast<size_t>(columns) * sizeof(T));
+    else if (alongRows())
+      for (int64_t c = 0; c < columns; ++c)
+        for (int64_t r = 0; r < rows; ++r)
+          row(r)[c] = from[r * spec.strideK + c * spec.strideN];
+    else
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c)
+          row(r)[c] = from[r * spec.strideK + c * spec.strideN];
+  }
+
+  void store(T *dense) const {
+    T *to = dense + base;
+    if (spec.strideN == 1)
+      for (int64_t r = 0; r < rows; ++r)
+        memcpy(to + r * spec.strideK, row(r),
+               static_cast<size_t>(columns) * sizeof(T));
+    else if (alongRows())
+      for (int64_t c = 0; c < columns; ++c)
+        for (int64_t r = 0; r < rows; ++r)
+          to[r * spec.strideK + c * spec.strideN] = row(r)[c];
+    else
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c)
+          to[r * spec.strideK + c * spec.strideN] = row(r)[c];
+  }
+
+  void clear() { memset(elements.data(), 0, elements.size() * sizeof(T)); }
+
+  T *row(int64_t r) { return elements.data() + r * geometry.tileColumns; }
+  const T *row(int64_t r) const {
+    return elements.data() + r * geometry.tileColumns;
+  }
+
+private:
+  bool alongRows() const {
+    return std::abs(spec.strideK) < std::abs(spec.strideN);
+  }
+
+  const NmsPackSpec &spec;
+  const PackGeometry &geometry;
+  std::vector<T> elements;
+  int64_t row0 = 0, column0 = 0, rows = 0, columns = 0, base = 0;
+};
+
+/// Calls `body(batch, window, panel)` for the first panel of each tile, until
+/// it returns nonzero, and returns that.
+template <typename Body>
+int forEachTile(const NmsPackSpec &spec, const PackGeometry &geometry,
+                Body body) {
+  for (int64_t batch = 0; batch < spec.batch; ++batch)
+    for (int64_t window = 0; window < geometry.windows; ++window)
+      for (int64_t panel = 0; panel < geometry.panels;
+           panel += geometry.tilePanels)
+        if (int status = body(batch, window, panel))
+          return status;
+  return 0;
+}
+
+/// Calls `body(T(), sign)` with the unsigned type of the element's size and the
+/// mask of its sign bit, which is 0 for integers: they have no negative zero.
+template <typename Body>
+int dispatchBits(int32_t kind, Body body) {
+  switch (kind) {
+  case NMS_F32:
+    return body(uint32_t(), uint32_t(0x80000000u));
+  case NMS_F16:
+  case NMS_BF16:
+    return body(uint16_t(), uint16_t(0x8000u));
+  default:
+    return body(uint8_t(), uint8_t(0));
+  }
+}
+
+/// The same for positions.
+template <typename Body>
+int dispatchIndex(int32_t indexBytes, Body body) {
+  switch (indexBytes) {
+  case 1:
+    return body(uint8_t());
+  case 2:
+    return body(uint16_t());
+  default:
+    return body(uint32_t());
+  }
+}
+
+} // namespace nms
+
+#endif // NM_SPARSE_LIB_RUNTIME_PACKTILE_H

@@ -1,0 +1,61 @@
+//===- Replay.h - Timed replays of CUDA graphs ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_RUNTIME_REPLAY_H
+#define NM_SPARSE_LIB_RUNTIME_REPLAY_H
+
+#include "Context.h"
+#include "nm_sparse/Runtime/Recorder.h"
+
+#include <functional>
+#include <vector>
+
+namespace nms {
+
+/// A stream that is destroyed with its scope.
+class OwnedStream {
+public:
+  explicit OwnedStream(const Context &cu);
+  ~OwnedStream();
+  OwnedStream(const OwnedStream &) = delete;
+  OwnedStream &operator=(const OwnedStream &) = delete;
+  explicit operator bool() const { return stream != nullptr; }
+  cuda::Stream get() const { return stream; }
+
+private:
+  const Context &cu;
+  cuda::Stream stream = nullptr;
+};
+
+/// Device memory that is freed with its scope.
+class OwnedBuffer {
+public:
+  OwnedBuffer(const Context &cu, size_t bytes);
+  ~OwnedBuffer();
+  OwnedBuffer(const OwnedBuffer &) = delete;
+  OwnedBuffer &operator=(const OwnedBuffer &) = delete;
+  explicit operator bool() const { return pointer != 0; }
+  cuda::DevicePtr device() const { return pointer; }
+  void *get() const { return reinterpret_cast<void *>(pointer); }
+
+private:
+  const Context &cu;
+  cuda::DevicePtr pointer = 0;
+};
+
+/// Enqueues the work of one sample on the stream; false with the reason
+/// recorded.
+using Work = std::function<bool(cuda::Stream)>;
+
+/// Times each piece of work as Recorder.h describes, alternating between them.
+bool timeInterleaved(const Context &cu, cuda::Stream stream,
+                     const std::vector<Work> &works,
+                     const NmsBenchOptions *options,
+                     std::vector<NmsTiming> &timings);
+
+} // namespace nms
+
+#endif // NM_SPARSE_LIB_RUNTIME_REPLAY_H
