@@ -1,0 +1,106 @@
+//===- Pipelines.h - the data path as code ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The stages of the compiler in order, each a function that fills a pass
+// manager, and the pipelines made of them. `getStages()` is the one list that
+// the whole pipeline, `nm-compile --emit` and `nm-compile --explain` read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PIPELINES_PIPELINES_H
+#define NM_SPARSE_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Support/LLVM.h"
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace mlir::nm_sparse {
+
+/// Options of the GPU pipelines.
+struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
+  PassOptions::Option<std::string> chip{
+      *this, "chip", llvm::cl::desc("GPU to compile for, such as sm_90a"),
+      llvm::cl::init("sm_80")};
+  PassOptions::Option<std::string> features{
+      *this, "features",
+      llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "
+                     "knows the chip and all instructions used")};
+  PassOptions::Option<unsigned> optLevel{
+      *this, "opt-level", llvm::cl::desc("LLVM optimization level, 0 to 3"),
+      llvm::cl::init(3)};
+  PassOptions::Option<unsigned> indexBitWidth{
+      *this, "index-bitwidth",
+      llvm::cl::desc("width of index in kernels, 32 or 64"),
+      llvm::cl::init(64)};
+  PassOptions::Option<bool> hostMemory{
+      *this, "host-memory",
+      llvm::cl::desc("callers pass host memory: copy it to the device and back "
+                     "(otherwise all buffers must be device memory)"),
+      llvm::cl::init(false)};
+  PassOptions::Option<std::string> format{
+      *this, "format",
+      llvm::cl::desc("what gpu.binary holds: isa (PTX), bin or fatbin"),
+      llvm::cl::init("isa")};
+};
+
+/// One stage of the data path.
+struct Stage {
+  StringRef name;    ///< As in `nm-compile --emit NAME`.
+  StringRef summary; ///< One line for people.
+  void (*build)(OpPassManager &, const GPUPipelineOptions &);
+};
+
+/// The stages from linalg to NVVM, in order.
+ArrayRef<Stage> getStages();
+
+/// Chips that the compiler is tested for, oldest first.
+ArrayRef<StringRef> getSupportedChips();
+
+/// The oldest PTX version (as a target feature) for `chip`, or an empty string
+/// when the chip is not known.
+StringRef getDefaultFeatures(StringRef chip);
+
+/// Encoded linalg contractions become nm_sparse operations on packed weights.
+void buildFrontPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// Every matmul gets a schedule.
+void buildSchedulePipeline(OpPassManager &pm,
+                           const GPUPipelineOptions &options);
+/// Tiles, shared-memory promotion, vector form, buffers, gpu.launch.
+void buildTilePipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+void buildPromotePipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+void buildVectorizePipeline(OpPassManager &pm,
+                            const GPUPipelineOptions &options);
+void buildBufferizePipeline(OpPassManager &pm,
+                            const GPUPipelineOptions &options);
+void buildMapPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// Multi-buffered K loop.
+void buildStagingPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// One thread's code, shared memory laid out.
+void buildThreadsPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// Kernels outlined and in the NVVM dialect with a target attached.
+void buildNVVMExitPipeline(OpPassManager &pm,
+                           const GPUPipelineOptions &options);
+
+/// linalg to host code (func, memref) and gpu.module in the NVVM dialect.
+void buildToNVVMPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// Host code and gpu.module to the LLVM dialect and gpu.binary.
+void buildHostExitPipeline(OpPassManager &pm,
+                           const GPUPipelineOptions &options);
+/// buildToNVVMPipeline, then buildHostExitPipeline.
+void buildToHostLLVMPipeline(OpPassManager &pm,
+                             const GPUPipelineOptions &options);
+/// The oracle: unpack and multiply densely on the CPU.
+void buildToCPUPipeline(OpPassManager &pm);
+/// The reference: all in float64 with dense weights, on the CPU.
+void buildToReferencePipeline(OpPassManager &pm);
+
+/// Registers the pipelines under names that start with "nm-sparse-".
+void registerPipelines();
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_PIPELINES_PIPELINES_H

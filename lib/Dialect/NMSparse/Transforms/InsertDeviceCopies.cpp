@@ -1,0 +1,319 @@
+//===- InsertDeviceCopies.cpp - device buffers for host-memory callers ----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A small software cache, one per block: a host buffer (the root of a chain of
+// views) maps to its device copy and to which of the two is newer. Host
+// operations that touch memory bring the host side up to date first. All device
+// work of a stretch without host accesses is one asynchronous chain.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEINSERTDEVICECOPIESPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+
+namespace {
+
+Value getRoot(Value value) {
+  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
+    value = view.getViewSource();
+  return value;
+}
+
+/// Whether `buffer` already lies where a kernel can use it.
+bool isDeviceBuffer(Value buffer) {
+  return buffer.getDefiningOp<gpu::AllocOp>() ||
+         cast<MemRefType>(buffer.getType()).getMemorySpace();
+}
+
+/// Whether a kernel writes to its argument; anything unknown counts as a write.
+bool isWritten(Value buffer) {
+  for (Operation *user : buffer.getUsers()) {
+    if (auto effects = dyn_cast<MemoryEffectOpInterface>(user)) {
+      if (effects.getEffectOnValue<MemoryEffects::Write>(buffer))
+        return true;
+      if (!isMemoryEffectFree(user))
+        continue;
+    } else if (!isMemoryEffectFree(user)) {
+      return true;
+    }
+    for (Value result : user->getResults())
+      if (isa<BaseMemRefType>(result.getType()) && isWritten(result))
+        return true;
+  }
+  return false;
+}
+
+struct DeviceBuffer {
+  Value value;
+  bool deviceValid = false;
+  bool hostValid = true;
+};
+
+/// Rewrites the launches of one block.
+class BlockRewriter {
+public:
+  BlockRewriter(Block &block, SymbolTableCollection &symbols)
+      : block(block), symbols(symbols),
+        builder(block.getParent()->getContext()) {}
+
+  LogicalResult run() {
+    for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+      if (failed(visit(&op)))
+        return failure();
+    if (block.mightHaveTerminator())
+      finish(block.getTerminator());
+    return success();
+  }
+
+private:
+  LogicalResult visit(Operation *op);
+  LogicalResult visitLaunch(gpu::LaunchFuncOp launch);
+  void visitHostOp(Operation *op);
+  void finish(Operation *terminator);
+
+  /// Token to chain device work on; starts a chain when none is open.
+  Value getToken() {
+    if (!token)
+      token = gpu::WaitOp::create(builder, builder.getUnknownLoc(), tokenType(),
+                                  ValueRange{})
+                  .getAsyncToken();
+    return token;
+  }
+  Type tokenType() { return builder.getType<gpu::AsyncTokenType>(); }
+  void closeChain() {
+    if (token)
+      gpu::WaitOp::create(builder, token.getLoc(), Type(), ValueRange{token});
+    token = {};
+  }
+  void copy(Location loc, Value dst, Value src) {
+    token = gpu::MemcpyOp::create(builder, loc, tokenType(),
+                                  ValueRange{getToken()}, dst, src)
+                .getAsyncToken();
+  }
+  void release(Location loc, Value device) {
+    token = gpu::DeallocOp::create(builder, loc, tokenType(),
+                                   ValueRange{getToken()}, device)
+                .getAsyncToken();
+  }
+
+  void allocate(Location loc, Value root);
+  Value getOnDevice(Value value);
+  void flush(Value root);
+  void invalidate(Value root);
+
+  Block &block;
+  SymbolTableCollection &symbols;
+  OpBuilder builder;
+  Value token;
+  llvm::MapVector<Value, DeviceBuffer> buffers;
+  /// Allocated in this block, and not touched by the host so far.
+  llvm::SmallPtrSet<Value, 8> untouched;
+};
+
+LogicalResult BlockRewriter::visit(Operation *op) {
+  builder.setInsertionPoint(op);
+  if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
+    return visitLaunch(launch);
+
+  if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
+    untouched.insert(alloc.getResult());
+    return success();
+  }
+  if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
+    auto *it = buffers.find(getRoot(dealloc.getMemref()));
+    if (it != buffers.end()) {
+      release(op->getLoc(), it->second.value);
+      closeChain();
+      buffers.erase(it);
+    }
+    return success();
+  }
+  visitHostOp(op);
+  for (Region &region : op->getRegions())
+    for (Block &nested : region)
+      if (failed(BlockRewriter(nested, symbols).run()))
+        return failure();
+  return success();
+}
+
+LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
+  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
+      launch, launch.getKernel());
+  if (!kernel)
+    return launch.emitOpError("launches ")
+           << launch.getKernel()
+           << ", which is not a gpu.func: insert device copies before the "
+              "kernel is lowered";
+  for (auto [position, operand] : llvm::enumerate(launch.getKernelOperands())) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    if (!type)
+      continue;
+    Value root = getRoot(operand);
+    auto rootType = dyn_cast<MemRefType>(root.getType());
+    if (!rootType || !rootType.getLayout().isIdentity())
+      return launch.emitOpError("kernel operand #")
+             << position << " is a view of " << root.getType()
+             << "; only contiguous host buffers can be copied to the device, "
+                "so its layout must be the identity";
+  }
+
+  for (OpOperand &operand : launch.getKernelOperandsMutable()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    Value root = getRoot(operand.get());
+    if (isDeviceBuffer(root))
+      continue;
+    if (!buffers.contains(root))
+      allocate(launch.getLoc(), root);
+    DeviceBuffer &buffer = buffers[root];
+    if (!buffer.deviceValid && !untouched.contains(root))
+      copy(launch.getLoc(), buffer.value, root);
+    buffer.deviceValid = true;
+  }
+
+  unsigned first = launch.getKernelOperands().getBeginOperandIndex();
+  for (OpOperand &operand : launch.getKernelOperandsMutable()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    Value root = getRoot(operand.get());
+    if (isDeviceBuffer(root))
+      continue;
+    if (isWritten(kernel.getArgument(operand.getOperandNumber() - first))) {
+      buffers[root].hostValid = false;
+      untouched.erase(root);
+    }
+    operand.set(getOnDevice(operand.get()));
+  }
+
+  Value dependency = getToken();
+  auto async = gpu::LaunchFuncOp::create(
+      builder, launch.getLoc(), launch.getKernel(),
+      launch.getGridSizeOperandValues(), launch.getBlockSizeOperandValues(),
+      launch.getDynamicSharedMemorySize(), launch.getKernelOperands(),
+      tokenType(), ValueRange{dependency},
+      launch.hasClusterSize()
+          ? std::optional<gpu::KernelDim3>(launch.getClusterSizeOperandValues())
+          : std::nullopt);
+  async->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
+  token = async.getAsyncToken();
+  launch.erase();
+  return success();
+}
+
+void BlockRewriter::visitHostOp(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return;
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(op);
+  bool unknown = !effects.has_value();
+  SmallVector<std::pair<Value, bool>> accesses;
+  if (effects)
+    for (const MemoryEffects::EffectInstance &effect : *effects) {
+      bool writes = isa<MemoryEffects::Write>(effect.getEffect());
+      if (!writes && !isa<MemoryEffects::Read>(effect.getEffect()))
+        continue;
+      Value root = effect.getValue() ? getRoot(effect.getValue()) : Value();
+      if (!root || (!buffers.contains(root) && !isa<BlockArgument>(root) &&
+                    !root.getDefiningOp<memref::AllocOp>() &&
+                    !root.getDefiningOp<memref::AllocaOp>()))
+        unknown = true;
+      else
+        accesses.push_back({root, writes});
+    }
+  // A launch inside a region works on buffers of its own.
+  op->walk([&](gpu::LaunchFuncOp) { unknown = true; });
+
+  if (unknown) {
+    accesses.clear();
+    for (auto &entry : buffers)
+      accesses.push_back({entry.first, true});
+    untouched.clear();
+  }
+  for (auto [root, writes] : accesses) {
+    untouched.erase(root);
+    if (buffers.contains(root))
+      flush(root);
+  }
+  closeChain();
+  for (auto [root, writes] : accesses)
+    if (writes && buffers.contains(root))
+      buffers[root].deviceValid = false;
+}
+
+void BlockRewriter::finish(Operation *terminator) {
+  builder.setInsertionPoint(terminator);
+  for (auto &[root, buffer] : buffers) {
+    // What was allocated here and does not leave the block is dead by now.
+    auto alloc = root.getDefiningOp<memref::AllocOp>();
+    bool dead = alloc && alloc->getBlock() == &block &&
+                llvm::none_of(terminator->getOperands(), [&](Value operand) {
+                  return isa<BaseMemRefType>(operand.getType()) &&
+                         (getRoot(operand) == root ||
+                          !getRoot(operand).getDefiningOp<memref::AllocOp>());
+                });
+    if (!dead)
+      flush(root);
+  }
+  for (auto &[root, buffer] : buffers)
+    release(root.getLoc(), buffer.value);
+  closeChain();
+}
+
+void BlockRewriter::allocate(Location loc, Value root) {
+  auto type = cast<MemRefType>(root.getType());
+  SmallVector<Value> sizes;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      sizes.push_back(memref::DimOp::create(builder, loc, root, dim));
+  auto alloc =
+      gpu::AllocOp::create(builder, loc, type, tokenType(),
+                           ValueRange{getToken()}, sizes, ValueRange{});
+  token = alloc.getAsyncToken();
+  buffers[root].value = alloc.getMemref();
+}
+
+/// `value`, a view of a buffer that has a device copy, as a view of that copy.
+Value BlockRewriter::getOnDevice(Value value) {
+  auto view = value.getDefiningOp<ViewLikeOpInterface>();
+  if (!view)
+    return buffers[value].value;
+  IRMapping mapping;
+  mapping.map(view.getViewSource(), getOnDevice(view.getViewSource()));
+  Operation *clone = builder.clone(*view, mapping);
+  return clone->getResult(cast<OpResult>(value).getResultNumber());
+}
+
+void BlockRewriter::flush(Value root) {
+  DeviceBuffer &buffer = buffers[root];
+  if (!buffer.hostValid)
+    copy(root.getLoc(), root, buffer.value);
+  buffer.hostValid = true;
+}
+
+struct InsertDeviceCopies
+    : public nm_sparse::impl::NMSparseInsertDeviceCopiesPassBase<
+          InsertDeviceCopies> {
+  void runOnOperation() override {
+    SymbolTableCollection symbols;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (Block &block : function.getBody())
+        if (failed(BlockRewriter(block, symbols).run()))
+          return signalPassFailure();
+  }
+};
+
+} // namespace

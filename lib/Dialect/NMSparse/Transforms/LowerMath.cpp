@@ -1,0 +1,89 @@
+//===- LowerMath.cpp - math functions without a device library ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Upstream's convert-gpu-to-nvvm maps every math operation, even fma, to a call
+// into libdevice, which only a CUDA toolkit brings. Upstream also has
+// polynomials, but as patterns and without a pass.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSELOWERMATHPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+
+namespace {
+
+/// The LLVM intrinsic that NVPTX selects an instruction for, or "".
+StringRef getIntrinsic(StringRef mathOp) {
+  return llvm::StringSwitch<StringRef>(mathOp)
+      .Case("math.absf", "llvm.fabs")
+      .Case("math.ceil", "llvm.ceil")
+      .Case("math.copysign", "llvm.copysign")
+      .Case("math.floor", "llvm.floor")
+      .Case("math.fma", "llvm.fma")
+      .Case("math.roundeven", "llvm.roundeven")
+      .Case("math.sqrt", "llvm.sqrt")
+      .Case("math.trunc", "llvm.trunc")
+      .Default("");
+}
+
+/// Replaces `op` by a call of `intrinsic`, on a flat vector when it computes on
+/// one of several dimensions.
+void callIntrinsic(Operation *op, StringRef intrinsic) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Type type = op->getResult(0).getType();
+  auto vector = dyn_cast<VectorType>(type);
+  bool reshape = vector && vector.getRank() != 1;
+  Type flat = reshape ? VectorType::get(vector.getNumElements(),
+                                        vector.getElementType())
+                      : type;
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(
+        reshape ? vector::ShapeCastOp::create(builder, loc, flat, operand)
+                : operand);
+  Value result =
+      LLVM::CallIntrinsicOp::create(builder, loc, flat,
+                                    builder.getStringAttr(intrinsic), operands)
+          .getResults();
+  if (reshape)
+    result = vector::ShapeCastOp::create(builder, loc, type, result);
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+}
+
+struct LowerMath
+    : public nm_sparse::impl::NMSparseLowerMathPassBase<LowerMath> {
+  void runOnOperation() override {
+    auto isWanted = [](StringRef name) { return getIntrinsic(name).empty(); };
+    RewritePatternSet patterns(&getContext());
+    math::populateExpansionPatterns(patterns,
+                                    {"sinh", "cosh", "asinh", "acosh", "atanh",
+                                     "tan", "powf", "fpowi", "exp2", "rsqrt"});
+    populateMathF32ExpansionPatterns(patterns, isWanted);
+    populateMathPolynomialApproximationPatterns(patterns, isWanted);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+
+    getOperation()->walk([](Operation *op) {
+      StringRef intrinsic = getIntrinsic(op->getName().getStringRef());
+      if (!intrinsic.empty())
+        callIntrinsic(op, intrinsic);
+    });
+  }
+};
+
+} // namespace

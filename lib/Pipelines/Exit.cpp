@@ -1,0 +1,133 @@
+//===- Exit.cpp - kernels to NVVM, host code to LLVM ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Upstream passes in an order of ours. The upstream gpu-lower-to-nvvm-pipeline
+// leaves casts around two-dimensional vectors and calls into libdevice. Here
+// convert-gpu-to-nvvm lowers all that touches memory, since it alone knows the
+// GPU's memory spaces, with math functions replaced before it and the remaining
+// vector operations lowered after it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+struct Chip {
+  StringRef name, features;
+};
+
+// +ptx80 has everything that our kernels use; newer chips need a newer PTX.
+constexpr Chip chips[] = {
+    {"sm_80", "+ptx80"},   {"sm_86", "+ptx80"},   {"sm_89", "+ptx80"},
+    {"sm_90", "+ptx80"},   {"sm_90a", "+ptx80"},  {"sm_100", "+ptx86"},
+    {"sm_100a", "+ptx86"}, {"sm_103a", "+ptx88"}, {"sm_120", "+ptx87"},
+    {"sm_120a", "+ptx87"}, {"sm_121a", "+ptx88"},
+};
+
+} // namespace
+
+ArrayRef<StringRef> nm_sparse::getSupportedChips() {
+  static const SmallVector<StringRef> names = [] {
+    SmallVector<StringRef> names;
+    for (const Chip &chip : chips)
+      names.push_back(chip.name);
+    return names;
+  }();
+  return names;
+}
+
+StringRef nm_sparse::getDefaultFeatures(StringRef name) {
+  for (const Chip &chip : chips)
+    if (chip.name == name)
+      return chip.features;
+  return {};
+}
+
+void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
+                                      const GPUPipelineOptions &options) {
+  pm.addPass(createGpuLaunchSinkIndexComputationsPass());
+  pm.addPass(createGpuKernelOutliningPass());
+  if (options.hostMemory)
+    pm.addPass(createNMSparseInsertDeviceCopiesPass());
+  else
+    pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
+
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createNMSparseLowerMathPass());
+  kernels.addPass(createConvertNVGPUToNVVMPass());
+  kernels.addPass(createConvertVectorToSCFPass());
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createLowerAffinePass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  kernels.addPass(createSCFToControlFlowPass());
+  ConvertGpuOpsToNVVMOpsOptions nvvmOptions;
+  nvvmOptions.indexBitwidth = options.indexBitWidth;
+  kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
+  kernels.addPass(createConvertVectorToLLVMPass());
+  kernels.addPass(createNMSparseExternSharedMemoryPass());
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+
+  GpuNVVMAttachTargetOptions target;
+  target.chip = options.chip;
+  target.features = options.features.empty()
+                        ? getDefaultFeatures(options.chip).str()
+                        : options.features.getValue();
+  target.optLevel = options.optLevel;
+  pm.addPass(createGpuNVVMAttachTarget(target));
+}
+
+/// Host code below gpu operations: loops, then the LLVM dialect.
+static void buildHostLoops(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  pm.addPass(createConvertVectorToSCFPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  pm.addPass(createSCFToControlFlowPass());
+}
+
+static void buildHostLLVM(OpPassManager &pm) {
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+}
+
+void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
+                                      const GPUPipelineOptions &options) {
+  buildHostLoops(pm);
+  buildHostLLVM(pm);
+  pm.addPass(createGpuToLLVMConversionPass());
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format;
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createConvertFuncToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void nm_sparse::buildToHostLLVMPipeline(OpPassManager &pm,
+                                        const GPUPipelineOptions &options) {
+  buildToNVVMPipeline(pm, options);
+  buildHostExitPipeline(pm, options);
+}

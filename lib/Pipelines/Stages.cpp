@@ -1,0 +1,68 @@
+//===- Stages.cpp - linalg to threads -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Conversion/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+void nm_sparse::buildFrontPipeline(OpPassManager &pm,
+                                   const GPUPipelineOptions &options) {
+  pm.addPass(createConvertLinalgToNMSparsePass());
+}
+
+void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
+                                      const GPUPipelineOptions &options) {}
+
+void nm_sparse::buildTilePipeline(OpPassManager &pm,
+                                  const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseTilePass());
+}
+
+void nm_sparse::buildPromotePipeline(OpPassManager &pm,
+                                     const GPUPipelineOptions &options) {}
+
+void nm_sparse::buildVectorizePipeline(OpPassManager &pm,
+                                       const GPUPipelineOptions &options) {}
+
+void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
+                                       const GPUPipelineOptions &options) {}
+
+void nm_sparse::buildMapPipeline(OpPassManager &pm,
+                                 const GPUPipelineOptions &options) {}
+
+void nm_sparse::buildStagingPipeline(OpPassManager &pm,
+                                     const GPUPipelineOptions &options) {}
+
+void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
+                                     const GPUPipelineOptions &options) {}
+
+ArrayRef<Stage> nm_sparse::getStages() {
+  static const Stage stages[] = {
+      {"front", "packed weights and nm_sparse.matmul", buildFrontPipeline},
+      {"schedule", "a schedule on every matmul", buildSchedulePipeline},
+      {"tile", "CTA tiles and K steps", buildTilePipeline},
+      {"promote", "operand tiles in shared memory", buildPromotePipeline},
+      {"vectorize", "accumulators as vectors", buildVectorizePipeline},
+      {"bufferize", "tensors become buffers", buildBufferizePipeline},
+      {"map", "tiles become gpu.launch", buildMapPipeline},
+      {"pipeline", "multi-buffered K loop", buildStagingPipeline},
+      {"threads", "one thread's code", buildThreadsPipeline},
+      {"nvvm", "outlined kernels in the NVVM dialect", buildNVVMExitPipeline},
+  };
+  return stages;
+}
+
+void nm_sparse::buildToNVVMPipeline(OpPassManager &pm,
+                                    const GPUPipelineOptions &options) {
+  for (const Stage &stage : getStages())
+    stage.build(pm, options);
+}
