@@ -2,13 +2,14 @@
 # Installs what the build and the tests need, and nothing when it is all there:
 # Debian packages (with apt-get, as root or through sudo) and a Python
 # environment in build/venv. NM_NO_INSTALL=1 reports instead of installing.
+# Usage: bootstrap.sh [FURTHER-DEBIAN-PACKAGE...]
 
 source "$(dirname "$0")/common.sh"
 
 packages=(
   "libmlir-$llvm-dev" "mlir-$llvm-tools" "llvm-$llvm-dev" "llvm-$llvm-tools"
   "clang-$llvm" "lld-$llvm" "clang-format-$llvm" "clang-tidy-$llvm"
-  libgtest-dev libzstd-dev zlib1g-dev python3
+  libgtest-dev libzstd-dev zlib1g-dev python3 "$@"
 )
 modules=(numpy pytest hypothesis matplotlib ruff)
 

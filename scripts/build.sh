@@ -6,13 +6,16 @@ source "$(dirname "$0")/common.sh"
 preset=${1:-dev}
 [ $# -eq 0 ] || shift
 
-scripts/bootstrap.sh
+extra=()
+[ "$preset" != asan ] || extra=("libclang-rt-$llvm-dev")
+scripts/bootstrap.sh "${extra[@]}"
 
 case $preset in
   dev) dir=$build ;;
   *) dir=$root/build-$preset ;;
 esac
 if [ ! -f "$dir/build.ninja" ]; then
+  rm -f "$dir/CMakeCache.txt" # of a configuration that failed
   say "configuring $preset in ${dir#"$root"/}"
   if at_least "$(cmake_version)" 3.21; then
     cmake --preset "$preset" -B "$dir" --log-level=WARNING
