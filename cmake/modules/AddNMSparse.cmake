@@ -1,6 +1,8 @@
 # Wrappers that decide once how this project's targets are named, linked and
 # installed.
 
+include(StaticTools)
+
 # Headers that nearly every file needs. NVVMDialect.h alone costs 16-20 s; with
 # this header precompiled, and templates instantiated in it, a pass file
 # compiles in 1-5 s.
@@ -34,10 +36,14 @@ function(nm_sparse_add_library name)
   install(TARGETS ${name} EXPORT NMSparseTargets ARCHIVE DESTINATION lib)
 endfunction()
 
-# Link upstream libraries: the two dylibs, or (static tools) nothing here, since
-# the tool itself names the archives.
+# Link upstream libraries: the two dylibs, or (static tools) all archives into
+# the tool and nothing into the libraries.
 function(nm_sparse_link_mlir target)
   if(NM_SPARSE_STATIC_TOOLS)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      nm_sparse_link_static(${target})
+    endif()
     return()
   endif()
   target_link_libraries(${target} PUBLIC MLIR LLVM)
@@ -65,7 +71,10 @@ function(nm_sparse_add_tool name)
   nm_sparse_link_mlir(${name} ${ARG_MLIR_LIBS})
   nm_sparse_compile_options(${name})
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin ENABLE_EXPORTS ON
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin
     INSTALL_RPATH_USE_LINK_PATH ON)
+  if(NOT NM_SPARSE_STATIC_TOOLS)
+    set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+  endif()
   install(TARGETS ${name} EXPORT NMSparseTargets RUNTIME DESTINATION bin)
 endfunction()
