@@ -4,7 +4,7 @@
 #t = #nm_sparse.encoding<2:4, dim = 1>
 #f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
 
-// CHECK-LABEL: func @encodings
+// CHECK-LABEL: func.func private @encodings
 func.func private @encodings(tensor<4096x4096xf16, #w>, tensor<64x64xf32, #t>,
                              tensor<64x64xbf16, #f>)
 
