@@ -72,6 +72,7 @@
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 
 using namespace mlir;
@@ -96,6 +97,7 @@ void nm_sparse::registerAllDialects(DialectRegistry &registry) {
   gpu::registerBufferDeallocationOpInterfaceExternalModels(registry);
   linalg::registerAllDialectInterfaceImplementations(registry);
   memref::registerAllocationOpInterfaceExternalModels(registry);
+  registerBufferizableOpInterfaceExternalModels(registry);
   scf::registerBufferDeallocationOpInterfaceExternalModels(registry);
   scf::registerBufferizableOpInterfaceExternalModels(registry);
   scf::registerValueBoundsOpInterfaceExternalModels(registry);

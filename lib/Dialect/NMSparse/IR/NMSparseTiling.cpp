@@ -13,7 +13,10 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -50,6 +53,60 @@ static tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
                                         strides);
 }
 
+/// A number that is known to divide `value`: that of a constant, or of the
+/// induction variable of a loop with constant bounds and step.
+static int64_t getKnownDivisor(OpFoldResult value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return *constant;
+  auto iv = dyn_cast<BlockArgument>(cast<Value>(value));
+  auto loop = iv ? dyn_cast<LoopLikeOpInterface>(iv.getOwner()->getParentOp())
+                 : LoopLikeOpInterface();
+  if (!loop || !loop.getLoopInductionVars() || !loop.getLoopLowerBounds() ||
+      !loop.getLoopSteps())
+    return 1;
+  for (auto [arg, lower, step] :
+       llvm::zip(*loop.getLoopInductionVars(), *loop.getLoopLowerBounds(),
+                 *loop.getLoopSteps())) {
+    std::optional<int64_t> first = getConstantIntValue(lower);
+    std::optional<int64_t> stride = getConstantIntValue(step);
+    if (arg == iv && first && stride)
+      return std::gcd(*first, *stride);
+  }
+  return 1;
+}
+
+/// Largest constant that `value` is known not to exceed.
+static std::optional<int64_t> getKnownUpperBound(OpFoldResult value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return constant;
+  std::optional<int64_t> bound;
+  if (auto min = cast<Value>(value).getDefiningOp<affine::AffineMinOp>())
+    for (AffineExpr expr : min.getMap().getResults())
+      if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+        bound =
+            bound ? std::min(*bound, constant.getValue()) : constant.getValue();
+  return bound;
+}
+
+/// Number of panels of `bn` outputs that the outputs in [offset, offset + size)
+/// touch; a constant wherever tiles and panels are aligned.
+static OpFoldResult getPanelCount(OpBuilder &b, Location loc, int64_t bn,
+                                  OpFoldResult offset, OpFoldResult size) {
+  int64_t divisor = getKnownDivisor(offset);
+  std::optional<int64_t> bound = getKnownUpperBound(size);
+  // The tile lies inside one panel.
+  if (bound && divisor != 0 && bn % divisor == 0 && *bound <= divisor)
+    return b.getIndexAttr(1);
+  AffineExpr s0, s1;
+  bindSymbols(b.getContext(), s0, s1);
+  if (divisor % bn == 0)
+    return bound && *bound <= bn ? b.getIndexAttr(1)
+                                 : affine::makeComposedFoldedAffineApply(
+                                       b, loc, s0.ceilDiv(bn), {size});
+  return affine::makeComposedFoldedAffineApply(
+      b, loc, (s0 + s1 - 1).floorDiv(bn) - s0.floorDiv(bn) + 1, {offset, size});
+}
+
 FailureOr<TilingResult>
 MatmulOp::getTiledImplementation(OpBuilder &builder,
                                  ArrayRef<OpFoldResult> offsets,
@@ -73,8 +130,7 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   if (ShapedType::isDynamic(k) || k % encoding.getWindowRows() != 0)
     kSize = affine::makeComposedFoldedAffineMin(
         builder, loc,
-        AffineMap::get(0, 3,
-                       {s0, s1 - builder.getAffineSymbolExpr(2)},
+        AffineMap::get(0, 3, {s0, s1 - builder.getAffineSymbolExpr(2)},
                        builder.getContext()),
         {kSize, kTotal, kOffset});
   SmallVector<OpFoldResult> xOffsets, xSizes;
@@ -94,14 +150,13 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
       list->push_back(sizes[0]);
   }
   int64_t bn = encoding.getBlockN();
-  valueOffsets.append({apply(s0 * encoding.getKeptRows(), {offsets[w]}),
-                       offsets[n]});
+  valueOffsets.append(
+      {apply(s0 * encoding.getKeptRows(), {offsets[w]}), offsets[n]});
   valueSizes.append({apply(s0 * encoding.getKeptRows(), {sizes[w]}), sizes[n]});
   indexOffsets.append({apply(s0 * encoding.getN(), {offsets[w]}),
                        apply(s0.floorDiv(bn), {offsets[n]})});
   indexSizes.append({apply(s0 * encoding.getN(), {sizes[w]}),
-                     apply((s0 + s1 - 1).floorDiv(bn) - s0.floorDiv(bn) + 1,
-                           {offsets[n], sizes[n]})});
+                     getPanelCount(builder, loc, bn, offsets[n], sizes[n])});
   auto values = slice(builder, loc, getValues(), valueOffsets, valueSizes);
   auto index = slice(builder, loc, getIndex(), indexOffsets, indexSizes);
 

@@ -23,6 +23,135 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparsePromotePass : Pass<"nm-sparse-promote", "::mlir::func::FuncOp"> {
+  let summary = "move operand tiles to workgroup memory";
+  let description = [{
+    Replaces the product of each K step by asynchronous copies of its operands
+    into tiles of workgroup memory and a `nm_sparse.tile_matmul`. The tiles have
+    static, padded shapes. Under `operands = packed` the activations are gathered
+    (`async_gather`): only the rows that the index names are copied. Under
+    `index = resident` the index is copied once, before the K loop.
+
+    The accumulator becomes a `vector<tokens x outputs>` in f32 (i32 for i8)
+    that the loop carries.
+
+    ```mlir
+    // Before
+    %y = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %init)
+        -> (tensor<128x128xf32>) {
+      %xs = tensor.extract_slice %x[0, %k] [128, 128] [1, 1] : ...
+      %vs = tensor.extract_slice %v[%r, 0] [32, 128] [1, 1] : ...
+      %is = tensor.extract_slice %i[%r, 0] [32, 1] [1, 1] : ...
+      %p = nm_sparse.matmul ... ins(%xs, %vs, %is : ...) outs(%acc : ...)
+      scf.yield %p : tensor<128x128xf32>
+    }
+    // After
+    %slab = nm_sparse.async_copy ins(%i : ...) outs(%it : tensor<1024x1xi8>)
+    %a = vector.transfer_read %init[%c0, %c0], %zero : ...
+    %sum = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %a)
+        -> (vector<128x128xf32>) {
+      %vs = nm_sparse.async_copy ins(...) outs(%vt : tensor<32x128xf16>)
+      %is = tensor.extract_slice %slab[%r, 0] [32, 1] [1, 1] : ...
+      %xs = nm_sparse.async_gather transposed ins(%x, %is : ...) outs(%xt : ...)
+      %p = nm_sparse.tile_matmul ... condensed ins(%xs, %vs : ...) acc(%acc : ...)
+      scf.yield %p : vector<128x128xf32>
+    }
+    %y = vector.transfer_write %sum, %init[%c0, %c0] : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::bufferization::BufferizationDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseVectorizePass : Pass<"nm-sparse-vectorize", "::mlir::func::FuncOp"> {
+  let summary = "turn the epilogue of each CTA tile into vector code";
+  let description = [{
+    The elementwise ops behind a product work on its `vector<tokens x outputs>`,
+    without a round trip to memory. Their other operands are read with
+    `vector.transfer_read`, in which broadcasts and transpositions are the
+    permutation map; the last result is written with one `vector.transfer_write`.
+    An accumulator that starts as a fill starts as a splat. Sets
+    `tokens_contiguous` on products whose result is feature-major.
+
+    ```mlir
+    // Before
+    %y = vector.transfer_write %sum, %init[%c0, %c0] : ...
+    %z = linalg.generic {indexing_maps = [#id, #row, #id], ...}
+           ins(%y, %bias : tensor<128x128xf32>, tensor<128xf32>)
+           outs(%out : tensor<128x128xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %s = arith.addf %a, %b : f32
+      linalg.yield %s : f32
+    } -> tensor<128x128xf32>
+    // After
+    %b = vector.transfer_read %bias[%c0], %zero {permutation_map = affine_map<(d0) -> (0, d0)>} : ...
+    %s = arith.addf %sum, %b : vector<128x128xf32>
+    %z = vector.transfer_write %s, %out[%c0, %c0] : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseBufferizePass : Pass<"nm-sparse-bufferize", "::mlir::ModuleOp"> {
+  let summary = "bufferize, and keep workgroup memory out of the K loop";
+  let description = [{
+    One-shot bufferization across functions with identity layouts; a result is
+    written into the argument that it was computed in. Workgroup tiles become
+    `memref.alloc` in `#gpu.address_space<workgroup>` at the top of their
+    `scf.forall`.
+
+    ```mlir
+    // Before
+    %t = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>}
+           : tensor<32x128xf16>
+    %vs = nm_sparse.async_copy ins(%v : tensor<32x128xf16>)
+            outs(%t : tensor<32x128xf16>) -> tensor<32x128xf16>
+    // After
+    %t = memref.alloc() : memref<32x128xf16, #gpu.address_space<workgroup>>
+    nm_sparse.async_copy ins(%v : memref<32x128xf16, strided<[4096, 1], offset: ?>>)
+      outs(%t : memref<32x128xf16, #gpu.address_space<workgroup>>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseMapToGPUPass : Pass<"nm-sparse-map-to-gpu", "::mlir::func::FuncOp"> {
+  let summary = "turn each scf.forall over CTA tiles into a gpu.launch";
+  let description = [{
+    The grid is the number of tiles, computed from the dynamic sizes on the host;
+    the number of threads is that of the schedule. The body moves into the
+    launch, with the constants that it uses.
+
+    ```mlir
+    // Before
+    scf.forall (%m, %n) = (0, 0) to (%tokens, 4096) step (128, 128) {
+      ...
+    } {mapping = [#gpu.block<x>, #gpu.block<y>]}
+    // After
+    %grid = affine.max affine_map<()[s0] -> (s0 ceildiv 128, 1)>()[%tokens]
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %grid, %gy = %c32, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+      %m = affine.apply affine_map<(d0) -> (d0 * 128)>(%bx)
+      %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
+      ...
+      gpu.terminator
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // GPU exit
 //===----------------------------------------------------------------------===//
