@@ -28,16 +28,24 @@ void nm_sparse::buildTilePipeline(OpPassManager &pm,
 }
 
 void nm_sparse::buildPromotePipeline(OpPassManager &pm,
-                                     const GPUPipelineOptions &options) {}
+                                     const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparsePromotePass());
+}
 
 void nm_sparse::buildVectorizePipeline(OpPassManager &pm,
-                                       const GPUPipelineOptions &options) {}
+                                       const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseVectorizePass());
+}
 
 void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
-                                       const GPUPipelineOptions &options) {}
+                                       const GPUPipelineOptions &options) {
+  pm.addPass(createNMSparseBufferizePass());
+}
 
 void nm_sparse::buildMapPipeline(OpPassManager &pm,
-                                 const GPUPipelineOptions &options) {}
+                                 const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseMapToGPUPass());
+}
 
 void nm_sparse::buildStagingPipeline(OpPassManager &pm,
                                      const GPUPipelineOptions &options) {}
