@@ -36,7 +36,8 @@ while IFS= read -r -d '' program; do
 done < <(find "$build/unittests" -type f -executable -name '*Tests' -print0 2>/dev/null)
 
 say "pytest"
-NM_BUILD_DIR=$build "$python" -m pytest -q -c python/pyproject.toml --rootdir . \
+NM_BUILD_DIR=$build HYPOTHESIS_STORAGE_DIRECTORY=$build/hypothesis \
+  "$python" -m pytest -q -c python/pyproject.toml --rootdir . \
   -p no:cacheprovider --junitxml "$results/pytest.xml" python/tests test/Package ||
   [ -f "$results/pytest.xml" ] || broken+=("pytest")
 exit 0
