@@ -22,4 +22,22 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def ConvertNMSparseToNVGPUPass : Pass<"convert-nm-sparse-to-nvgpu"> {
+  let summary = "lower the tile operations of each launch to one thread's code";
+  let description = [{
+    In each `gpu.launch` that holds a `nm_sparse.tile_matmul`, turns values of
+    type `vector<tokens x outputs>` (the CTA tile) into the scalars that one
+    thread owns under the op's schedule, and the tile operations into per-thread
+    code: `async_copy` and `async_gather` into `nvgpu.device_async_copy`,
+    `tile_matmul` into FFMA (`simt`) or `nvgpu.ldmatrix` and `nvgpu.mma.sync`
+    (`mma`), transfers of the epilogue into guarded loads and stores. No
+    nm_sparse operation is left in the launch.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 #endif // NM_SPARSE_CONVERSION_PASSES_TD

@@ -201,4 +201,60 @@ def NMSparseExternSharedMemoryPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def NMSparseAssignStagesPass
+    : Pass<"nm-sparse-assign-stages", "::mlir::func::FuncOp"> {
+  let summary = "decide which operations of a K loop run ahead";
+  let description = [{
+    In each loop that holds a `nm_sparse.tile_matmul`, gives the copies
+    `nm_sparse.stage = 0` and the product the last stage of its schedule. An
+    operation that has a stage keeps it.
+  }];
+  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
+}
+
+def NMSparseExpandStagesPass
+    : Pass<"nm-sparse-expand-stages", "::mlir::func::FuncOp"> {
+  let summary = "multi-buffer and software-pipeline staged K loops";
+  let description = [{
+    Gives each tile that a staged loop fills one buffer for each stage (rows
+    padded by 16 bytes against bank conflicts), groups the copies of a step into
+    a cp.async group, inserts the wait and the barrier before the product, and
+    expands the loop into prologue and kernel with `scf::pipelineForLoop`.
+
+    ```mlir
+    scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
+      nm_sparse.async_copy {nm_sparse.stage = 0 : i32} ...
+      %r = nm_sparse.tile_matmul {nm_sparse.stage = 2 : i32} ...
+    }
+    // becomes: two copies ahead of the loop, and in the loop
+      nvvm.cp.async.wait.group 1
+      gpu.barrier
+      scf.if %exists { nm_sparse.async_copy ... }
+      nvvm.cp.async.commit.group
+      %r = nm_sparse.tile_matmul ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def NMSparseAllocateSharedMemoryPass
+    : Pass<"nm-sparse-allocate-shared-memory", "::mlir::func::FuncOp"> {
+  let summary = "place the workgroup tiles of each launch in dynamic shared memory";
+  let description = [{
+    Replaces the `memref.alloc`s in workgroup memory of each `gpu.launch` by
+    views of one window of dynamic shared memory and sets the launch's size.
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"232448",
+           "bytes of shared memory that a CTA may use (default: 227 KiB, sm_90)">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 #endif // NM_SPARSE_TRANSFORMS_PASSES_TD

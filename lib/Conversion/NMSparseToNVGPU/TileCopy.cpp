@@ -1,0 +1,372 @@
+//===- TileCopy.cpp - async_copy and async_gather per thread --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The threads of a CTA share the destination tile in chunks of up to 16 bytes.
+// Which width is possible depends on the address and pitch of the source, known
+// only at run time when the source is dynamic, so the wide and the narrow copy
+// are the two branches of a uniform `scf.if`. cp.async moves 4, 8 or 16 bytes;
+// narrower elements are loaded and stored by the thread itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Where a chunk of the destination comes from.
+struct ChunkSource {
+  SmallVector<Value, 2> indices;
+  /// Number of elements that exist, the rest are zero; null when all do.
+  Value valid;
+};
+using ChunkSourceFn =
+    function_ref<ChunkSource(OpBuilder &, Value row, Value column)>;
+
+/// Emits the copy of one tile by all threads.
+class TileCopier {
+public:
+  TileCopier(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
+             Value dst)
+      : b(b), loc(loc), layout(layout), src(src), dst(dst),
+        srcType(cast<MemRefType>(src.getType())),
+        dstType(cast<MemRefType>(dst.getType())) {}
+
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  int64_t getElementBytes() const {
+    return dstType.getElementTypeBitWidth() / 8;
+  }
+
+  /// Widest copy, in elements, that the shape of the destination and the
+  /// static pitch of the source allow.
+  int64_t getMaxWidth() {
+    auto [strides, offset] = srcType.getStridesAndOffset();
+    int64_t width = 16 / getElementBytes();
+    while (width > 1 &&
+           (dstType.getDimSize(1) % width != 0 ||
+            (!ShapedType::isDynamic(strides[0]) && strides[0] % width != 0)))
+      width /= 2;
+    return width;
+  }
+
+  /// i1: the source's address and pitch are multiples of `width` elements.
+  Value isAligned(int64_t width) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
+    Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, src);
+    Value bytes = constant(width * getElementBytes());
+    Value address = arith::AddIOp::create(
+        b, loc, base,
+        arith::MulIOp::create(b, loc, metadata.getOffset(),
+                              constant(getElementBytes())));
+    Value pitch = arith::MulIOp::create(b, loc, metadata.getStrides()[0],
+                                        constant(getElementBytes()));
+    Value misaligned = arith::RemUIOp::create(
+        b, loc, arith::OrIOp::create(b, loc, address, pitch), bytes);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, misaligned,
+                                 constant(0));
+  }
+
+  /// Copies the tile in chunks of `width` elements. Neighbouring threads take
+  /// neighbouring chunks of a row, or, with `rowFastest`, neighbouring rows.
+  void copy(int64_t width, bool rowFastest, ChunkSourceFn source) {
+    int64_t rows = dstType.getDimSize(0);
+    int64_t columns = dstType.getDimSize(1) / width;
+    int64_t chunks = rows * columns, threads = layout.numThreads;
+    int64_t iterations = llvm::divideCeil(chunks, threads);
+    int64_t fast = rowFastest ? rows : columns;
+    auto emit = [&](Value chunk) {
+      Value first = b.createOrFold<arith::RemUIOp>(loc, chunk, constant(fast));
+      Value second = b.createOrFold<arith::DivUIOp>(loc, chunk, constant(fast));
+      Value row = rowFastest ? first : second;
+      Value column = arith::MulIOp::create(b, loc, rowFastest ? second : first,
+                                           constant(width));
+      copyChunk(width, row, column, source);
+    };
+    auto guarded = [&](Value chunk) {
+      Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                           chunk, constant(chunks));
+      auto ifOp = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+      emit(chunk);
+    };
+    // Past 16 chunks a thread the code would outgrow the instruction cache.
+    if (iterations > 16) {
+      auto loop = scf::ForOp::create(b, loc, layout.threadId, constant(chunks),
+                                     constant(threads));
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      emit(loop.getInductionVar());
+      return;
+    }
+    if (chunks % threads == 0 && threads % fast == 0) {
+      // The fast coordinate is the same in each iteration.
+      Value first =
+          arith::RemUIOp::create(b, loc, layout.threadId, constant(fast));
+      Value second =
+          arith::DivUIOp::create(b, loc, layout.threadId, constant(fast));
+      for (int64_t i = 0; i < iterations; ++i) {
+        Value moved = b.createOrFold<arith::AddIOp>(
+            loc, second, constant(i * (threads / fast)));
+        Value row = rowFastest ? first : moved;
+        Value column = arith::MulIOp::create(b, loc, rowFastest ? moved : first,
+                                             constant(width));
+        copyChunk(width, row, column, source);
+      }
+      return;
+    }
+    for (int64_t i = 0; i < iterations; ++i) {
+      Value chunk = b.createOrFold<arith::AddIOp>(loc, layout.threadId,
+                                                  constant(i * threads));
+      if ((i + 1) * threads <= chunks)
+        emit(chunk);
+      else
+        guarded(chunk);
+    }
+  }
+
+private:
+  void copyChunk(int64_t width, Value row, Value column, ChunkSourceFn source) {
+    ChunkSource from = source(b, row, column);
+    int64_t bytes = width * getElementBytes();
+    if (bytes >= 4) {
+      UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
+      nvgpu::DeviceAsyncCopyOp::create(
+          b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), dst,
+          ValueRange{row, column}, src, from.indices, b.getIndexAttr(width),
+          from.valid, bypassL1);
+      return;
+    }
+    Value element;
+    if (!from.valid) {
+      element = memref::LoadOp::create(b, loc, src, from.indices);
+    } else {
+      Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                           from.valid, constant(0));
+      auto ifOp = scf::IfOp::create(b, loc, dstType.getElementType(), exists,
+                                    /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+      scf::YieldOp::create(
+          b, loc,
+          ValueRange{memref::LoadOp::create(b, loc, src, from.indices)});
+      b.setInsertionPointToStart(ifOp.elseBlock());
+      Value zero = arith::ConstantOp::create(
+          b, loc, b.getZeroAttr(dstType.getElementType()));
+      scf::YieldOp::create(b, loc, zero);
+      element = ifOp.getResult(0);
+    }
+    memref::StoreOp::create(b, loc, element, dst, ValueRange{row, column});
+  }
+
+  OpBuilder &b;
+  Location loc;
+  const ThreadLayout &layout;
+  Value src, dst;
+  MemRefType srcType, dstType;
+};
+
+/// Emits the wide copy under an alignment test and the narrow one otherwise.
+void emitBothWidths(OpBuilder &b, Location loc, TileCopier &copier,
+                    function_ref<void(int64_t width)> copy) {
+  int64_t width = copier.getMaxWidth();
+  if (width == 1) {
+    copy(1);
+    return;
+  }
+  auto ifOp = scf::IfOp::create(b, loc, copier.isAligned(width),
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  copy(width);
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  copy(1);
+}
+
+/// min(max(extent - position, 0), width): elements of a chunk that exist.
+Value clampToExtent(OpBuilder &b, Location loc, Value extent, Value position,
+                    int64_t width) {
+  auto constant = [&](int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  Value left = arith::SubIOp::create(b, loc, extent, position);
+  left = arith::MaxSIOp::create(b, loc, left, constant(0));
+  return arith::MinSIOp::create(b, loc, left, constant(width));
+}
+
+/// `count` where `condition` holds, else 0; a null condition always holds and a
+/// null count is `width`.
+Value selectCount(OpBuilder &b, Location loc, Value condition, Value count,
+                  int64_t width) {
+  if (!condition)
+    return count;
+  if (!count)
+    count = arith::ConstantIndexOp::create(b, loc, width);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  return arith::SelectOp::create(b, loc, condition, count, zero);
+}
+
+Value lessThan(OpBuilder &b, Location loc, Value a, Value c) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, a, c);
+}
+
+Value conjunction(OpBuilder &b, Location loc, Value a, Value c) {
+  if (!a || !c)
+    return a ? a : c;
+  return arith::AndIOp::create(b, loc, a, c);
+}
+
+struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
+  AsyncCopyLowering(const TypeConverter &converter, MLIRContext *context,
+                    const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  LogicalResult
+  matchAndRewrite(AsyncCopyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto srcType = dyn_cast<MemRefType>(op.getSrc().getType());
+    auto dstType = dyn_cast<MemRefType>(op.getDst().getType());
+    if (!srcType || !dstType)
+      return rewriter.notifyMatchFailure(op,
+                                         "tensors must be bufferized first");
+    Location loc = op.getLoc();
+    bool transposed = op.getTransposed();
+    Value src = op.getSrc();
+    TileCopier copier(rewriter, loc, layout, src, op.getDst());
+    Value rows = memref::DimOp::create(rewriter, loc, src, 0);
+    Value columns = memref::DimOp::create(rewriter, loc, src, 1);
+    // Extents that fill the destination need no test.
+    int64_t rowDim = transposed ? 1 : 0;
+    bool allRows = srcType.getDimSize(0) == dstType.getDimSize(rowDim);
+    bool allColumns = srcType.getDimSize(1) == dstType.getDimSize(1 - rowDim);
+
+    auto emit = [&](int64_t width) {
+      copier.copy(
+          width, /*rowFastest=*/transposed,
+          [&](OpBuilder &b, Value row, Value column) {
+            if (transposed)
+              std::swap(row, column);
+            Value inRows = allRows ? Value() : lessThan(b, loc, row, rows);
+            Value count = allColumns
+                              ? Value()
+                              : clampToExtent(b, loc, columns, column, width);
+            return ChunkSource{{row, column},
+                               selectCount(b, loc, inRows, count, width)};
+          });
+    };
+    if (transposed)
+      emit(1);
+    else
+      emitBothWidths(rewriter, loc, copier, emit);
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
+
+struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
+  AsyncGatherLowering(const TypeConverter &converter, MLIRContext *context,
+                      const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  LogicalResult
+  matchAndRewrite(AsyncGatherOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto srcType = dyn_cast<MemRefType>(op.getSrc().getType());
+    auto indexType = dyn_cast<MemRefType>(op.getIndex().getType());
+    auto dstType = dyn_cast<MemRefType>(op.getDst().getType());
+    if (!srcType || !dstType || !indexType)
+      return rewriter.notifyMatchFailure(op,
+                                         "tensors must be bufferized first");
+    if (indexType.isDynamicDim(1))
+      return op.emitOpError("needs an index with a static number of panels, "
+                            "got ")
+             << indexType;
+    Location loc = op.getLoc();
+    EncodingAttr encoding = op.getEncoding();
+    bool transposed = op.getTransposed();
+    Value src = op.getSrc(), index = op.getIndex();
+    TileCopier copier(rewriter, loc, layout, src, op.getDst());
+    int64_t panels = indexType.getDimSize(1);
+    int64_t panelRows = dstType.getDimSize(0) / panels;
+    int64_t kDim = transposed ? 1 : 0;
+    Value kExtent = memref::DimOp::create(rewriter, loc, src, kDim);
+    Value tokens = memref::DimOp::create(rewriter, loc, src, 1 - kDim);
+    Value indexRows = memref::DimOp::create(rewriter, loc, index, 0);
+    bool allTokens = srcType.getDimSize(1 - kDim) == dstType.getDimSize(1);
+    bool allRows = indexType.getDimSize(0) == panelRows;
+    bool allK = srcType.getDimSize(kDim) ==
+                    panelRows / encoding.getN() * encoding.getM() &&
+                allRows;
+
+    auto emit = [&](int64_t width) {
+      auto source = [&](OpBuilder &b, Value row, Value column) {
+        auto constant = [&](int64_t v) -> Value {
+          return arith::ConstantIndexOp::create(b, loc, v);
+        };
+        Value panel = constant(0), slot = row;
+        if (panels > 1) {
+          panel = arith::DivUIOp::create(b, loc, row, constant(panelRows));
+          slot = arith::RemUIOp::create(b, loc, row, constant(panelRows));
+        }
+        Value exists;
+        Value safeSlot = slot;
+        if (!allRows) {
+          exists = lessThan(b, loc, slot, indexRows);
+          safeSlot = arith::SelectOp::create(b, loc, exists, slot, constant(0));
+        }
+        Value position =
+            memref::LoadOp::create(b, loc, index, ValueRange{safeSlot, panel});
+        position =
+            arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
+        Value window =
+            arith::DivUIOp::create(b, loc, slot, constant(encoding.getN()));
+        Value k = arith::AddIOp::create(
+            b, loc,
+            arith::MulIOp::create(b, loc, window, constant(encoding.getM())),
+            position);
+        if (!allK)
+          exists = conjunction(b, loc, exists, lessThan(b, loc, k, kExtent));
+        Value count =
+            allTokens ? Value() : clampToExtent(b, loc, tokens, column, width);
+        ChunkSource from;
+        from.indices = {k, column};
+        if (transposed)
+          std::swap(from.indices[0], from.indices[1]);
+        from.valid = selectCount(b, loc, exists, count, width);
+        return from;
+      };
+      copier.copy(width, /*rowFastest=*/transposed, source);
+    };
+    if (transposed)
+      emit(1);
+    else
+      emitBothWidths(rewriter, loc, copier, emit);
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
+
+} // namespace
+
+void nm_sparse::populateTileCopyPatterns(const TypeConverter &converter,
+                                         const ThreadLayout &layout,
+                                         RewritePatternSet &patterns) {
+  patterns.add<AsyncCopyLowering, AsyncGatherLowering>(
+      converter, patterns.getContext(), layout);
+}

@@ -1,0 +1,297 @@
+//===- TileMatmulMma.cpp - f16/bf16 product through mma.sync --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both operands lie in shared memory with the contraction dimension outermost,
+// so both are read by `ldmatrix.trans`, whose eight row addresses are free:
+// each lane points at the row of x that its kept row names, and the gather
+// costs nothing. A token-major x cannot be read so (ldmatrix moves pairs along
+// the contraction dimension, and the kept rows are not neighbours); its
+// fragments are put together from 2-byte loads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Emits the fragments of one k16 step.
+class FragmentLoader {
+public:
+  FragmentLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout)
+      : b(b), loc(op.getLoc()), op(op), layout(layout),
+        element(cast<MemRefType>(op.getX().getType()).getElementType()) {}
+
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value add(Value a, Value c) {
+    return b.createOrFold<arith::AddIOp>(loc, a, c);
+  }
+  Value add(Value a, int64_t c) { return add(a, constant(c)); }
+
+  /// Row that this lane addresses for ldmatrix.x4, of the 16 of the step. The
+  /// four 8x8 matrices are ordered (k, then other) when `kFirst`, else (other,
+  /// then k).
+  Value laneRow(bool kFirst) {
+    Value low = b.createOrFold<arith::RemUIOp>(loc, layout.lane, constant(8));
+    Value matrix =
+        b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(8));
+    Value half = kFirst
+                     ? b.createOrFold<arith::RemUIOp>(loc, matrix, constant(2))
+                     : b.createOrFold<arith::DivUIOp>(loc, matrix, constant(2));
+    return add(b.createOrFold<arith::MulIOp>(loc, half, constant(8)), low);
+  }
+  /// Column offset that goes with laneRow.
+  Value laneColumn(bool kFirst) {
+    Value matrix =
+        b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(8));
+    Value half = kFirst
+                     ? b.createOrFold<arith::DivUIOp>(loc, matrix, constant(2))
+                     : b.createOrFold<arith::RemUIOp>(loc, matrix, constant(2));
+    return b.createOrFold<arith::MulIOp>(loc, half, constant(8));
+  }
+
+  /// Four 8x8 matrices, transposed, of k-major `tile` at row `row` (this
+  /// lane's) and column `column`.
+  Value ldmatrix(Value tile, Value row, Value column) {
+    return nvgpu::LdMatrixOp::create(
+        b, loc, VectorType::get({4, 2}, element), tile, ValueRange{row, column},
+        b.getBoolAttr(true), b.getI32IntegerAttr(4));
+  }
+
+  /// Rows 2h, 2h + 1 of an ldmatrix result: a B fragment.
+  Value half(Value matrices, int64_t h) {
+    auto type = VectorType::get({2, 2}, element);
+    Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    for (int64_t i = 0; i < 2; ++i) {
+      Value row = vector::ExtractOp::create(b, loc, matrices, 2 * h + i);
+      result = vector::InsertOp::create(b, loc, row, result, i);
+    }
+    return result;
+  }
+
+  /// Fragment of a token-major x: `rows` 8-token groups starting at `token`;
+  /// `xRows` are the columns of x for kept rows 2t, 2t+1, 2t+8, 2t+9 of this
+  /// lane. An A fragment has two groups of tokens, a B fragment one.
+  Value gatherTokenMajor(Value token, int64_t groups, ArrayRef<Value> xRows) {
+    auto type = VectorType::get({2 * groups, 2}, element);
+    Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    Value lanePart =
+        b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(4));
+    for (int64_t kHalf = 0; kHalf < 2; ++kHalf)
+      for (int64_t g = 0; g < groups; ++g)
+        for (int64_t i = 0; i < 2; ++i) {
+          Value at = add(add(token, lanePart), 8 * g);
+          Value scalar = memref::LoadOp::create(
+              b, loc, op.getX(), ValueRange{at, xRows[2 * kHalf + i]});
+          result = vector::InsertOp::create(
+              b, loc, scalar, result, ArrayRef<int64_t>{kHalf * groups + g, i});
+        }
+    return result;
+  }
+
+  /// Columns of a token-major x for the four kept rows of this lane.
+  SmallVector<Value> tokenMajorRows(int64_t step, Value panel) {
+    Value pair = b.createOrFold<arith::MulIOp>(
+        loc, b.createOrFold<arith::RemUIOp>(loc, layout.lane, constant(4)),
+        constant(2));
+    SmallVector<Value> rows;
+    for (int64_t offset : {0, 1, 8, 9})
+      rows.push_back(
+          emitXRow(b, loc, op, add(pair, step * 16 + offset), panel));
+    return rows;
+  }
+
+private:
+  OpBuilder &b;
+  Location loc;
+  TileMatmulOp op;
+  const ThreadLayout &layout;
+  Type element;
+};
+
+struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
+  MmaLowering(const TypeConverter &converter, MLIRContext *context,
+              const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  /// One mma.sync on the accumulator scalars starting at `first`.
+  void emitMma(OpBuilder &b, Location loc, Value a, Value bFragment,
+               MutableArrayRef<Value> acc) const {
+    auto type = VectorType::get({2, 2}, b.getF32Type());
+    Value c = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    for (int64_t i = 0; i < 4; ++i)
+      c = vector::InsertOp::create(b, loc, acc[i], c,
+                                   ArrayRef<int64_t>{i / 2, i % 2});
+    Value d = nvgpu::MmaSyncOp::create(b, loc, a, bFragment, c,
+                                       ArrayRef<int64_t>{16, 8, 16});
+    for (int64_t i = 0; i < 4; ++i)
+      acc[i] =
+          vector::ExtractOp::create(b, loc, d, ArrayRef<int64_t>{i / 2, i % 2});
+  }
+
+  /// Tokens are the 16 rows of a fragment, outputs its 8 columns. x fragments
+  /// are loaded once for all outputs that share a panel.
+  void emitStepTokenRows(OpBuilder &b, TileMatmulOp op, int64_t step,
+                         MutableArrayRef<Value> acc) const {
+    Location loc = op.getLoc();
+    EncodingAttr encoding = op.getEncoding();
+    FragmentLoader load(b, op, layout);
+    int64_t rowFragments = layout.warpTokens / 16;
+    int64_t columnFragments = layout.warpOutputs / 8;
+    int64_t bn = encoding.getBlockN();
+    // Column fragments known to share a panel.
+    int64_t group = 1;
+    if (op.getSchedule().isPanelAligned(encoding)) {
+      if (bn >= layout.tileOutputs || bn % layout.warpOutputs == 0)
+        group = columnFragments;
+      else if (layout.warpOutputs % bn == 0)
+        group = bn / 8;
+    }
+    Value pairs;
+    int64_t loadedStart = -1;
+    for (int64_t g = 0; g < columnFragments; g += group) {
+      Value output = load.add(layout.warpOutput, g * 8);
+      Value panel = emitPanel(b, loc, op, output);
+      SmallVector<Value> x;
+      if (op.getTokenMajor()) {
+        SmallVector<Value> rows = load.tokenMajorRows(step, panel);
+        for (int64_t f = 0; f < rowFragments; ++f)
+          x.push_back(load.gatherTokenMajor(load.add(layout.warpToken, f * 16),
+                                            2, rows));
+      } else {
+        Value row = emitXRow(
+            b, loc, op, load.add(load.laneRow(/*kFirst=*/false), step * 16),
+            panel);
+        for (int64_t f = 0; f < rowFragments; ++f)
+          x.push_back(
+              load.ldmatrix(op.getX(), row,
+                            load.add(load.add(layout.warpToken, f * 16),
+                                     load.laneColumn(/*kFirst=*/false))));
+      }
+      for (int64_t c = g; c < g + group; ++c) {
+        // One ldmatrix.x4 brings two column fragments; the last of an odd count
+        // is read from the pair before it.
+        int64_t pairStart = c / 2 * 2;
+        if (pairStart + 2 > columnFragments)
+          pairStart = std::max<int64_t>(0, columnFragments - 2);
+        Value w;
+        if (columnFragments >= 2) {
+          if (pairStart != loadedStart)
+            pairs = load.ldmatrix(
+                op.getValues(),
+                load.add(load.laneRow(/*kFirst=*/true), step * 16),
+                load.add(load.add(layout.warpOutput, pairStart * 8),
+                         load.laneColumn(/*kFirst=*/true)));
+          loadedStart = pairStart;
+          w = load.half(pairs, c - pairStart);
+        } else {
+          // A single fragment: matrices 2 and 3 repeat 0 and 1.
+          Value loaded =
+              load.ldmatrix(op.getValues(),
+                            load.add(load.laneRow(/*kFirst=*/true), step * 16),
+                            layout.warpOutput);
+          w = load.half(loaded, 0);
+        }
+        for (int64_t f = 0; f < rowFragments; ++f)
+          emitMma(b, loc, x[f], w, acc.slice((f * columnFragments + c) * 4, 4));
+      }
+    }
+  }
+
+  /// Outputs are the 16 rows of a fragment, tokens its 8 columns.
+  void emitStepOutputRows(OpBuilder &b, TileMatmulOp op, int64_t step,
+                          MutableArrayRef<Value> acc) const {
+    Location loc = op.getLoc();
+    EncodingAttr encoding = op.getEncoding();
+    FragmentLoader load(b, op, layout);
+    int64_t rowFragments = layout.warpOutputs / 16;
+    int64_t columnFragments = layout.warpTokens / 8;
+    int64_t bn = encoding.getBlockN();
+    int64_t group = bn >= layout.tileOutputs || bn % layout.warpOutputs == 0
+                        ? rowFragments
+                        : (layout.warpOutputs % bn == 0 ? bn / 16 : 1);
+    for (int64_t g = 0; g < rowFragments; g += group) {
+      Value panel = emitPanel(b, loc, op, load.add(layout.warpOutput, g * 16));
+      SmallVector<Value> w;
+      for (int64_t f = g; f < g + group; ++f)
+        w.push_back(load.ldmatrix(
+            op.getValues(), load.add(load.laneRow(/*kFirst=*/false), step * 16),
+            load.add(load.add(layout.warpOutput, f * 16),
+                     load.laneColumn(/*kFirst=*/false))));
+      SmallVector<Value> rows;
+      Value row;
+      if (op.getTokenMajor())
+        rows = load.tokenMajorRows(step, panel);
+      else
+        row =
+            emitXRow(b, loc, op,
+                     load.add(load.laneRow(/*kFirst=*/true), step * 16), panel);
+      Value pairs;
+      for (int64_t c = 0; c < columnFragments; ++c) {
+        Value x;
+        if (op.getTokenMajor()) {
+          x = load.gatherTokenMajor(load.add(layout.warpToken, c * 8), 1, rows);
+        } else {
+          if (c % 2 == 0)
+            pairs =
+                load.ldmatrix(op.getX(), row,
+                              load.add(load.add(layout.warpToken, c * 8),
+                                       c + 1 < columnFragments
+                                           ? load.laneColumn(/*kFirst=*/true)
+                                           : load.constant(0)));
+          x = load.half(pairs, c % 2);
+        }
+        for (int64_t f = 0; f < group; ++f)
+          emitMma(b, loc, w[f], x,
+                  acc.slice(((g + f) * columnFragments + c) * 4, 4));
+      }
+    }
+  }
+
+  LogicalResult
+  matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (op.getSchedule().getKind() != ScheduleKind::Mma)
+      return rewriter.notifyMatchFailure(op, "not an mma schedule");
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("with an mma schedule multiplies f16 or bf16, got ")
+             << element;
+    if (op.getEncoding().getBlockN() % 8 != 0)
+      return op.emitOpError("with an mma schedule needs panels of a multiple "
+                            "of 8 outputs, got ")
+             << op.getEncoding();
+    SmallVector<Value> acc(adaptor.getAcc());
+    int64_t steps = op.getSchedule().getStepRows(op.getEncoding()) / 16;
+    for (int64_t step = 0; step < steps; ++step) {
+      if (layout.outputsAreRows)
+        emitStepOutputRows(rewriter, op, step, acc);
+      else
+        emitStepTokenRows(rewriter, op, step, acc);
+    }
+    rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
+
+} // namespace
+
+void nm_sparse::populateMmaPatterns(const TypeConverter &converter,
+                                    const ThreadLayout &layout,
+                                    RewritePatternSet &patterns) {
+  patterns.add<MmaLowering>(converter, patterns.getContext(), layout);
+}

@@ -1,0 +1,278 @@
+//===- ExpandStages.cpp - multi-buffer and pipeline a staged K loop -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Consumes the stages written by --nm-sparse-assign-stages. With S stages a
+// loop
+//
+//   for w { copies(w) -> tile; product(tile) }
+//
+// becomes (ring = S tiles)
+//
+//   for s in 0..S-2 { copies(s) -> ring[s]; commit }
+//   for w {
+//     wait until at most S-2 groups are pending; barrier
+//     if (w + S-1 exists) copies(w + S-1) -> ring[(w + S-1) % S]; commit
+//     product(ring[w % S])
+//   }
+//
+// One barrier a step suffices: it tells both that the tile has arrived for all
+// threads and that all have left the tile which is about to be overwritten.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEEXPANDSTAGESPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+std::optional<int64_t> getStage(Operation *op) {
+  NMSparseDialect::StageAttrHelper stage(op->getContext());
+  if (!stage.isAttrPresent(op))
+    return std::nullopt;
+  return stage.getAttr(op).getInt();
+}
+
+/// The staged product of `loop` and its stage, or nothing.
+TileMatmulOp findStagedProduct(scf::ForOp loop) {
+  for (auto product : loop.getOps<TileMatmulOp>())
+    if (getStage(product))
+      return product;
+  return {};
+}
+
+/// Elements added to each row so that a column of 16-byte words walks through
+/// all banks: 8 rows at one pitch then lie in 8 different 16-byte bank groups,
+/// as ldmatrix and transposed stores need.
+int64_t getPadding(MemRefType type) {
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  int64_t rowBytes = type.getDimSize(1) * bytes;
+  return rowBytes % 32 == 0 ? 16 / bytes : 0;
+}
+
+/// Slot `((iv - lower) / step) % stages` of the ring.
+Value emitSlot(OpBuilder &b, Location loc, scf::ForOp loop, int64_t stages) {
+  Value trip = arith::DivUIOp::create(
+      b, loc,
+      arith::SubIOp::create(b, loc, loop.getInductionVar(),
+                            loop.getLowerBound()),
+      loop.getStep());
+  return arith::RemUIOp::create(b, loc, trip,
+                                arith::ConstantIndexOp::create(b, loc, stages));
+}
+
+Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,
+                   MemRefType tile) {
+  SmallVector<OpFoldResult> offsets = {slot, b.getIndexAttr(0),
+                                       b.getIndexAttr(0)};
+  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1),
+                                     b.getIndexAttr(tile.getDimSize(0)),
+                                     b.getIndexAttr(tile.getDimSize(1))};
+  SmallVector<OpFoldResult> strides(3, b.getIndexAttr(1));
+  MemRefType type = memref::SubViewOp::inferRankReducedResultType(
+      tile.getShape(), cast<MemRefType>(ring.getType()), offsets, sizes,
+      strides);
+  return memref::SubViewOp::create(b, loc, type, ring, offsets, sizes, strides);
+}
+
+/// Replaces each tile that the loop's copies fill by a ring of `stages` tiles.
+LogicalResult multiBuffer(scf::ForOp loop, TileMatmulOp product,
+                          int64_t stages) {
+  llvm::SetVector<Operation *> tiles;
+  for (Operation &op : *loop.getBody()) {
+    auto copy = dyn_cast<DestinationStyleOpInterface>(op);
+    if (!copy || getStage(&op) != 0)
+      continue;
+    auto alloc = copy.getDpsInits()[0].getDefiningOp<memref::AllocOp>();
+    if (!alloc)
+      return op.emitError("must write to an allocation of its own to be "
+                          "multi-buffered");
+    for (Operation *user : alloc->getUsers())
+      if (!isa<AsyncCopyOp, AsyncGatherOp, TileMatmulOp>(user) ||
+          user->getParentOp() != loop)
+        return user->emitError("use of a tile that is multi-buffered; only "
+                               "copies and products of its loop may use it");
+    tiles.insert(alloc);
+  }
+  OpBuilder b(loop);
+  for (Operation *tile : tiles) {
+    auto alloc = cast<memref::AllocOp>(tile);
+    MemRefType type = alloc.getType();
+    Location loc = alloc.getLoc();
+    auto ringType = MemRefType::get(
+        {stages, type.getDimSize(0), type.getDimSize(1) + getPadding(type)},
+        type.getElementType(), MemRefLayoutAttrInterface(),
+        type.getMemorySpace());
+    b.setInsertionPoint(alloc);
+    Value ring = memref::AllocOp::create(b, loc, ringType);
+    // A view of its own for each user: a stage must not wait for another's.
+    for (OpOperand &use : llvm::make_early_inc_range(alloc->getUses())) {
+      b.setInsertionPoint(use.getOwner());
+      Value slot = emitSlot(b, loc, loop, stages);
+      use.set(emitRingTile(b, loc, ring, slot, type));
+    }
+    alloc.erase();
+  }
+  return success();
+}
+
+/// Gives the product its own copy of the address computations that it shares
+/// with the copies, and collects them: they belong to its stage.
+llvm::SetVector<Operation *> isolateProduct(scf::ForOp loop,
+                                            TileMatmulOp product) {
+  llvm::SetVector<Operation *> slice;
+  SmallVector<OpOperand *> worklist;
+  for (OpOperand &operand : product->getOpOperands())
+    worklist.push_back(&operand);
+  llvm::DenseMap<Operation *, Operation *> cloned;
+  while (!worklist.empty()) {
+    OpOperand *use = worklist.pop_back_val();
+    Operation *def = use->get().getDefiningOp();
+    if (!def || def->getParentOp() != loop)
+      continue;
+    Operation *&copy = cloned[def];
+    if (!copy) {
+      OpBuilder b(product);
+      if (!slice.empty())
+        b.setInsertionPoint(slice.back());
+      copy = b.clone(*def);
+      slice.insert(copy);
+      for (OpOperand &operand : copy->getOpOperands())
+        worklist.push_back(&operand);
+    } else {
+      copy->moveBefore(slice.back());
+      slice.remove(copy);
+      slice.insert(copy);
+      for (OpOperand &operand : copy->getOpOperands())
+        worklist.push_back(&operand);
+    }
+    use->set(copy->getResult(cast<OpResult>(use->get()).getResultNumber()));
+  }
+  return slice;
+}
+
+/// Runs `op` only where `predicate` holds. Groups are committed regardless:
+/// waits count them.
+Operation *predicateOp(RewriterBase &rewriter, Operation *op, Value predicate) {
+  if (isMemoryEffectFree(op) || isa<NVVM::CpAsyncCommitGroupOp>(op))
+    return op;
+  if (!isa<AsyncCopyOp, AsyncGatherOp>(op))
+    return nullptr;
+  auto ifOp = scf::IfOp::create(rewriter, op->getLoc(), predicate,
+                                /*withElseRegion=*/false);
+  op->moveBefore(ifOp.thenBlock()->getTerminator());
+  return ifOp;
+}
+
+LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
+                         TileMatmulOp product) {
+  int64_t last = *getStage(product);
+  int64_t stages = last + 1;
+  if (stages < 2)
+    return product.emitOpError("needs a stage of at least 1 to overlap with "
+                               "the copies, got ")
+           << last;
+  if (failed(multiBuffer(loop, product, stages)))
+    return failure();
+
+  OpBuilder b(product);
+  Location loc = product.getLoc();
+  Operation *commit = NVVM::CpAsyncCommitGroupOp::create(b, loc);
+  Operation *wait =
+      NVVM::CpAsyncWaitGroupOp::create(b, loc, b.getI32IntegerAttr(stages - 2));
+  Operation *barrier = gpu::BarrierOp::create(b, loc);
+  llvm::SetVector<Operation *> slice = isolateProduct(loop, product);
+  // Originals that only the product used.
+  SmallVector<Operation *> body;
+  for (Operation &op : loop.getBody()->without_terminator())
+    body.push_back(&op);
+  for (Operation *op : llvm::reverse(body))
+    if (isOpTriviallyDead(op) && !slice.contains(op))
+      rewriter.eraseOp(op);
+
+  std::vector<std::pair<Operation *, unsigned>> order;
+  order.emplace_back(wait, last);
+  order.emplace_back(barrier, last);
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (&op != wait && &op != barrier && &op != commit && &op != product &&
+        !slice.contains(&op))
+      order.emplace_back(&op, 0);
+  order.emplace_back(commit, 0);
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (slice.contains(&op))
+      order.emplace_back(&op, last);
+  order.emplace_back(product, last);
+
+  NMSparseDialect::StageAttrHelper stage(loop.getContext());
+  for (auto &entry : order)
+    stage.removeAttr(entry.first);
+
+  scf::PipeliningOption options;
+  options.getScheduleFn =
+      [&](scf::ForOp, std::vector<std::pair<Operation *, unsigned>> &result) {
+        result = order;
+      };
+  options.peelEpilogue = false;
+  options.supportDynamicLoops = true;
+  options.predicateFn = predicateOp;
+  rewriter.setInsertionPoint(loop);
+  if (failed(scf::pipelineForLoop(rewriter, loop, options)))
+    return product.emitOpError("is in a loop that could not be pipelined");
+  return success();
+}
+
+/// Copies before the loop (a resident index) must have arrived when it starts.
+void waitForResidentCopies(gpu::LaunchOp launch, scf::ForOp loop) {
+  Operation *lastCopy = nullptr;
+  for (Operation &op : *loop->getBlock()) {
+    if (&op == loop)
+      break;
+    if (isa<AsyncCopyOp, AsyncGatherOp>(op))
+      lastCopy = &op;
+  }
+  if (!lastCopy)
+    return;
+  OpBuilder b(lastCopy->getContext());
+  b.setInsertionPointAfter(lastCopy);
+  Location loc = lastCopy->getLoc();
+  NVVM::CpAsyncCommitGroupOp::create(b, loc);
+  NVVM::CpAsyncWaitGroupOp::create(b, loc, b.getI32IntegerAttr(0));
+  gpu::BarrierOp::create(b, loc);
+}
+
+struct ExpandStages
+    : public nm_sparse::impl::NMSparseExpandStagesPassBase<ExpandStages> {
+  void runOnOperation() override {
+    SmallVector<std::pair<gpu::LaunchOp, scf::ForOp>> loops;
+    getOperation()->walk([&](scf::ForOp loop) {
+      auto launch = loop->getParentOfType<gpu::LaunchOp>();
+      if (launch && findStagedProduct(loop))
+        loops.emplace_back(launch, loop);
+    });
+    IRRewriter rewriter(&getContext());
+    for (auto [launch, loop] : loops) {
+      waitForResidentCopies(launch, loop);
+      if (failed(expandLoop(rewriter, loop, findStagedProduct(loop))))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
