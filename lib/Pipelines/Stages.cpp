@@ -11,6 +11,12 @@
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Conversion/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
@@ -48,10 +54,18 @@ void nm_sparse::buildMapPipeline(OpPassManager &pm,
 }
 
 void nm_sparse::buildStagingPipeline(OpPassManager &pm,
-                                     const GPUPipelineOptions &options) {}
+                                     const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseAssignStagesPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseExpandStagesPass());
+}
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
-                                     const GPUPipelineOptions &options) {}
+                                     const GPUPipelineOptions &options) {
+  pm.addPass(createConvertNMSparseToNVGPUPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
 
 ArrayRef<Stage> nm_sparse::getStages() {
   static const Stage stages[] = {
