@@ -11,12 +11,6 @@
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
-#include "nm_sparse/Conversion/Passes.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
-
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
