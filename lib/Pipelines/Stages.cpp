@@ -17,6 +17,8 @@ using namespace mlir::nm_sparse;
 void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
   pm.addPass(createConvertLinalgToNMSparsePass());
+  pm.addPass(createNMSparseMaterializeEncodingsPass());
+  pm.addPass(createNMSparseVerifyMaterializedPass());
 }
 
 void nm_sparse::buildSchedulePipeline(OpPassManager &pm,

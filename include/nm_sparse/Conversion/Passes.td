@@ -17,6 +17,33 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     `#nm_sparse.encoding` into `nm_sparse.pack` and `nm_sparse.matmul`. A linalg
     operation with an encoded operand that is not covered is an error that names
     the operation and the reason; nothing falls back to dense code.
+
+    The weight may be either operand. Its encoding's `dim` must be the dimension
+    that the operation contracts. A batch may share one rank-2 weight. A product
+    with a vector becomes a matmul of one token. An attribute
+    `nm_sparse.schedule` on the linalg operation becomes the matmul's schedule.
+
+    A rank-2 weight may also carry upstream's spelling of element-wise n:m,
+    `#sparse_tensor.encoding` with levels `(i : dense, j floordiv m : dense,
+    j mod m : structured[n, m])`; all such types become ours.
+
+    ```mlir
+    %y = linalg.matmul
+      ins(%x, %w : tensor<?x64xf16>, tensor<64x32xf16, #nm_sparse.encoding<2:4>>)
+      outs(%init : tensor<?x32xf32>) -> tensor<?x32xf32>
+    ```
+    becomes
+    ```mlir
+    %v, %i = nm_sparse.pack #nm_sparse.encoding<2:4> %w
+      : tensor<64x32xf16, #nm_sparse.encoding<2:4>>
+      to tensor<32x32xf16>, tensor<32x32xi8>
+    %y = nm_sparse.matmul #nm_sparse.encoding<2:4>
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (k, n)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %v, %i : tensor<?x64xf16>, tensor<32x32xf16>, tensor<32x32xi8>)
+      outs(%init : tensor<?x32xf32>) -> tensor<?x32xf32>
+    ```
   }];
   let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -1,12 +1,27 @@
 // RUN: nm-opt %s --verify-roundtrip | FileCheck %s
+// RUN: nm-opt %s -emit-bytecode | nm-opt | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #t = #nm_sparse.encoding<2:4, dim = 1>
 #f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
 
-// CHECK-LABEL: func.func private @encodings
+// Every attribute that a type or an operation holds is printed once, as an alias.
+// CHECK-DAG: #schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+// CHECK-DAG: #[[$W:sparse[0-9]*]] = #nm_sparse.encoding<8:32, block = [1, 128]>
+// CHECK-DAG: #[[$T:sparse[0-9]*]] = #nm_sparse.encoding<2:4, dim = 1>
+// CHECK-DAG: #[[$F:sparse[0-9]*]] = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
+// CHECK-DAG: #packed = #nm_sparse.packed<#[[$T]], [64, 32], f32>
+
+// CHECK-LABEL: func private @encodings(
+// CHECK-SAME: tensor<4096x4096xf16, #[[$W]]>, tensor<64x64xf32, #[[$T]]>, tensor<64x64xbf16, #[[$F]]>
 func.func private @encodings(tensor<4096x4096xf16, #w>, tensor<64x64xf32, #t>,
                              tensor<64x64xbf16, #f>)
+
+#p = #nm_sparse.packed<#t, [64, 32], f32>
+// CHECK-LABEL: func private @packed(
+// CHECK-SAME: tensor<16x64xf32> {nm_sparse.values = #packed}, tensor<16x64xi8> {nm_sparse.index = #packed}
+func.func private @packed(tensor<16x64xf32> {nm_sparse.values = #p},
+                          tensor<16x64xi8> {nm_sparse.index = #p})
 
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
@@ -26,6 +41,18 @@ func.func @matmul(%x: tensor<?x4096xf16>, %w: tensor<4096x4096xf16, #w>,
     ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %y : tensor<?x4096xf32>
+}
+
+// CHECK-LABEL: func @prune_unpack
+func.func @prune_unpack(%w: tensor<8x4xbf16>, %v: tensor<4x4xbf16>, %i: tensor<4x4xi8>)
+    -> (tensor<8x4xbf16, #nm_sparse.encoding<2:4>>, tensor<8x4xbf16>) {
+  // CHECK: nm_sparse.prune #{{.*}} : tensor<8x4xbf16> to tensor<8x4xbf16, #{{.*}}>
+  %p = nm_sparse.prune #nm_sparse.encoding<2:4> %w
+    : tensor<8x4xbf16> to tensor<8x4xbf16, #nm_sparse.encoding<2:4>>
+  // CHECK: nm_sparse.unpack #{{.*}} : tensor<4x4xbf16>, tensor<4x4xi8> to tensor<8x4xbf16>
+  %u = nm_sparse.unpack #nm_sparse.encoding<2:4> %v, %i
+    : tensor<4x4xbf16>, tensor<4x4xi8> to tensor<8x4xbf16>
+  return %p, %u : tensor<8x4xbf16, #nm_sparse.encoding<2:4>>, tensor<8x4xbf16>
 }
 
 // CHECK-LABEL: func @tile_ops

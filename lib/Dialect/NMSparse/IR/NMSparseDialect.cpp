@@ -34,6 +34,10 @@ struct NMSparseAsmInterface : public OpAsmDialectInterface {
       os << "sparse";
       return AliasResult::OverridableAlias;
     }
+    if (isa<PackedAttr>(attr)) {
+      os << "packed";
+      return AliasResult::OverridableAlias;
+    }
     if (isa<ScheduleAttr>(attr)) {
       os << "schedule";
       return AliasResult::OverridableAlias;
@@ -68,15 +72,94 @@ void NMSparseDialect::initialize() {
 LogicalResult
 NMSparseDialect::verifyOperationAttribute(Operation *op,
                                           NamedAttribute attribute) {
-  if (attribute.getName() != StageAttrHelper::getNameStr())
-    return op->emitError("unknown attribute ")
-           << attribute.getName() << "; the dialect defines '"
-           << StageAttrHelper::getNameStr() << "' alone";
+  StringRef name = attribute.getName();
+  if (name == ScheduleAttrHelper::getNameStr()) {
+    if (!isa<ScheduleAttr>(attribute.getValue()))
+      return op->emitError("'")
+             << name << "' must be a #nm_sparse.schedule, got "
+             << attribute.getValue();
+    return success();
+  }
+  if (name == ValuesAttrHelper::getNameStr() ||
+      name == IndexAttrHelper::getNameStr())
+    return op->emitError("'")
+           << name << "' belongs to an argument or a result of a function, not "
+           << "to an operation";
+  if (name != StageAttrHelper::getNameStr())
+    return op->emitError("unknown attribute '")
+           << name << "'; those of an operation are '"
+           << StageAttrHelper::getNameStr() << "' and '"
+           << ScheduleAttrHelper::getNameStr() << "'";
   auto stage = dyn_cast<IntegerAttr>(attribute.getValue());
   if (!stage || stage.getInt() < 0 || stage.getInt() > 8)
-    return op->emitError("'")
-           << StageAttrHelper::getNameStr() << "' must be an integer in [0, 8]";
+    return op->emitError("'") << name << "' must be an integer in [0, 8]";
   return success();
+}
+
+/// Checks `nm_sparse.values` or `nm_sparse.index` on argument or result
+/// `number` (`what`) of `op`, where `types` and `attributes` are those of all
+/// arguments or results. Types that are not shaped come from a later lowering
+/// and are left alone.
+static LogicalResult
+verifyPackedAttribute(Operation *op, StringRef what, unsigned number,
+                      NamedAttribute attribute, ArrayRef<Type> types,
+                      function_ref<Attribute(unsigned, StringRef)> attributes) {
+  StringRef values = NMSparseDialect::ValuesAttrHelper::getNameStr();
+  StringRef index = NMSparseDialect::IndexAttrHelper::getNameStr();
+  StringRef name = attribute.getName();
+  if (name != values && name != index)
+    return op->emitError("unknown attribute '")
+           << name << "' on " << what << " " << number << "; legal are '"
+           << values << "' and '" << index << "'";
+  auto packed = dyn_cast<PackedAttr>(attribute.getValue());
+  if (!packed)
+    return op->emitError("'")
+           << name << "' on " << what << " " << number
+           << " must be a #nm_sparse.packed, got " << attribute.getValue();
+  auto type = number < types.size() ? dyn_cast<ShapedType>(types[number])
+                                    : ShapedType();
+  if (!type)
+    return success();
+  bool isValues = name == values;
+  RankedTensorType expected =
+      isValues ? packed.getValuesType() : packed.getIndexType();
+  if (!type.hasRank() || type.getShape() != expected.getShape() ||
+      type.getElementType() != expected.getElementType())
+    return op->emitError("'")
+           << name << "' on " << what << " " << number << " describes "
+           << expected << ", but its type is " << type;
+  unsigned partner = isValues ? number + 1 : number - 1;
+  bool hasPartner = (isValues || number > 0) && partner < types.size();
+  if (!hasPartner || attributes(partner, isValues ? index : values) != packed)
+    return op->emitError("'")
+           << name << "' on " << what << " " << number << " needs the same '"
+           << (isValues ? index : values) << "' on the "
+           << (isValues ? "next " : "previous ") << what;
+  return success();
+}
+
+LogicalResult NMSparseDialect::verifyRegionArgAttribute(
+    Operation *op, unsigned, unsigned argument, NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitError("attribute '")
+           << attribute.getName() << "' belongs to a function's argument";
+  return verifyPackedAttribute(
+      op, "argument", argument, attribute, function.getArgumentTypes(),
+      [&](unsigned i, StringRef name) { return function.getArgAttr(i, name); });
+}
+
+LogicalResult NMSparseDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned result, NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitError("attribute '")
+           << attribute.getName() << "' belongs to a function's result";
+  return verifyPackedAttribute(op, "result", result, attribute,
+                               function.getResultTypes(),
+                               [&](unsigned i, StringRef name) {
+                                 return function.getResultAttr(i, name);
+                               });
 }
 
 //===----------------------------------------------------------------------===//
@@ -136,8 +219,8 @@ Attribute EncodingAttr::parse(AsmParser &parser, Type) {
       }
       order = *parsed;
     } else {
-      parser.emitError(keyLoc) << "unknown key '" << key
-                               << "', expected 'block', 'dim' or 'order'";
+      parser.emitError(keyLoc)
+          << "unknown key '" << key << "', expected 'block', 'dim' or 'order'";
       return {};
     }
   }
@@ -163,10 +246,9 @@ void EncodingAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult
-EncodingAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t n,
-                     int64_t m, int64_t blockK, int64_t blockN, int64_t dim,
-                     OutputOrder) {
+LogicalResult EncodingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t n, int64_t m, int64_t blockK,
+                                   int64_t blockN, int64_t dim, OutputOrder) {
   if (blockK < 1 || blockN < 1)
     return emitError() << "block extents must be at least 1, got [" << blockK
                        << ", " << blockN << "]";
@@ -212,6 +294,31 @@ LogicalResult EncodingAttr::verifyEncoding(
 }
 
 //===----------------------------------------------------------------------===//
+// PackedAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult PackedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 EncodingAttr encoding, ArrayRef<int64_t> shape,
+                                 Type elementType) {
+  if (failed(encoding.verifyEncoding(shape, elementType, emitError)))
+    return failure();
+  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
+    return emitError() << encoding << " has no packed form yet; supported are "
+                       << "n:m distributions in identity order";
+  if (llvm::any_of(shape, [](int64_t extent) { return extent < 0; }))
+    return emitError() << "the shape of a packed weight must be static";
+  return success();
+}
+
+RankedTensorType PackedAttr::getValuesType() const {
+  return getPackedTypes(getWeightType(), getEncoding()).first;
+}
+
+RankedTensorType PackedAttr::getIndexType() const {
+  return getPackedTypes(getWeightType(), getEncoding()).second;
+}
+
+//===----------------------------------------------------------------------===//
 // ScheduleAttr
 //===----------------------------------------------------------------------===//
 
@@ -233,11 +340,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   int64_t tokenUnit = kind == ScheduleKind::Simt ? 8 : 16;
   int64_t outputUnit = kind == ScheduleKind::Simt ? 4 : 8;
   if (tile[0] % (warps[0] * tokenUnit) || tile[1] % (warps[1] * outputUnit))
-    return emitError() << "a tile of " << tile[0] << " x " << tile[1] << " over "
-                       << warps[0] << " x " << warps[1] << " "
+    return emitError() << "a tile of " << tile[0] << " x " << tile[1]
+                       << " over " << warps[0] << " x " << warps[1] << " "
                        << stringifyScheduleKind(kind)
                        << " warps must be a multiple of "
-                       << warps[0] * tokenUnit << " x " << warps[1] * outputUnit;
+                       << warps[0] * tokenUnit << " x "
+                       << warps[1] * outputUnit;
   if (stages < 2 || stages > 5)
     return emitError() << "stages must be in [2, 5], got " << stages;
   if (splitK < 1 || splitK > 64)
@@ -271,9 +379,9 @@ EncodingAttr nm_sparse::getEncoding(Type type) {
 }
 
 RankedTensorType nm_sparse::stripEncoding(RankedTensorType type) {
-  return getEncoding(type) ? RankedTensorType::get(type.getShape(),
-                                                   type.getElementType())
-                           : type;
+  return getEncoding(type)
+             ? RankedTensorType::get(type.getShape(), type.getElementType())
+             : type;
 }
 
 PackedShape nm_sparse::getPackedShape(RankedTensorType weight,

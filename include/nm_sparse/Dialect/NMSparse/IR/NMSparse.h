@@ -18,12 +18,13 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/TilingInterface.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparseDialect.h.inc"
-
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.h.inc"
+
+// The dialect's discardable attributes name the attribute classes.
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseDialect.h.inc"
 
 #define GET_OP_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseOps.h.inc"

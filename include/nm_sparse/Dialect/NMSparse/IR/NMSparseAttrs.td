@@ -85,6 +85,53 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
 }
 
 //===----------------------------------------------------------------------===//
+// Packed
+//===----------------------------------------------------------------------===//
+
+def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
+  let summary = "which weight a pair of packed tensors holds";
+  let description = [{
+    Encoding, dense shape (as declared: neither transposed nor padded) and
+    element type of a weight. `--nm-sparse-materialize-encodings` puts it as
+    `nm_sparse.values` on the argument or result that holds the values of a
+    packed weight and as `nm_sparse.index` on the next one, which holds its
+    index, so that a host knows how to fill them.
+
+    ```mlir
+    func.func @f(
+      %v: tensor<1024x4096xf16> {nm_sparse.values =
+        #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>}, ...
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::nm_sparse::EncodingAttr":$encoding,
+    ArrayRefParameter<"int64_t">:$shape,
+    "::mlir::Type":$elementType
+  );
+  let builders = [
+    AttrBuilderWithInferredContext<(ins "::mlir::RankedTensorType":$weight), [{
+      auto encoding =
+          ::llvm::cast<::mlir::nm_sparse::EncodingAttr>(weight.getEncoding());
+      return $_get(weight.getContext(), encoding, weight.getShape(),
+                   weight.getElementType());
+    }]>
+  ];
+  let assemblyFormat = [{
+    `<` qualified($encoding) `,` `[` $shape `]` `,` $elementType `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The dense weight, without an encoding.
+    ::mlir::RankedTensorType getWeightType() const {
+      return ::mlir::RankedTensorType::get(getShape(), getElementType());
+    }
+    /// The packed tensors, both without an encoding.
+    ::mlir::RankedTensorType getValuesType() const;
+    ::mlir::RankedTensorType getIndexType() const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//
 

@@ -35,9 +35,18 @@ def NMSparse_Dialect : Dialect {
   let discardableAttrs = (ins
     // Pipeline stage of an operation in the body of a K loop; written by
     // --nm-sparse-assign-stages, consumed by --nm-sparse-expand-stages.
-    "::mlir::IntegerAttr":$stage
+    "::mlir::IntegerAttr":$stage,
+    // On a linalg contraction: the schedule of the nm_sparse.matmul that
+    // --convert-linalg-to-nm-sparse makes of it.
+    "::mlir::nm_sparse::ScheduleAttr":$schedule,
+    // On two consecutive arguments or results of a function: they hold the
+    // values and the index of one packed weight.
+    "::mlir::nm_sparse::PackedAttr":$values,
+    "::mlir::nm_sparse::PackedAttr":$index
   );
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 #endif // NM_SPARSE_BASE_TD

@@ -9,6 +9,47 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NMSparseMaterializeEncodingsPass
+    : Pass<"nm-sparse-materialize-encodings", "::mlir::ModuleOp"> {
+  let summary = "turn encoded weights into packed tensors";
+  let description = [{
+    Every function argument, result and call operand of an encoded type becomes
+    two: values and index. They carry `nm_sparse.values` and `nm_sparse.index`,
+    which say what weight they hold. The function's other attributes of that
+    argument stay on the values.
+
+    Constants are pruned and packed here; one that breaks its pattern is an
+    error that names window and panel. Dense data of unknown content keeps its
+    `nm_sparse.pack`, on plain types. Where an encoded weight meets an operation
+    that wants it dense, `nm_sparse.unpack` is inserted.
+
+    ```mlir
+    func.func @f(%w: tensor<64x32xf16, #nm_sparse.encoding<2:4>>) {
+      %v, %i = nm_sparse.pack #nm_sparse.encoding<2:4> %w : ...
+    ```
+    becomes
+    ```mlir
+    #packed = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, 32], f16>
+    func.func @f(%v: tensor<32x32xf16> {nm_sparse.values = #packed},
+                 %i: tensor<32x32xi8> {nm_sparse.index = #packed}) {
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def NMSparseVerifyMaterializedPass
+    : Pass<"nm-sparse-verify-materialized"> {
+  let summary = "fail when a type with an encoding is left";
+  let description = [{
+    Bufferization drops encodings without a word, which would turn a sparse
+    product into a dense one. This pass fails, naming the operation, when an
+    operand, result, block argument or attribute (a function type, a constant)
+    still has a type with an `#nm_sparse.encoding`. It changes nothing.
+  }];
+}
+
 def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
   let summary = "tile each matmul over CTAs and K steps";
   let description = [{

@@ -1,0 +1,40 @@
+//===- Contraction.h - recognise linalg contractions ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which linalg operations are a product of two operands added to a third, and
+// what each of their loops is. Shared by the front door, which accepts such
+// operations, and by the reference, which replaces them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_CONTRACTION_H
+#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_CONTRACTION_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include <string>
+
+namespace mlir::nm_sparse {
+
+/// The loops of `out += left * right`, by the operands that they index. Each
+/// list is in increasing order.
+struct Contraction {
+  SmallVector<unsigned> batch;     ///< in left, right and out
+  SmallVector<unsigned> left;      ///< in left and out
+  SmallVector<unsigned> right;     ///< in right and out
+  SmallVector<unsigned> reduction; ///< in left and right
+};
+
+/// Classifies the loops of `op`. Fails, with the reason in `reason`, unless
+/// `op` has two inputs and one init, each indexed by a projected permutation,
+/// and a body that adds their product to the init. Inputs may be extended
+/// (`arith.extf`, `arith.extsi`) before they are multiplied.
+FailureOr<Contraction> matchContraction(linalg::LinalgOp op,
+                                        std::string &reason);
+
+/// Position of `loop` among the results of `map`, if it is one.
+std::optional<int64_t> getLoopPosition(AffineMap map, unsigned loop);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_CONTRACTION_H

@@ -1,0 +1,93 @@
+//===- Contraction.cpp - recognise linalg contractions --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stricter than linalg's own matcher, which looks through every unary operation
+// on the way from an input to the product: `exp(x) * w` is no contraction.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+std::optional<int64_t> nm_sparse::getLoopPosition(AffineMap map,
+                                                  unsigned loop) {
+  std::optional<unsigned> position =
+      map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
+  if (!position)
+    return std::nullopt;
+  return static_cast<int64_t>(*position);
+}
+
+/// `value` before any exact extensions.
+static Value skipExtensions(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::ExtSIOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// True when `block` yields `out + extend(left) * extend(right)`, the operands
+/// of either operation in any order.
+static bool isMultiplyAdd(Block *block) {
+  if (block->getNumArguments() != 3)
+    return false;
+  Operation *add = block->getTerminator()->getOperand(0).getDefiningOp();
+  if (!add || !isa<arith::AddFOp, arith::AddIOp>(add))
+    return false;
+  Value out = block->getArgument(2);
+  Value term =
+      add->getOperand(0) == out ? add->getOperand(1) : add->getOperand(0);
+  if (add->getOperand(0) != out && add->getOperand(1) != out)
+    return false;
+  Operation *multiply = term.getDefiningOp();
+  if (!multiply || !isa<arith::MulFOp, arith::MulIOp>(multiply))
+    return false;
+  Value a = skipExtensions(multiply->getOperand(0));
+  Value b = skipExtensions(multiply->getOperand(1));
+  Value left = block->getArgument(0), right = block->getArgument(1);
+  return (a == left && b == right) || (a == right && b == left);
+}
+
+FailureOr<Contraction> nm_sparse::matchContraction(linalg::LinalgOp op,
+                                                   std::string &reason) {
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1) {
+    reason = "it is not a product of two operands";
+    return failure();
+  }
+  if (!isMultiplyAdd(op.getBlock())) {
+    reason = "its body is not 'out + x * w' with at most signed or floating "
+             "extensions of x and w";
+    return failure();
+  }
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps, [](AffineMap map) {
+        return map.isProjectedPermutation(/*allowZeroInResults=*/false);
+      })) {
+    reason = "its indexing maps are not projected permutations";
+    return failure();
+  }
+  Contraction result;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    bool left = getLoopPosition(maps[0], loop).has_value();
+    bool right = getLoopPosition(maps[1], loop).has_value();
+    bool out = getLoopPosition(maps[2], loop).has_value();
+    if (left && right)
+      (out ? result.batch : result.reduction).push_back(loop);
+    else if (left && out)
+      result.left.push_back(loop);
+    else if (right && out)
+      result.right.push_back(loop);
+    else {
+      reason = "loop " + std::to_string(loop) +
+               " indexes neither both inputs nor one input and the output";
+      return failure();
+    }
+  }
+  return result;
+}
