@@ -66,9 +66,11 @@ tidy() {
     esac
   done
   [ ${#known[@]} -gt 0 ] || { echo "no C++ file changed"; return 0; }
+  # The greps drop what clang-tidy says about its own progress.
+  local noise='warnings? generated|^Suppressed|^Use -header-filter|Processing file'
   printf '%s\0' "${known[@]}" | xargs -0 -n 1 -P "$(nproc)" \
-    "clang-tidy-$llvm" -p "$build" --quiet ${fix:+--fix} 2> >(grep -v \
-      -e 'warnings\? generated' -e '^Suppressed' -e '^Use -header-filter' >&2)
+    "clang-tidy-$llvm" -p "$build" --quiet ${fix:+--fix} \
+    > >(grep -vE "$noise") 2> >(grep -vE "$noise" >&2)
 }
 
 python_files() {

@@ -260,7 +260,8 @@ void BlockRewriter::finish(Operation *terminator) {
     // What was allocated here and does not leave the block is dead by now.
     auto alloc = root.getDefiningOp<memref::AllocOp>();
     bool dead = alloc && alloc->getBlock() == &block &&
-                llvm::none_of(terminator->getOperands(), [&](Value operand) {
+                llvm::none_of(terminator->getOperands(), [&, root = root](
+                                                             Value operand) {
                   return isa<BaseMemRefType>(operand.getType()) &&
                          (getRoot(operand) == root ||
                           !getRoot(operand).getDefiningOp<memref::AllocOp>());
