@@ -18,32 +18,17 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-namespace {
-
-struct Chip {
-  StringRef name, features;
-};
-
-// +ptx80 has everything that our kernels use; newer chips need a newer PTX.
-constexpr Chip chips[] = {
-    {"sm_80", "+ptx80"},   {"sm_86", "+ptx80"},   {"sm_89", "+ptx80"},
-    {"sm_90", "+ptx80"},   {"sm_90a", "+ptx80"},  {"sm_100", "+ptx86"},
-    {"sm_100a", "+ptx86"}, {"sm_103a", "+ptx88"}, {"sm_120", "+ptx87"},
-    {"sm_120a", "+ptx87"}, {"sm_121a", "+ptx88"},
-};
-
-} // namespace
-
 ArrayRef<StringRef> nm_sparse::getSupportedChips() {
   static const SmallVector<StringRef> names = [] {
     SmallVector<StringRef> names;
-    for (const Chip &chip : chips)
+    for (const Chip &chip : getChips())
       names.push_back(chip.name);
     return names;
   }();
@@ -51,10 +36,8 @@ ArrayRef<StringRef> nm_sparse::getSupportedChips() {
 }
 
 StringRef nm_sparse::getDefaultFeatures(StringRef name) {
-  for (const Chip &chip : chips)
-    if (chip.name == name)
-      return chip.features;
-  return {};
+  const Chip *chip = findChip(name);
+  return chip ? chip->features : StringRef();
 }
 
 void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,

@@ -22,7 +22,12 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
 }
 
 void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
-                                      const GPUPipelineOptions &options) {}
+                                      const GPUPipelineOptions &options) {
+  NMSparseSelectSchedulePassOptions select;
+  select.chip = options.chip;
+  select.tokens = options.tokens;
+  pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
+}
 
 void nm_sparse::buildTilePipeline(OpPassManager &pm,
                                   const GPUPipelineOptions &options) {

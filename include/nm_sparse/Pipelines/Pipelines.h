@@ -25,6 +25,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
   PassOptions::Option<std::string> chip{
       *this, "chip", llvm::cl::desc("GPU to compile for, such as sm_90a"),
       llvm::cl::init("sm_80")};
+  PassOptions::Option<int64_t> tokens{
+      *this, "tokens",
+      llvm::cl::desc("number of tokens to choose schedules for where it is "
+                     "dynamic"),
+      llvm::cl::init(2048)};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "

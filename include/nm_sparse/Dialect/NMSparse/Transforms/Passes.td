@@ -48,6 +48,21 @@ def NMSparseVerifyMaterializedPass
     operand, result, block argument or attribute (a function type, a constant)
     still has a type with an `#nm_sparse.encoding`. It changes nothing.
   }];
+def NMSparseSelectSchedulePass
+    : Pass<"nm-sparse-select-schedule", "::mlir::func::FuncOp"> {
+  let summary = "give each matmul the schedule that the cost model predicts best";
+  let description = [{
+    Sets `schedule` on each `nm_sparse.matmul` that has none; one that is there
+    is kept after a check against the chip's shared memory. The decision is
+    `rankSchedules` of `nm_sparse/Analysis/CostModel.h`.
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "GPU to choose for">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "number of tokens to assume where it is dynamic">
+  ];
+  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
 }
 
 def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {

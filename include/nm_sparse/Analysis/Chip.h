@@ -1,0 +1,38 @@
+//===- Chip.h - what each GPU offers ----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_CHIP_H
+#define NM_SPARSE_ANALYSIS_CHIP_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::nm_sparse {
+
+/// Limits and ceilings of one GPU. Rates are per second for the whole chip.
+/// Those of sm_90a were measured on an H200; those of the others are scaled
+/// from vendor data by the share of its peak that the H200 reaches.
+struct Chip {
+  llvm::StringRef name;
+  llvm::StringRef features;     ///< Oldest PTX version that knows the chip.
+  int64_t sharedBytes;          ///< Shared memory of one CTA, at most.
+  int64_t sharedBytesPerSM;     ///< Shared memory of one SM.
+  int64_t multiprocessors;
+  double ffma;                  ///< f32 flops on the CUDA cores.
+  double mma;                   ///< f16 flops through mma.sync.
+  double l2Bytes;               ///< Bytes from L2.
+  double dramBytes;             ///< Bytes from device memory.
+};
+
+/// All chips that are compiled for, oldest first.
+llvm::ArrayRef<Chip> getChips();
+
+/// The chip called `name`, or null.
+const Chip *findChip(llvm::StringRef name);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_CHIP_H

@@ -1,0 +1,57 @@
+//===- CostModel.h - predicted time of a schedule ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A top-down model in the manner of NM-SpMM (arXiv 2503.01253): count what one
+// CTA computes and moves in a K step, hold each against the measured ceiling of
+// its resource, and take the slowest. It changes no IR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_COSTMODEL_H
+#define NM_SPARSE_ANALYSIS_COSTMODEL_H
+
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// What the model needs to know of one matmul.
+struct MatmulProblem {
+  EncodingAttr encoding;
+  int64_t batch;   ///< Products of this shape.
+  int64_t tokens;  ///< Rows of x; an estimate when they are dynamic.
+  int64_t outputs;
+  int64_t windows;
+  int64_t elementBytes; ///< Of x and values.
+  bool tensorCores;     ///< The element type can use mma.sync.
+  bool xFeatureMajor;   ///< Consecutive tokens are neighbours in memory.
+
+  static MatmulProblem get(MatmulOp op, int64_t dynamicTokens);
+};
+
+/// Bytes of shared memory that one CTA needs, with padding and ring.
+int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
+
+/// Predicted time of one schedule, in seconds, and what bounds it.
+struct Prediction {
+  double seconds;
+  double mathSeconds, l2Seconds, dramSeconds, sharedSeconds;
+  int64_t ctas;
+  int64_t sharedBytes;
+  /// Name of the largest of the four terms.
+  llvm::StringRef bound;
+};
+
+Prediction predict(const MatmulProblem &problem, ScheduleAttr schedule,
+                   const Chip &chip);
+
+/// Every schedule worth comparing that fits the chip, best first.
+SmallVector<std::pair<ScheduleAttr, Prediction>>
+rankSchedules(const MatmulProblem &problem, const Chip &chip);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_COSTMODEL_H
