@@ -48,6 +48,8 @@ def NMSparseVerifyMaterializedPass
     operand, result, block argument or attribute (a function type, a constant)
     still has a type with an `#nm_sparse.encoding`. It changes nothing.
   }];
+}
+
 def NMSparseSelectSchedulePass
     : Pass<"nm-sparse-select-schedule", "::mlir::func::FuncOp"> {
   let summary = "give each matmul the schedule that the cost model predicts best";
