@@ -18,7 +18,6 @@ for argument; do
     *) files+=("$argument") ;;
   esac
 done
-scripts/bootstrap.sh
 
 # All files of the repository with one of the given endings, new ones too.
 tracked() { git ls-files -z --cached --others --exclude-standard -- "$@"; }
@@ -66,18 +65,21 @@ tidy() {
     esac
   done
   [ ${#known[@]} -gt 0 ] || { echo "no C++ file changed"; return 0; }
+  local jobs
+  jobs=$(nproc)
+  [ -z "$fix" ] || jobs=1 # two repairs of one header would mix
   # The greps drop what clang-tidy says about its own progress.
   local noise='warnings? generated|^Suppressed|^Use -header-filter|Processing file'
-  printf '%s\0' "${known[@]}" | xargs -0 -n 1 -P "$(nproc)" \
+  printf '%s\0' "${known[@]}" | xargs -0 -n 1 -P "$jobs" \
     "clang-tidy-$llvm" -p "$build" --quiet ${fix:+--fix} \
     > >(grep -vE "$noise") 2> >(grep -vE "$noise" >&2)
 }
 
 python_files() {
   local ruff=$venv/bin/ruff
-  "$ruff" check --quiet --output-format concise ${fix:+--fix} --config python/pyproject.toml python scripts test &&
-  "$ruff" format --quiet $([ -n "$fix" ] || echo --diff) \
-    --config python/pyproject.toml python scripts test
+  local where=(--quiet --config python/pyproject.toml python scripts test)
+  "$ruff" check --output-format concise ${fix:+--fix} "${where[@]}" &&
+    "$ruff" format $([ -n "$fix" ] || echo --diff) "${where[@]}"
 }
 
 shell_files() {
@@ -85,12 +87,13 @@ shell_files() {
   for file in scripts/*.sh .ci/run; do
     bash -n "$file" || status=1
   done
-  ! have shellcheck || shellcheck -x -S warning scripts/*.sh .ci/run || status=1
+  ! have shellcheck || shellcheck -x -P SCRIPTDIR -S warning scripts/*.sh .ci/run || status=1
   return $status
 }
 
 step "clang-format" format_cpp
-if [ -f "$build/compile_commands.json" ] || scripts/build.sh; then
+# clang-tidy reads headers that the build generates.
+if scripts/build.sh; then
   step "clang-tidy" tidy
 else
   failed+=("clang-tidy (the build failed)")
