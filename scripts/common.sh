@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Sourced by the other scripts: where things are, and how to speak.
 
 set -euo pipefail

@@ -9,7 +9,7 @@
 
 source "$(dirname "$0")/common.sh"
 
-fix= all= files=()
+fix='' all='' files=()
 for argument; do
   case $argument in
     --fix) fix=1 ;;
@@ -43,8 +43,9 @@ step() { # step NAME COMMAND...
 }
 
 format_cpp() {
-  tracked '*.h' '*.cpp' '*.cu' | existing | xargs -0 -r "clang-format-$llvm" \
-    $([ -n "$fix" ] && echo -i || echo "--dry-run -Werror")
+  local how=(--dry-run -Werror)
+  [ -z "$fix" ] || how=(-i)
+  tracked '*.h' '*.cpp' '*.cu' | existing | xargs -0 -r "clang-format-$llvm" "${how[@]}"
 }
 
 tidy() {
@@ -78,8 +79,12 @@ tidy() {
 python_files() {
   local ruff=$venv/bin/ruff
   local where=(--quiet --config python/pyproject.toml python scripts test)
-  "$ruff" check --output-format concise ${fix:+--fix} "${where[@]}" &&
-    "$ruff" format $([ -n "$fix" ] || echo --diff) "${where[@]}"
+  if [ -n "$fix" ]; then
+    "$ruff" check --fix "${where[@]}" && "$ruff" format "${where[@]}"
+  else
+    "$ruff" check --output-format concise "${where[@]}" &&
+      "$ruff" format --diff "${where[@]}"
+  fi
 }
 
 shell_files() {
