@@ -68,7 +68,7 @@ enum FunctionAttribute : int {
   funcSharedBytes = 1,
   funcRegisters = 4,
   funcMaxDynamicSharedBytes = 8,
-  funcNonPortableCluster = 13,
+  funcNonPortableCluster = 14,
 };
 
 enum JitOption : int {

@@ -96,6 +96,17 @@ public:
 
   void clear() { memset(elements.data(), 0, elements.size() * sizeof(T)); }
 
+  /// True when everything outside of the dense array is +0.
+  bool paddingIsZero() const {
+    auto isZero = [](T bits) { return bits == 0; };
+    for (int64_t r = 0; r < geometry.windowRows; ++r) {
+      const T *begin = row(r) + (r < rows ? columns : 0);
+      if (!std::all_of(begin, row(r) + geometry.tileColumns, isZero))
+        return false;
+    }
+    return true;
+  }
+
   T *row(int64_t r) { return elements.data() + r * geometry.tileColumns; }
   const T *row(int64_t r) const {
     return elements.data() + r * geometry.tileColumns;

@@ -132,7 +132,7 @@ bool chooseInner(const Context &cu, cuda::Stream stream, const Work &work,
     if (!watch.replay(once, stream) || !watch.read(microseconds))
       return false;
   inner = static_cast<int>(
-      std::clamp(std::ceil(targetReplayUs / std::max(microseconds, 0.1)), 1.0,
+      std::clamp(std::round(targetReplayUs / std::max(microseconds, 0.1)), 1.0,
                  static_cast<double>(maxInner)));
   return true;
 }

@@ -161,6 +161,9 @@ mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dataType,
                                int64_t interleave, int64_t swizzle,
                                int64_t l2Promotion, int64_t oobFill,
                                const int64_t *boxDims) {
+  // Nothing is launched on an empty memref, so no map is needed.
+  if (rank > 0 && descriptor && MemrefView(rank, descriptor).elements() == 0)
+    return nullptr;
   void *map = encode(rank, descriptor, dataType, interleave, swizzle,
                      l2Promotion, oobFill, boxDims);
   if (!map)

@@ -66,6 +66,14 @@ int unpack(const NmsPackSpec &spec, const T *values, const I *index, T *dense) {
                   from + p * spec.bn, static_cast<size_t>(spec.bn) * sizeof(T));
           }
         }
+        if (!tile.paddingIsZero())
+          return fail(
+              "unpack: window %lld of panels %lld to %lld (batch %lld) "
+              "holds values other than +0 past the end of the weight: the "
+              "values are damaged or of another shape",
+              static_cast<long long>(window), static_cast<long long>(panel0),
+              static_cast<long long>(panel0 + panels - 1),
+              static_cast<long long>(batch));
         tile.store(dense);
         return 0;
       });

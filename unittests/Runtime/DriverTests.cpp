@@ -1,0 +1,311 @@
+//===- DriverTests.cpp - Entry points and recorder on a fake driver -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeCuda.h"
+
+#include "nm_sparse/Runtime/Driver.h"
+#include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Runtime/MGPU.h"
+#include "nm_sparse/Runtime/Recorder.h"
+#include "nm_sparse/Runtime/Reference.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace {
+
+FakeState &fake() {
+  static auto *get = reinterpret_cast<FakeState *(*)()>(
+      dlsym(dlopen(NM_SPARSE_FAKE_CUDA, RTLD_NOW), "fakeState"));
+  return *get();
+}
+
+/// Collects what the error policy is given.
+class DriverTest : public testing::Test {
+protected:
+  void SetUp() override {
+    nmsSetErrorHandler(
+        [](const char *message, void *self) {
+          static_cast<DriverTest *>(self)->raised = message;
+        },
+        this);
+  }
+  void TearDown() override {
+    nmsSetErrorHandler(nullptr, nullptr);
+    EXPECT_EQ(fake().contextDepth, 0);
+  }
+
+  void *kernel(const char *ptx = "// ptx", const char *name = "k") {
+    return mgpuModuleGetFunction(mgpuModuleLoadJIT(ptx, 2), name);
+  }
+
+  void launch(void *function, int64_t grid, int32_t shared = 0,
+              uint64_t argument = 7, int64_t paramCount = 2) {
+    uint32_t second = 1;
+    void *params[] = {&argument, &second};
+    mgpuLaunchKernel(function, grid, 1, 1, 128, 1, 1, shared, nullptr, params,
+                     nullptr, paramCount);
+  }
+
+  std::string raised;
+};
+
+TEST_F(DriverTest, DeviceInfo) {
+  NmsDeviceInfo info;
+  ASSERT_EQ(nmsDeviceInfo(&info), 0) << nmsLastError();
+  EXPECT_STREQ(info.name, "Fake GPU");
+  EXPECT_EQ(info.ccMajor, 9);
+  EXPECT_EQ(info.sharedPerBlockOptin, 232448);
+  EXPECT_EQ(info.clockKHz, 0);
+  EXPECT_EQ(info.driverVersion, 12080);
+}
+
+TEST_F(DriverTest, UnknownDevice) {
+  mgpuSetDefaultDevice(3);
+  EXPECT_EQ(nmsDeviceAvailable(), 0);
+  EXPECT_STREQ(nmsLastError(),
+               "device 3 was asked for, but the driver sees 1: use a number "
+               "from 0 to 0 (NM_SPARSE_DEVICE, mgpuSetDefaultDevice)");
+  mgpuSetDefaultDevice(0);
+}
+
+TEST_F(DriverTest, ModulesAreLoadedOncePerContent) {
+  int before = fake().moduleLoads;
+  void *a = mgpuModuleLoadJIT("// once", 2),
+       *b = mgpuModuleLoadJIT("// once", 2);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(fake().moduleLoads, before + 1);
+  EXPECT_NE(mgpuModuleLoadJIT("// once", 3), a);
+  mgpuModuleUnload(a);
+  mgpuModuleUnload(b);
+  EXPECT_EQ(mgpuModuleLoadJIT("// once", 2), a);
+  mgpuModuleUnload(a);
+  EXPECT_EQ(raised, "");
+  mgpuModuleUnload(a);
+  EXPECT_NE(raised.find("is no module in use"), std::string::npos);
+  int unloads = fake().moduleUnloads;
+  EXPECT_EQ(nmsModuleCacheClear(), 0);
+  EXPECT_GT(fake().moduleUnloads, unloads);
+}
+
+TEST_F(DriverTest, JitErrorsCarryTheLog) {
+  EXPECT_EQ(mgpuModuleLoadJIT("broken", 2), nullptr);
+  EXPECT_NE(raised.find("CUDA_ERROR_INVALID_PTX"), std::string::npos);
+  EXPECT_NE(raised.find("[the driver's log: line 7: syntax error]"),
+            std::string::npos);
+  EXPECT_EQ(raised, nmsLastError());
+}
+
+TEST_F(DriverTest, MissingKernelIsNamed) {
+  EXPECT_EQ(kernel("// ptx", "missing"), nullptr);
+  EXPECT_NE(raised.find("finding kernel 'missing'"), std::string::npos);
+  raised.clear();
+  EXPECT_EQ(mgpuModuleGetFunction(nullptr, "k"), nullptr);
+  EXPECT_NE(raised.find("null module"), std::string::npos);
+}
+
+TEST_F(DriverTest, LaunchChecks) {
+  void *k = kernel();
+  launch(k, 4, 100 << 10);
+  EXPECT_EQ(fake().maxDynamicShared, 100 << 10);
+  EXPECT_EQ(raised, "");
+  launch(k, 4, 300 << 10);
+  EXPECT_NE(raised.find("307200 bytes of dynamic and 1024 bytes of static"),
+            std::string::npos);
+  EXPECT_NE(raised.find("at most 232448"), std::string::npos);
+
+  raised.clear();
+  mgpuLaunchKernel(k, 1, 70000, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr, 0);
+  EXPECT_NE(raised.find("grid y = 70000"), std::string::npos);
+
+  raised.clear();
+  int before = fake().launches;
+  launch(k, 0);
+  EXPECT_EQ(raised, "");
+  EXPECT_EQ(fake().launches, before);
+
+  fake().failNextLaunch = 701;
+  launch(k, 4);
+  EXPECT_NE(raised.find("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
+            std::string::npos);
+  EXPECT_NE(raised.find("kernel 'k' on a grid of 4 x 1 x 1"),
+            std::string::npos);
+
+  raised.clear();
+  launch(nullptr, 4);
+  EXPECT_NE(raised.find("the function is null"), std::string::npos);
+}
+
+TEST_F(DriverTest, Clusters) {
+  void *k = kernel();
+  uint64_t a = 1;
+  uint32_t b = 2;
+  void *params[] = {&a, &b};
+  mgpuLaunchClusterKernel(k, 2, 1, 1, 8, 1, 1, 128, 1, 1, 0, nullptr, params,
+                          nullptr);
+  EXPECT_EQ(raised, "");
+  EXPECT_EQ(fake().cluster[0], 2u);
+  EXPECT_EQ(fake().grid[0], 8u);
+  mgpuLaunchClusterKernel(k, 2, 1, 1, 7, 1, 1, 128, 1, 1, 0, nullptr, params,
+                          nullptr);
+  EXPECT_NE(raised.find("cluster x = 2 does not divide grid x = 7"),
+            std::string::npos);
+}
+
+TEST_F(DriverTest, AdoptedStream) {
+  int mine;
+  nmsSetStream(&mine, NMS_STREAM_SKIP_SYNC);
+  void *stream = mgpuStreamCreate();
+  EXPECT_EQ(stream, &mine);
+  int before = fake().syncs;
+  mgpuStreamSynchronize(stream);
+  mgpuStreamDestroy(stream);
+  EXPECT_EQ(fake().syncs, before);
+  nmsResetStream();
+  stream = mgpuStreamCreate();
+  EXPECT_NE(stream, &mine);
+  mgpuStreamSynchronize(stream);
+  EXPECT_EQ(fake().syncs, before + 1);
+  mgpuStreamDestroy(stream);
+}
+
+TEST_F(DriverTest, RecordAndReplay) {
+  NmsTiming timing;
+  EXPECT_NE(nmsBenchRecorded(nullptr, &timing), 0);
+  EXPECT_NE(nmsRecordEnd(), 0);
+  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
+  EXPECT_NE(nmsRecordBegin(), 0);
+  void *buffer = mgpuMemAlloc(64, nullptr, false);
+  void *k = kernel();
+  mgpuMemset32(buffer, 5, 16, nullptr);
+  launch(k, 3, 0, 41);
+  launch(k, 5, 0, 42);
+  int frees = fake().frees;
+  mgpuMemFree(buffer, nullptr);
+  EXPECT_EQ(fake().frees, frees);
+  EXPECT_EQ(nmsRecordCount(), 2);
+  EXPECT_EQ(nmsRecordMemsetCount(), 1);
+
+  launch(kernel("// other"), 1, 0, 43, 3);
+  EXPECT_NE(raised.find("it takes 2 arguments, 3 are passed"),
+            std::string::npos);
+
+  NmsBenchOptions options = {2, 8, 0, 0};
+  fake().firstParam = 0;
+  ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
+  EXPECT_NEAR(timing.medianUs, 20, 1e-3);
+  EXPECT_EQ(timing.inner, 15);
+  EXPECT_EQ(timing.replays, 8);
+  EXPECT_NEAR(timing.spread, 0, 1e-3);
+  EXPECT_EQ(fake().firstParam, 42u);
+  EXPECT_EQ(fake().grid[0], 5u);
+
+  options = {1, 4, 2, 1};
+  ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
+  EXPECT_NEAR(timing.medianUs, 21, 1e-3);
+  EXPECT_EQ(timing.inner, 2);
+
+  NmsVersus versus;
+  ASSERT_EQ(nmsBenchAgainstCublas(1, 64, 32, 16, 1, nullptr, &versus), 0)
+      << nmsLastError();
+  EXPECT_NEAR(versus.ours.medianUs, 20, 1e-3);
+  EXPECT_NEAR(versus.cublasNN.medianUs, 30, 1e-3);
+  EXPECT_NEAR(versus.cublasTN.medianUs, 20, 1e-3);
+  EXPECT_NEAR(versus.speedup, 1, 1e-3);
+  EXPECT_EQ(versus.cublasVersion, 130000);
+  EXPECT_NE(nmsBenchAgainstCublas(3, 64, 32, 16, 1, nullptr, &versus), 0);
+  EXPECT_NE(
+      std::string(nmsLastError()).find("element kind i8 (3) is not timed"),
+      std::string::npos);
+
+  EXPECT_NE(nmsModuleCacheClear(), 0);
+  frees = fake().frees;
+  ASSERT_EQ(nmsRecordEnd(), 0) << nmsLastError();
+  EXPECT_EQ(fake().frees, frees + 1);
+  EXPECT_EQ(nmsRecordCount(), 0);
+}
+
+TEST_F(DriverTest, FailedReplayEndsTheCapture) {
+  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
+  launch(kernel(), 3);
+  fake().failNextLaunch = 701;
+  NmsTiming timing;
+  EXPECT_NE(nmsBenchRecorded(nullptr, &timing), 0);
+  EXPECT_NE(std::string(nmsLastError()).find("replaying a recorded launch"),
+            std::string::npos);
+  EXPECT_EQ(nmsBenchRecorded(nullptr, &timing), 0) << nmsLastError();
+  EXPECT_EQ(nmsRecordEnd(), 0);
+}
+
+TEST_F(DriverTest, TensorMaps) {
+  alignas(64) static float data[64 * 128];
+  // allocated, aligned, offset, sizes, strides
+  int64_t descriptor[] = {reinterpret_cast<int64_t>(data),
+                          reinterpret_cast<int64_t>(data),
+                          0,
+                          64,
+                          128,
+                          128,
+                          1};
+  int64_t box[] = {16, 32};
+  void *a = mgpuTensorMapEncodeTiledMemref(2, descriptor, 7, 0, 3, 0, 0, box);
+  EXPECT_EQ(raised, "");
+  EXPECT_EQ(fake().boxInner, 32u);
+  EXPECT_EQ(fake().boxOuter, 16u);
+  EXPECT_EQ(fake().strideBytes, 512u);
+  EXPECT_EQ(mgpuTensorMapEncodeTiledMemref(2, descriptor, 7, 0, 3, 0, 0, box),
+            a);
+  descriptor[2] = 1;
+  EXPECT_EQ(mgpuTensorMapEncodeTiledMemref(2, descriptor, 7, 0, 3, 0, 0, box),
+            nullptr);
+  EXPECT_NE(raised.find("no multiple of 16 bytes"), std::string::npos);
+}
+
+TEST_F(DriverTest, ReferenceOnTheDevice) {
+  // Above the size from which the device is used; row-major, column-major and
+  // with gaps.
+  int64_t m = 800, n = 640, k = 1000;
+  for (int order = 0; order < 3; ++order) {
+    std::vector<double> x(static_cast<size_t>(2 * m * k)),
+        w(static_cast<size_t>(2 * k * n)), y(static_cast<size_t>(m * n), 0.5);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = double(i % 7);
+    for (size_t i = 0; i < w.size(); ++i)
+      w[i] = double(i % 5);
+    int64_t xsm = order == 1 ? 1 : k * (1 + order / 2);
+    int64_t xsk = order == 1 ? m : 1 + order / 2;
+    int64_t wsk = order == 1 ? 1 : n * (1 + order / 2);
+    int64_t wsn = order == 1 ? k : 1 + order / 2;
+    int used = fake().graphLaunches;
+    ASSERT_EQ(nmsReferenceMatmul(1, m, n, k, x.data(), 0, xsm, xsk, w.data(), 0,
+                                 wsk, wsn, y.data(), 0, 1, m),
+              0);
+    EXPECT_EQ(fake().graphLaunches, used + 1);
+    for (int64_t i = 0; i < m; i += 97)
+      for (int64_t j = 0; j < n; j += 89) {
+        double want = 0.5;
+        for (int64_t l = 0; l < k; ++l)
+          want += x[static_cast<size_t>(i * xsm + l * xsk)] *
+                  w[static_cast<size_t>(l * wsk + j * wsn)];
+        EXPECT_EQ(y[static_cast<size_t>(i + j * m)], want)
+            << order << " " << i << " " << j;
+      }
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  setenv("NM_SPARSE_LIBCUDA", NM_SPARSE_FAKE_CUDA, 1);
+  setenv("NM_SPARSE_CUBLAS", NM_SPARSE_FAKE_CUDA, 1);
+  unsetenv("NM_SPARSE_DEVICE");
+  unsetenv("NM_SPARSE_REFERENCE");
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

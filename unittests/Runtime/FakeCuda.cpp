@@ -1,0 +1,348 @@
+//===- FakeCuda.cpp - A driver and a cuBLAS without a GPU -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A shared library with the symbols of libcuda and libcublas that the runtime
+// opens. Device memory is host memory; a clock counts 10 us for a kernel, 30 us
+// for a cuBLAS product with the weight as k x n and 20 us for n x k; products
+// in float64 are computed. One device: sm_90, 227 KB of shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeCuda.h"
+
+#include "CudaApi.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace nms::cuda;
+
+#define FAKE extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+FakeState state;
+double clockUs = 0;
+bool capturing = false;
+double capturedUs = 0;
+Context current = nullptr, saved = nullptr;
+
+Context primary() { return reinterpret_cast<Context>(0x1000); }
+
+void spend(double us) { (capturing ? capturedUs : clockUs) += us; }
+
+template <typename Handle>
+Handle box(double value) {
+  return reinterpret_cast<Handle>(new double(value));
+}
+template <typename Handle>
+double &unbox(Handle handle) {
+  return *reinterpret_cast<double *>(handle);
+}
+
+Result launched(const unsigned *cluster, unsigned x, unsigned y, unsigned z,
+                void **params) {
+  if (state.failNextLaunch) {
+    Result result = state.failNextLaunch;
+    state.failNextLaunch = 0;
+    return result;
+  }
+  state.launches += !capturing;
+  for (int i = 0; i < 3; ++i)
+    state.cluster[i] = cluster ? cluster[i] : 0;
+  state.grid[0] = x;
+  state.grid[1] = y;
+  state.grid[2] = z;
+  if (params)
+    memcpy(&state.firstParam, params[0], 8);
+  spend(10);
+  return success;
+}
+
+} // namespace
+
+FAKE FakeState *fakeState() { return &state; }
+
+FAKE Result cuInit(unsigned) { return success; }
+FAKE Result cuDriverGetVersion(int *version) {
+  *version = 12080;
+  return success;
+}
+FAKE Result cuGetErrorName(Result result, const char **name) {
+  *name = result == errorInvalidPtx ? "CUDA_ERROR_INVALID_PTX"
+          : result == errorNotFound ? "CUDA_ERROR_NOT_FOUND"
+          : result == errorLaunchOutOfResources
+              ? "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+              : nullptr;
+  return *name ? success : errorInvalidValue;
+}
+FAKE Result cuGetErrorString(Result, const char **text) {
+  *text = "as the fake driver says";
+  return success;
+}
+FAKE Result cuDeviceGetCount(int *count) {
+  *count = 1;
+  return success;
+}
+FAKE Result cuDeviceGet(Device *device, int) {
+  *device = 0;
+  return success;
+}
+FAKE Result cuDeviceGetName(char *name, int, Device) {
+  strcpy(name, "Fake GPU");
+  return success;
+}
+FAKE Result cuDeviceGetAttribute(int *value, int attribute, Device) {
+  switch (attribute) {
+  case attrCcMajor:
+    *value = 9;
+    break;
+  case attrCcMinor:
+    *value = 0;
+    break;
+  case attrSharedPerBlockOptin:
+    *value = 232448;
+    break;
+  case attrClockRate: // as drivers of CUDA 13 do
+    return errorInvalidValue;
+  default:
+    *value = 132;
+  }
+  return success;
+}
+FAKE Result cuDeviceTotalMem_v2(size_t *bytes, Device) {
+  *bytes = size_t(80) << 30;
+  return success;
+}
+FAKE Result cuDevicePrimaryCtxRetain(Context *context, Device) {
+  *context = primary();
+  return success;
+}
+FAKE Result cuCtxGetCurrent(Context *context) {
+  *context = current;
+  return success;
+}
+FAKE Result cuCtxPushCurrent_v2(Context context) {
+  saved = current;
+  current = context;
+  ++state.contextDepth;
+  return success;
+}
+FAKE Result cuCtxPopCurrent_v2(Context *context) {
+  *context = current;
+  current = saved;
+  --state.contextDepth;
+  return success;
+}
+FAKE Result cuCtxSynchronize() { return success; }
+
+FAKE Result cuModuleLoadDataEx(Module *module, const void *data, unsigned count,
+                               int *options, void **values) {
+  if (strstr(static_cast<const char *>(data), "broken")) {
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == jitErrorLog)
+        strcpy(static_cast<char *>(values[i]), "line 7: syntax error\n");
+    return errorInvalidPtx;
+  }
+  ++state.moduleLoads;
+  *module = box<Module>(0);
+  return success;
+}
+FAKE Result cuModuleUnload(Module) {
+  ++state.moduleUnloads;
+  return success;
+}
+FAKE Result cuModuleGetFunction(Function *function, Module, const char *name) {
+  if (strcmp(name, "missing") == 0)
+    return errorNotFound;
+  *function = box<Function>(0);
+  return success;
+}
+FAKE Result cuFuncGetAttribute(int *value, int attribute, Function) {
+  *value = attribute == funcMaxThreadsPerBlock ? 1024
+           : attribute == funcSharedBytes      ? 1024
+                                               : 64;
+  return success;
+}
+FAKE Result cuFuncSetAttribute(Function, int attribute, int value) {
+  if (attribute == funcMaxDynamicSharedBytes)
+    state.maxDynamicShared = value;
+  return success;
+}
+FAKE Result cuFuncGetParamInfo(Function, size_t index, size_t *offset,
+                               size_t *bytes) {
+  if (index >= 2)
+    return errorInvalidValue;
+  *offset = 8 * index;
+  *bytes = index == 0 ? 8 : 4;
+  return success;
+}
+FAKE Result cuLaunchKernel(Function, unsigned x, unsigned y, unsigned z,
+                           unsigned, unsigned, unsigned, unsigned, Stream,
+                           void **params, void **) {
+  return launched(nullptr, x, y, z, params);
+}
+FAKE Result cuLaunchKernelEx(const LaunchConfig *config, Function,
+                             void **params, void **) {
+  const auto &cluster = config->attributes[0].value.cluster;
+  unsigned sizes[3] = {cluster.x, cluster.y, cluster.z};
+  return launched(sizes, config->gridX, config->gridY, config->gridZ, params);
+}
+
+FAKE Result cuStreamCreate(Stream *stream, unsigned) {
+  *stream = box<Stream>(0);
+  return success;
+}
+FAKE Result cuStreamDestroy_v2(Stream stream) {
+  delete &unbox(stream);
+  return success;
+}
+FAKE Result cuStreamSynchronize(Stream) {
+  ++state.syncs;
+  return success;
+}
+FAKE Result cuStreamWaitEvent(Stream, Event, unsigned) { return success; }
+FAKE Result cuStreamBeginCapture_v2(Stream, int) {
+  capturing = true;
+  capturedUs = 0;
+  return success;
+}
+FAKE Result cuStreamEndCapture(Stream, Graph *graph) {
+  capturing = false;
+  *graph = box<Graph>(capturedUs);
+  return success;
+}
+FAKE Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph,
+                                        unsigned long long) {
+  *exec = box<GraphExec>(unbox(graph));
+  return success;
+}
+FAKE Result cuGraphLaunch(GraphExec exec, Stream) {
+  ++state.graphLaunches;
+  clockUs += unbox(exec);
+  return success;
+}
+FAKE Result cuGraphExecDestroy(GraphExec exec) {
+  delete &unbox(exec);
+  return success;
+}
+FAKE Result cuGraphDestroy(Graph graph) {
+  delete &unbox(graph);
+  return success;
+}
+
+FAKE Result cuEventCreate(Event *event, unsigned) {
+  *event = box<Event>(0);
+  return success;
+}
+FAKE Result cuEventDestroy_v2(Event event) {
+  delete &unbox(event);
+  return success;
+}
+FAKE Result cuEventRecord(Event event, Stream) {
+  unbox(event) = clockUs;
+  return success;
+}
+FAKE Result cuEventSynchronize(Event) { return success; }
+FAKE Result cuEventElapsedTime(float *milliseconds, Event begin, Event end) {
+  *milliseconds = static_cast<float>((unbox(end) - unbox(begin)) / 1000);
+  return success;
+}
+
+FAKE Result cuMemAlloc_v2(DevicePtr *pointer, size_t bytes) {
+  *pointer = reinterpret_cast<DevicePtr>(malloc(bytes));
+  return success;
+}
+FAKE Result cuMemAllocManaged(DevicePtr *pointer, size_t bytes, unsigned) {
+  return cuMemAlloc_v2(pointer, bytes);
+}
+FAKE Result cuMemFree_v2(DevicePtr pointer) {
+  ++state.frees;
+  free(reinterpret_cast<void *>(pointer));
+  return success;
+}
+FAKE Result cuMemcpyAsync(DevicePtr dst, DevicePtr src, size_t bytes, Stream) {
+  memcpy(reinterpret_cast<void *>(dst), reinterpret_cast<void *>(src), bytes);
+  return success;
+}
+FAKE Result cuMemcpyHtoD_v2(DevicePtr dst, const void *src, size_t bytes) {
+  memcpy(reinterpret_cast<void *>(dst), src, bytes);
+  return success;
+}
+FAKE Result cuMemcpyDtoH_v2(void *dst, DevicePtr src, size_t bytes) {
+  memcpy(dst, reinterpret_cast<void *>(src), bytes);
+  return success;
+}
+FAKE Result cuMemsetD32Async(DevicePtr dst, unsigned value, size_t count,
+                             Stream) {
+  ++state.memsets;
+  for (size_t i = 0; i < count; ++i)
+    reinterpret_cast<unsigned *>(dst)[i] = value;
+  spend(1);
+  return success;
+}
+FAKE Result cuMemsetD16Async(DevicePtr dst, unsigned short value, size_t count,
+                             Stream) {
+  for (size_t i = 0; i < count; ++i)
+    reinterpret_cast<unsigned short *>(dst)[i] = value;
+  return success;
+}
+FAKE Result cuMemHostRegister_v2(void *, size_t, unsigned) { return success; }
+FAKE Result cuMemHostUnregister(void *) { return success; }
+FAKE Result cuTensorMapEncodeTiled(TensorMap *map, int, uint32_t, void *base,
+                                   const uint64_t *, const uint64_t *strides,
+                                   const uint32_t *boxes, const uint32_t *, int,
+                                   int, int, int) {
+  ++state.tensorMaps;
+  map->opaque[0] = reinterpret_cast<uint64_t>(base);
+  state.boxInner = boxes[0];
+  state.boxOuter = boxes[1];
+  state.strideBytes = strides[0];
+  return success;
+}
+
+FAKE int cublasCreate_v2(void **handle) {
+  *handle = new double(0);
+  return 0;
+}
+FAKE int cublasDestroy_v2(void *handle) {
+  delete static_cast<double *>(handle);
+  return 0;
+}
+FAKE int cublasGetVersion_v2(void *, int *version) {
+  *version = 130000;
+  return 0;
+}
+FAKE int cublasSetStream_v2(void *, Stream) { return 0; }
+FAKE int cublasSetWorkspace_v2(void *, void *, size_t) { return 0; }
+FAKE int cublasGemmEx(void *, int opA, int, int, int, int, const void *,
+                      const void *, int, int, const void *, int, int,
+                      const void *, void *, int, int, int, int) {
+  spend(opA == 0 ? 30 : 20);
+  return 0;
+}
+FAKE int cublasGemmStridedBatchedEx(void *, int opA, int, int, int, int,
+                                    const void *, const void *, int, int,
+                                    long long, const void *, int, int,
+                                    long long, const void *, void *, int, int,
+                                    long long, int batch, int, int) {
+  spend((opA == 0 ? 30 : 20) * batch);
+  return 0;
+}
+FAKE int cublasDgemm_v2(void *, int opA, int opB, int m, int n, int k,
+                        const double *alpha, const double *a, int lda,
+                        const double *b, int ldb, const double *beta, double *c,
+                        int ldc) {
+  for (int j = 0; j < n; ++j)
+    for (int i = 0; i < m; ++i) {
+      double sum = 0;
+      for (int l = 0; l < k; ++l)
+        sum += (opA ? a[l + int64_t(i) * lda] : a[i + int64_t(l) * lda]) *
+               (opB ? b[j + int64_t(l) * ldb] : b[l + int64_t(j) * ldb]);
+      double &out = c[i + int64_t(j) * ldc];
+      out = *alpha * sum + *beta * out;
+    }
+  ++state.graphLaunches; // seen by the test as "the device was used"
+  return 0;
+}

@@ -1,0 +1,30 @@
+//===- FakeCuda.h - What the fake driver tells tests ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_UNITTESTS_RUNTIME_FAKECUDA_H
+#define NM_SPARSE_UNITTESTS_RUNTIME_FAKECUDA_H
+
+#include <cstdint>
+
+struct FakeState {
+  int moduleLoads = 0;
+  int moduleUnloads = 0;
+  int launches = 0; // outside of graphs
+  int graphLaunches = 0;
+  int frees = 0;
+  int syncs = 0;
+  int contextDepth = 0;
+  int maxDynamicShared = 0;
+  int memsets = 0;
+  int tensorMaps = 0;
+  unsigned grid[3] = {0, 0, 0};
+  unsigned cluster[3] = {0, 0, 0};
+  uint64_t firstParam = 0;
+  uint64_t boxInner = 0, boxOuter = 0, strideBytes = 0;
+  int failNextLaunch = 0; // a CUresult
+};
+
+#endif // NM_SPARSE_UNITTESTS_RUNTIME_FAKECUDA_H

@@ -1,0 +1,202 @@
+//===- NumericsTest.cpp - Conversion, random numbers, reference, comparison
+//===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Runtime/Random.h"
+#include "nm_sparse/Runtime/Reference.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <limits>
+#include <vector>
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+TEST(Convert, HalvesSurviveARoundTrip) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    uint16_t half = static_cast<uint16_t>(bits);
+    float value = nmsF16ToF32(half);
+    if ((half & 0x7fff) > 0x7c00) {
+      EXPECT_TRUE(std::isnan(value));
+      EXPECT_EQ(nmsF32ToF16(value), half | 0x200);
+    } else {
+      EXPECT_EQ(nmsF32ToF16(value), half) << bits;
+    }
+    float brain = nmsBF16ToF32(half);
+    if ((half & 0x7fff) > 0x7f80)
+      EXPECT_EQ(nmsF32ToBF16(brain), half | 0x40);
+    else
+      EXPECT_EQ(nmsF32ToBF16(brain), half) << bits;
+  }
+}
+
+TEST(Convert, HalvesRoundToNearestEven) {
+  // Midpoints between neighbours go to the even one, others to the nearer one.
+  for (uint16_t half = 0; half < 0x7bff; ++half) {
+    float low = nmsF16ToF32(half), high = nmsF16ToF32(half + 1);
+    float middle = 0.5f * (low + high);
+    uint16_t even = half & 1 ? half + 1 : half;
+    ASSERT_EQ(nmsF32ToF16(middle), even) << half;
+    ASSERT_EQ(nmsF32ToF16(std::nextafter(middle, 0.0f)), half);
+    ASSERT_EQ(nmsF32ToF16(-std::nextafter(middle, infinity)),
+              (half + 1) | 0x8000);
+  }
+  EXPECT_EQ(nmsF32ToF16(65519.996f), 0x7bff);
+  EXPECT_EQ(nmsF32ToF16(65520.0f), 0x7c00);
+  EXPECT_EQ(nmsF16ToF32(0x0001), 0x1p-24f);
+  EXPECT_EQ(nmsF16ToF32(0x3c00), 1.0f);
+  EXPECT_EQ(nmsF16ToF32(0xfc00), -infinity);
+  EXPECT_EQ(nmsF32ToBF16(1.00390625f), 0x3f80); // a tie
+  EXPECT_EQ(nmsF32ToBF16(3.4e38f), 0x7f80);
+}
+
+TEST(Convert, DoublesAreRoundedOnce) {
+  // Just above the midpoint of two halves, but a tie when seen as a float.
+  double value = 1.0 + 0x1p-11 + 0x1p-40;
+  uint16_t half;
+  ASSERT_EQ(nmsFromDouble(NMS_F16, &value, &half, 1), 0);
+  EXPECT_EQ(half, 0x3c01);
+  value = -value;
+  ASSERT_EQ(nmsFromDouble(NMS_F16, &value, &half, 1), 0);
+  EXPECT_EQ(half, 0xbc01);
+  double wide[] = {1e300, -1e300, 2.5, 3.5, -200, NAN};
+  int8_t bytes[6];
+  ASSERT_EQ(nmsFromDouble(NMS_I8, wide, bytes, 6), 0);
+  EXPECT_EQ(std::vector<int8_t>(bytes, bytes + 6),
+            (std::vector<int8_t>{127, -128, 2, 4, -128, 0}));
+  uint16_t brains[6];
+  ASSERT_EQ(nmsFromDouble(NMS_BF16, wide, brains, 6), 0);
+  EXPECT_EQ(brains[0], 0x7f80);
+  EXPECT_NE(nmsFromDouble(17, wide, brains, 6), 0);
+}
+
+TEST(Random, IsTheSameEverywhere) {
+  std::vector<float> values(100001);
+  ASSERT_EQ(nmsRandomNormal(NMS_F32, values.data(), 100001, 42, 7), 0);
+  // Known bits: other machines, compilers and versions must give them too.
+  uint32_t hash = 2166136261u;
+  for (float value : values) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    hash = (hash ^ bits) * 16777619u;
+  }
+  EXPECT_EQ(hash, 1635092905u);
+  std::vector<float> prefix(333);
+  setenv("NM_SPARSE_THREADS", "3", 1);
+  ASSERT_EQ(nmsRandomNormal(NMS_F32, prefix.data(), 333, 42, 7), 0);
+  unsetenv("NM_SPARSE_THREADS");
+  EXPECT_EQ(memcmp(prefix.data(), values.data(), 333 * sizeof(float)), 0);
+  ASSERT_EQ(nmsRandomNormal(NMS_F32, prefix.data(), 333, 42, 8), 0);
+  EXPECT_NE(prefix[0], values[0]);
+}
+
+TEST(Random, IsNormal) {
+  const int64_t count = 1 << 20;
+  std::vector<double> values(count);
+  ASSERT_EQ(nmsRandomNormal(NMS_F64, values.data(), count, 1, 1), 0);
+  double moments[5] = {}, within = 0, lag = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    double power = 1;
+    for (double &moment : moments) {
+      moment += power / count;
+      power *= values[i];
+    }
+    within += std::fabs(values[i]) < 1 ? 1.0 / count : 0;
+    lag += i ? values[i] * values[i - 1] / count : 0;
+  }
+  EXPECT_NEAR(moments[1], 0, 0.005);
+  EXPECT_NEAR(moments[2], 1, 0.01);
+  EXPECT_NEAR(moments[3], 0, 0.02);
+  EXPECT_NEAR(moments[4], 3, 0.05);
+  EXPECT_NEAR(within, 0.6827, 0.002);
+  EXPECT_NEAR(lag, 0, 0.005);
+}
+
+TEST(Compare, Errors) {
+  std::vector<double> want = {3, -4, 0};
+  std::vector<float> got = {3, -4, 0.5};
+  NmsComparison result;
+  ASSERT_EQ(nmsCompare(NMS_F32, got.data(), want.data(), 3, &result), 0);
+  EXPECT_DOUBLE_EQ(result.relativeError, 0.1);
+  EXPECT_EQ(result.maxAbsError, 0.5);
+  EXPECT_EQ(result.worstIndex, 2);
+  EXPECT_EQ(result.nanMismatches, 0);
+
+  got[1] = NAN;
+  ASSERT_EQ(nmsCompare(NMS_F32, got.data(), want.data(), 3, &result), 0);
+  EXPECT_EQ(result.relativeError, infinity);
+  EXPECT_EQ(result.nanMismatches, 1);
+  EXPECT_EQ(result.worstIndex, 1);
+  want[1] = NAN;
+  got[2] = 0;
+  ASSERT_EQ(nmsCompare(NMS_F32, got.data(), want.data(), 3, &result), 0);
+  EXPECT_EQ(result.relativeError, 0);
+
+  got[0] = infinity;
+  want[0] = -infinity;
+  ASSERT_EQ(nmsCompare(NMS_F32, got.data(), want.data(), 3, &result), 0);
+  EXPECT_EQ(result.infMismatches, 1);
+  EXPECT_EQ(result.relativeError, infinity);
+
+  want = {0, 0};
+  got = {0, 1e-30f};
+  ASSERT_EQ(nmsCompare(NMS_F32, got.data(), want.data(), 2, &result), 0);
+  EXPECT_EQ(result.relativeError, infinity);
+  ASSERT_EQ(nmsCompare(NMS_F32, got.data(), want.data(), 0, &result), 0);
+  EXPECT_EQ(result.relativeError, 0);
+  EXPECT_EQ(result.worstIndex, -1);
+}
+
+TEST(Reference, MatchesThePlainLoops) {
+  struct Shape {
+    int64_t batch, m, n, k;
+  };
+  for (Shape s : {Shape{1, 1, 1, 1},
+                  {2, 5, 17, 9},
+                  {3, 200, 33, 300},
+                  {1, 193, 400, 513}}) {
+    for (int order = 0; order < 4; ++order) {
+      bool xt = order & 1, wt = order & 2;
+      std::vector<double> x(static_cast<size_t>(s.batch * s.m * s.k));
+      std::vector<double> w(static_cast<size_t>(s.k * s.n));
+      std::vector<double> y(static_cast<size_t>(s.batch * s.m * s.n), 1);
+      nmsRandomNormal(NMS_F64, x.data(), static_cast<int64_t>(x.size()), 1, 1);
+      nmsRandomNormal(NMS_F64, w.data(), static_cast<int64_t>(w.size()), 1, 2);
+      // Small integers make every order of additions exact.
+      for (double &value : x)
+        value = std::nearbyint(8 * value);
+      for (double &value : w)
+        value = std::nearbyint(8 * value);
+      int64_t xsm = xt ? 1 : s.k, xsk = xt ? s.m : 1;
+      int64_t wsk = wt ? 1 : s.n, wsn = wt ? s.k : 1;
+      // One weight for all batches, and y transposed.
+      ASSERT_EQ(nmsReferenceMatmul(s.batch, s.m, s.n, s.k, x.data(), s.m * s.k,
+                                   xsm, xsk, w.data(), 0, wsk, wsn, y.data(),
+                                   s.m * s.n, 1, s.m),
+                0);
+      for (int64_t b = 0; b < s.batch; ++b)
+        for (int64_t i = 0; i < s.m; ++i)
+          for (int64_t j = 0; j < s.n; j += 3) {
+            double sum = 1;
+            for (int64_t l = 0; l < s.k; ++l)
+              sum += x[static_cast<size_t>(b * s.m * s.k + i * xsm + l * xsk)] *
+                     w[static_cast<size_t>(l * wsk + j * wsn)];
+            ASSERT_EQ(y[static_cast<size_t>(b * s.m * s.n + i + j * s.m)], sum)
+                << b << " " << i << " " << j << " order " << order;
+          }
+    }
+  }
+  EXPECT_NE(nmsReferenceMatmul(1, -1, 1, 1, nullptr, 0, 0, 0, nullptr, 0, 0, 0,
+                               nullptr, 0, 0, 0),
+            0);
+}
+
+} // namespace
