@@ -265,6 +265,11 @@ TEST_F(DriverTest, TensorMaps) {
   EXPECT_EQ(mgpuTensorMapEncodeTiledMemref(2, descriptor, 7, 0, 3, 0, 0, box),
             nullptr);
   EXPECT_NE(raised.find("no multiple of 16 bytes"), std::string::npos);
+  raised.clear();
+  descriptor[3] = 0;
+  EXPECT_EQ(mgpuTensorMapEncodeTiledMemref(2, descriptor, 7, 0, 3, 0, 0, box),
+            nullptr);
+  EXPECT_EQ(raised, "");
 }
 
 TEST_F(DriverTest, ReferenceOnTheDevice) {

@@ -11,12 +11,13 @@
 
 #include "FakeCuda.h"
 
-#include "CudaApi.h"
+#include "CublasApi.h"
 
 #include <cstdlib>
 #include <cstring>
 
 using namespace nms::cuda;
+using nms::cublas::Handle;
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -32,12 +33,12 @@ Context primary() { return reinterpret_cast<Context>(0x1000); }
 
 void spend(double us) { (capturing ? capturedUs : clockUs) += us; }
 
-template <typename Handle>
-Handle box(double value) {
-  return reinterpret_cast<Handle>(new double(value));
+template <typename T>
+T box(double value) {
+  return reinterpret_cast<T>(new double(value));
 }
-template <typename Handle>
-double &unbox(Handle handle) {
+template <typename T>
+double &unbox(T handle) {
   return *reinterpret_cast<double *>(handle);
 }
 
@@ -302,27 +303,27 @@ FAKE Result cuTensorMapEncodeTiled(TensorMap *map, int, uint32_t, void *base,
   return success;
 }
 
-FAKE int cublasCreate_v2(void **handle) {
-  *handle = new double(0);
+FAKE int cublasCreate_v2(Handle *handle) {
+  *handle = box<Handle>(0);
   return 0;
 }
-FAKE int cublasDestroy_v2(void *handle) {
-  delete static_cast<double *>(handle);
+FAKE int cublasDestroy_v2(Handle handle) {
+  delete &unbox(handle);
   return 0;
 }
-FAKE int cublasGetVersion_v2(void *, int *version) {
+FAKE int cublasGetVersion_v2(Handle, int *version) {
   *version = 130000;
   return 0;
 }
-FAKE int cublasSetStream_v2(void *, Stream) { return 0; }
-FAKE int cublasSetWorkspace_v2(void *, void *, size_t) { return 0; }
-FAKE int cublasGemmEx(void *, int opA, int, int, int, int, const void *,
+FAKE int cublasSetStream_v2(Handle, Stream) { return 0; }
+FAKE int cublasSetWorkspace_v2(Handle, void *, size_t) { return 0; }
+FAKE int cublasGemmEx(Handle, int opA, int, int, int, int, const void *,
                       const void *, int, int, const void *, int, int,
                       const void *, void *, int, int, int, int) {
   spend(opA == 0 ? 30 : 20);
   return 0;
 }
-FAKE int cublasGemmStridedBatchedEx(void *, int opA, int, int, int, int,
+FAKE int cublasGemmStridedBatchedEx(Handle, int opA, int, int, int, int,
                                     const void *, const void *, int, int,
                                     long long, const void *, int, int,
                                     long long, const void *, void *, int, int,
@@ -330,7 +331,7 @@ FAKE int cublasGemmStridedBatchedEx(void *, int opA, int, int, int, int,
   spend((opA == 0 ? 30 : 20) * batch);
   return 0;
 }
-FAKE int cublasDgemm_v2(void *, int opA, int opB, int m, int n, int k,
+FAKE int cublasDgemm_v2(Handle, int opA, int opB, int m, int n, int k,
                         const double *alpha, const double *a, int lda,
                         const double *b, int ldb, const double *beta, double *c,
                         int ldc) {

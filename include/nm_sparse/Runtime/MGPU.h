@@ -71,7 +71,8 @@ NMS_API void mgpuSetDefaultDevice(int32_t device);
 
 /// Encodes a tiled tensor map for a memref of rank 1 to 5 whose innermost
 /// stride is 1, and returns a device copy of its 128 bytes. `boxDims` is
-/// ordered as the memref is, outermost first.
+/// ordered as the memref is, outermost first; the result is null for one
+/// without elements.
 NMS_API void *
 mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dataType,
                                int64_t interleave, int64_t swizzle,
