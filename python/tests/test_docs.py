@@ -11,6 +11,7 @@ PAGES = sorted(
     page
     for pattern in ("*.md", "docs/**/*.md", "python/**/*.md", "integrations/**/*.md")
     for page in ROOT.glob(pattern)
+    if not any(part.startswith(".") for part in page.relative_to(ROOT).parts)
 )
 
 
