@@ -21,13 +21,16 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Tensors to buffers at every function boundary, and these to the LLVM
-/// dialect.
-static void buildDenseExit(OpPassManager &pm) {
+/// dialect. The reference's products become calls of the runtime.
+static void buildDenseExit(OpPassManager &pm, bool isReference) {
+  pm.addPass(createNMSparseLowerHostPackPass());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  if (isReference)
+    pm.addPass(createNMSparseReferenceCallsPass());
   bufferization::buildBufferDeallocationPipeline(pm);
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -51,9 +54,11 @@ static void buildDenseExit(OpPassManager &pm) {
 
 void nm_sparse::buildToCPUPipeline(OpPassManager &pm) {
   buildFrontPipeline(pm, GPUPipelineOptions());
-  buildDenseExit(pm);
+  pm.addPass(createConvertNMSparseToLinalgPass());
+  buildDenseExit(pm, /*isReference=*/false);
 }
 
 void nm_sparse::buildToReferencePipeline(OpPassManager &pm) {
-  buildDenseExit(pm);
+  pm.addPass(createNMSparseToReferencePass());
+  buildDenseExit(pm, /*isReference=*/true);
 }

@@ -49,6 +49,22 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {
+  let summary = "the oracle: unpack weights, then multiply densely";
+  let description = [{
+    Rewrites `nm_sparse.matmul` into `nm_sparse.unpack` and `linalg.generic` with
+    the same maps, and `nm_sparse.unpack` into a zero fill and a loop over the
+    stored rows. Sums are in f32 (i32 for i8): an init of f16 or bf16 is extended
+    before and truncated after. The result runs on a CPU and is what every other
+    lowering is checked against. `nm_sparse.prune` and `nm_sparse.pack` stay for
+    `--nm-sparse-lower-host-pack`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::nm_sparse::NMSparseDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
 def ConvertNMSparseToNVGPUPass : Pass<"convert-nm-sparse-to-nvgpu"> {
   let summary = "lower the tile operations of each launch to one thread's code";
   let description = [{

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Works on the bytes of a constant, so that every bit pattern survives: an
-// element is moved as 1, 2 or 4 bytes and only classified as zero, -0 or other.
+// element is moved as one integer and only classified as zero, -0 or other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,17 +63,17 @@ struct DenseView {
 } // namespace
 
 /// Little-endian bits of one element.
-static uint32_t loadBits(const char *data, int64_t width) {
-  uint32_t bits = 0;
+static uint64_t loadBits(const char *data, int64_t width) {
+  uint64_t bits = 0;
   for (int64_t i = 0; i < width; ++i)
-    bits |= static_cast<uint32_t>(static_cast<uint8_t>(data[i])) << (8 * i);
+    bits |= static_cast<uint64_t>(static_cast<uint8_t>(data[i])) << (8 * i);
   return bits;
 }
 
 static FailureOr<Bytes> getBytes(ElementsAttr weight,
                                  function_ref<InFlightDiagnostic()> emitError) {
   Bytes bytes;
-  auto type = cast<RankedTensorType>(weight.getShapedType());
+  ShapedType type = weight.getShapedType();
   int64_t width = type.getElementTypeBitWidth() / 8;
   int64_t count = type.getNumElements();
   auto append = [&](const APInt &bits) {
@@ -126,7 +126,7 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   int64_t n = encoding.getN(), m = encoding.getM();
   int64_t indexWidth = encoding.getIndexBitWidth() / 8;
   bool isFloat = isa<FloatType>(type.getElementType());
-  uint32_t signBit = 1u << (8 * view.width - 1);
+  uint64_t signBit = uint64_t(1) << (8 * view.width - 1);
   SmallVector<char, 0> values(valuesType.getNumElements() * view.width, 0);
   SmallVector<char, 0> index(indexType.getNumElements() * indexWidth, 0);
 
@@ -140,7 +140,7 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
         for (int64_t position = 0; position < m; ++position) {
           rank[position] = Zero;
           view.forEach(b, w, position, p, [&](int64_t at, int64_t, int64_t) {
-            uint32_t bits = loadBits(dense->data.data() + at, view.width);
+            uint64_t bits = loadBits(dense->data.data() + at, view.width);
             uint8_t found = bits == 0                    ? Zero
                             : isFloat && bits == signBit ? NegativeZero
                                                          : Live;
@@ -187,7 +187,7 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
 }
 
 /// The number that an element stands for.
-static double toDouble(uint32_t bits, Type elementType) {
+static double toDouble(uint64_t bits, Type elementType) {
   auto floatType = dyn_cast<FloatType>(elementType);
   if (!floatType)
     return static_cast<int8_t>(bits);
@@ -238,4 +238,27 @@ nm_sparse::pruneConstant(ElementsAttr weight, EncodingAttr encoding,
     }
   }
   return makeConstant(resultType, result);
+}
+
+FailureOr<DenseElementsAttr>
+nm_sparse::convertToDouble(ElementsAttr data, ShapedType resultType,
+                           function_ref<InFlightDiagnostic()> emitError) {
+  Type elementType = data.getShapedType().getElementType();
+  int64_t width = elementType.getIntOrFloatBitWidth() / 8;
+  if (!isa<FloatType>(elementType) || width < 1 || width > 8)
+    return emitError() << "cannot convert elements of type " << elementType
+                       << " to f64";
+  if (auto dense = dyn_cast<DenseElementsAttr>(data); dense && dense.isSplat())
+    return DenseElementsAttr::get(
+        resultType,
+        toDouble(dense.getSplatValue<APFloat>().bitcastToAPInt().getZExtValue(),
+                 elementType));
+  FailureOr<Bytes> bytes = getBytes(data, emitError);
+  if (failed(bytes))
+    return failure();
+  SmallVector<double, 0> numbers;
+  for (int64_t at = 0, e = bytes->data.size(); at < e; at += width)
+    numbers.push_back(
+        toDouble(loadBits(bytes->data.data() + at, width), elementType));
+  return DenseElementsAttr::get(resultType, ArrayRef<double>(numbers));
 }

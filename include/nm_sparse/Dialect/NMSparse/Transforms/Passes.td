@@ -39,6 +39,60 @@ def NMSparseMaterializeEncodingsPass
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparseLowerHostPackPass
+    : Pass<"nm-sparse-lower-host-pack", "::mlir::ModuleOp"> {
+  let summary = "prune and pack at run time by calls to the runtime library";
+  let description = [{
+    Runs before bufferization. Each `nm_sparse.prune` and `nm_sparse.pack` on
+    plain tensors becomes a call of `nmsRuntimePrune` or `nmsRuntimePack` with
+    descriptors of the weight's buffer and of newly allocated results. The
+    runtime reports data that breaks the pattern with its window and panel.
+    Element types are f32, f16, bf16 and i8.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseToReferencePass
+    : Pass<"nm-sparse-to-reference", "::mlir::ModuleOp"> {
+  let summary = "turn a module into its dense float64 reference";
+  let description = [{
+    Takes a module as a person wrote it, before the front door. Drops every
+    encoding, so that weights are dense tensors, also in function signatures, and
+    makes every float type f64: constants are converted, `arith.extf` and
+    `arith.truncf` vanish. What remains is the same computation, free of rounding
+    to narrow types. Integer contractions into i32 are computed in f64, where
+    they are exact. `nm_sparse.prune` and `nm_sparse.pack` work on the original
+    element type, because they look at its bits. Attributes that describe packed
+    arguments are dropped.
+
+    A module that has `nm_sparse.matmul` or `nm_sparse.unpack` must go through
+    `--convert-nm-sparse-to-linalg` first.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def NMSparseReferenceCallsPass
+    : Pass<"nm-sparse-reference-calls", "::mlir::ModuleOp"> {
+  let summary = "call nmsReferenceMatmul for each f64 contraction";
+  let description = [{
+    Runs on buffers, after `--nm-sparse-to-reference` and bufferization. Each
+    linalg contraction of f64 memrefs with at most one batch, token, output and
+    reduction loop (or two token loops and no batch) becomes a call of
+    `nmsReferenceMatmul`, which takes sizes, pointers and strides and uses a GPU
+    or threads. Others are left for `--convert-linalg-to-loops`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def NMSparseVerifyMaterializedPass
     : Pass<"nm-sparse-verify-materialized"> {
   let summary = "fail when a type with an encoding is left";

@@ -31,6 +31,11 @@ pruneConstant(ElementsAttr weight, EncodingAttr encoding,
               RankedTensorType resultType,
               function_ref<InFlightDiagnostic()> emitError);
 
+/// The float constant `data` in f64, as a constant of type `resultType`.
+FailureOr<DenseElementsAttr>
+convertToDouble(ElementsAttr data, ShapedType resultType,
+                function_ref<InFlightDiagnostic()> emitError);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_PACKING_H

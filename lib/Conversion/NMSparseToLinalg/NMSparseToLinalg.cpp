@@ -1,0 +1,235 @@
+//===- NMSparseToLinalg.cpp - the oracle: unpack, then dense linalg -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every other lowering is checked against, so it is as plain as can be: a
+// loop over the stored rows writes the dense weight, and linalg.generic
+// multiplies with it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Conversion/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Elements.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_CONVERTNMSPARSETOLINALGPASS
+#include "nm_sparse/Conversion/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Before: `%y = nm_sparse.matmul #enc ... ins(%x, %v, %i) outs(%init)`
+/// After:  `%w = nm_sparse.unpack #enc %v, %i`
+///         `%y = linalg.generic ... ins(%x, %w) outs(%init)`
+/// with the sum in f32 (i32) between two conversions when init is narrower.
+struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MatmulOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto valuesType = cast<RankedTensorType>(op.getValues().getType());
+    auto indexType = cast<RankedTensorType>(op.getIndex().getType());
+    int64_t rank = valuesType.getRank();
+    EncodingAttr encoding = op.getEncoding();
+    if (!valuesType.hasStaticShape() || !indexType.hasStaticShape())
+      return rewriter.notifyMatchFailure(
+          op, "packed weight has a dynamic shape: it is a tile");
+    int64_t paddedK = op.getNumWindows() * encoding.getWindowRows();
+    int64_t paddedN = indexType.getDimSize(rank - 1) * encoding.getBlockN();
+    if (paddedN != valuesType.getDimSize(rank - 1))
+      return rewriter.notifyMatchFailure(op, "values are not whole panels");
+    Type initType = getElementTypeOrSelf(op.getInit().getType());
+    if (initType.getIntOrFloatBitWidth() > 32)
+      return rewriter.notifyMatchFailure(op, "init is wider than 32 bits");
+
+    // The packed form of the padded weight is that of the weight.
+    auto canonical = EncodingAttr::get(rewriter.getContext(), encoding.getN(),
+                                       encoding.getM(), encoding.getBlockK(),
+                                       encoding.getBlockN(), /*dim=*/rank - 2,
+                                       OutputOrder::Identity);
+    SmallVector<int64_t> shape(valuesType.getShape());
+    shape[rank - 2] = paddedK;
+    shape[rank - 1] = paddedN;
+    auto getType = [&] {
+      return RankedTensorType::get(shape, valuesType.getElementType());
+    };
+    int64_t outputDim = *getLoopPosition(op.getResultMap(), op.getOutputLoop());
+    OpFoldResult k =
+        tensor::getMixedSize(rewriter, loc, op.getX(), op.getXReductionDim());
+    OpFoldResult n =
+        tensor::getMixedSize(rewriter, loc, op.getInit(), outputDim);
+    std::optional<int64_t> staticK = getConstantIntValue(k);
+    std::optional<int64_t> staticN = getConstantIntValue(n);
+    if (staticK)
+      shape[rank - 2] = *staticK;
+    if (staticN && llvm::alignTo(*staticN, encoding.getBlockN()) ==
+                       static_cast<uint64_t>(paddedN))
+      shape[rank - 1] = *staticN;
+    Value weight = UnpackOp::create(rewriter, loc, getType(), op.getValues(),
+                                    op.getIndex(), canonical);
+    if (!staticK || !staticN || shape[rank - 1] != *staticN) {
+      SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0));
+      SmallVector<OpFoldResult> strides(rank, rewriter.getIndexAttr(1));
+      SmallVector<OpFoldResult> sizes =
+          getAsIndexOpFoldResult(rewriter.getContext(), shape);
+      sizes[rank - 2] = k;
+      sizes[rank - 1] = n;
+      weight = tensor::ExtractSliceOp::create(rewriter, loc, weight, offsets,
+                                              sizes, strides);
+    }
+
+    bool isFloat = isa<FloatType>(initType);
+    Type sumType =
+        isFloat ? Type(rewriter.getF32Type()) : Type(rewriter.getI32Type());
+    Value init = convertElements(rewriter, loc, op.getInit(), sumType);
+    SmallVector<utils::IteratorType> iterators(op.getReductionLoop(),
+                                               utils::IteratorType::parallel);
+    iterators.push_back(utils::IteratorType::reduction);
+    auto product = linalg::GenericOp::create(
+        rewriter, loc, init.getType(), ValueRange{op.getX(), weight}, init,
+        ArrayRef<AffineMap>{op.getXMap(), op.getWeightMap(), op.getResultMap()},
+        iterators, [&](OpBuilder &b, Location l, ValueRange args) {
+          Value x = convertScalar(b, l, args[0], sumType);
+          Value w = convertScalar(b, l, args[1], sumType);
+          Value sum;
+          if (isFloat)
+            sum = arith::AddFOp::create(b, l, args[2],
+                                        arith::MulFOp::create(b, l, x, w));
+          else
+            sum = arith::AddIOp::create(b, l, args[2],
+                                        arith::MulIOp::create(b, l, x, w));
+          linalg::YieldOp::create(b, l, sum);
+        });
+    rewriter.replaceOp(
+        op, convertElements(rewriter, loc, product.getResult(0), initType));
+    return success();
+  }
+};
+
+/// Zero fill, then for each stored row r and output o (and batch):
+///   k = ((r / bk) / n * m + index[r / bk, o / bn]) * bk + r % bk
+///   if k < K: weight[k, o] = values[r, o]
+struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(UnpackOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getWeight().getType());
+    auto valuesType = cast<RankedTensorType>(op.getValues().getType());
+    if (getEncoding(type))
+      return rewriter.notifyMatchFailure(op, "result is encoded");
+    EncodingAttr encoding = op.getEncoding();
+    PackedShape shape = getPackedShape(type, encoding);
+    bool hasBatch = type.getRank() == 3;
+    bool isRagged = shape.k != shape.windows * encoding.getWindowRows();
+
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(rewriter, loc, value);
+    };
+    Value zero = arith::ConstantOp::create(
+        rewriter, loc, rewriter.getZeroAttr(type.getElementType()));
+    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
+                                          type.getElementType());
+    Value dense =
+        linalg::FillOp::create(rewriter, loc, zero, empty).getResult(0);
+
+    SmallVector<Value> lower, upper, step;
+    SmallVector<int64_t> extents = {
+        valuesType.getDimSize(valuesType.getRank() - 2), shape.outputs};
+    if (hasBatch)
+      extents.insert(extents.begin(), shape.batch);
+    for (int64_t extent : extents) {
+      lower.push_back(constant(0));
+      upper.push_back(constant(extent));
+      step.push_back(constant(1));
+    }
+    scf::LoopNest nest = scf::buildLoopNest(
+        rewriter, loc, lower, upper, step, dense,
+        [&](OpBuilder &b, Location l, ValueRange ivs, ValueRange iterArgs) {
+          auto index = [&](int64_t value) -> Value {
+            return arith::ConstantIndexOp::create(b, l, value);
+          };
+          auto divide = [&](Value value, int64_t by) -> Value {
+            return by == 1 ? value
+                           : arith::DivUIOp::create(b, l, value, index(by));
+          };
+          auto multiply = [&](Value value, int64_t by) -> Value {
+            return by == 1 ? value
+                           : arith::MulIOp::create(b, l, value, index(by));
+          };
+          Value row = ivs[ivs.size() - 2], output = ivs.back();
+          Value slot = divide(row, encoding.getBlockK());
+          SmallVector<Value> at(ivs.drop_back(2));
+          at.append({slot, divide(output, encoding.getBlockN())});
+          Value position = arith::IndexCastUIOp::create(
+              b, l, b.getIndexType(),
+              tensor::ExtractOp::create(b, l, op.getIndex(), at));
+          Value window = divide(slot, encoding.getN());
+          Value block = arith::AddIOp::create(
+              b, l, multiply(window, encoding.getM()), position);
+          Value k = multiply(block, encoding.getBlockK());
+          if (encoding.getBlockK() != 1) {
+            Value inBlock =
+                arith::RemUIOp::create(b, l, row, index(encoding.getBlockK()));
+            k = arith::AddIOp::create(b, l, k, inBlock);
+          }
+          Value element = tensor::ExtractOp::create(b, l, op.getValues(), ivs);
+          SmallVector<Value> to(ivs.drop_back(2));
+          bool transposed = encoding.getDim() == type.getRank() - 1;
+          to.append({transposed ? output : k, transposed ? k : output});
+          auto insert = [&](OpBuilder &b) -> Value {
+            return tensor::InsertOp::create(b, l, element, iterArgs[0], to);
+          };
+          if (!isRagged)
+            return scf::ValueVector{insert(b)};
+          // Fillers of the last window may lie past the end of the weight.
+          Value inside = arith::CmpIOp::create(b, l, arith::CmpIPredicate::ult,
+                                               k, index(shape.k));
+          auto guarded = scf::IfOp::create(
+              b, l, inside,
+              [&](OpBuilder &b, Location l) {
+                scf::YieldOp::create(b, l, insert(b));
+              },
+              [&](OpBuilder &b, Location l) {
+                scf::YieldOp::create(b, l, iterArgs[0]);
+              });
+          return scf::ValueVector{guarded.getResult(0)};
+        });
+    rewriter.replaceOp(op, nest.results[0]);
+    return success();
+  }
+};
+
+struct ConvertNMSparseToLinalg
+    : public nm_sparse::impl::ConvertNMSparseToLinalgPassBase<
+          ConvertNMSparseToLinalg> {
+  void runOnOperation() override {
+    ConversionTarget target(getContext());
+    target.addIllegalOp<MatmulOp, UnpackOp>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    RewritePatternSet patterns(&getContext());
+    patterns.add<MatmulToLinalg, UnpackToLoops>(&getContext());
+    // Folding would turn unpack(pack(w)) into w, and the oracle would not see
+    // what pack does.
+    ConversionConfig config;
+    config.foldingMode = DialectConversionFoldingMode::Never;
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns), config)))
+      signalPassFailure();
+  }
+};
+} // namespace
