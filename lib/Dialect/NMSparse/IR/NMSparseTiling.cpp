@@ -32,9 +32,13 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
   OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
   SmallVector<Range> domain(getReductionLoop() + 1, Range{zero, zero, one});
   AffineMap resultMap = getResultMap();
+  // The sizes of a fill are those of its destination, which outlives it.
+  Value init = getInit();
+  while (auto producer = init.getDefiningOp<DestinationStyleOpInterface>())
+    init = producer.getTiedOpOperand(cast<OpResult>(init))->get();
   for (auto [dim, expr] : llvm::enumerate(resultMap.getResults()))
     domain[cast<AffineDimExpr>(expr).getPosition()].size =
-        tensor::getMixedSize(builder, getLoc(), getInit(), dim);
+        tensor::getMixedSize(builder, getLoc(), init, dim);
   int64_t rowDim = cast<ShapedType>(getIndex().getType()).getRank() - 2;
   OpFoldResult rows =
       tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
@@ -88,23 +92,56 @@ static std::optional<int64_t> getKnownUpperBound(OpFoldResult value) {
   return bound;
 }
 
-/// Number of panels of `bn` outputs that the outputs in [offset, offset + size)
-/// touch; a constant wherever tiles and panels are aligned.
-static OpFoldResult getPanelCount(OpBuilder &b, Location loc, int64_t bn,
-                                  OpFoldResult offset, OpFoldResult size) {
-  int64_t divisor = getKnownDivisor(offset);
-  std::optional<int64_t> bound = getKnownUpperBound(size);
-  // The tile lies inside one panel.
-  if (bound && divisor != 0 && bn % divisor == 0 && *bound <= divisor)
-    return b.getIndexAttr(1);
+namespace {
+/// The panels that a tile's outputs lie in.
+struct PanelRange {
+  OpFoldResult first, count;
+  /// Position of the tile's first output in its panel; null when the tile
+  /// starts with a panel or lies inside one.
+  Value offset;
+};
+} // namespace
+
+/// Panels of the outputs in [offset, offset + size), where output 0 is at
+/// `base` in its panel. The count is a constant wherever tiles and panels are
+/// aligned.
+static PanelRange getPanels(OpBuilder &b, Location loc, int64_t bn, Value base,
+                            OpFoldResult offset, OpFoldResult size) {
   AffineExpr s0, s1;
   bindSymbols(b.getContext(), s0, s1);
-  if (divisor % bn == 0)
-    return bound && *bound <= bn ? b.getIndexAttr(1)
-                                 : affine::makeComposedFoldedAffineApply(
-                                       b, loc, s0.ceilDiv(bn), {size});
-  return affine::makeComposedFoldedAffineApply(
-      b, loc, (s0 + s1 - 1).floorDiv(bn) - s0.floorDiv(bn) + 1, {offset, size});
+  auto apply = [&](AffineExpr expr, ArrayRef<OpFoldResult> operands) {
+    return affine::makeComposedFoldedAffineApply(b, loc, expr, operands);
+  };
+  int64_t divisor = base ? 1 : getKnownDivisor(offset);
+  std::optional<int64_t> bound = getKnownUpperBound(size);
+  OpFoldResult start = base ? apply(s0 + s1, {base, offset}) : offset;
+  PanelRange panels{apply(s0.floorDiv(bn), {start}), b.getIndexAttr(1), {}};
+  bool startsPanel = divisor % bn == 0;
+  bool insidePanel =
+      bound &&
+      (startsPanel ? *bound <= bn : bn % divisor == 0 && *bound <= divisor);
+  if (insidePanel)
+    return panels;
+  if (startsPanel) {
+    panels.count = apply(s0.ceilDiv(bn), {size});
+    return panels;
+  }
+  panels.count =
+      apply((s0 + s1 - 1).floorDiv(bn) - s0.floorDiv(bn) + 1, {start, size});
+  panels.offset =
+      getValueOrCreateConstantIndexOp(b, loc, apply(s0 % bn, {start}));
+  return panels;
+}
+
+/// Number of columns that a tile of `values` takes: those of its outputs, or,
+/// at the ragged edge, of a whole tile when the padding of `columns` holds one.
+static OpFoldResult getColumnCount(OpBuilder &b, int64_t columns,
+                                   OpFoldResult offset, OpFoldResult size) {
+  std::optional<int64_t> bound = getKnownUpperBound(size);
+  if (bound && *bound > 0 && !ShapedType::isDynamic(columns) &&
+      columns % *bound == 0 && getKnownDivisor(offset) % *bound == 0)
+    return b.getIndexAttr(*bound);
+  return size;
 }
 
 FailureOr<TilingResult>
@@ -149,14 +186,19 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
     for (auto *list : {&valueSizes, &indexSizes})
       list->push_back(sizes[0]);
   }
-  int64_t bn = encoding.getBlockN();
+  int64_t columns =
+      cast<RankedTensorType>(getValues().getType()).getShape().back();
+  OpFoldResult columnCount =
+      getColumnCount(builder, columns, offsets[n], sizes[n]);
+  PanelRange panels = getPanels(builder, loc, encoding.getBlockN(),
+                                getPanelOffset(), offsets[n], columnCount);
   valueOffsets.append(
       {apply(s0 * encoding.getKeptRows(), {offsets[w]}), offsets[n]});
-  valueSizes.append({apply(s0 * encoding.getKeptRows(), {sizes[w]}), sizes[n]});
-  indexOffsets.append({apply(s0 * encoding.getN(), {offsets[w]}),
-                       apply(s0.floorDiv(bn), {offsets[n]})});
-  indexSizes.append({apply(s0 * encoding.getN(), {sizes[w]}),
-                     getPanelCount(builder, loc, bn, offsets[n], sizes[n])});
+  valueSizes.append(
+      {apply(s0 * encoding.getKeptRows(), {sizes[w]}), columnCount});
+  indexOffsets.append(
+      {apply(s0 * encoding.getN(), {offsets[w]}), panels.first});
+  indexSizes.append({apply(s0 * encoding.getN(), {sizes[w]}), panels.count});
   auto values = slice(builder, loc, getValues(), valueOffsets, valueSizes);
   auto index = slice(builder, loc, getIndex(), indexOffsets, indexSizes);
 
@@ -167,8 +209,8 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   auto init = slice(builder, loc, getInit(), initOffsets, initSizes);
 
   auto tiled = MatmulOp::create(builder, loc, init.getType(), x, values, index,
-                                init, getEncodingAttr(), getIndexingMapsAttr(),
-                                getScheduleAttr());
+                                init, panels.offset, getEncodingAttr(),
+                                getIndexingMapsAttr(), getScheduleAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
                       {x, values, index, init}};

@@ -11,6 +11,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
@@ -44,12 +46,16 @@ void nm_sparse::hoistWorkgroupAllocs(scf::ForallOp forall) {
     alloc->moveBefore(body, body->begin());
 }
 
-/// Erases the copies of a result tile onto itself, which stand for the
-/// tensor.parallel_insert_slice of a tile that was computed in place. Only CSE
-/// shows that the two are one. The canonicalizer would erase them too, but also
-/// a K loop with one iteration, which the pipelining passes need.
-static void eraseSelfCopies(ModuleOp module) {
+/// Erases dead code and the copies of a result tile onto itself, which stand
+/// for the tensor.parallel_insert_slice of a tile that was computed in place.
+/// Only CSE shows that the two are one. The canonicalizer would erase them too,
+/// but also a K loop with one iteration, which the pipelining passes need.
+static void cleanUp(ModuleOp module) {
   IRRewriter rewriter(module.getContext());
+  module->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+  });
   DominanceInfo dominance(module);
   eliminateCommonSubExpressions(rewriter, dominance, module);
   module.walk([&](memref::CopyOp copy) {
@@ -64,7 +70,7 @@ struct Bufferize
   void runOnOperation() override {
     if (failed(bufferizeModule(getOperation())))
       return signalPassFailure();
-    eraseSelfCopies(getOperation());
+    cleanUp(getOperation());
     getOperation().walk(hoistWorkgroupAllocs);
   }
 };

@@ -241,14 +241,17 @@ void Promoter::run() {
                  {schedule.getStepRows(encoding), schedule.getTileOutputs()});
   Value index = getIndexTile();
   Value x = getXTile(index);
+  Value panelOffset = op.getPanelOffset();
+  if (!panelOffset && !schedule.isPanelAligned(encoding))
+    panelOffset = zero;
   auto product =
       TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
                            /*condensed=*/schedule.isPacked(),
                            /*token_major=*/!schedule.isPacked() && tokenMajor &&
                                schedule.getKind() == ScheduleKind::Mma,
                            /*tokens_contiguous=*/false, x, values,
-                           schedule.isPacked() ? Value() : index,
-                           /*panel_offset=*/Value(), loop.getRegionIterArg(0));
+                           schedule.isPacked() ? Value() : index, panelOffset,
+                           loop.getRegionIterArg(0));
   scf::YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 
@@ -268,6 +271,13 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
       !loop.isDefinedOutsideOfLoop(getIndexSlice(op).getSource()))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
+  if (op.getPanelOffset() &&
+      op.getScheduleAttr().isPanelAligned(op.getEncoding()))
+    return op.emitOpError(
+               "starts inside a panel, but its schedule has tiles of ")
+           << op.getScheduleAttr().getTileOutputs()
+           << " outputs, which are aligned with panels of "
+           << op.getEncoding().getBlockN();
   Promoter(rewriter, op).run();
   return success();
 }

@@ -22,6 +22,9 @@
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/CSE.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
@@ -106,9 +109,47 @@ struct Fusion {
 };
 } // namespace
 
+/// The one op that consumes `value`, when it is elementwise, reads all of it
+/// through one map, and has no other use for it than as the shape of its
+/// result.
+static linalg::LinalgOp getElementwiseConsumer(Value value, AffineMap &map) {
+  auto op = value.use_empty() ? linalg::LinalgOp()
+                              : dyn_cast<linalg::LinalgOp>(*value.user_begin());
+  if (!op || op->getBlock() != value.getParentBlock() ||
+      !isFusableElementwise(op))
+    return {};
+  map = AffineMap();
+  for (OpOperand &use : value.getUses()) {
+    if (use.getOwner() != op)
+      return {};
+    if (op.isDpsInit(&use)) {
+      if (op.payloadUsesValueFromOperand(&use))
+        return {};
+      continue;
+    }
+    AffineMap useMap = op.getMatchingIndexingMap(&use);
+    if (!useMap.isPermutation() || (map && map != useMap))
+      return {};
+    map = useMap;
+  }
+  return map ? op : linalg::LinalgOp();
+}
+
+/// `outs(%product)` of an op that does not read it -> `outs(%init)`, where init
+/// is the destination of the product.
+static void detachDestination(RewriterBase &rewriter, linalg::LinalgOp op) {
+  OpOperand &init = op.getDpsInitsMutable()[0];
+  if (op.payloadUsesValueFromOperand(&init))
+    return;
+  Value dest = init.get();
+  while (auto producer = dest.getDefiningOp<DestinationStyleOpInterface>())
+    dest = producer.getTiedOpOperand(cast<OpResult>(dest))->get();
+  rewriter.modifyOpInPlace(op, [&] { init.set(dest); });
+}
+
 /// Follows the product through elementwise ops as long as each is its only
 /// consumer and reads all of it.
-static Fusion collectEpilogue(MatmulOp matmul) {
+static Fusion collectEpilogue(RewriterBase &rewriter, MatmulOp matmul) {
   Fusion fusion;
   fusion.root = matmul;
   fusion.loops =
@@ -117,22 +158,15 @@ static Fusion collectEpilogue(MatmulOp matmul) {
   for (AffineExpr expr : matmul.getResultMap().getResults())
     dims.push_back(cast<AffineDimExpr>(expr).getPosition());
 
-  Value value = matmul.getResult();
-  while (value.hasOneUse()) {
-    OpOperand &use = *value.use_begin();
-    auto op = dyn_cast<linalg::LinalgOp>(use.getOwner());
-    if (!op || op->getBlock() != matmul->getBlock() || !op.isDpsInput(&use) ||
-        !isFusableElementwise(op))
-      break;
-    AffineMap map = op.getMatchingIndexingMap(&use);
-    if (!map.isPermutation())
-      break;
+  AffineMap map;
+  while (linalg::LinalgOp op =
+             getElementwiseConsumer(fusion.root->getResult(0), map)) {
+    detachDestination(rewriter, op);
     fusion.producers.insert(fusion.root);
     fusion.root = op;
     fusion.loops.assign(map.getNumDims(), 0);
     for (auto [dim, expr] : llvm::enumerate(map.getResults()))
       fusion.loops[cast<AffineDimExpr>(expr).getPosition()] = dims[dim];
-    value = op->getResult(0);
     AffineMap resultMap = op.getIndexingMapMatchingResult(op->getResult(0));
     for (auto [dim, expr] : llvm::enumerate(resultMap.getResults()))
       dims[dim] = fusion.loops[cast<AffineDimExpr>(expr).getPosition()];
@@ -220,13 +254,41 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   Operation *initSlice = inner.getInit().getDefiningOp();
   auto product = MatmulOp::create(
       rewriter, loc, op.getType(), inner.getX(), inner.getValues(),
-      inner.getIndex(), loop.getRegionIterArg(0), op.getEncodingAttr(),
-      op.getIndexingMapsAttr(), op.getScheduleAttr());
+      inner.getIndex(), loop.getRegionIterArg(0), op.getPanelOffset(),
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
   scf::YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
   return success();
+}
+
+/// Replaces `dim` by a size that does not need its source: that of the tensor
+/// which a destination-style op writes, or that of a tensor.empty.
+static void resolveDim(RewriterBase &rewriter, tensor::DimOp dim) {
+  Value source = dim.getSource();
+  while (auto producer = source.getDefiningOp<DestinationStyleOpInterface>())
+    source = producer.getTiedOpOperand(cast<OpResult>(source))->get();
+  std::optional<int64_t> index = dim.getConstantIndex();
+  rewriter.setInsertionPoint(dim);
+  if (auto empty = source.getDefiningOp<tensor::EmptyOp>();
+      empty && index && empty.getType().isDynamicDim(*index))
+    rewriter.replaceOp(dim, empty.getDynamicSize(*index));
+  else if (source != dim.getSource())
+    rewriter.replaceOp(dim, rewriter.createOrFold<tensor::DimOp>(
+                                dim.getLoc(), source, dim.getIndex()));
+}
+
+/// Erases `op`, which was fused, unless something still needs its result.
+static void eraseFused(RewriterBase &rewriter, Operation *op) {
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    if (auto dim = dyn_cast<tensor::DimOp>(user))
+      resolveDim(rewriter, dim);
+    else if (isOpTriviallyDead(user))
+      rewriter.eraseOp(user);
+  }
+  if (op->use_empty())
+    rewriter.eraseOp(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,7 +299,7 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
                                                MatmulOp op) {
   if (failed(checkSchedule(op)))
     return failure();
-  Fusion fusion = collectEpilogue(op);
+  Fusion fusion = collectEpilogue(rewriter, op);
   scf::SCFTileAndFuseOptions options;
   options.setTilingOptions(getTilingOptions(op, fusion.loops));
   llvm::SmallSetVector<Operation *, 4> fills;
@@ -267,11 +329,10 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
   auto forall = cast<scf::ForallOp>(result->loops.front());
   rewriter.replaceOp(fusion.root,
                      result->replacements.lookup(fusion.root->getResult(0)));
-  for (Operation *dead : llvm::reverse(fusion.producers))
-    rewriter.eraseOp(dead);
+  for (Operation *op : llvm::reverse(fusion.producers))
+    eraseFused(rewriter, op);
   for (Operation *fill : fills)
-    if (fill->use_empty())
-      rewriter.eraseOp(fill);
+    eraseFused(rewriter, fill);
   for (MatmulOp product : products)
     if (failed(tileWindows(rewriter, product)))
       return failure();
@@ -286,10 +347,18 @@ struct Tile : public nm_sparse::impl::NMSparseTilePassBase<Tile> {
       if (op.getScheduleAttr() && !op->getParentOfType<scf::ForallOp>())
         matmuls.push_back(op);
     });
+    if (matmuls.empty())
+      return;
     IRRewriter rewriter(&getContext());
+    // A size taken of a product would count as a second consumer.
+    auto resolveDims = [&](tensor::DimOp dim) { resolveDim(rewriter, dim); };
+    getOperation().walk(resolveDims);
     for (MatmulOp op : matmuls)
       if (failed(tileMatmul(rewriter, op)))
         return signalPassFailure();
+    getOperation().walk([&](tensor::DimOp dim) { resolveDim(rewriter, dim); });
+    DominanceInfo dominance(getOperation());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
   }
 };
 } // namespace

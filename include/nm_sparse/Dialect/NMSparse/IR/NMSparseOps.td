@@ -117,7 +117,10 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     window.
 
     Its iteration domain for tiling is `([b,] m, n, w)` where `w` counts windows:
-    a tile always consists of whole windows.
+    a tile always consists of whole windows. A tile may start inside a panel;
+    `panel_offset` is then the position of its first output in that panel. It is
+    absent on whole matmuls, on tiles that start with a panel, and on tiles that
+    lie inside one.
 
     ```mlir
     %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -131,6 +134,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
   }];
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$values,
                        AnyRankedTensor:$index, AnyRankedTensor:$init,
+                       Optional<Index>:$panel_offset,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
                        OptionalAttr<NMSparse_ScheduleAttr>:$schedule);
@@ -140,8 +144,16 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     (`schedule` `=` $schedule^)?
     `ins` `(` $x `,` $values `,` $index `:` type($x) `,` type($values) `,`
               type($index) `)`
-    `outs` `(` $init `:` type($init) `)` attr-dict `->` type($result)
+    `outs` `(` $init `:` type($init) `)`
+    (`panel_offset` `(` $panel_offset^ `)`)? attr-dict `->` type($result)
   }];
+  // Of a whole matmul, which has no panel offset.
+  let builders = [OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
+      "Value":$index, "Value":$init, "EncodingAttr":$encoding,
+      "ArrayAttr":$indexing_maps, "ScheduleAttr":$schedule), [{
+    build($_builder, $_state, result, x, values, index, init,
+          /*panel_offset=*/Value(), encoding, indexing_maps, schedule);
+  }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
