@@ -259,7 +259,7 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
               consider(shape, windows, stages, splitK, operands, index);
         }
   }
-  llvm::stable_sort(ranked, [](const auto &a, const auto &b) {
+  llvm::sort(ranked, [](const auto &a, const auto &b) {
     return a.second.seconds < b.second.seconds;
   });
   return ranked;

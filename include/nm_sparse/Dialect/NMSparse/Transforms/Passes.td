@@ -313,6 +313,24 @@ def NMSparseExternSharedMemoryPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def NMSparseSplitKPass : Pass<"nm-sparse-split-k", "::mlir::func::FuncOp"> {
+  let summary = "share the K loop of a tile among several CTAs";
+  let description = [{
+    For each launch whose product has a schedule with `split_k = S > 1`: the grid
+    grows S times along z, each CTA runs its part of the K steps and writes its
+    sum to a workspace in device memory, and the last CTA of a tile adds the S
+    sums in order (the result is the same in every run) and goes on with the
+    epilogue. The workspace and its counters are allocated around the launch; the
+    kernel leaves the counters at zero.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def NMSparseAssignStagesPass
     : Pass<"nm-sparse-assign-stages", "::mlir::func::FuncOp"> {
   let summary = "decide which operations of a K loop run ahead";
