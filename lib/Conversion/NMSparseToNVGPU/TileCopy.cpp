@@ -58,7 +58,8 @@ public:
            (dstType.getDimSize(1) % width != 0 ||
             (!ShapedType::isDynamic(strides[0]) && strides[0] % width != 0)))
       width /= 2;
-    return width;
+    // cp.async moves at least 4 bytes; below that elements go one by one.
+    return width * getElementBytes() >= 4 ? width : 1;
   }
 
   /// i1: the source's address and pitch are multiples of `width` elements.
