@@ -1,0 +1,57 @@
+//===- Run.h - compile, run, check and time one function --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What nm-run does for one input: seeded inputs that follow the declared
+// pattern, one execution through the compiler, one through the float64
+// reference, and a comparison.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_EXECUTION_RUN_H
+#define NM_SPARSE_EXECUTION_RUN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <string>
+
+namespace mlir::nm_sparse {
+
+enum class Device { Auto, CPU, CUDA };
+
+struct RunRequest {
+  std::string file;
+  std::string entry; ///< Empty: the only public function.
+  Device device = Device::Auto;
+  std::string chip;         ///< Empty: the GPU's own.
+  int64_t dynamicSize = 64; ///< Value of every dynamic dimension.
+  uint64_t seed = 0;
+  std::string schedule; ///< Forced on every sparse matmul when not empty.
+  bool check = false;
+  bool bench = false;
+  double tolerance = -1; ///< Negative: by the result's type.
+};
+
+struct RunReport {
+  llvm::json::Object json; ///< Everything, for --json.
+  std::string text;        ///< For people, one or more whole lines.
+  bool passed = true;      ///< False when a check failed.
+};
+
+/// Runs `request`. An error is one sentence that says what is wrong with the
+/// input or the machine.
+llvm::Expected<RunReport> run(const RunRequest &request);
+
+/// The function to run: `name`, or the only public one when it is empty.
+llvm::Expected<Operation *> findEntry(ModuleOp module, StringRef name);
+
+/// Largest relative Frobenius error that counts as correct for `kind`.
+double getDefaultTolerance(int32_t kind);
+
+/// The chip (sm_90a) of the CUDA device in use.
+llvm::Expected<std::string> getDeviceChip();
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_EXECUTION_RUN_H

@@ -1,0 +1,38 @@
+//===- Inputs.h - seeded inputs of a function -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_EXECUTION_INPUTS_H
+#define NM_SPARSE_LIB_EXECUTION_INPUTS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Execution/CompiledModule.h"
+#include "nm_sparse/Execution/Run.h"
+
+namespace mlir::nm_sparse {
+
+/// The arguments of one function, for both of its compiled forms.
+struct Inputs {
+  /// As the function declares them; weights are dense.
+  std::vector<Argument> dense;
+  /// As the function takes them after materialization: values and index in
+  /// place of each encoded weight.
+  std::vector<Argument> packed;
+};
+
+llvm::Expected<Inputs> makeInputs(func::FuncOp function, int64_t dynamicSize,
+                                  uint64_t seed);
+
+/// `arguments` as a function of type `type` takes them: numbers are converted,
+/// nothing is reshaped.
+llvm::Expected<std::vector<Argument>>
+convertArguments(ArrayRef<Argument> arguments, FunctionType type);
+
+/// The results of `type`, which must be ranked tensors.
+llvm::Expected<SmallVector<ResultType>> getResultTypes(FunctionType type);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_EXECUTION_INPUTS_H

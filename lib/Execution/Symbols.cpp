@@ -1,0 +1,132 @@
+//===- Symbols.cpp - what compiled host code may call ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Symbols.h"
+
+#include "nm_sparse/Runtime/MGPU.h"
+#include "nm_sparse/Runtime/Packing.h"
+#include "nm_sparse/Runtime/Random.h"
+#include "nm_sparse/Runtime/Recorder.h"
+#include "nm_sparse/Runtime/Reference.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/bit.h"
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+using namespace mlir::nm_sparse;
+
+namespace {
+
+std::mutex allocationsMutex;
+llvm::DenseSet<void *> &getAllocations() {
+  static llvm::DenseSet<void *> allocations;
+  return allocations;
+}
+
+/// All ones is a NaN in every float type.
+void *poisonedMalloc(size_t size) {
+  void *pointer = std::malloc(size ? size : 1);
+  if (!pointer)
+    return nullptr;
+  std::memset(pointer, 0xff, size);
+  std::lock_guard<std::mutex> lock(allocationsMutex);
+  getAllocations().insert(pointer);
+  return pointer;
+}
+
+void trackedFree(void *pointer) {
+  if (!pointer)
+    return;
+  {
+    std::lock_guard<std::mutex> lock(allocationsMutex);
+    getAllocations().erase(pointer);
+  }
+  std::free(pointer);
+}
+
+void *poisonedMemAlloc(uint64_t bytes, void *stream, bool hostShared) {
+  void *pointer = mgpuMemAlloc(bytes, stream, hostShared);
+  if (pointer && bytes >= 2)
+    mgpuMemset16(pointer, 0xffff, bytes / 2, stream);
+  return pointer;
+}
+
+// Half-precision values travel in the low 16 bits of a vector register, which
+// is where this ABI also passes a float.
+float fromBits(uint16_t bits) { return llvm::bit_cast<float>(uint32_t(bits)); }
+uint16_t toBits(float value) { return llvm::bit_cast<uint32_t>(value); }
+
+float truncsfhf2(float value) { return fromBits(nmsF32ToF16(value)); }
+float truncsfbf2(float value) { return fromBits(nmsF32ToBF16(value)); }
+float extendhfsf2(float value) { return nmsF16ToF32(toBits(value)); }
+float truncdfhf2(double value) {
+  uint16_t bits;
+  nmsFromDouble(NMS_F16, &value, &bits, 1);
+  return fromBits(bits);
+}
+float truncdfbf2(double value) {
+  uint16_t bits;
+  nmsFromDouble(NMS_BF16, &value, &bits, 1);
+  return fromBits(bits);
+}
+
+} // namespace
+
+bool mlir::nm_sparse::ownsAllocation(void *pointer) {
+  std::lock_guard<std::mutex> lock(allocationsMutex);
+  return getAllocations().contains(pointer);
+}
+
+void mlir::nm_sparse::releaseAllocation(void *pointer) { trackedFree(pointer); }
+
+llvm::orc::SymbolMap
+mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
+  llvm::orc::SymbolMap symbols;
+  auto add = [&](llvm::StringRef name, auto *function) {
+    symbols[mangle(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                             llvm::JITSymbolFlags::Exported};
+  };
+  add("malloc", &poisonedMalloc);
+  add("free", &trackedFree);
+  add("mgpuMemAlloc", &poisonedMemAlloc);
+#define NM_SPARSE_SYMBOL(name) add(#name, &name)
+  NM_SPARSE_SYMBOL(mgpuEventCreate);
+  NM_SPARSE_SYMBOL(mgpuEventDestroy);
+  NM_SPARSE_SYMBOL(mgpuEventRecord);
+  NM_SPARSE_SYMBOL(mgpuEventSynchronize);
+  NM_SPARSE_SYMBOL(mgpuLaunchClusterKernel);
+  NM_SPARSE_SYMBOL(mgpuLaunchKernel);
+  NM_SPARSE_SYMBOL(mgpuMemFree);
+  NM_SPARSE_SYMBOL(mgpuMemHostRegisterMemRef);
+  NM_SPARSE_SYMBOL(mgpuMemHostUnregisterMemRef);
+  NM_SPARSE_SYMBOL(mgpuMemcpy);
+  NM_SPARSE_SYMBOL(mgpuMemset16);
+  NM_SPARSE_SYMBOL(mgpuMemset32);
+  NM_SPARSE_SYMBOL(mgpuModuleGetFunction);
+  NM_SPARSE_SYMBOL(mgpuModuleLoad);
+  NM_SPARSE_SYMBOL(mgpuModuleLoadJIT);
+  NM_SPARSE_SYMBOL(mgpuModuleUnload);
+  NM_SPARSE_SYMBOL(mgpuSetDefaultDevice);
+  NM_SPARSE_SYMBOL(mgpuStreamCreate);
+  NM_SPARSE_SYMBOL(mgpuStreamDestroy);
+  NM_SPARSE_SYMBOL(mgpuStreamSynchronize);
+  NM_SPARSE_SYMBOL(mgpuStreamWaitEvent);
+  NM_SPARSE_SYMBOL(mgpuTensorMapEncodeTiledMemref);
+  NM_SPARSE_SYMBOL(nmsReferenceMatmul);
+  NM_SPARSE_SYMBOL(nmsRuntimePack);
+  NM_SPARSE_SYMBOL(nmsRuntimePrune);
+  NM_SPARSE_SYMBOL(nmsRuntimeUnpack);
+#undef NM_SPARSE_SYMBOL
+#if defined(__x86_64__)
+  add("__truncsfhf2", &truncsfhf2);
+  add("__truncsfbf2", &truncsfbf2);
+  add("__truncdfhf2", &truncdfhf2);
+  add("__truncdfbf2", &truncdfbf2);
+  add("__extendhfsf2", &extendhfsf2);
+#endif
+  return symbols;
+}
