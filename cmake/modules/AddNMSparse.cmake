@@ -64,17 +64,55 @@ macro(nm_sparse_tablegen td out)
 endmacro()
 
 # nm_sparse_add_tool(NAME source... LINK_LIBS lib... MLIR_LIBS lib...)
+# With NM_SPARSE_STATIC_TOOLS the tools that exist there (MULTICALL) become one
+# executable, tools/nm-sparse, since each would hold its own copy of MLIR: their
+# main is compiled as <name>_main.
 function(nm_sparse_add_tool name)
-  cmake_parse_arguments(ARG "" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "MULTICALL" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})
+  if(NM_SPARSE_STATIC_TOOLS)
+    if(ARG_MULTICALL)
+      string(REPLACE "-" "_" function "${name}_main")
+      add_library(${name}-objects OBJECT ${ARG_UNPARSED_ARGUMENTS})
+      target_link_libraries(${name}-objects PRIVATE ${ARG_LINK_LIBS})
+      target_compile_definitions(${name}-objects PRIVATE main=${function})
+      target_compile_options(${name}-objects PRIVATE -Wno-missing-prototypes)
+      set_property(GLOBAL APPEND PROPERTY NM_SPARSE_MULTICALL ${name})
+      set_property(GLOBAL APPEND PROPERTY NM_SPARSE_MULTICALL_LIBS
+        ${ARG_LINK_LIBS})
+    endif()
+    return()
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
   nm_sparse_link_mlir(${name} ${ARG_MLIR_LIBS})
   nm_sparse_compile_options(${name})
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin
-    INSTALL_RPATH_USE_LINK_PATH ON)
-  if(NOT NM_SPARSE_STATIC_TOOLS)
-    set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
-  endif()
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin ENABLE_EXPORTS ON)
   install(TARGETS ${name} EXPORT NMSparseTargets RUNTIME DESTINATION bin)
+endfunction()
+
+# nm_sparse_link_archives(TARGET)
+# Links the packaged archives themselves: their CMake targets all name the
+# shared LLVM in their interface.
+function(nm_sparse_link_archives target)
+  file(GLOB archives ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
+  list(FILTER archives EXCLUDE REGEX "/libMLIR(CAPI|.*Test)[^/]*$")
+  if(NOT archives)
+    message(FATAL_ERROR "NM_SPARSE_STATIC_TOOLS needs the archives of LLVM and "
+            "MLIR; ${LLVM_LIBRARY_DIR} has none: install libmlir-22-dev and "
+            "llvm-22-dev")
+  endif()
+  find_library(NM_SPARSE_STATIC_Z libz.a)
+  find_library(NM_SPARSE_STATIC_ZSTD libzstd.a)
+  if(NOT NM_SPARSE_STATIC_Z OR NOT NM_SPARSE_STATIC_ZSTD)
+    message(FATAL_ERROR "NM_SPARSE_STATIC_TOOLS needs libz.a and libzstd.a: "
+            "install zlib1g-dev and libzstd-dev")
+  endif()
+  find_package(Threads REQUIRED)
+  target_link_libraries(${target} PRIVATE
+    -Wl,--start-group ${archives} -Wl,--end-group
+    ${NM_SPARSE_STATIC_Z} ${NM_SPARSE_STATIC_ZSTD}
+    Threads::Threads ${CMAKE_DL_LIBS} m)
+  target_link_options(${target} PRIVATE
+    -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--icf=all -Wl,-s)
 endfunction()

@@ -58,12 +58,10 @@ static double getFlops(const Product &product) {
 }
 
 static llvm::json::Object toJSON(const NmsTiming &timing) {
-  return llvm::json::Object{{"median_us", timing.medianUs},
-                            {"min_us", timing.minUs},
-                            {"max_us", timing.maxUs},
-                            {"spread", timing.spread},
-                            {"replays", timing.replays},
-                            {"inner", timing.inner}};
+  return llvm::json::Object{
+      {"median_us", timing.medianUs}, {"min_us", timing.minUs},
+      {"max_us", timing.maxUs},       {"spread", timing.spread},
+      {"replays", timing.replays},    {"inner", timing.inner}};
 }
 
 llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products,
@@ -115,9 +113,8 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products,
   if (compared) {
     report.json["cublas_us"] = denseUs;
     report.json["speedup"] = denseUs / ours.medianUs;
-    report.text +=
-        llvm::formatv("; cuBLAS dense {0:f2} us: {1:f2}x\n", denseUs,
-                      denseUs / ours.medianUs);
+    report.text += llvm::formatv("; cuBLAS dense {0:f2} us: {1:f2}x\n", denseUs,
+                                 denseUs / ours.medianUs);
   } else {
     report.text += "; not compared with cuBLAS: " + why + "\n";
   }

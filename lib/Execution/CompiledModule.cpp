@@ -87,8 +87,7 @@ CompiledModule::call(StringRef function, MutableArrayRef<Argument> arguments,
   llvm::SmallPtrSet<void *, 4> owned;
   const int64_t *words = returned.data();
   for (ResultType result : results) {
-    arrays.push_back(
-        MemRefDescriptor::read(result.kind, result.rank, words));
+    arrays.push_back(MemRefDescriptor::read(result.kind, result.rank, words));
     auto *allocated = reinterpret_cast<void *>(words[0]);
     bool borrowed = llvm::any_of(arguments, [&](Argument &argument) {
       return allocated == argument.array.data.data();

@@ -39,8 +39,8 @@ static llvm::Error fillNormal(HostArray &array, double scale, uint64_t seed,
                              stream);
   } else {
     std::vector<float> numbers(array.size());
-    failed = nmsRandomNormal(NMS_F32, numbers.data(), array.size(), seed,
-                             stream);
+    failed =
+        nmsRandomNormal(NMS_F32, numbers.data(), array.size(), seed, stream);
     for (float &number : numbers)
       number *= scale;
     failed |= nmsFromFloat(array.kind, numbers.data(), array.data.data(),
@@ -56,7 +56,9 @@ static NmsPackSpec getPackSpec(RankedTensorType type, EncodingAttr encoding,
   ArrayRef<int64_t> shape = type.getShape();
   int64_t rank = type.getRank(), dimK = encoding.getDim();
   int64_t dimN = rank - 1 == dimK ? rank - 2 : rank - 1;
-  auto strideOf = [&](int64_t dim) { return dim == rank - 1 ? 1 : shape.back(); };
+  auto strideOf = [&](int64_t dim) {
+    return dim == rank - 1 ? 1 : shape.back();
+  };
   NmsPackSpec spec = {};
   spec.n = encoding.getN();
   spec.m = encoding.getM();
@@ -152,8 +154,7 @@ static llvm::Error addInput(Type type, int64_t dynamicSize, uint64_t seed,
     return llvm::Error::success();
   }
   if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return makeError("its encoding is not supported yet: {0}",
-                     toString(type));
+    return makeError("its encoding is not supported yet: {0}", toString(type));
   // Keeps products near unit variance, so that f16 results do not overflow and
   // activation functions are used where they bend.
   double kept = std::max(1.0, shape[encoding.getDim()] * encoding.getDensity());

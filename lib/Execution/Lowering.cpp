@@ -33,8 +33,7 @@ public:
         return success();
       if (text.empty()) {
         llvm::raw_string_ostream stream(text);
-        if (auto location = dyn_cast<FileLineColLoc>(
-                diagnostic.getLocation()))
+        if (auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
           stream << location.getFilename().getValue() << ":"
                  << location.getLine() << ":" << location.getColumn() << ": ";
         stream << diagnostic;
@@ -79,12 +78,13 @@ llvm::Error nm_sparse::runPipeline(ModuleOp module, StringRef what,
 }
 
 llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
-  std::string full = text.starts_with("#")
-                         ? text.str()
-                         : llvm::formatv("#nm_sparse.schedule<{0}>", text).str();
+  std::string full =
+      text.starts_with("#")
+          ? text.str()
+          : llvm::formatv("#nm_sparse.schedule<{0}>", text).str();
   ErrorCollector errors(module.getContext());
-  auto schedule = dyn_cast_or_null<ScheduleAttr>(
-      parseAttribute(full, module.getContext()));
+  auto schedule =
+      dyn_cast_or_null<ScheduleAttr>(parseAttribute(full, module.getContext()));
   if (!schedule)
     return llvm::createStringError(
         llvm::formatv("'{0}' is not a schedule: {1}", text, errors.getFirst())
@@ -106,9 +106,8 @@ static Lowered cloneForLowering(ModuleOp module, StringRef entry) {
   return lowered;
 }
 
-llvm::Expected<Lowered> nm_sparse::lowerForCUDA(ModuleOp module,
-                                                StringRef entry,
-                                                StringRef chip) {
+llvm::Expected<Lowered>
+nm_sparse::lowerForCUDA(ModuleOp module, StringRef entry, StringRef chip) {
   Lowered lowered = cloneForLowering(module, entry);
   GPUPipelineOptions options;
   options.chip = chip.str();
@@ -147,15 +146,15 @@ llvm::Expected<Lowered> nm_sparse::lowerForCPU(ModuleOp module,
 llvm::Expected<Lowered> nm_sparse::lowerForReference(ModuleOp module,
                                                      StringRef entry) {
   Lowered lowered = cloneForLowering(module, entry);
-  if (llvm::Error error = runPipeline(
-          *lowered.module, "the float64 reference",
-          [](OpPassManager &pm) { buildReferencePipeline(pm); }))
+  if (llvm::Error error =
+          runPipeline(*lowered.module, "the float64 reference",
+                      [](OpPassManager &pm) { buildReferencePipeline(pm); }))
     return std::move(error);
   lowered.type =
       lowered.module->lookupSymbol<func::FuncOp>(entry).getFunctionType();
-  if (llvm::Error error = runPipeline(
-          *lowered.module, "lowering of the float64 reference",
-          [](OpPassManager &pm) { buildDenseExitPipeline(pm); }))
+  if (llvm::Error error =
+          runPipeline(*lowered.module, "lowering of the float64 reference",
+                      [](OpPassManager &pm) { buildDenseExitPipeline(pm); }))
     return std::move(error);
   return std::move(lowered);
 }

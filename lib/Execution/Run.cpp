@@ -67,8 +67,9 @@ llvm::Expected<Operation *> nm_sparse::findEntry(ModuleOp module,
   if (functions.empty())
     return llvm::createStringError("no public function with a body");
   if (functions.size() > 1)
-    return llvm::createStringError(llvm::formatv(
-        "several functions ({0}): choose one with --entry", names).str());
+    return llvm::createStringError(
+        llvm::formatv("several functions ({0}): choose one with --entry", names)
+            .str());
   return functions.front().getOperation();
 }
 
@@ -77,7 +78,8 @@ namespace {
 /// The state of one run.
 class Runner {
 public:
-  Runner(const RunRequest &request) : request(request), context(makeRegistry()) {
+  Runner(const RunRequest &request)
+      : request(request), context(makeRegistry()) {
     context.disableMultithreading();
     context.loadAllAvailableDialects();
   }
@@ -186,12 +188,11 @@ llvm::Error Runner::check() {
                                               : getDefaultTolerance(got.kind);
     bool passed = comparison.relativeError <= tolerance;
     report.passed &= passed;
-    report.text +=
-        llvm::formatv("  result #{0}: relative error {1:e2}, largest absolute "
-                      "error {2:e2} ({3}, tolerance {4:e1}): {5}\n",
-                      position, comparison.relativeError,
-                      comparison.maxAbsError, nmsKindName(got.kind), tolerance,
-                      passed ? "PASS" : "FAIL");
+    report.text += llvm::formatv(
+        "  result #{0}: relative error {1:e2}, largest absolute "
+        "error {2:e2} ({3}, tolerance {4:e1}): {5}\n",
+        position, comparison.relativeError, comparison.maxAbsError,
+        nmsKindName(got.kind), tolerance, passed ? "PASS" : "FAIL");
     if (!passed)
       report.text += llvm::formatv(
           "  worst at element {0}: {1}, expected {2}; {3} NaN and {4} infinity "
@@ -203,13 +204,13 @@ llvm::Error Runner::check() {
       return std::isfinite(value) ? llvm::json::Value(value)
                                   : llvm::json::Value("inf");
     };
-    checks.push_back(llvm::json::Object{
-        {"kind", nmsKindName(got.kind)},
-        {"relative_error", number(comparison.relativeError)},
-        {"max_abs_error", number(comparison.maxAbsError)},
-        {"nan_mismatches", comparison.nanMismatches},
-        {"tolerance", tolerance},
-        {"passed", passed}});
+    checks.push_back(
+        llvm::json::Object{{"kind", nmsKindName(got.kind)},
+                           {"relative_error", number(comparison.relativeError)},
+                           {"max_abs_error", number(comparison.maxAbsError)},
+                           {"nan_mismatches", comparison.nanMismatches},
+                           {"tolerance", tolerance},
+                           {"passed", passed}});
   }
   report.json["checks"] = std::move(checks);
   report.json["passed"] = report.passed;
@@ -223,8 +224,8 @@ llvm::Error Runner::bench() {
   if (nmsRecordBegin())
     return llvm::createStringError(nmsLastError());
   auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);
-  llvm::Error error = returned ? benchRecorded(*products, report)
-                               : returned.takeError();
+  llvm::Error error =
+      returned ? benchRecorded(*products, report) : returned.takeError();
   nmsRecordEnd();
   return error;
 }
@@ -257,9 +258,9 @@ llvm::Expected<RunReport> Runner::run() {
     return made.takeError();
   inputs = std::move(*made);
 
-  report.text = llvm::formatv("{0} @{1} on {2}{3}\n", request.file,
-                              entry.getSymName(), cuda ? "CUDA, " : "the CPU",
-                              chip);
+  report.text =
+      llvm::formatv("{0} @{1} on {2}{3}\n", request.file, entry.getSymName(),
+                    cuda ? "CUDA, " : "the CPU", chip);
   if (llvm::Error error = execute())
     return std::move(error);
   if (request.check)

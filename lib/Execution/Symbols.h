@@ -15,7 +15,8 @@ namespace mlir::nm_sparse {
 /// floats that the C++ runtime of the machine may lack.
 llvm::orc::SymbolMap getRuntimeSymbols(llvm::orc::MangleAndInterner mangle);
 
-/// Whether `pointer` came from the allocator of compiled code and was not freed.
+/// Whether `pointer` came from the allocator of compiled code and was not
+/// freed.
 bool ownsAllocation(void *pointer);
 void releaseAllocation(void *pointer);
 

@@ -100,7 +100,11 @@ void buildToHostLLVMPipeline(OpPassManager &pm,
                              const GPUPipelineOptions &options);
 /// The oracle: unpack and multiply densely on the CPU.
 void buildToCPUPipeline(OpPassManager &pm);
-/// The reference: all in float64 with dense weights, on the CPU.
+/// All in float64 with dense weights, still on tensors.
+void buildReferencePipeline(OpPassManager &pm);
+/// Dense tensor code to the LLVM dialect for the CPU.
+void buildDenseExitPipeline(OpPassManager &pm);
+/// buildReferencePipeline, then buildDenseExitPipeline.
 void buildToReferencePipeline(OpPassManager &pm);
 
 /// Registers the pipelines under names that start with "nm-sparse-".

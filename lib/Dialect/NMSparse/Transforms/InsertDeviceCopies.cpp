@@ -256,7 +256,8 @@ void BlockRewriter::visitHostOp(Operation *op) {
 
 void BlockRewriter::finish(Operation *terminator) {
   builder.setInsertionPoint(terminator);
-  for (auto &[root, buffer] : buffers) {
+  for (auto &entry : buffers) {
+    Value root = entry.first;
     // What was allocated here and does not leave the block is dead by now.
     auto alloc = root.getDefiningOp<memref::AllocOp>();
     bool dead = alloc && alloc->getBlock() == &block &&

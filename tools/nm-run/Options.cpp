@@ -1,0 +1,104 @@
+//===- Options.cpp - command line of nm-run -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "../common/CommandLine.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static llvm::Error parseSize(StringRef text, int64_t &size) {
+  StringRef value = text.contains('=') ? text.split('=').second : text;
+  // 2^24 tokens are more than any index computation is tested for.
+  if (value.getAsInteger(10, size) || size < 0 || size > (1 << 24))
+    return llvm::createStringError(
+        "'" + text.str() +
+        "' is not a size; expected a number from 0 to 16777216, or m=NUMBER");
+  return llvm::Error::success();
+}
+
+static llvm::Error parseDevice(StringRef text, Device &device) {
+  std::optional<Device> parsed = llvm::StringSwitch<std::optional<Device>>(text)
+                                     .Case("auto", Device::Auto)
+                                     .Case("cpu", Device::CPU)
+                                     .Case("cuda", Device::CUDA)
+                                     .Default(std::nullopt);
+  if (!parsed)
+    return llvm::createStringError("'" + text.str() +
+                                   "' is not auto, cpu or cuda");
+  device = *parsed;
+  return llvm::Error::success();
+}
+
+llvm::Expected<RunOptions>
+nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
+  RunOptions options;
+  RunRequest &request = options.request;
+  CommandLine line;
+  line.addFlag("help", options.help);
+  line.addFlag("h", options.help);
+  line.addFlag("probe-device", options.probe);
+  line.addFlag("check", request.check);
+  line.addFlag("bench", request.bench);
+  line.addString("entry", request.entry);
+  line.addString("schedule", request.schedule);
+  line.addString("json", options.json);
+  line.addString("batch", options.batch);
+  line.addNumber<int64_t>("jobs", options.jobs, 1, 256);
+  line.addNumber<int64_t>("timeout", options.timeout, 1, 86400);
+  line.addNumber<uint64_t>("seed", request.seed, 0, INT64_MAX);
+  line.addValue("size", [&](StringRef text) {
+    return parseSize(text, request.dynamicSize);
+  });
+  line.addValue("device", [&](StringRef text) {
+    return parseDevice(text, request.device);
+  });
+  line.addValue("chip", [&](StringRef text) -> llvm::Error {
+    if (getDefaultFeatures(text).empty())
+      return llvm::createStringError("'" + text.str() +
+                                     "' is not a known chip; expected one of " +
+                                     llvm::join(getSupportedChips(), ", "));
+    request.chip = text.str();
+    return llvm::Error::success();
+  });
+  line.addValue("tolerance", [&](StringRef text) -> llvm::Error {
+    if (text.getAsDouble(request.tolerance) || !(request.tolerance >= 0))
+      return llvm::createStringError("'" + text.str() +
+                                     "' is not a number of at least 0");
+    return llvm::Error::success();
+  });
+
+  auto positional = line.parse(arguments);
+  if (!positional)
+    return positional.takeError();
+  if (options.help || options.probe)
+    return options;
+  size_t expected = options.batch.empty() ? 1 : 0;
+  if (positional->size() != expected)
+    return llvm::createStringError(
+        expected ? "expected one input file; --help shows the usage"
+                 : "--batch takes its inputs from the list alone");
+  if (expected)
+    request.file = positional->front();
+  return options;
+}
+
+llvm::Error nm_sparse::writeJSON(StringRef path, llvm::json::Value value) {
+  auto write = [&](llvm::raw_ostream &stream) {
+    stream << llvm::formatv("{0:2}\n", value);
+    return llvm::Error::success();
+  };
+  if (path == "-")
+    return write(llvm::outs());
+  if (llvm::Error error = llvm::writeToOutput(path, write))
+    return llvm::createStringError("cannot write " + path.str() + ": " +
+                                   llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}

@@ -1,0 +1,36 @@
+//===- Options.h - command line of nm-run -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TOOLS_NM_RUN_OPTIONS_H
+#define NM_SPARSE_TOOLS_NM_RUN_OPTIONS_H
+
+#include "nm_sparse/Execution/Run.h"
+
+namespace mlir::nm_sparse {
+
+struct RunOptions {
+  RunRequest request;
+  std::string json;
+  std::string batch;
+  int64_t jobs = 1;
+  int64_t timeout = 120;
+  bool probe = false;
+  bool help = false;
+};
+
+/// Usage errors are one sentence.
+llvm::Expected<RunOptions> parseRunOptions(ArrayRef<const char *> arguments);
+
+/// Runs each line of `options.batch` (the arguments of one nm-run) in a pool of
+/// processes. Returns the exit status.
+int runBatch(const RunOptions &options, llvm::json::Object header);
+
+/// Writes `value` to `path` at once or not at all.
+llvm::Error writeJSON(StringRef path, llvm::json::Value value);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TOOLS_NM_RUN_OPTIONS_H

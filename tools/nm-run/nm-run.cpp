@@ -1,0 +1,101 @@
+//===- nm-run.cpp - run, check and time a function ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "nm_sparse/Runtime/Driver.h"
+#include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Version.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static constexpr const char *usage =
+    R"(usage: nm-run IN.mlir [options]
+Runs a function with seeded random inputs (weights pruned to their pattern).
+
+  --entry F          function to run; default: the only public one
+  --device D         auto, cuda or cpu
+  --size m=N         value of every dynamic dimension; default 64
+  --seed S           seed of the inputs; default 0
+  --check            compare with a float64 dense product; status 1 if wrong
+  --tolerance T      largest relative Frobenius error; default by result type
+  --bench            time the kernels, and cuBLAS beside them (CUDA)
+  --schedule TEXT    schedule of every sparse matmul, instead of the model's
+  --chip C           chip to compile for; default: the GPU's
+  --json FILE        write a report; - is standard output
+  --batch LIST       one line of arguments for each run, instead of IN.mlir
+  --jobs N           runs of a batch at a time; default 1
+  --timeout S        seconds after which a run of a batch is given up; 120
+  --probe-device     say which GPU there is; status 1 if none
+
+Status: 0 all well, 1 a check failed or a run could not go on, 2 bad usage.
+)";
+
+static llvm::json::Object makeHeader(int argc, char **argv) {
+  std::string command = "nm-run";
+  for (int i = 1; i < argc; ++i)
+    command += " " + std::string(argv[i]);
+  return llvm::json::Object{{"commit", NM_SPARSE_COMMIT},
+                            {"version", NM_SPARSE_VERSION},
+                            {"command", command}};
+}
+
+static void addDevice(llvm::json::Object &json) {
+  NmsDeviceInfo info;
+  if (nmsDeviceInfo(&info))
+    return;
+  json["gpu"] = info.name;
+  json["driver"] = llvm::formatv("{0}.{1}", info.driverVersion / 1000,
+                                 info.driverVersion % 1000 / 10)
+                       .str();
+}
+
+static int probeDevice() {
+  NmsDeviceInfo info;
+  if (nmsDeviceInfo(&info)) {
+    llvm::errs() << "nm-run: " << nmsLastError() << "\n";
+    return 1;
+  }
+  llvm::outs() << info.name << ", sm_" << info.ccMajor << info.ccMinor << "\n";
+  return 0;
+}
+
+static int fail(llvm::Error error, int status) {
+  llvm::errs() << "nm-run: " << llvm::toString(std::move(error)) << "\n";
+  return status;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  auto options = parseRunOptions(ArrayRef<const char *>(argv + 1, argc - 1));
+  if (!options)
+    return fail(options.takeError(), 2);
+  if (options->help) {
+    llvm::outs() << usage;
+    return 0;
+  }
+  if (options->probe)
+    return probeDevice();
+  llvm::json::Object header = makeHeader(argc, argv);
+  if (!options->batch.empty())
+    return runBatch(*options, std::move(header));
+
+  auto report = run(options->request);
+  if (!report)
+    return fail(report.takeError(), 1);
+  llvm::outs() << report->text;
+  if (!options->json.empty()) {
+    addDevice(header);
+    for (auto &[key, value] : report->json)
+      header[key] = std::move(value);
+    if (llvm::Error error = writeJSON(options->json, std::move(header)))
+      return fail(std::move(error), 1);
+  }
+  return report->passed ? 0 : 1;
+}
