@@ -87,32 +87,8 @@ function(nm_sparse_add_tool name)
   nm_sparse_link_mlir(${name} ${ARG_MLIR_LIBS})
   nm_sparse_compile_options(${name})
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin ENABLE_EXPORTS ON)
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin
+    INSTALL_RPATH_USE_LINK_PATH ON
+    ENABLE_EXPORTS ON)
   install(TARGETS ${name} EXPORT NMSparseTargets RUNTIME DESTINATION bin)
-endfunction()
-
-# nm_sparse_link_archives(TARGET)
-# Links the packaged archives themselves: their CMake targets all name the
-# shared LLVM in their interface.
-function(nm_sparse_link_archives target)
-  file(GLOB archives ${LLVM_LIBRARY_DIR}/libMLIR*.a ${LLVM_LIBRARY_DIR}/libLLVM*.a)
-  list(FILTER archives EXCLUDE REGEX "/libMLIR(CAPI|.*Test)[^/]*$")
-  if(NOT archives)
-    message(FATAL_ERROR "NM_SPARSE_STATIC_TOOLS needs the archives of LLVM and "
-            "MLIR; ${LLVM_LIBRARY_DIR} has none: install libmlir-22-dev and "
-            "llvm-22-dev")
-  endif()
-  find_library(NM_SPARSE_STATIC_Z libz.a)
-  find_library(NM_SPARSE_STATIC_ZSTD libzstd.a)
-  if(NOT NM_SPARSE_STATIC_Z OR NOT NM_SPARSE_STATIC_ZSTD)
-    message(FATAL_ERROR "NM_SPARSE_STATIC_TOOLS needs libz.a and libzstd.a: "
-            "install zlib1g-dev and libzstd-dev")
-  endif()
-  find_package(Threads REQUIRED)
-  target_link_libraries(${target} PRIVATE
-    -Wl,--start-group ${archives} -Wl,--end-group
-    ${NM_SPARSE_STATIC_Z} ${NM_SPARSE_STATIC_ZSTD}
-    Threads::Threads ${CMAKE_DL_LIBS} m)
-  target_link_options(${target} PRIVATE
-    -static-libstdc++ -static-libgcc -Wl,--gc-sections -Wl,--icf=all -Wl,-s)
 endfunction()

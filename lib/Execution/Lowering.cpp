@@ -154,7 +154,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForReference(ModuleOp module,
       lowered.module->lookupSymbol<func::FuncOp>(entry).getFunctionType();
   if (llvm::Error error =
           runPipeline(*lowered.module, "lowering of the float64 reference",
-                      [](OpPassManager &pm) { buildDenseExitPipeline(pm); }))
+                      [](OpPassManager &pm) { buildReferenceExitPipeline(pm); }))
     return std::move(error);
   return std::move(lowered);
 }

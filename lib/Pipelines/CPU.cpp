@@ -21,14 +21,9 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Tensors to buffers at every function boundary, and these to the LLVM
-<<<<<<< HEAD
 /// dialect. The reference's products become calls of the runtime.
 static void buildDenseExit(OpPassManager &pm, bool isReference) {
   pm.addPass(createNMSparseLowerHostPackPass());
-=======
-/// dialect.
-void nm_sparse::buildDenseExitPipeline(OpPassManager &pm) {
->>>>>>> 4b068d9 (wip nm-run)
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
   bufferize.functionBoundaryTypeConversion =
@@ -59,22 +54,19 @@ void nm_sparse::buildDenseExitPipeline(OpPassManager &pm) {
 
 void nm_sparse::buildToCPUPipeline(OpPassManager &pm) {
   buildFrontPipeline(pm, GPUPipelineOptions());
-<<<<<<< HEAD
   pm.addPass(createConvertNMSparseToLinalgPass());
   buildDenseExit(pm, /*isReference=*/false);
-=======
-  buildDenseExitPipeline(pm);
->>>>>>> 4b068d9 (wip nm-run)
 }
 
-void nm_sparse::buildReferencePipeline(OpPassManager &pm) {}
+void nm_sparse::buildReferencePipeline(OpPassManager &pm) {
+  pm.addPass(createNMSparseToReferencePass());
+}
+
+void nm_sparse::buildReferenceExitPipeline(OpPassManager &pm) {
+  buildDenseExit(pm, /*isReference=*/true);
+}
 
 void nm_sparse::buildToReferencePipeline(OpPassManager &pm) {
-<<<<<<< HEAD
-  pm.addPass(createNMSparseToReferencePass());
-  buildDenseExit(pm, /*isReference=*/true);
-=======
   buildReferencePipeline(pm);
-  buildDenseExitPipeline(pm);
->>>>>>> 4b068d9 (wip nm-run)
+  buildReferenceExitPipeline(pm);
 }

@@ -102,9 +102,9 @@ void buildToHostLLVMPipeline(OpPassManager &pm,
 void buildToCPUPipeline(OpPassManager &pm);
 /// All in float64 with dense weights, still on tensors.
 void buildReferencePipeline(OpPassManager &pm);
-/// Dense tensor code to the LLVM dialect for the CPU.
-void buildDenseExitPipeline(OpPassManager &pm);
-/// buildReferencePipeline, then buildDenseExitPipeline.
+/// The result of buildReferencePipeline to the LLVM dialect for the CPU.
+void buildReferenceExitPipeline(OpPassManager &pm);
+/// buildReferencePipeline, then buildReferenceExitPipeline.
 void buildToReferencePipeline(OpPassManager &pm);
 
 /// Registers the pipelines under names that start with "nm-sparse-".
