@@ -44,6 +44,8 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
+  pm.addPass(createNMSparseMergeKernelsPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   if (options.hostMemory)
     pm.addPass(createNMSparseInsertDeviceCopiesPass());
   else

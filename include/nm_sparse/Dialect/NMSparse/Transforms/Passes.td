@@ -268,6 +268,17 @@ def NMSparseMapToGPUPass : Pass<"nm-sparse-map-to-gpu", "::mlir::func::FuncOp"> 
 // GPU exit
 //===----------------------------------------------------------------------===//
 
+def NMSparseMergeKernelsPass
+    : Pass<"nm-sparse-merge-kernels", "::mlir::ModuleOp"> {
+  let summary = "all kernels in one gpu.module";
+  let description = [{
+    Outlining makes one `gpu.module` for each launch. Moves all kernels into one,
+    named `kernels`, renames those whose names repeat, and updates the launches.
+    Modules that hold anything but `gpu.func` are left alone.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
 def NMSparseInsertDeviceCopiesPass
     : Pass<"nm-sparse-insert-device-copies", "::mlir::ModuleOp"> {
   let summary = "copy the host buffers of each kernel launch to the device";

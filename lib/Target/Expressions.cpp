@@ -1,0 +1,97 @@
+//===- Expressions.cpp - host values as text ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+#include "nm_sparse/Target/Target.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static std::string call(StringRef function, ArrayRef<std::string> operands) {
+  return (function + "(" + llvm::join(operands, ", ") + ")").str();
+}
+
+/// `expr` with `operands` for its dimensions and then its symbols.
+static std::string describe(AffineExpr expr, unsigned dims,
+                            ArrayRef<std::string> operands) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return std::to_string(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return operands[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return operands[dims + symbol.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  std::string sides[] = {describe(binary.getLHS(), dims, operands),
+                         describe(binary.getRHS(), dims, operands)};
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return "(" + sides[0] + " + " + sides[1] + ")";
+  case AffineExprKind::Mul:
+    return "(" + sides[0] + " * " + sides[1] + ")";
+  case AffineExprKind::CeilDiv:
+    return call("ceildiv", sides);
+  case AffineExprKind::FloorDiv:
+    return call("floordiv", sides);
+  default:
+    return call("mod", sides);
+  }
+}
+
+static std::string describe(AffineMap map, ValueRange values,
+                            StringRef combine) {
+  SmallVector<std::string> operands, results;
+  for (Value value : values)
+    operands.push_back(describeExpression(value));
+  for (AffineExpr expr : map.getResults())
+    results.push_back(describe(expr, map.getNumDims(), operands));
+  return results.size() == 1 ? results.front() : call(combine, results);
+}
+
+static std::string describeBinary(Operation *op, StringRef name) {
+  std::string sides[] = {describeExpression(op->getOperand(0)),
+                         describeExpression(op->getOperand(1))};
+  return call(name, sides);
+}
+
+std::string nm_sparse::describeExpression(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return std::to_string(constant.getSExtValue());
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return llvm::formatv("arg{0}", argument.getArgNumber());
+  Operation *op = value.getDefiningOp();
+  if (auto dim = dyn_cast<memref::DimOp>(op))
+    return llvm::formatv("{0}.size[{1}]", describeExpression(dim.getSource()),
+                         describeExpression(dim.getIndex()));
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
+    return describe(apply.getMap(), apply.getOperands(), "");
+  if (auto max = dyn_cast<affine::AffineMaxOp>(op))
+    return describe(max.getMap(), max.getOperands(), "max");
+  if (auto min = dyn_cast<affine::AffineMinOp>(op))
+    return describe(min.getMap(), min.getOperands(), "min");
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+          arith::TruncIOp>(op))
+    return describeExpression(op->getOperand(0));
+  if (isa<arith::AddIOp>(op))
+    return describeBinary(op, "add");
+  if (isa<arith::SubIOp>(op))
+    return describeBinary(op, "sub");
+  if (isa<arith::MulIOp>(op))
+    return describeBinary(op, "mul");
+  if (isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+    return describeBinary(op, "ceildiv");
+  if (isa<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(op))
+    return describeBinary(op, "floordiv");
+  if (isa<arith::MaxSIOp, arith::MaxUIOp>(op))
+    return describeBinary(op, "max");
+  if (isa<arith::MinSIOp, arith::MinUIOp>(op))
+    return describeBinary(op, "min");
+  return "?";
+}

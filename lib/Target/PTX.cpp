@@ -1,0 +1,131 @@
+//===- PTX.cpp - gpu.module to PTX and cubin ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "nm_sparse/Target/Target.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+llvm::Expected<std::string> nm_sparse::translateToPTX(ModuleOp module) {
+  SmallVector<gpu::GPUModuleOp> kernels(module.getOps<gpu::GPUModuleOp>());
+  if (kernels.empty())
+    return std::string();
+  if (kernels.size() > 1)
+    return llvm::createStringError(
+        llvm::formatv(
+            "{0} gpu.modules, expected one: PTX files cannot be joined, so run "
+            "--nm-sparse-merge-kernels before the kernels are lowered",
+            kernels.size())
+            .str());
+  gpu::GPUModuleOp kernel = kernels.front();
+  ArrayAttr targets = kernel.getTargetsAttr();
+  auto target = targets && targets.size() == 1
+                    ? dyn_cast<gpu::TargetAttrInterface>(targets[0])
+                    : gpu::TargetAttrInterface();
+  if (!target)
+    return llvm::createStringError(
+        "gpu.module @" + kernel.getName().str() +
+        " needs exactly one target; --nvvm-attach-target sets it");
+  gpu::TargetOptions options({}, {}, {}, {}, gpu::CompilationTarget::Assembly);
+  std::optional<SmallVector<char, 0>> text =
+      target.serializeToObject(kernel, options);
+  if (!text)
+    return llvm::createStringError("gpu.module @" + kernel.getName().str() +
+                                   " could not be translated to PTX");
+  // The text is a C string.
+  return std::string(StringRef(text->data(), text->size()).rtrim('\0'));
+}
+
+std::string nm_sparse::findPtxas() {
+  for (const char *variable : {"CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"})
+    if (std::optional<std::string> root =
+            llvm::sys::Process::GetEnv(variable)) {
+      SmallString<128> path(*root);
+      llvm::sys::path::append(path, "bin", "ptxas");
+      if (llvm::sys::fs::can_execute(path))
+        return path.str().str();
+    }
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  StringRef usual = "/usr/local/cuda/bin/ptxas";
+  return llvm::sys::fs::can_execute(usual) ? usual.str() : std::string();
+}
+
+/// Reads the report of `ptxas -v`.
+static ResourceMap parseResources(StringRef report) {
+  ResourceMap resources;
+  llvm::Regex entry("Compiling entry function '([^']*)'");
+  llvm::Regex spills("([0-9]+) bytes spill stores, ([0-9]+) bytes spill loads");
+  llvm::Regex registers("Used ([0-9]+) registers");
+  llvm::Regex shared("([0-9]+) bytes smem");
+  KernelResources *current = nullptr;
+  SmallVector<StringRef> lines, match;
+  report.split(lines, '\n');
+  for (StringRef line : lines) {
+    if (entry.match(line, &match))
+      current = &resources[match[1].str()];
+    if (!current)
+      continue;
+    if (spills.match(line, &match)) {
+      match[1].getAsInteger(10, current->spillStoreBytes);
+      match[2].getAsInteger(10, current->spillLoadBytes);
+    }
+    if (registers.match(line, &match))
+      match[1].getAsInteger(10, current->registers);
+    if (shared.match(line, &match))
+      match[1].getAsInteger(10, current->staticSharedBytes);
+  }
+  return resources;
+}
+
+llvm::Expected<Assembled> nm_sparse::assemblePTX(StringRef ptx,
+                                                 StringRef chip) {
+  std::string ptxas = findPtxas();
+  if (ptxas.empty())
+    return llvm::createStringError("no ptxas found: install the CUDA toolkit, "
+                                   "put ptxas on the PATH, or set "
+                                   "CUDA_HOME");
+  SmallString<64> input, output, log;
+  int descriptor;
+  if (llvm::sys::fs::createTemporaryFile("nm-sparse", "ptx", descriptor,
+                                         input) ||
+      llvm::sys::fs::createTemporaryFile("nm-sparse", "cubin", output) ||
+      llvm::sys::fs::createTemporaryFile("nm-sparse", "log", log))
+    return llvm::createStringError("cannot create temporary files");
+  llvm::scope_exit cleanup([&] {
+    for (StringRef path : {input.str(), output.str(), log.str()})
+      llvm::sys::fs::remove(path);
+  });
+  {
+    llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/true);
+    stream << ptx;
+  }
+  std::string arch = ("-arch=" + chip).str();
+  StringRef arguments[] = {ptxas, "-v", arch, input, "-o", output};
+  std::optional<StringRef> redirects[] = {StringRef(), log.str(), log.str()};
+  int status =
+      llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects);
+  auto report = llvm::MemoryBuffer::getFile(log);
+  StringRef text = report ? (*report)->getBuffer() : StringRef();
+  if (status != 0)
+    return llvm::createStringError(("ptxas rejects the kernel for " + chip +
+                                    ": " + text.take_until([](char c) {
+                                      return c == '\n';
+                                    })).str());
+  auto cubin = llvm::MemoryBuffer::getFile(output);
+  if (!cubin)
+    return llvm::createStringError("cannot read what ptxas wrote");
+  return Assembled{(*cubin)->getBuffer().str(), parseResources(text)};
+}
