@@ -91,7 +91,9 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
            << StageAttrHelper::getNameStr() << "' and '"
            << ScheduleAttrHelper::getNameStr() << "'";
   auto stage = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!stage || stage.getInt() < 0 || stage.getInt() > 8)
+  if (!stage || !stage.getType().isSignlessIntOrIndex() ||
+      stage.getValue().getBitWidth() > 64 || stage.getInt() < 0 ||
+      stage.getInt() > 8)
     return op->emitError("'") << name << "' must be an integer in [0, 8]";
   return success();
 }
@@ -330,11 +332,14 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (tile.size() != 3 || llvm::any_of(tile, [](int64_t v) { return v < 1; }))
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, windows]";
+  if (llvm::any_of(tile, [](int64_t v) { return v > 4096; }))
+    return emitError() << "tile extents must be at most 4096, got [" << tile
+                       << "]";
   if (warps.size() != 2 || llvm::any_of(warps, [](int64_t v) { return v < 1; }))
     return emitError() << "warps must be two positive counts, [tokens, "
                           "outputs]";
-  if (warps[0] * warps[1] > 32)
-    return emitError() << "a CTA of " << warps[0] * warps[1]
+  if (warps[0] > 32 || warps[1] > 32 || warps[0] * warps[1] > 32)
+    return emitError() << "a CTA of " << warps[0] << " x " << warps[1]
                        << " warps is larger than the 32 allowed";
   // Lanes of a simt warp lie 8 x 4 over its tile; mma.sync makes 16 x 8.
   int64_t tokenUnit = kind == ScheduleKind::Simt ? 8 : 16;

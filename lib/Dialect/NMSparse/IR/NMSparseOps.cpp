@@ -24,8 +24,7 @@ using namespace mlir::nm_sparse;
 /// element type, static contraction and output sizes, and no other encoding.
 static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
                                   EncodingAttr encoding) {
-  if (failed(encoding.verifyEncoding(weight.getShape(),
-                                     weight.getElementType(),
+  if (failed(encoding.verifyEncoding(weight.getShape(), weight.getElementType(),
                                      [&] { return op->emitOpError(); })))
     return failure();
   EncodingAttr carried = getEncoding(weight);
@@ -43,10 +42,10 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
 static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
                                       EncodingAttr encoding, Type values,
                                       Type index) {
-  if (encoding.isFree())
-    return op->emitOpError("packed form of a 'free' distribution is not "
-                           "supported yet: ")
-           << encoding;
+  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
+    return op->emitOpError("on ")
+           << encoding << " is not supported yet; supported are n:m "
+           << "distributions in identity order";
   auto [expectedValues, expectedIndex] = getPackedTypes(weight, encoding);
   if (values != expectedValues)
     return op->emitOpError("values must have type ")
@@ -72,6 +71,10 @@ LogicalResult PruneOp::verify() {
   if (getEncoding().isFree())
     return emitOpError("cannot prune to a 'free' distribution: it names no "
                        "count, use n:m");
+  if (getEncoding().getOrder() != OutputOrder::Identity)
+    return emitOpError(
+        "cannot prune to a 'shuffled' order: which outputs share "
+        "a panel is not known");
   if (stripEncoding(weight) != stripEncoding(result))
     return emitOpError("result must have the shape and element type of the "
                        "weight, got ")
@@ -116,7 +119,8 @@ LogicalResult PackOp::verify() {
 }
 
 /// pack(unpack(v, i)) is (v, i): the packed form is canonical.
-LogicalResult PackOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult> &results) {
+LogicalResult PackOp::fold(FoldAdaptor,
+                           SmallVectorImpl<OpFoldResult> &results) {
   auto producer = getWeight().getDefiningOp<UnpackOp>();
   if (!producer || producer.getEncoding() != getEncoding())
     return failure();
@@ -183,8 +187,9 @@ int64_t MatmulOp::getContractionSize() {
       .getDimSize(getXReductionDim());
 }
 
-LogicalResult MatmulOp::reifyResultShapes(
-    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+LogicalResult
+MatmulOp::reifyResultShapes(OpBuilder &builder,
+                            ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
   reifiedReturnShapes.push_back(
       tensor::getMixedSizes(builder, getLoc(), getInit()));
   return success();
@@ -229,19 +234,20 @@ static LogicalResult verifyMaps(MatmulOp op) {
         }))
       return op.emitOpError("map of ")
              << e.name << " must be a permutation of loops ("
-             << llvm::make_range(e.loops.begin(), e.loops.end())
-             << "), got " << AffineMapAttr::get(e.map);
+             << llvm::make_range(e.loops.begin(), e.loops.end()) << "), got "
+             << AffineMapAttr::get(e.map);
     if (cast<ShapedType>(e.operand.getType()).getRank() !=
         static_cast<int64_t>(e.map.getNumResults()))
-      return op.emitOpError() << e.name << " of type " << e.operand.getType()
-                              << " does not fit its map "
-                              << AffineMapAttr::get(e.map);
+      return op.emitOpError()
+             << e.name << " of type " << e.operand.getType()
+             << " does not fit its map " << AffineMapAttr::get(e.map);
   }
   AffineMap weight = op.getWeightMap();
-  auto shared = AffineMap::getMultiDimMapWithTargets(loops, {k, n},
-                                                     op.getContext());
+  auto shared =
+      AffineMap::getMultiDimMapWithTargets(loops, {k, n}, op.getContext());
   auto own = AffineMap::getMultiDimMapWithTargets(
-      loops, loops == 4 ? ArrayRef<unsigned>{0, k, n} : ArrayRef<unsigned>{k, n},
+      loops,
+      loops == 4 ? ArrayRef<unsigned>{0, k, n} : ArrayRef<unsigned>{k, n},
       op.getContext());
   if (weight != shared && weight != own)
     return op.emitOpError("map of the weight must be ")
@@ -249,6 +255,40 @@ static LogicalResult verifyMaps(MatmulOp op) {
            << (loops == 4 ? " (or without the batch)" : "")
            << " because the packed form is canonical, got "
            << AffineMapAttr::get(weight);
+  return success();
+}
+
+/// Checks that all operands agree on the number of tokens and batch entries.
+static LogicalResult verifyParallelExtents(MatmulOp op) {
+  struct Use {
+    const char *name;
+    Value operand;
+    AffineMap map;
+  };
+  const Use uses[] = {{"x", op.getX(), op.getXMap()},
+                      {"values", op.getValues(), op.getWeightMap()},
+                      {"index", op.getIndex(), op.getWeightMap()},
+                      {"result", op.getInit(), op.getResultMap()}};
+  for (unsigned loop = 0; loop <= op.getTokenLoop(); ++loop) {
+    AffineExpr expr = getAffineDimExpr(loop, op.getContext());
+    const Use *first = nullptr;
+    int64_t known = 0;
+    for (const Use &use : uses) {
+      std::optional<unsigned> dim = use.map.getResultPosition(expr);
+      if (!dim)
+        continue;
+      int64_t extent = cast<ShapedType>(use.operand.getType()).getDimSize(*dim);
+      if (ShapedType::isDynamic(extent))
+        continue;
+      if (first && extent != known)
+        return op.emitOpError()
+               << first->name << " has " << known
+               << (loop == op.getTokenLoop() ? " tokens, " : " batch entries, ")
+               << use.name << " has " << extent;
+      first = &use;
+      known = extent;
+    }
+  }
   return success();
 }
 
@@ -270,6 +310,12 @@ LogicalResult MatmulOp::verify() {
   if (x.getElementType() != values.getElementType())
     return emitOpError("x and values must have one element type, got ")
            << x.getElementType() << " and " << values.getElementType();
+  Type initElement = init.getElementType();
+  bool isFloat = isa<FloatType>(x.getElementType());
+  if (isFloat ? !initElement.isF32() && initElement != x.getElementType()
+              : !initElement.isSignlessInteger(32))
+    return emitOpError("result must have element type ")
+           << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
   if (!index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
     return emitOpError("index must have element type i")
            << encoding.getIndexBitWidth() << " for windows of "
@@ -280,15 +326,18 @@ LogicalResult MatmulOp::verify() {
            << packedRank << ", got " << values << " and " << index;
 
   // Static extents must agree; tiles may be dynamic.
-  auto rowsOf = [](RankedTensorType t) { return t.getDimSize(t.getRank() - 2); };
-  auto colsOf = [](RankedTensorType t) { return t.getDimSize(t.getRank() - 1); };
+  auto rowsOf = [](RankedTensorType t) {
+    return t.getDimSize(t.getRank() - 2);
+  };
+  auto colsOf = [](RankedTensorType t) {
+    return t.getDimSize(t.getRank() - 1);
+  };
   auto isStatic = [](int64_t v) { return !ShapedType::isDynamic(v); };
   int64_t valueRows = rowsOf(values), indexRows = rowsOf(index);
   if (isStatic(valueRows) && isStatic(indexRows) &&
       valueRows != indexRows * encoding.getBlockK())
-    return emitOpError("values has ")
-           << valueRows << " rows, index names "
-           << indexRows * encoding.getBlockK();
+    return emitOpError("values has ") << valueRows << " rows, index names "
+                                      << indexRows * encoding.getBlockK();
   if (isStatic(indexRows) && indexRows % encoding.getN() != 0)
     return emitOpError("index has ") << indexRows << " rows, not a multiple of "
                                      << encoding.getN() << " per window";
@@ -299,11 +348,17 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("contraction size ")
            << k << " has " << llvm::divideCeil(k, encoding.getWindowRows())
            << " windows, the index holds " << indexRows / encoding.getN();
-  int64_t outputs = init.getDimSize(
-      getResultDim(getResultMap(), getOutputLoop()));
-  if (isStatic(outputs) && isStatic(colsOf(values)) &&
-      outputs > colsOf(values))
-    return emitOpError("result has ") << outputs << " outputs, values holds "
-                                      << colsOf(values);
+  int64_t panels = colsOf(index), columns = colsOf(values);
+  if (isStatic(panels) && isStatic(columns) &&
+      columns > panels * encoding.getBlockN())
+    return emitOpError("values has ") << columns << " columns, index covers "
+                                      << panels * encoding.getBlockN();
+  if (failed(verifyParallelExtents(*this)))
+    return failure();
+  int64_t outputs =
+      init.getDimSize(getResultDim(getResultMap(), getOutputLoop()));
+  if (isStatic(outputs) && isStatic(colsOf(values)) && outputs > colsOf(values))
+    return emitOpError("result has ")
+           << outputs << " outputs, values holds " << colsOf(values);
   return success();
 }

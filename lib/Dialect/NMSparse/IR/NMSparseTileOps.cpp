@@ -4,14 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
 
 /// Operands that are buffers are read; a destination that is one is written.
 static void addEffects(MutableOperandRange reads, OpOperand *write,
@@ -85,15 +86,22 @@ LogicalResult AsyncGatherOp::verify() {
   if (getEncoding().isFree() || getEncoding().getBlockK() != 1)
     return emitOpError("gathers single rows of n:m windows; ")
            << getEncoding() << " is not supported yet";
+  if (!index.getElementType().isSignlessInteger(
+          getEncoding().getIndexBitWidth()))
+    return emitOpError("index must have element type i")
+           << getEncoding().getIndexBitWidth() << " for windows of "
+           << getEncoding().getM() << ", got " << index.getElementType();
   int64_t panels = index.getDimSize(1);
+  if (panels == 0)
+    return emitOpError("index must have at least one panel, got ") << index;
   if (!ShapedType::isDynamic(panels) && dst.getDimSize(0) % panels != 0)
     return emitOpError("destination has ")
            << dst.getDimSize(0) << " rows, not a multiple of " << panels
            << " panels";
   int64_t tokens = src.getDimSize(getTransposed() ? 0 : 1);
   if (!ShapedType::isDynamic(tokens) && tokens > dst.getDimSize(1))
-    return emitOpError("source has ") << tokens << " tokens, destination "
-                                      << dst.getDimSize(1);
+    return emitOpError("source has ")
+           << tokens << " tokens, destination " << dst.getDimSize(1);
   return success();
 }
 
@@ -135,16 +143,22 @@ LogicalResult TileMatmulOp::verify() {
     return emitOpError("a condensed x is k-major and needs no index");
   if (!getCondensed() && !getIndex())
     return emitOpError("an x of whole windows needs the index");
-  int64_t xRows =
-      getCondensed()
-          ? rows * schedule.getTilePanels(encoding)
-          : schedule.getTileWindows() * encoding.getWindowRows();
+  int64_t xRows = getCondensed()
+                      ? rows * schedule.getTilePanels(encoding)
+                      : schedule.getTileWindows() * encoding.getWindowRows();
   SmallVector<int64_t> expected = {xRows, tokens};
   if (getTokenMajor())
     std::swap(expected[0], expected[1]);
   if (x.getShape() != ArrayRef<int64_t>(expected))
     return emitOpError("x must be a tile of ")
            << expected[0] << " x " << expected[1] << ", got " << x;
+  if (getIndex()) {
+    auto index = cast<ShapedType>(getIndex().getType());
+    if (index.getRank() != 2 ||
+        !index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
+      return emitOpError("index must be a rank-2 tile of i")
+             << encoding.getIndexBitWidth() << ", got " << index;
+  }
   if (getPanelOffset() && schedule.isPanelAligned(encoding))
     return emitOpError("has a panel offset, but its tiles are aligned with "
                        "panels of ")

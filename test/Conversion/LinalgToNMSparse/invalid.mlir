@@ -1,0 +1,261 @@
+// RUN: nm-opt %s --convert-linalg-to-nm-sparse --split-input-file -verify-diagnostics
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @dim(%x: tensor<8x64xf16>, %w: tensor<64x96xf16, #nm_sparse.encoding<2:4, dim = 1>>,
+               %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{'linalg.matmul' op contracts dimension 0 of its weight, but encoding #nm_sparse.encoding<2:4, dim = 1> says dim = 1; the two must be the same}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf16>, tensor<64x96xf16, #nm_sparse.encoding<2:4, dim = 1>>)
+                     outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+#v = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @both(%x: tensor<96x64xf16, #v>, %w: tensor<64x96xf16, #w>,
+                %init: tensor<96x96xf32>) -> tensor<96x96xf32> {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4, dim = 1>: not covered because both operands are encoded, the other one with #nm_sparse.encoding<2:4>; one of them must be dense}}
+  %y = linalg.matmul ins(%x, %w : tensor<96x64xf16, #v>, tensor<64x96xf16, #w>)
+                     outs(%init : tensor<96x96xf32>) -> tensor<96x96xf32>
+  return %y : tensor<96x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @sparse_result(%x: tensor<8x64xf16>, %w: tensor<64x96xf16>,
+                         %init: tensor<8x96xf16, #w>) {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because its result would be sparse}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf16>, tensor<64x96xf16>)
+                     outs(%init : tensor<8x96xf16, #w>) -> tensor<8x96xf16, #w>
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @add(%a: tensor<64x96xf16, #w>, %b: tensor<64x96xf16>) -> tensor<64x96xf16> {
+  // expected-error @below {{'linalg.add' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because its body is not 'out + x * w'}}
+  %y = linalg.add ins(%a, %b : tensor<64x96xf16, #w>, tensor<64x96xf16>)
+                  outs(%b : tensor<64x96xf16>) -> tensor<64x96xf16>
+  return %y : tensor<64x96xf16>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @transpose(%a: tensor<64x96xf16, #w>, %b: tensor<96x64xf16>) -> tensor<96x64xf16> {
+  // expected-error @below {{'linalg.transpose' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because it is not a product of two operands}}
+  %y = linalg.transpose ins(%a : tensor<64x96xf16, #w>) outs(%b : tensor<96x64xf16>) permutation = [1, 0]
+  return %y : tensor<96x64xf16>
+}
+
+// -----
+
+// Unary operations other than extensions change the product.
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @negated(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>,
+                   %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{'linalg.generic' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because its body is not 'out + x * w'}}
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                       affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %0 = arith.negf %a : f32
+      %1 = arith.mulf %0, %b : f32
+      %2 = arith.addf %c, %1 : f32
+      linalg.yield %2 : f32
+  } -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @conv(%x: tensor<1x64x10xf32>, %w: tensor<3x64xf32, #w>, %init: tensor<1x64x8xf32>) -> tensor<1x64x8xf32> {
+  // expected-error @below {{'linalg.generic' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because its indexing maps are not projected permutations}}
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(b, c, t, k) -> (b, c, t + k)>, affine_map<(b, c, t, k) -> (k, c)>,
+                       affine_map<(b, c, t, k) -> (b, c, t)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<1x64x10xf32>, tensor<3x64xf32, #w>) outs(%init : tensor<1x64x8xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %1 = arith.mulf %a, %b : f32
+      %2 = arith.addf %c, %1 : f32
+      linalg.yield %2 : f32
+  } -> tensor<1x64x8xf32>
+  return %y : tensor<1x64x8xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @reduced_x(%x: tensor<8x64x3xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{not covered because loop 3 indexes neither both inputs nor one input and the output}}
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k, j) -> (m, k, j)>, affine_map<(m, n, k, j) -> (k, n)>,
+                       affine_map<(m, n, k, j) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : tensor<8x64x3xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %1 = arith.mulf %a, %b : f32
+      %2 = arith.addf %c, %1 : f32
+      linalg.yield %2 : f32
+  } -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @two_reductions(%x: tensor<2x8x64xf32>, %w: tensor<2x64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{'linalg.batch_reduce_matmul' op takes a weight with encoding #nm_sparse.encoding<2:4, dim = 1>: not covered because it sums over 2 loops, supported is one}}
+  %y = linalg.batch_reduce_matmul ins(%x, %w : tensor<2x8x64xf32>, tensor<2x64x96xf32, #w>)
+                                  outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 2>
+#xm = affine_map<(m, n, o, k) -> (m, k)>
+#wm = affine_map<(m, n, o, k) -> (n, o, k)>
+#ym = affine_map<(m, n, o, k) -> (m, n, o)>
+
+func.func @two_outputs(%x: tensor<8x64xf32>, %w: tensor<2x96x64xf32, #w>, %init: tensor<8x2x96xf32>) -> tensor<8x2x96xf32> {
+  // expected-error @below {{not covered because its weight has 2 output dimensions, supported is one}}
+  %y = linalg.contract indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %w : tensor<8x64xf32>, tensor<2x96x64xf32, #w>) outs(%init : tensor<8x2x96xf32>) -> tensor<8x2x96xf32>
+  return %y : tensor<8x2x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+#xm = affine_map<(a, b, m, n, k) -> (a, b, m, k)>
+#wm = affine_map<(a, b, m, n, k) -> (k, n)>
+#ym = affine_map<(a, b, m, n, k) -> (a, b, m, n)>
+
+func.func @three_token_loops(%x: tensor<2x3x8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<2x3x8x96xf32>) -> tensor<2x3x8x96xf32> {
+  // expected-error @below {{not covered because it has 3 token loops and 0 batch loops, supported are two in all; collapse them}}
+  %y = linalg.contract indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %w : tensor<2x3x8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<2x3x8x96xf32>) -> tensor<2x3x8x96xf32>
+  return %y : tensor<2x3x8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+#xm = affine_map<(b, m, n, k) -> (b, m, k)>
+#wm = affine_map<(b, m, n, k) -> (n, k, b)>
+#ym = affine_map<(b, m, n, k) -> (b, m, n)>
+
+func.func @trailing_batch(%x: tensor<2x8x64xf32>, %w: tensor<96x64x2xf32, #w>, %init: tensor<2x8x96xf32>) -> tensor<2x8x96xf32> {
+  // expected-error @below {{not covered because the batch must be the weight's leading dimension, got affine_map<(d0, d1, d2, d3) -> (d2, d3, d0)>}}
+  %y = linalg.contract indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %w : tensor<2x8x64xf32>, tensor<96x64x2xf32, #w>) outs(%init : tensor<2x8x96xf32>) -> tensor<2x8x96xf32>
+  return %y : tensor<2x8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, block = [4, 1]>
+
+func.func @block(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4, block = [4, 1]>, which is not supported yet: blocks must span one contraction step, block = [1, bn]}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<free>
+
+func.func @free(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{takes a weight with encoding #nm_sparse.encoding<free>, which is not supported yet; supported are n:m distributions in identity order}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, order = shuffled>
+
+func.func @shuffled(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{takes a weight with encoding #nm_sparse.encoding<2:4, order = shuffled>, which is not supported yet}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @dynamic(%x: tensor<8x?xf32>, %w: tensor<?x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{not covered because the weight has a dynamic shape, 'tensor<?x96xf32, #nm_sparse.encoding<2:4>>'; the size of the packed form must be known}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x?xf32>, tensor<?x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @element_types(%x: tensor<8x64xf32>, %w: tensor<64x96xf16, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{not covered because activations and weight must have one element type, got 'f32' and 'f16'}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf16, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @accumulator(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf64>) -> tensor<8x96xf64> {
+  // expected-error @below {{not covered because a product of 'f32' must be accumulated in f32 or the same type, got 'f64'}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf64>) -> tensor<8x96xf64>
+  return %y : tensor<8x96xf64>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @other(%w: tensor<64x96xf16, #w>, %i: index) -> f16 {
+  // expected-error @below {{'tensor.extract' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because a weight may only be used by linalg contractions, nm_sparse operations, tensor.cast, func.call and func.return}}
+  %0 = tensor.extract %w[%i, %i] : tensor<64x96xf16, #w>
+  return %0 : f16
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @source() {
+  // expected-error @below {{'tensor.empty' op yields a weight with encoding #nm_sparse.encoding<2:4>: not covered because a weight may only come from a function argument, arith.constant, an nm_sparse operation, tensor.cast or func.call}}
+  %0 = tensor.empty() : tensor<64x96xf16, #w>
+  return
+}
+
+// -----
+
+// Upstream's spelling of another pattern is left alone, and is no weight.
+
+#s = #sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : compressed) }>
+
+func.func @csr(%w: tensor<64x96xf16, #s>) -> tensor<64x96xf16, #s> {
+  return %w : tensor<64x96xf16, #s>
+}

@@ -1,0 +1,179 @@
+// RUN: nm-opt %s -verify-diagnostics --split-input-file
+
+// Syntax of the encoding.
+
+// expected-error @below {{n must be at least 1, got 0; write 'free' for a ragged distribution}}
+#e = #nm_sparse.encoding<0:4>
+
+// -----
+
+// expected-error @below {{n must be at least 1, got -1}}
+#e = #nm_sparse.encoding<-1:4>
+
+// -----
+
+// expected-error @below {{unknown key 'blocks', expected 'block', 'dim' or 'order'}}
+#e = #nm_sparse.encoding<2:4, blocks = [1, 1]>
+
+// -----
+
+// expected-error @below {{'dim' given twice}}
+#e = #nm_sparse.encoding<2:4, dim = 0, dim = 1>
+
+// -----
+
+// expected-error @below {{unknown order 'sorted', expected 'identity' or 'shuffled'}}
+#e = #nm_sparse.encoding<2:4, order = sorted>
+
+// -----
+
+// Values of its parameters.
+
+// expected-error @below {{n must not exceed m, got 5:4}}
+#e = #nm_sparse.encoding<5:4>
+
+// -----
+
+// expected-error @below {{n:m must be positive, got 2:-4}}
+#e = #nm_sparse.encoding<2:-4>
+
+// -----
+
+// expected-error @below {{block extents must be at least 1, got [0, 1]}}
+#e = #nm_sparse.encoding<2:4, block = [0, 1]>
+
+// -----
+
+// expected-error @below {{block extents must be at least 1, got [1, -2]}}
+#e = #nm_sparse.encoding<free, block = [1, -2]>
+
+// -----
+
+// expected-error @below {{a window of 2048 blocks of 1 rows is longer than the 1024 rows that a kernel can hold}}
+#e = #nm_sparse.encoding<2:2048>
+
+// -----
+
+// expected-error @below {{a window of 32 blocks of 64 rows is longer than the 1024 rows}}
+#e = #nm_sparse.encoding<2:32, block = [64, 1]>
+
+// -----
+
+// expected-error @below {{a panel of 2097152 outputs is wider than the 1048576 allowed}}
+#e = #nm_sparse.encoding<2:4, block = [1, 2097152]>
+
+// -----
+
+// expected-error @below {{dim must be one of the last two dimensions of a rank-2 or rank-3 tensor, got 3}}
+#e = #nm_sparse.encoding<2:4, dim = 3>
+
+// -----
+
+// expected-error @below {{dim must be one of the last two dimensions of a rank-2 or rank-3 tensor, got -1}}
+#e = #nm_sparse.encoding<2:4, dim = -1>
+
+// -----
+
+// The tensor that it is on.
+
+// expected-error @below {{nm_sparse encoding needs a tensor of rank 2, or of rank 3 with a leading batch, got rank 1}}
+func.func private @rank1(tensor<64xf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// expected-error @below {{got rank 4}}
+func.func private @rank4(tensor<2x2x64x64xf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// expected-error @below {{nm_sparse encoding has dim = 2, legal for a tensor of rank 2 are 0 and 1}}
+func.func private @dim2(tensor<64x64xf32, #nm_sparse.encoding<2:4, dim = 2>>)
+
+// -----
+
+// expected-error @below {{nm_sparse encoding has dim = 0, legal for a tensor of rank 3 are 1 and 2}}
+func.func private @dim0(tensor<2x64x64xf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// expected-error @below {{nm_sparse encoding on element type 'f64', legal are f32, f16, bf16, f8E4M3FN, f8E5M2, i8}}
+func.func private @f64(tensor<64x64xf64, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// expected-error @below {{nm_sparse encoding on element type 'i32', legal are}}
+func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// The schedule.
+
+// expected-error @below {{tile must be three positive extents, [tokens, outputs, windows]}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{tile must be three positive extents}}
+#s = #nm_sparse.schedule<mma, tile = [128, 0, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{tile extents must be at most 4096, got [8192, 128, 2]}}
+#s = #nm_sparse.schedule<mma, tile = [8192, 128, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{warps must be two positive counts, [tokens, outputs]}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4, 1], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{warps must be two positive counts}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, -4], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a CTA of 8 x 8 warps is larger than the 32 allowed}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [8, 8], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a CTA of 1152921504606846976 x 16 warps is larger than the 32 allowed}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [1152921504606846976, 16], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a tile of 16 x 128 over 2 x 4 mma warps must be a multiple of 32 x 32}}
+#s = #nm_sparse.schedule<mma, tile = [16, 128, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a tile of 16 x 24 over 2 x 4 simt warps must be a multiple of 16 x 16}}
+#s = #nm_sparse.schedule<simt, tile = [16, 24, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{stages must be in [2, 5], got 1}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 1, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{split_k must be in [1, 64], got 65}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 65, operands = packed, index = resident>
+
+// -----
+
+// The description of packed arguments.
+
+// expected-error @below {{nm_sparse encoding has dim = 2, legal for a tensor of rank 2 are 0 and 1}}
+#p = #nm_sparse.packed<#nm_sparse.encoding<2:4, dim = 2>, [64, 64], f16>
+
+// -----
+
+// expected-error @below {{has no packed form yet; supported are n:m distributions in identity order}}
+#p = #nm_sparse.packed<#nm_sparse.encoding<free>, [64, 64], f16>
+
+// -----
+
+// expected-error @below {{the shape of a packed weight must be static}}
+#p = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, -1], f16>

@@ -1,0 +1,678 @@
+// RUN: nm-opt %s -verify-diagnostics --split-input-file --allow-unregistered-dialect
+
+// nm_sparse.prune
+
+func.func @prune_rank(%w: tensor<8xf32>) {
+  // expected-error @below {{'nm_sparse.prune' op nm_sparse encoding needs a tensor of rank 2, or of rank 3 with a leading batch, got rank 1}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @prune_dim(%w: tensor<8x8xf32>) {
+  // expected-error @below {{nm_sparse encoding has dim = 2, legal for a tensor of rank 2 are 0 and 1}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4, dim = 2> %w : tensor<8x8xf32> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @prune_element(%w: tensor<8x8xf64>) {
+  // expected-error @below {{nm_sparse encoding on element type 'f64'}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8x8xf64> to tensor<8x8xf64>
+  return
+}
+
+// -----
+
+func.func @prune_carried(%w: tensor<8x8xf32>) {
+  // expected-error @below {{weight type carries #nm_sparse.encoding<1:4> but the operation has #nm_sparse.encoding<2:4>}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8x8xf32> to tensor<8x8xf32, #nm_sparse.encoding<1:4>>
+  return
+}
+
+// -----
+
+func.func @prune_dynamic(%w: tensor<?x8xf32>) {
+  // expected-error @below {{weight 'tensor<?x8xf32>' must have a static shape: the packed form's size depends on it}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<?x8xf32> to tensor<?x8xf32>
+  return
+}
+
+// -----
+
+func.func @prune_free(%w: tensor<8x8xf32>) {
+  // expected-error @below {{cannot prune to a 'free' distribution: it names no count, use n:m}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @prune_shuffled(%w: tensor<8x8xf32>) {
+  // expected-error @below {{cannot prune to a 'shuffled' order: which outputs share a panel is not known}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @prune_result(%w: tensor<8x8xf32>) {
+  // expected-error @below {{result must have the shape and element type of the weight, got 'tensor<8x8xf32>' and 'tensor<8x4xf32>'}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8x8xf32> to tensor<8x4xf32>
+  return
+}
+
+// -----
+
+// nm_sparse.pack
+
+func.func @pack_values(%w: tensor<8x8xf32>) {
+  // expected-error @below {{values must have type 'tensor<4x8xf32>' for weight 'tensor<8x8xf32>' under #nm_sparse.encoding<2:4>, got 'tensor<2x8xf32>'}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4> %w : tensor<8x8xf32> to tensor<2x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+// The last window and the last panel are padded.
+
+func.func @pack_ragged(%w: tensor<6x3xf32>) {
+  // expected-error @below {{index must have type 'tensor<4x2xi8>'}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, block = [1, 2]> %w : tensor<6x3xf32> to tensor<4x4xf32>, tensor<3x2xi8>
+  return
+}
+
+// -----
+
+// 512 positions need 16 bits.
+
+func.func @pack_index_width(%w: tensor<512x8xf32>) {
+  // expected-error @below {{index must have type 'tensor<4x8xi16>'}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<4:512> %w : tensor<512x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+func.func @pack_free(%w: tensor<8x8xf32>) {
+  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+func.func @pack_shuffled(%w: tensor<8x8xf32>) {
+  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+func.func @pack_carried(%w: tensor<8x8xf32, #nm_sparse.encoding<1:4>>) {
+  // expected-error @below {{weight type carries #nm_sparse.encoding<1:4> but the operation has #nm_sparse.encoding<2:4>}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4> %w : tensor<8x8xf32, #nm_sparse.encoding<1:4>> to tensor<4x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+// nm_sparse.unpack
+
+func.func @unpack_values(%v: tensor<4x8xf16>, %i: tensor<4x8xi8>) {
+  // expected-error @below {{values must have type 'tensor<4x8xf32>' for weight 'tensor<8x8xf32>'}}
+  %0 = nm_sparse.unpack #nm_sparse.encoding<2:4> %v, %i : tensor<4x8xf16>, tensor<4x8xi8> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @unpack_dynamic(%v: tensor<4x8xf32>, %i: tensor<4x8xi8>) {
+  // expected-error @below {{must have a static shape}}
+  %0 = nm_sparse.unpack #nm_sparse.encoding<2:4> %v, %i : tensor<4x8xf32>, tensor<4x8xi8> to tensor<?x8xf32>
+  return
+}
+
+// -----
+
+// nm_sparse.matmul
+
+func.func @matmul_map_count(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{needs 3 indexing maps, for x, weight and result, got 2}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_loops(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{indexing maps must have the loops (m, n, k) or (b, m, n, k), got 2 loops}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k, m)>, affine_map<(m, k) -> (m, k)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_x_map(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{map of x must be a permutation of loops (0, 2), got affine_map<(d0, d1, d2) -> (d0, d1)>}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_result_map(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{map of result must be a permutation of loops (0, 1), got affine_map<(d0, d1, d2) -> (d0 + 1, d1)>}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m + 1, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_rank(%x: tensor<8x64x1xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{x of type 'tensor<8x64x1xf16>' does not fit its map}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64x1xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_weight_map(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{map of the weight must be affine_map<(d0, d1, d2) -> (d2, d1)> because the packed form is canonical, got affine_map<(d0, d1, d2) -> (d1, d2)>}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_batch_weight_map(%x: tensor<2x8x64xf16>, %v: tensor<2x32x96xf16>, %i: tensor<2x32x96xi8>, %init: tensor<2x8x96xf32>) {
+  // expected-error @below {{(or without the batch) because the packed form is canonical}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, n, k)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%x, %v, %i : tensor<2x8x64xf16>, tensor<2x32x96xf16>, tensor<2x32x96xi8>) outs(%init : tensor<2x8x96xf32>) -> tensor<2x8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<free> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_shuffled(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, order = shuffled> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_result_type(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{result type must be that of init, 'tensor<8x96xf32>', got 'tensor<8x96xf16>'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf16>
+  return
+}
+
+// -----
+
+func.func @matmul_elements(%x: tensor<8x64xf32>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{x and values must have one element type, got 'f32' and 'f16'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf32>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_init_element(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xbf16>) {
+  // expected-error @below {{result must have element type f32 or that of x, got 'bf16'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xbf16>) -> tensor<8x96xbf16>
+  return
+}
+
+// -----
+
+func.func @matmul_int_element(%x: tensor<8x64xi8>, %v: tensor<32x96xi8>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{result must have element type i32, got 'f32'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xi8>, tensor<32x96xi8>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_index_element(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi16>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{index must have element type i8 for windows of 4, got 'i16'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi16>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_packed_rank(%x: tensor<8x64xf16>, %v: tensor<1x32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{values and index must have rank 2, got 'tensor<1x32x96xf16>' and 'tensor<32x96xi8>'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<1x32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_rows(%x: tensor<8x64xf16>, %v: tensor<16x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{values has 16 rows, index names 32}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<16x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_window(%x: tensor<8x64xf16>, %v: tensor<31x96xf16>, %i: tensor<31x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{index has 31 rows, not a multiple of 2 per window}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<31x96xf16>, tensor<31x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_contraction(%x: tensor<8x65xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{contraction size 65 has 17 windows, the index holds 16}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x65xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_columns(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x2xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{values has 96 columns, index covers 64}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x2xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_outputs(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x97xf32>) {
+  // expected-error @below {{result has 97 outputs, values holds 96}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x97xf32>) -> tensor<8x97xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_tokens(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<9x96xf32>) {
+  // expected-error @below {{x has 8 tokens, result has 9}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<9x96xf32>) -> tensor<9x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_batch(%x: tensor<2x8x64xf16>, %v: tensor<3x32x96xf16>, %i: tensor<3x32x96xi8>, %init: tensor<2x8x96xf32>) {
+  // expected-error @below {{x has 2 batch entries, values has 3}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%x, %v, %i : tensor<2x8x64xf16>, tensor<3x32x96xf16>, tensor<3x32x96xi8>) outs(%init : tensor<2x8x96xf32>) -> tensor<2x8x96xf32>
+  return
+}
+
+// -----
+
+// nm_sparse.async_copy
+
+func.func @copy_dynamic(%s: memref<8x8xf16>, %d: memref<?x8xf16, 3>) {
+  // expected-error @below {{destination must be a static rank-2 tile, got 'memref<?x8xf16, 3>'}}
+  nm_sparse.async_copy ins(%s : memref<8x8xf16>) outs(%d : memref<?x8xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @copy_tensor(%s: tensor<8x8xf16>, %d: tensor<8x8xf16>) {
+  // expected-error @below {{a tensor destination needs a result}}
+  nm_sparse.async_copy ins(%s : tensor<8x8xf16>) outs(%d : tensor<8x8xf16>)
+  return
+}
+
+// -----
+
+func.func @copy_buffer(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
+  // expected-error @below {{a buffer destination has no result}}
+  %0 = nm_sparse.async_copy ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>) -> tensor<8x8xf16>
+  return
+}
+
+// -----
+
+func.func @copy_element(%s: memref<8x8xf32>, %d: memref<8x8xf16, 3>) {
+  // expected-error @below {{source must be a rank-2 tile of element type 'f16', got 'memref<8x8xf32>'}}
+  nm_sparse.async_copy ins(%s : memref<8x8xf32>) outs(%d : memref<8x8xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @copy_extent(%s: memref<4x8xf16>, %d: memref<4x8xf16, 3>) {
+  // expected-error @below {{source extent 8 does not fit destination extent 4}}
+  nm_sparse.async_copy transposed ins(%s : memref<4x8xf16>) outs(%d : memref<4x8xf16, 3>)
+  return
+}
+
+// -----
+
+// nm_sparse.async_gather
+
+func.func @gather_destination(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16xf16, 3>) {
+  // expected-error @below {{destination must be a static rank-2 tile}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_result(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{a buffer destination has no result}}
+  %0 = nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>) -> tensor<16x64xf16>
+  return
+}
+
+// -----
+
+func.func @gather_source(%s: memref<64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{source must be a rank-2 tile of element type 'f16', got 'memref<64xf16>'}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_index_rank(%s: memref<16x64xf16>, %i: memref<8xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{index must be a rank-2 integer tile, got 'memref<8xi8, 3>'}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_block(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{gathers single rows of n:m windows; #nm_sparse.encoding<2:4, block = [2, 1]> is not supported yet}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [2, 1]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_index_width(%s: memref<16x64xf16>, %i: memref<8x2xi16, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{index must have element type i8 for windows of 4, got 'i16'}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi16, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_no_panel(%s: memref<16x64xf16>, %i: memref<8x0xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{index must have at least one panel, got 'memref<8x0xi8, 3>'}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x0xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_panels(%s: memref<16x64xf16>, %i: memref<8x3xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{destination has 16 rows, not a multiple of 3 panels}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x3xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_tokens(%s: memref<16x65xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{source has 65 tokens, destination 64}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x65xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{source has 65 tokens, destination 64}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> transposed ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+// nm_sparse.tile_matmul
+
+func.func @tile_block(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<2:4, block = [2, 64]>}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [2, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<free>}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<free>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<64x64xf32>) {
+  // expected-error @below {{accumulator must be a vector of 32 x 64 as the schedule says, got 'vector<64x64xf32>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<64x64xf32>) -> vector<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{result type must be that of the accumulator, 'vector<32x64xf32>', got 'vector<32x64xi32>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xi32>
+  return
+}
+
+// -----
+
+func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{x and values must have one element type, got 'bf16' and 'f16'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xbf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{values must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<8x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{a condensed x is k-major and needs no index}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{a condensed x is k-major and needs no index}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed token_major ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{an x of whole windows needs the index}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+// Two panels in a tile: the kept rows of each.
+
+func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 32]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    token_major ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: index, %a: vector<32x64xf32>) {
+  // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) panel_offset(%p)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{needs a panel offset: tiles of 64 outputs are not aligned with panels of 48}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 48]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed ins(%x, %v : memref<48x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+// Attributes of the dialect on other operations.
+
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of an operation are 'nm_sparse.stage' and 'nm_sparse.schedule'}}
+"test.op"() {nm_sparse.foo} : () -> ()
+
+// -----
+
+// expected-error @below {{'nm_sparse.stage' must be an integer in [0, 8]}}
+"test.op"() {nm_sparse.stage = 9 : i64} : () -> ()
+
+// -----
+
+// expected-error @below {{'nm_sparse.stage' must be an integer in [0, 8]}}
+"test.op"() {nm_sparse.stage = 1 : ui8} : () -> ()
+
+// -----
+
+// expected-error @below {{'nm_sparse.schedule' must be a #nm_sparse.schedule, got 1 : i64}}
+"test.op"() {nm_sparse.schedule = 1 : i64} : () -> ()
+
+// -----
+
+// expected-error @below {{'nm_sparse.values' belongs to an argument or a result of a function, not to an operation}}
+"test.op"() {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>} : () -> ()
+
+// -----
+
+// expected-error @below {{unknown attribute 'nm_sparse.foo' on argument 0; legal are 'nm_sparse.values' and 'nm_sparse.index'}}
+func.func private @argument(tensor<4x4xf32> {nm_sparse.foo})
+
+// -----
+
+// expected-error @below {{'nm_sparse.values' on argument 0 must be a #nm_sparse.packed, got unit}}
+func.func private @packed(tensor<4x4xf32> {nm_sparse.values})
+
+// -----
+
+// expected-error @below {{'nm_sparse.values' on argument 0 describes 'tensor<4x4xf32>', but its type is 'tensor<8x4xf32>'}}
+func.func private @values_type(tensor<8x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>},
+                               tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+
+// -----
+
+// expected-error @below {{'nm_sparse.index' on argument 1 describes 'tensor<4x4xi8>', but its type is 'memref<4x4xi16>'}}
+func.func private @index_type(memref<4x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>},
+                              memref<4x4xi16> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+
+// -----
+
+// expected-error @below {{'nm_sparse.values' on argument 0 needs the same 'nm_sparse.index' on the next argument}}
+func.func private @no_index(tensor<4x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>}, tensor<4x4xi8>)
+
+// -----
+
+// expected-error @below {{'nm_sparse.index' on result 0 needs the same 'nm_sparse.values' on the previous result}}
+func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})

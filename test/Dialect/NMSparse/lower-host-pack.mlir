@@ -1,0 +1,50 @@
+// RUN: nm-opt %s --nm-sparse-lower-host-pack --canonicalize --split-input-file -verify-diagnostics | FileCheck %s
+
+#w = #nm_sparse.encoding<2:4, block = [1, 2], dim = 1>
+
+// CHECK-DAG: func.func private @nmsRuntimePack(i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+// CHECK-DAG: func.func private @nmsRuntimePrune(i64, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+// CHECK-LABEL: func @pack
+// CHECK-SAME: %[[W:.+]]: tensor<3x8xbf16>
+func.func @pack(%w: tensor<3x8xbf16>) -> (tensor<4x4xbf16>, tensor<4x2xi8>) {
+  // CHECK: %[[B:.+]] = bufferization.to_buffer %[[W]] read_only
+  // CHECK: %[[P:.+]] = memref.extract_aligned_pointer_as_index %[[B]]
+  // CHECK: %[[PI:.+]] = arith.index_cast %[[P]]
+  // CHECK: %[[D:.+]] = memref.alloca() : memref<7xi64>
+  // CHECK: memref.store %[[PI]], %[[D]][%c0]
+  // CHECK: call @nmsRuntimePrune(%c2_i64,
+  // CHECK: %[[V:.+]] = memref.alloc() : memref<4x4xbf16>
+  // CHECK: %[[I:.+]] = memref.alloc() : memref<4x2xi8>
+  // [n, m, bk, bn, dim, kind, index bytes]
+  // CHECK: memref.store %c2_i64, %[[PARAMS:.+]][%c0]
+  // CHECK: memref.store %c4_i64, %[[PARAMS]][%c1]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c2]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c3]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c4]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c5]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c6]
+  // CHECK: call @nmsRuntimePack(%c2_i64,
+  // CHECK: bufferization.to_tensor %[[V]] restrict writable
+  // CHECK: bufferization.to_tensor %[[I]] restrict writable
+  %0 = nm_sparse.prune #w %w : tensor<3x8xbf16> to tensor<3x8xbf16>
+  %v, %i = nm_sparse.pack #w %0 : tensor<3x8xbf16> to tensor<4x4xbf16>, tensor<4x2xi8>
+  return %v, %i : tensor<4x4xbf16>, tensor<4x2xi8>
+}
+
+// -----
+
+func.func @f8(%w: tensor<8x4xf8E4M3FN>) -> tensor<8x4xf8E4M3FN> {
+  // expected-error @below {{cannot work at run time on elements of type 'f8E4M3FN', legal are f32, f16, bf16 and i8; make the weight a constant}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8x4xf8E4M3FN> to tensor<8x4xf8E4M3FN>
+  return %0 : tensor<8x4xf8E4M3FN>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @encoded(%w: tensor<8x4xf32>) -> tensor<8x4xf32, #w> {
+  // expected-error @below {{has a type with an encoding; run --nm-sparse-materialize-encodings first}}
+  %0 = nm_sparse.prune #w %w : tensor<8x4xf32> to tensor<8x4xf32, #w>
+  return %0 : tensor<8x4xf32, #w>
+}
