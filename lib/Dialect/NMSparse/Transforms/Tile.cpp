@@ -148,9 +148,14 @@ static void detachDestination(RewriterBase &rewriter, linalg::LinalgOp op) {
 }
 
 /// Follows the product through elementwise ops as long as each is its only
-/// consumer and reads all of it.
+/// consumer and reads all of it. An elementwise op that makes the initial
+/// accumulator alone, such as the broadcast of a bias, belongs to the tile too.
 static Fusion collectEpilogue(RewriterBase &rewriter, MatmulOp matmul) {
   Fusion fusion;
+  auto init = matmul.getInit().getDefiningOp<linalg::LinalgOp>();
+  if (init && !isa<linalg::FillOp>(init) && init->hasOneUse() &&
+      isFusableElementwise(init))
+    fusion.producers.insert(init);
   fusion.root = matmul;
   fusion.loops =
       llvm::to_vector(llvm::seq<unsigned>(0, matmul.getReductionLoop() + 1));

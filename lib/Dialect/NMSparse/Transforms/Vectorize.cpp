@@ -39,40 +39,6 @@ static Value splat(OpBuilder &b, Location loc, Value value,
       loc, VectorType::get(shape, value.getType()), value);
 }
 
-/// The tensor under the fills that `tensor` consists of.
-static Value skipFills(Value tensor) {
-  while (auto fill = tensor.getDefiningOp<linalg::FillOp>())
-    tensor = fill.getOutputs()[0];
-  return tensor;
-}
-
-//===----------------------------------------------------------------------===//
-// Initial accumulator
-//===----------------------------------------------------------------------===//
-
-/// A read of a filled tile is a splat, as is its conversion to f32.
-static void forwardFill(RewriterBase &b, vector::TransferReadOp read) {
-  auto fill = read.getBase().getDefiningOp<linalg::FillOp>();
-  if (!fill)
-    return;
-  b.setInsertionPoint(read);
-  Value value = splat(b, read.getLoc(), fill.getInputs()[0],
-                      read.getVectorType().getShape());
-  b.replaceOp(read, value);
-  for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
-    SmallVector<Value> folded;
-    if (!isa<arith::ExtFOp, arith::ExtSIOp>(user))
-      continue;
-    b.setInsertionPoint(user);
-    if (succeeded(b.tryFold(user, folded)))
-      b.replaceOp(user, folded);
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Elementwise ops
-//===----------------------------------------------------------------------===//
-
 /// The write that left `tensor` whole, when it is one of ours.
 static vector::TransferWriteOp getTileWrite(Value tensor) {
   auto write = tensor.getDefiningOp<vector::TransferWriteOp>();
@@ -80,6 +46,22 @@ static vector::TransferWriteOp getTileWrite(Value tensor) {
              ? write
              : vector::TransferWriteOp();
 }
+
+/// The tensor that `tensor` overwrites in whole: a write to it needs no other.
+static Value getOverwritten(Value tensor) {
+  while (true) {
+    if (auto fill = tensor.getDefiningOp<linalg::FillOp>())
+      tensor = fill.getOutputs()[0];
+    else if (vector::TransferWriteOp write = getTileWrite(tensor))
+      tensor = write.getBase();
+    else
+      return tensor;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise ops
+//===----------------------------------------------------------------------===//
 
 /// The operand of `op` that holds a tile in vector form, or null.
 static OpOperand *getVectorOperand(linalg::LinalgOp op) {
@@ -94,16 +76,17 @@ namespace {
 /// Rewrites one elementwise op of a CTA tile.
 class EpilogueOp {
 public:
-  EpilogueOp(RewriterBase &b, linalg::LinalgOp op, OpOperand *product)
-      : b(b), op(op), loc(op.getLoc()),
-        shape(getTileWrite(product->get()).getVectorType().getShape()) {
-    AffineMap written = getTileWrite(product->get()).getPermutationMap();
-    AffineMap map = op.getMatchingIndexingMap(product);
+  /// `value`, an operand or the result of `op`, has the indexing map `map`
+  /// there and is transferred to or from a vector through `transfer`.
+  EpilogueOp(RewriterBase &b, linalg::LinalgOp op, AffineMap map,
+             AffineMap transfer, ArrayRef<int64_t> shape)
+      : b(b), op(op), loc(op.getLoc()), shape(shape) {
     for (unsigned i = 0; i < 2; ++i)
-      loops[i] = map.getDimPosition(written.getDimPosition(i));
+      loops[i] = map.getDimPosition(transfer.getDimPosition(i));
   }
 
-  void run();
+  /// Returns the write of the result.
+  vector::TransferWriteOp run();
 
 private:
   AffineMap getTransferMap(AffineMap operandMap);
@@ -167,7 +150,7 @@ Value EpilogueOp::readOperand(OpOperand &operand) {
       origin, padding, map, ArrayRef<bool>(inBounds));
 }
 
-void EpilogueOp::run() {
+vector::TransferWriteOp EpilogueOp::run() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op);
   IRMapping mapping;
@@ -193,15 +176,46 @@ void EpilogueOp::run() {
       b, loc, mapping.lookupOrDefault(body->getTerminator()->getOperand(0)),
       shape);
 
-  Value dest = skipFills(op.getDpsInits()[0]);
+  Value dest = getOverwritten(op.getDpsInits()[0]);
   auto type = cast<RankedTensorType>(dest.getType());
   AffineMap map =
       getTransferMap(op.getIndexingMapMatchingResult(op->getResult(0)));
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   SmallVector<Value> origin(type.getRank(), zero);
   SmallVector<bool> inBounds = getInBounds(type, map, shape);
-  b.replaceOpWithNewOp<vector::TransferWriteOp>(op, result, dest, origin, map,
-                                                ArrayRef<bool>(inBounds));
+  return b.replaceOpWithNewOp<vector::TransferWriteOp>(
+      op, result, dest, origin, map, ArrayRef<bool>(inBounds));
+}
+
+//===----------------------------------------------------------------------===//
+// Initial accumulator
+//===----------------------------------------------------------------------===//
+
+/// A read of a filled tile is a splat, as is its conversion to f32; a read of
+/// what an elementwise op (a broadcast bias, say) made of it is that vector.
+static void forwardInit(RewriterBase &b, vector::TransferReadOp read) {
+  auto op = read.getBase().getDefiningOp<linalg::LinalgOp>();
+  if (!op)
+    return;
+  b.setInsertionPoint(read);
+  ArrayRef<int64_t> shape = read.getVectorType().getShape();
+  Value value;
+  if (auto fill = dyn_cast<linalg::FillOp>(op.getOperation()))
+    value = splat(b, read.getLoc(), fill.getInputs()[0], shape);
+  else
+    value = EpilogueOp(b, op, op.getIndexingMapMatchingResult(op->getResult(0)),
+                       read.getPermutationMap(), shape)
+                .run()
+                .getVector();
+  b.replaceOp(read, value);
+  for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
+    SmallVector<Value> folded;
+    if (!isa<arith::ExtFOp, arith::ExtSIOp>(user))
+      continue;
+    b.setInsertionPoint(user);
+    if (succeeded(b.tryFold(user, folded)))
+      b.replaceOp(user, folded);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,13 +252,17 @@ LogicalResult nm_sparse::vectorizeTile(RewriterBase &rewriter,
   OpBuilder::InsertionGuard guard(rewriter);
   for (auto read :
        llvm::make_early_inc_range(body->getOps<vector::TransferReadOp>()))
-    forwardFill(rewriter, read);
+    forwardInit(rewriter, read);
   for (auto op : llvm::make_early_inc_range(body->getOps<linalg::LinalgOp>()))
-    if (OpOperand *product = getVectorOperand(op))
-      EpilogueOp(rewriter, op, product).run();
+    if (OpOperand *product = getVectorOperand(op)) {
+      vector::TransferWriteOp write = getTileWrite(product->get());
+      EpilogueOp(rewriter, op, op.getMatchingIndexingMap(product),
+                 write.getPermutationMap(), write.getVectorType().getShape())
+          .run();
+    }
   for (auto write : body->getOps<vector::TransferWriteOp>())
     rewriter.modifyOpInPlace(write, [&] {
-      write.getBaseMutable().assign(skipFills(write.getBase()));
+      write.getBaseMutable().assign(getOverwritten(write.getBase()));
     });
   eraseDeadOps(rewriter, body);
   setTokensContiguous(forall);
