@@ -36,9 +36,7 @@ static TileMatmulOp findProduct(scf::ForallOp forall) {
 static FailureOr<SmallVector<unsigned>> getGridDims(scf::ForallOp forall) {
   SmallVector<unsigned> dims;
   llvm::SmallDenseSet<unsigned> seen;
-  for (Attribute attr : forall.getMappingAttr()
-                            ? forall.getMappingAttr()
-                            : ArrayAttr::get(forall.getContext(), {})) {
+  for (Attribute attr : forall.getDeviceMappingAttrs()) {
     auto block = dyn_cast<gpu::GPUBlockMappingAttr>(attr);
     unsigned dim =
         block ? static_cast<unsigned>(block.getBlock()) : unsigned(3);
@@ -53,22 +51,40 @@ static FailureOr<SmallVector<unsigned>> getGridDims(scf::ForallOp forall) {
   return dims;
 }
 
+/// Checks the numbers of CTA tiles that are static against the limits.
+static LogicalResult checkGrid(scf::ForallOp forall, ArrayRef<unsigned> dims) {
+  for (auto [lb, ub, step, dim] : llvm::zip_equal(
+           forall.getStaticLowerBound(), forall.getStaticUpperBound(),
+           forall.getStaticStep(), dims)) {
+    if (ShapedType::isDynamic(lb) || ShapedType::isDynamic(ub) ||
+        ShapedType::isDynamic(step))
+      continue;
+    int64_t count = llvm::divideCeilSigned(ub - lb, step);
+    if (count > kMaxGrid[dim])
+      return forall.emitOpError("needs ")
+             << count << " CTA tiles in grid dimension " << "xyz"[dim]
+             << ", at most " << kMaxGrid[dim]
+             << " can be launched; use a larger tile in the schedule";
+  }
+  return success();
+}
+
 /// Number of iterations of each loop, in SSA or constant form. A dynamic count
 /// is at least one, because a launch must have a CTA: it finds nothing to do.
-static SmallVector<OpFoldResult> getCounts(RewriterBase &b,
-                                           scf::ForallOp forall) {
+static SmallVector<Value> getCounts(RewriterBase &b, scf::ForallOp forall) {
   AffineExpr s0, s1, s2;
   bindSymbols(b.getContext(), s0, s1, s2);
-  SmallVector<OpFoldResult> counts;
+  auto map =
+      AffineMap::get(0, 3, {(s1 - s0).ceilDiv(s2), b.getAffineConstantExpr(1)},
+                     b.getContext());
+  SmallVector<Value> counts;
   for (auto [lb, ub, step] :
        llvm::zip_equal(forall.getMixedLowerBound(), forall.getMixedUpperBound(),
                        forall.getMixedStep()))
-    counts.push_back(affine::makeComposedFoldedAffineMax(
+    counts.push_back(getValueOrCreateConstantIndexOp(
         b, forall.getLoc(),
-        AffineMap::get(0, 3,
-                       {(s1 - s0).ceilDiv(s2), b.getAffineConstantExpr(1)},
-                       b.getContext()),
-        {lb, ub, step}));
+        affine::makeComposedFoldedAffineMax(b, forall.getLoc(), map,
+                                            {lb, ub, step})));
   return counts;
 }
 
@@ -101,24 +117,16 @@ FailureOr<gpu::LaunchOp> nm_sparse::mapForallToGPU(RewriterBase &b,
     return forall.emitOpError("has tensor results; run --nm-sparse-bufferize "
                               "before --nm-sparse-map-to-gpu");
   FailureOr<SmallVector<unsigned>> dims = getGridDims(forall);
-  if (failed(dims))
+  if (failed(dims) || failed(checkGrid(forall, *dims)))
     return failure();
 
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(forall);
   Location loc = forall.getLoc();
-  SmallVector<OpFoldResult> counts = getCounts(b, forall);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   Value grid[3] = {one, one, one};
-  for (auto [count, dim] : llvm::zip_equal(counts, *dims)) {
-    std::optional<int64_t> constant = getConstantIntValue(count);
-    if (constant && *constant > kMaxGrid[dim])
-      return forall.emitOpError("needs ")
-             << *constant << " CTA tiles in grid dimension " << "xyz"[dim]
-             << ", at most " << kMaxGrid[dim]
-             << " can be launched; use a larger tile in the schedule";
-    grid[dim] = getValueOrCreateConstantIndexOp(b, loc, count);
-  }
+  for (auto [count, dim] : llvm::zip_equal(getCounts(b, forall), *dims))
+    grid[dim] = count;
   Value threads = arith::ConstantIndexOp::create(
       b, loc, product.getSchedule().getNumThreads());
   auto launch = gpu::LaunchOp::create(b, loc, grid[0], grid[1], grid[2],

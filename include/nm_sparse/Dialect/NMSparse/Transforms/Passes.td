@@ -125,9 +125,37 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
   let summary = "tile each matmul over CTAs and K steps";
   let description = [{
     Turns each `nm_sparse.matmul` that has a schedule into an `scf.forall` over
-    its CTA tiles, mapped to `#gpu.block`, which holds an `scf.for` over K steps
-    of whole windows. Elementwise consumers of the product (bias, activation,
-    scale, residual, cast) are fused into the `scf.forall`.
+    its CTA tiles, mapped to `#gpu.block` (tokens on x, outputs on y, batch on z),
+    which holds an `scf.for` over K steps of whole windows. That loop stays a loop
+    when it has one iteration.
+
+    Elementwise consumers of the product (bias, activation, scale, residual,
+    cast, transposition) are fused into the `scf.forall`, as long as each is the
+    only consumer of its predecessor; so is the fill or elementwise op that makes
+    the initial accumulator. Other ops are left alone.
+
+    ```mlir
+    // Before
+    %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+           ins(%x, %v, %i : tensor<512x4096xf16>, ...) outs(%init : tensor<512x4096xf32>)
+    // After
+    %y = scf.forall (%m, %n) = (0, 0) to (512, 4096) step (128, 128)
+           shared_outs(%out = %init) -> (tensor<512x4096xf32>) {
+      %xm = tensor.extract_slice %x[%m, 0] [128, 4096] [1, 1] : ...
+      %vn = tensor.extract_slice %v[0, %n] [1024, 128] [1, 1] : ...
+      %in = tensor.extract_slice %i[0, %p] [1024, 1] [1, 1] : ...
+      %o = tensor.extract_slice %out[%m, %n] [128, 128] [1, 1] : ...
+      %t = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %o)
+             -> (tensor<128x128xf32>) {
+        // slices of 4 windows
+        %s = nm_sparse.matmul ... ins(%xs, %vs, %is : ...) outs(%acc : ...)
+        scf.yield %s : tensor<128x128xf32>
+      }
+      scf.forall.in_parallel {
+        tensor.parallel_insert_slice %t into %out[%m, %n] [128, 128] [1, 1] : ...
+      }
+    } {mapping = [#gpu.block<x>, #gpu.block<y>]}
+    ```
   }];
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::gpu::GPUDialect",

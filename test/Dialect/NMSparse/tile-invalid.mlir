@@ -1,0 +1,75 @@
+// RUN: nm-opt %s --nm-sparse-tile --split-input-file --verify-diagnostics
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<mma, tile = [128, 64, 1], warps = [2, 4], stages = 3,
+                         split_k = 1, operands = packed, index = resident>
+
+func.func @misaligned(%x: tensor<128x64xf16>, %v: tensor<16x192xf16>,
+                      %i: tensor<16x2xi8>, %out: tensor<128x192xf32>)
+    -> tensor<128x192xf32> {
+  // expected-error @+1 {{has a schedule of kind mma with tiles of 64 outputs, which do not align with panels of 96; one must be a multiple of the other (or use kind simt)}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 96]>
+    indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x192xf16>, tensor<16x2xi8>)
+    outs(%out : tensor<128x192xf32>) -> tensor<128x192xf32>
+  return %y : tensor<128x192xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<mma, tile = [128, 64, 1], warps = [2, 4], stages = 3,
+                         split_k = 1, operands = packed, index = resident>
+
+func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
+                   %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
+    -> tensor<128x128xf32> {
+  // expected-error @+1 {{has a schedule of kind mma, which multiplies f16 or bf16, but operands of 'f32'; use kind simt}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
+    indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x64xf32>, tensor<16x128xf32>, tensor<16x1xi8>)
+    outs(%out : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %y : tensor<128x128xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<simt, tile = [64, 64, 1], warps = [2, 4], stages = 2,
+                         split_k = 1, operands = packed, index = resident>
+
+func.func @result(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
+                  %i: tensor<16x1xi8>, %out: tensor<128x128xf64>)
+    -> tensor<128x128xf64> {
+  // expected-error @+1 {{cannot be tiled with a result of 'f64'; legal are floats of at most 32 bits}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
+    indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x64xf32>, tensor<16x128xf32>, tensor<16x1xi8>)
+    outs(%out : tensor<128x128xf64>) -> tensor<128x128xf64>
+  return %y : tensor<128x128xf64>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<simt, tile = [64, 64, 1], warps = [2, 4], stages = 2,
+                         split_k = 1, operands = packed, index = resident>
+
+func.func @block(%x: tensor<128x64xf32>, %v: tensor<16x64xf32>,
+                 %i: tensor<4x16xi8>, %out: tensor<128x64xf32>)
+    -> tensor<128x64xf32> {
+  // expected-error @+1 {{cannot be tiled for the GPU yet with a block of 4 contraction steps in its encoding; legal is block = [1, bn]}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<1:4, block = [4, 4]>
+    indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x64xf32>, tensor<16x64xf32>, tensor<4x16xi8>)
+    outs(%out : tensor<128x64xf32>) -> tensor<128x64xf32>
+  return %y : tensor<128x64xf32>
+}
