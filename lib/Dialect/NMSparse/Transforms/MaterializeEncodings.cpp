@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MaterializeConstants.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,7 +17,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEMATERIALIZEENCODINGSPASS
@@ -25,66 +25,6 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-using PackedConstants = llvm::DenseMap<Operation *, PackedConstant>;
-
-//===----------------------------------------------------------------------===//
-// Constants
-//===----------------------------------------------------------------------===//
-
-/// The data of `value` when it is a constant.
-static ElementsAttr getConstantData(Value value) {
-  auto constant = value.getDefiningOp<arith::ConstantOp>();
-  return constant ? dyn_cast<ElementsAttr>(constant.getValue())
-                  : ElementsAttr();
-}
-
-/// Replaces each prune of a constant by the pruned constant.
-static LogicalResult foldPrunes(ModuleOp module) {
-  IRRewriter rewriter(module.getContext());
-  WalkResult result = module.walk([&](PruneOp op) {
-    ElementsAttr data = getConstantData(op.getWeight());
-    if (!data)
-      return WalkResult::advance();
-    FailureOr<DenseElementsAttr> pruned =
-        pruneConstant(data, op.getEncoding(), op.getType(), [&] {
-          return op.getWeight().getDefiningOp()->emitError();
-        });
-    if (failed(pruned))
-      return WalkResult::interrupt();
-    rewriter.setInsertionPoint(op);
-    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, *pruned);
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
-}
-
-/// Packs every constant of encoded type, and the constant that a
-/// `nm_sparse.pack` on plain types has, keyed by the constant or the pack.
-static LogicalResult packConstants(ModuleOp module, PackedConstants &packed) {
-  bool bad = false;
-  auto pack = [&](Operation *key, Operation *constant, ElementsAttr data,
-                  EncodingAttr encoding) {
-    FailureOr<PackedConstant> result =
-        packConstant(data, encoding, [&] { return constant->emitError(); });
-    bad |= failed(result);
-    if (succeeded(result))
-      packed[key] = *result;
-  };
-  module.walk([&](Operation *op) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      if (EncodingAttr encoding = getEncoding(constant.getType()))
-        if (auto data = dyn_cast<ElementsAttr>(constant.getValue()))
-          pack(op, op, data, encoding);
-    } else if (auto packOp = dyn_cast<PackOp>(op)) {
-      ElementsAttr data = getConstantData(packOp.getWeight());
-      if (data && !getEncoding(packOp.getWeight().getType()))
-        pack(op, packOp.getWeight().getDefiningOp(), data,
-             packOp.getEncoding());
-    }
-  });
-  return failure(bad);
-}
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -344,8 +284,6 @@ struct MaterializeEncodings
 private:
   /// Refuses encoded types that have no packed form.
   static LogicalResult checkTypes(ModuleOp module);
-  /// Replaces packs of plain constants by what they packed to.
-  static void foldPlainPacks(ModuleOp module, PackedConstants &packed);
 };
 } // namespace
 
@@ -381,22 +319,4 @@ LogicalResult MaterializeEncodings::checkTypes(ModuleOp module) {
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
-}
-
-void MaterializeEncodings::foldPlainPacks(ModuleOp module,
-                                          PackedConstants &packed) {
-  IRRewriter rewriter(module.getContext());
-  SmallVector<PackOp> packs;
-  module.walk([&](PackOp op) {
-    if (packed.contains(op))
-      packs.push_back(op);
-  });
-  for (PackOp op : packs) {
-    PackedConstant data = packed.lookup(op);
-    packed.erase(op);
-    rewriter.setInsertionPoint(op);
-    Value values = arith::ConstantOp::create(rewriter, op.getLoc(), data.first);
-    Value index = arith::ConstantOp::create(rewriter, op.getLoc(), data.second);
-    rewriter.replaceOp(op, {values, index});
-  }
 }

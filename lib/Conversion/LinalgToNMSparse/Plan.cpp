@@ -1,0 +1,163 @@
+//===- Plan.cpp - what the front door accepts -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every refusal names the operation, the encoding and the reason.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static InFlightDiagnostic refuse(Operation *op, EncodingAttr encoding) {
+  return op->emitOpError("takes a weight with encoding ")
+         << encoding << ": not covered because ";
+}
+
+/// Checks the element types of x, weight and init against each other.
+static LogicalResult checkElementTypes(const Plan &plan) {
+  Type x = getElementTypeOrSelf(plan.getX()->get());
+  Type weight = getElementTypeOrSelf(plan.getWeight()->get());
+  Type init = getElementTypeOrSelf(plan.getInit()->get());
+  if (x != weight)
+    return refuse(plan.op, plan.encoding)
+           << "activations and weight must have one element type, got " << x
+           << " and " << weight;
+  bool legal = isa<FloatType>(x) ? init.isF32() || init == x
+                                 : init.isSignlessInteger(32);
+  if (!legal)
+    return refuse(plan.op, plan.encoding)
+           << "a product of " << x << " must be accumulated in "
+           << (isa<FloatType>(x) ? "f32 or the same type" : "i32") << ", got "
+           << init;
+  return success();
+}
+
+/// Takes the loops of `contraction` for those of nm_sparse.matmul.
+static LogicalResult assignLoops(Plan &plan, const Contraction &contraction) {
+  Operation *op = plan.op;
+  bool isRight = plan.weight == 1;
+  ArrayRef<unsigned> tokens = isRight ? contraction.left : contraction.right;
+  ArrayRef<unsigned> outputs = isRight ? contraction.right : contraction.left;
+  if (contraction.reduction.size() != 1)
+    return refuse(op, plan.encoding)
+           << "it sums over " << contraction.reduction.size()
+           << " loops, supported is one";
+  if (outputs.size() != 1)
+    return refuse(op, plan.encoding) << "its weight has " << outputs.size()
+                                     << " output dimensions, supported is one";
+  if (contraction.batch.size() > 1)
+    return refuse(op, plan.encoding)
+           << "it has " << contraction.batch.size()
+           << " batch loops, supported is at most one";
+  plan.reduction = contraction.reduction[0];
+  plan.outputs = outputs[0];
+  if (!contraction.batch.empty())
+    plan.batch = contraction.batch[0];
+
+  // A second token loop is a batch that shares the weight.
+  SmallVector<unsigned> sorted(tokens);
+  AffineMap xMap = plan.op.getMatchingIndexingMap(plan.getX());
+  llvm::sort(sorted, [&](unsigned a, unsigned b) {
+    return *getLoopPosition(xMap, a) < *getLoopPosition(xMap, b);
+  });
+  if (sorted.size() == 2 && !plan.batch) {
+    plan.batch = sorted[0];
+    sorted.erase(sorted.begin());
+  }
+  if (sorted.size() > 1)
+    return refuse(op, plan.encoding)
+           << "it has " << tokens.size() << " token loops and "
+           << contraction.batch.size()
+           << " batch loops, supported are two in all; collapse them";
+  if (!sorted.empty())
+    plan.tokens = sorted[0];
+  return success();
+}
+
+/// Checks that the weight's type fits what `plan.op` does with it.
+static LogicalResult checkWeight(const Plan &plan) {
+  Operation *op = plan.op;
+  auto type = cast<RankedTensorType>(plan.getWeight()->get().getType());
+  EncodingAttr encoding = plan.encoding;
+  // Types that C++ code builds have not met the encoding's own check.
+  if (failed(encoding.verifyEncoding(type.getShape(), type.getElementType(),
+                                     [&] { return op->emitOpError(); })))
+    return failure();
+  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
+    return op->emitOpError("takes a weight with encoding ")
+           << encoding << ", which is not supported yet; supported are n:m "
+           << "distributions in identity order";
+  if (encoding.getBlockK() != 1)
+    return op->emitOpError("takes a weight with encoding ")
+           << encoding << ", which is not supported yet: blocks must span one "
+           << "contraction step, block = [1, bn]";
+  if (!type.hasStaticShape())
+    return refuse(op, encoding) << "the weight has a dynamic shape, " << type
+                                << "; the size of the packed form must be "
+                                   "known";
+  AffineMap map = plan.op.getMatchingIndexingMap(plan.getWeight());
+  int64_t contracted = *getLoopPosition(map, plan.reduction);
+  if (contracted != encoding.getDim())
+    return op->emitOpError("contracts dimension ")
+           << contracted << " of its weight, but encoding " << encoding
+           << " says dim = " << encoding.getDim()
+           << "; the two must be the same";
+  if (type.getRank() == 3 && getLoopPosition(map, *plan.batch) != 0)
+    return refuse(op, encoding)
+           << "the batch must be the weight's leading dimension, got "
+           << AffineMapAttr::get(map);
+  return success();
+}
+
+FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
+  SmallVector<EncodingAttr> encodings;
+  for (Value operand : op->getOperands())
+    encodings.push_back(getEncoding(operand.getType()));
+  EncodingAttr first = *llvm::find_if(encodings, [](auto e) { return !!e; });
+  if (!op.hasPureTensorSemantics())
+    return refuse(op, first) << "it mixes tensors and buffers", failure();
+  std::string reason;
+  FailureOr<Contraction> contraction = matchContraction(op, reason);
+  if (failed(contraction))
+    return refuse(op, first) << reason, failure();
+  if (encodings[2])
+    return refuse(op, first) << "its result would be sparse", failure();
+  if (encodings[0] && encodings[1])
+    return refuse(op, first) << "both operands are encoded, the other one with "
+                             << encodings[1] << "; one of them must be dense",
+           failure();
+  Plan plan;
+  plan.op = op;
+  plan.weight = encodings[0] ? 0 : 1;
+  plan.encoding = first;
+  if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
+      failed(checkElementTypes(plan)))
+    return failure();
+  return plan;
+}
+
+LogicalResult nm_sparse::checkOther(Operation *op) {
+  if (isa<func::FuncOp, func::ReturnOp, func::CallOp, tensor::CastOp,
+          arith::ConstantOp>(op) ||
+      isa<NMSparseDialect>(op->getDialect()))
+    return success();
+  for (Type type : op->getOperandTypes())
+    if (EncodingAttr encoding = getEncoding(type))
+      return refuse(op, encoding)
+             << "a weight may only be used by linalg contractions, nm_sparse "
+                "operations, tensor.cast, func.call and func.return";
+  for (Type type : op->getResultTypes())
+    if (EncodingAttr encoding = getEncoding(type))
+      return op->emitOpError("yields a weight with encoding ")
+             << encoding << ": not covered because a weight may only come from "
+             << "a function argument, arith.constant, an nm_sparse operation, "
+                "tensor.cast or func.call";
+  return success();
+}

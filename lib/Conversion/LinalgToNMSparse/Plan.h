@@ -1,0 +1,38 @@
+//===- Plan.h - what the front door does to an op ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_PLAN_H
+#define NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_PLAN_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// One linalg operation that can be converted, and which of its loops are those
+/// of nm_sparse.matmul. A product with a vector has no token loop.
+struct Plan {
+  mutable linalg::LinalgOp op; // accessors of an operation are not const
+  unsigned weight;             // number of the input that is the weight
+  EncodingAttr encoding;
+  std::optional<unsigned> batch, tokens;
+  unsigned outputs, reduction;
+
+  OpOperand *getX() const { return op.getDpsInputOperand(1 - weight); }
+  OpOperand *getWeight() const { return op.getDpsInputOperand(weight); }
+  OpOperand *getInit() const { return op.getDpsInitOperand(0); }
+};
+
+/// Checks a linalg operation that has an encoded operand; changes nothing.
+FailureOr<Plan> makePlan(linalg::LinalgOp op);
+
+/// Checks an operation that is not linalg: only those that pass a weight on
+/// unchanged, or make one, may touch an encoded type.
+LogicalResult checkOther(Operation *op);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_PLAN_H

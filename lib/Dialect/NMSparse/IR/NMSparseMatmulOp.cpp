@@ -1,0 +1,225 @@
+//===- NMSparseMatmulOp.cpp - maps and verifier of the product ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static AffineMap getMap(ArrayAttr maps, unsigned i) {
+  return cast<AffineMapAttr>(maps[i]).getValue();
+}
+AffineMap MatmulOp::getXMap() { return getMap(getIndexingMaps(), 0); }
+AffineMap MatmulOp::getWeightMap() { return getMap(getIndexingMaps(), 1); }
+AffineMap MatmulOp::getResultMap() { return getMap(getIndexingMaps(), 2); }
+
+/// Position of loop `loop` among the results of `map`.
+static int64_t getResultDim(AffineMap map, unsigned loop) {
+  return *map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
+}
+
+int64_t MatmulOp::getXReductionDim() {
+  return getResultDim(getXMap(), getReductionLoop());
+}
+int64_t MatmulOp::getXTokenDim() {
+  return getResultDim(getXMap(), getTokenLoop());
+}
+bool MatmulOp::isXFeatureMajor() {
+  return getXTokenDim() == cast<ShapedType>(getX().getType()).getRank() - 1;
+}
+bool MatmulOp::isResultFeatureMajor() {
+  return getResultDim(getResultMap(), getTokenLoop()) ==
+         cast<ShapedType>(getInit().getType()).getRank() - 1;
+}
+
+int64_t MatmulOp::getNumWindows() {
+  auto index = cast<RankedTensorType>(getIndex().getType());
+  int64_t rows = index.getDimSize(index.getRank() - 2);
+  return ShapedType::isDynamic(rows) ? rows : rows / getEncoding().getN();
+}
+
+int64_t MatmulOp::getContractionSize() {
+  return cast<RankedTensorType>(getX().getType())
+      .getDimSize(getXReductionDim());
+}
+
+LogicalResult
+MatmulOp::reifyResultShapes(OpBuilder &builder,
+                            ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  reifiedReturnShapes.push_back(
+      tensor::getMixedSizes(builder, getLoc(), getInit()));
+  return success();
+}
+
+/// Checks the three maps: dimension count, permutations of the right loops.
+static LogicalResult verifyMaps(MatmulOp op) {
+  if (op.getIndexingMaps().size() != 3)
+    return op.emitOpError("needs 3 indexing maps, for x, weight and result, "
+                          "got ")
+           << op.getIndexingMaps().size();
+  unsigned loops = op.getXMap().getNumDims();
+  if (loops != 3 && loops != 4)
+    return op.emitOpError("indexing maps must have the loops (m, n, k) or (b, "
+                          "m, n, k), got ")
+           << loops << " loops";
+  unsigned m = loops - 3, n = m + 1, k = m + 2;
+  struct Expected {
+    const char *name;
+    AffineMap map;
+    Value operand;
+    SmallVector<unsigned> loops;
+  };
+  SmallVector<unsigned> batch;
+  if (loops == 4)
+    batch.push_back(0);
+  auto with = [&](unsigned a, unsigned b) {
+    SmallVector<unsigned> result(batch);
+    result.append({a, b});
+    return result;
+  };
+  Expected expected[] = {
+      {"x", op.getXMap(), op.getX(), with(m, k)},
+      {"result", op.getResultMap(), op.getInit(), with(m, n)}};
+  for (Expected &e : expected) {
+    if (e.map.getNumDims() != loops || e.map.getNumSymbols() != 0 ||
+        !e.map.isProjectedPermutation() ||
+        e.map.getNumResults() != e.loops.size() ||
+        llvm::any_of(e.loops, [&](unsigned loop) {
+          return !e.map.getResultPosition(
+              getAffineDimExpr(loop, op.getContext()));
+        }))
+      return op.emitOpError("map of ")
+             << e.name << " must be a permutation of loops ("
+             << llvm::make_range(e.loops.begin(), e.loops.end()) << "), got "
+             << AffineMapAttr::get(e.map);
+    if (cast<ShapedType>(e.operand.getType()).getRank() !=
+        static_cast<int64_t>(e.map.getNumResults()))
+      return op.emitOpError()
+             << e.name << " of type " << e.operand.getType()
+             << " does not fit its map " << AffineMapAttr::get(e.map);
+  }
+  AffineMap weight = op.getWeightMap();
+  auto shared =
+      AffineMap::getMultiDimMapWithTargets(loops, {k, n}, op.getContext());
+  auto own = AffineMap::getMultiDimMapWithTargets(
+      loops,
+      loops == 4 ? ArrayRef<unsigned>{0, k, n} : ArrayRef<unsigned>{k, n},
+      op.getContext());
+  if (weight != shared && weight != own)
+    return op.emitOpError("map of the weight must be ")
+           << AffineMapAttr::get(own)
+           << (loops == 4 ? " (or without the batch)" : "")
+           << " because the packed form is canonical, got "
+           << AffineMapAttr::get(weight);
+  return success();
+}
+
+/// Checks that all operands agree on the number of tokens and batch entries.
+static LogicalResult verifyParallelExtents(MatmulOp op) {
+  struct Use {
+    const char *name;
+    Value operand;
+    AffineMap map;
+  };
+  const Use uses[] = {{"x", op.getX(), op.getXMap()},
+                      {"values", op.getValues(), op.getWeightMap()},
+                      {"index", op.getIndex(), op.getWeightMap()},
+                      {"result", op.getInit(), op.getResultMap()}};
+  for (unsigned loop = 0; loop <= op.getTokenLoop(); ++loop) {
+    AffineExpr expr = getAffineDimExpr(loop, op.getContext());
+    const Use *first = nullptr;
+    int64_t known = 0;
+    for (const Use &use : uses) {
+      std::optional<unsigned> dim = use.map.getResultPosition(expr);
+      if (!dim)
+        continue;
+      int64_t extent = cast<ShapedType>(use.operand.getType()).getDimSize(*dim);
+      if (ShapedType::isDynamic(extent))
+        continue;
+      if (first && extent != known)
+        return op.emitOpError()
+               << first->name << " has " << known
+               << (loop == op.getTokenLoop() ? " tokens, " : " batch entries, ")
+               << use.name << " has " << extent;
+      first = &use;
+      known = extent;
+    }
+  }
+  return success();
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(verifyMaps(*this)))
+    return failure();
+  EncodingAttr encoding = getEncoding();
+  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
+    return emitOpError("on ") << encoding
+                              << " is not supported yet; supported are n:m "
+                                 "distributions in identity order";
+  auto x = cast<RankedTensorType>(getX().getType());
+  auto values = cast<RankedTensorType>(getValues().getType());
+  auto index = cast<RankedTensorType>(getIndex().getType());
+  auto init = cast<RankedTensorType>(getInit().getType());
+  if (getResult().getType() != init)
+    return emitOpError("result type must be that of init, ")
+           << init << ", got " << getResult().getType();
+  if (x.getElementType() != values.getElementType())
+    return emitOpError("x and values must have one element type, got ")
+           << x.getElementType() << " and " << values.getElementType();
+  Type initElement = init.getElementType();
+  bool isFloat = isa<FloatType>(x.getElementType());
+  if (isFloat ? !initElement.isF32() && initElement != x.getElementType()
+              : !initElement.isSignlessInteger(32))
+    return emitOpError("result must have element type ")
+           << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
+  if (!index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
+    return emitOpError("index must have element type i")
+           << encoding.getIndexBitWidth() << " for windows of "
+           << encoding.getM() << ", got " << index.getElementType();
+  int64_t packedRank = getWeightMap().getNumResults();
+  if (values.getRank() != packedRank || index.getRank() != packedRank)
+    return emitOpError("values and index must have rank ")
+           << packedRank << ", got " << values << " and " << index;
+
+  // Static extents must agree; tiles may be dynamic.
+  auto rowsOf = [](RankedTensorType t) {
+    return t.getDimSize(t.getRank() - 2);
+  };
+  auto colsOf = [](RankedTensorType t) {
+    return t.getDimSize(t.getRank() - 1);
+  };
+  auto isStatic = [](int64_t v) { return !ShapedType::isDynamic(v); };
+  int64_t valueRows = rowsOf(values), indexRows = rowsOf(index);
+  if (isStatic(valueRows) && isStatic(indexRows) &&
+      valueRows != indexRows * encoding.getBlockK())
+    return emitOpError("values has ") << valueRows << " rows, index names "
+                                      << indexRows * encoding.getBlockK();
+  if (isStatic(indexRows) && indexRows % encoding.getN() != 0)
+    return emitOpError("index has ") << indexRows << " rows, not a multiple of "
+                                     << encoding.getN() << " per window";
+  int64_t k = getContractionSize();
+  if (isStatic(k) && isStatic(indexRows) &&
+      llvm::divideCeil(k, encoding.getWindowRows()) * encoding.getN() !=
+          static_cast<uint64_t>(indexRows))
+    return emitOpError("contraction size ")
+           << k << " has " << llvm::divideCeil(k, encoding.getWindowRows())
+           << " windows, the index holds " << indexRows / encoding.getN();
+  int64_t panels = colsOf(index), columns = colsOf(values);
+  if (isStatic(panels) && isStatic(columns) &&
+      columns > panels * encoding.getBlockN())
+    return emitOpError("values has ") << columns << " columns, index covers "
+                                      << panels * encoding.getBlockN();
+  if (failed(verifyParallelExtents(*this)))
+    return failure();
+  int64_t outputs =
+      init.getDimSize(getResultDim(getResultMap(), getOutputLoop()));
+  if (isStatic(outputs) && isStatic(colsOf(values)) && outputs > colsOf(values))
+    return emitOpError("result has ")
+           << outputs << " outputs, values holds " << colsOf(values);
+  return success();
+}
