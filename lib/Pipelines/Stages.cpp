@@ -47,7 +47,6 @@ void nm_sparse::buildVectorizePipeline(OpPassManager &pm,
 void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
                                        const GPUPipelineOptions &options) {
   pm.addPass(createNMSparseLowerHostPackPass());
-  pm.addPass(createNMSparseLowerHostPackPass());
   pm.addPass(createNMSparseBufferizePass());
 }
 

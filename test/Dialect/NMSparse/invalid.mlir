@@ -598,6 +598,17 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 
 // -----
 
+func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x2xi8, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{index must be a tile of at most 16 x 1 integers, got 'memref<16x2xi8, 3>'}}
+  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = unpacked, index = resident>
+    ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x2xi8, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
 func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: index, %a: vector<32x64xf32>) {
   // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
   %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>

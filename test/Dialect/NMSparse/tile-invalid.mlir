@@ -44,13 +44,13 @@ func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
 #s = #nm_sparse.schedule<simt, tile = [64, 64, 1], warps = [2, 4], stages = 2,
                          split_k = 1, operands = packed, index = resident>
 
-func.func @result(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
+func.func @result(%x: tensor<128x64xf64>, %v: tensor<16x128xf64>,
                   %i: tensor<16x1xi8>, %out: tensor<128x128xf64>)
     -> tensor<128x128xf64> {
   // expected-error @+1 {{result must have element type f32 or that of x, got 'f64'}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
-    ins(%x, %v, %i : tensor<128x64xf32>, tensor<16x128xf32>, tensor<16x1xi8>)
+    ins(%x, %v, %i : tensor<128x64xf64>, tensor<16x128xf64>, tensor<16x1xi8>)
     outs(%out : tensor<128x128xf64>) -> tensor<128x128xf64>
   return %y : tensor<128x128xf64>
 }

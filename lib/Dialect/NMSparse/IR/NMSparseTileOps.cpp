@@ -143,6 +143,16 @@ LogicalResult TileMatmulOp::verify() {
     return emitOpError("a condensed x is k-major and needs no index");
   if (!getCondensed() && !getIndex())
     return emitOpError("an x of whole windows needs the index");
+  if (Value tile = getIndex()) {
+    auto index = cast<ShapedType>(tile.getType());
+    int64_t indexRows = schedule.getTileWindows() * encoding.getN();
+    if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
+        index.getDimSize(0) > indexRows ||
+        index.getDimSize(1) != schedule.getTilePanels(encoding))
+      return emitOpError("index must be a tile of at most ")
+             << indexRows << " x " << schedule.getTilePanels(encoding)
+             << " integers, got " << index;
+  }
   int64_t xRows = getCondensed()
                       ? rows * schedule.getTilePanels(encoding)
                       : schedule.getTileWindows() * encoding.getWindowRows();

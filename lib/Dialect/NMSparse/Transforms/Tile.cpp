@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fusion.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,15 +22,11 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSETILEPASS
@@ -41,22 +39,6 @@ using namespace mlir::nm_sparse;
 //===----------------------------------------------------------------------===//
 // Legality
 //===----------------------------------------------------------------------===//
-
-bool nm_sparse::isFusableElementwise(linalg::LinalgOp op) {
-  if (!op.hasPureTensorSemantics() || op->getNumResults() != 1 ||
-      op.getNumLoops() != op.getNumParallelLoops() || op.hasIndexSemantics() ||
-      !op.getIndexingMapMatchingResult(op->getResult(0)).isPermutation())
-    return false;
-  if (llvm::any_of(op.getIndexingMapsArray(), [](AffineMap map) {
-        return !map.isProjectedPermutation(/*allowZeroInResults=*/true);
-      }))
-    return false;
-  return llvm::all_of(op.getBlock()->without_terminator(),
-                      [](Operation &inner) {
-                        return inner.hasTrait<OpTrait::ConstantLike>() ||
-                               OpTrait::hasElementwiseMappableTraits(&inner);
-                      });
-}
 
 /// Checks that the later stages can lower `op` under its schedule.
 static LogicalResult checkSchedule(MatmulOp op) {
@@ -98,86 +80,6 @@ static LogicalResult checkSchedule(MatmulOp op) {
 //===----------------------------------------------------------------------===//
 // CTA tiles
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Ops that one scf.forall will compute, and what the loops of the last range
-/// over, as positions of the matmul's loops.
-struct Fusion {
-  Operation *root;
-  SmallVector<unsigned> loops;
-  llvm::SmallSetVector<Operation *, 4> producers;
-};
-} // namespace
-
-/// The one op that consumes `value`, when it is elementwise, reads all of it
-/// through one map, and has no other use for it than as the shape of its
-/// result.
-static linalg::LinalgOp getElementwiseConsumer(Value value, AffineMap &map) {
-  auto op = value.use_empty() ? linalg::LinalgOp()
-                              : dyn_cast<linalg::LinalgOp>(*value.user_begin());
-  if (!op || op->getBlock() != value.getParentBlock() ||
-      !isFusableElementwise(op))
-    return {};
-  map = AffineMap();
-  for (OpOperand &use : value.getUses()) {
-    if (use.getOwner() != op)
-      return {};
-    if (op.isDpsInit(&use)) {
-      if (op.payloadUsesValueFromOperand(&use))
-        return {};
-      continue;
-    }
-    AffineMap useMap = op.getMatchingIndexingMap(&use);
-    if (!useMap.isPermutation() || (map && map != useMap))
-      return {};
-    map = useMap;
-  }
-  return map ? op : linalg::LinalgOp();
-}
-
-/// `outs(%product)` of an op that does not read it -> `outs(%init)`, where init
-/// is the destination of the product.
-static void detachDestination(RewriterBase &rewriter, linalg::LinalgOp op) {
-  OpOperand &init = op.getDpsInitsMutable()[0];
-  if (op.payloadUsesValueFromOperand(&init))
-    return;
-  Value dest = init.get();
-  while (auto producer = dest.getDefiningOp<DestinationStyleOpInterface>())
-    dest = producer.getTiedOpOperand(cast<OpResult>(dest))->get();
-  rewriter.modifyOpInPlace(op, [&] { init.set(dest); });
-}
-
-/// Follows the product through elementwise ops as long as each is its only
-/// consumer and reads all of it. An elementwise op that makes the initial
-/// accumulator alone, such as the broadcast of a bias, belongs to the tile too.
-static Fusion collectEpilogue(RewriterBase &rewriter, MatmulOp matmul) {
-  Fusion fusion;
-  auto init = matmul.getInit().getDefiningOp<linalg::LinalgOp>();
-  if (init && !isa<linalg::FillOp>(init) && init->hasOneUse() &&
-      isFusableElementwise(init))
-    fusion.producers.insert(init);
-  fusion.root = matmul;
-  fusion.loops =
-      llvm::to_vector(llvm::seq<unsigned>(0, matmul.getReductionLoop() + 1));
-  SmallVector<unsigned> dims;
-  for (AffineExpr expr : matmul.getResultMap().getResults())
-    dims.push_back(cast<AffineDimExpr>(expr).getPosition());
-
-  AffineMap map;
-  while (linalg::LinalgOp op =
-             getElementwiseConsumer(fusion.root->getResult(0), map)) {
-    detachDestination(rewriter, op);
-    fusion.producers.insert(fusion.root);
-    fusion.root = op;
-    fusion.loops.assign(map.getNumDims(), 0);
-    for (auto [dim, expr] : llvm::enumerate(map.getResults()))
-      fusion.loops[cast<AffineDimExpr>(expr).getPosition()] = dims[dim];
-    AffineMap resultMap = op.getIndexingMapMatchingResult(op->getResult(0));
-    for (auto [dim, expr] : llvm::enumerate(resultMap.getResults()))
-      dims[dim] = fusion.loops[cast<AffineDimExpr>(expr).getPosition()];
-  }
-  return fusion;
-}
 
 /// Tile sizes of the root's loops and the grid dimension of each.
 static scf::SCFTilingOptions getTilingOptions(MatmulOp matmul,
@@ -266,34 +168,6 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   scf::YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
   return success();
-}
-
-/// Replaces `dim` by a size that does not need its source: that of the tensor
-/// which a destination-style op writes, or that of a tensor.empty.
-static void resolveDim(RewriterBase &rewriter, tensor::DimOp dim) {
-  Value source = dim.getSource();
-  while (auto producer = source.getDefiningOp<DestinationStyleOpInterface>())
-    source = producer.getTiedOpOperand(cast<OpResult>(source))->get();
-  std::optional<int64_t> index = dim.getConstantIndex();
-  rewriter.setInsertionPoint(dim);
-  if (auto empty = source.getDefiningOp<tensor::EmptyOp>();
-      empty && index && empty.getType().isDynamicDim(*index))
-    rewriter.replaceOp(dim, empty.getDynamicSize(*index));
-  else if (source != dim.getSource())
-    rewriter.replaceOp(dim, rewriter.createOrFold<tensor::DimOp>(
-                                dim.getLoc(), source, dim.getIndex()));
-}
-
-/// Erases `op`, which was fused, unless something still needs its result.
-static void eraseFused(RewriterBase &rewriter, Operation *op) {
-  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
-    if (auto dim = dyn_cast<tensor::DimOp>(user))
-      resolveDim(rewriter, dim);
-    else if (isOpTriviallyDead(user))
-      rewriter.eraseOp(user);
-  }
-  if (op->use_empty())
-    rewriter.eraseOp(op);
 }
 
 //===----------------------------------------------------------------------===//
