@@ -10,6 +10,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Execution/Array.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "llvm/Support/FormatVariadic.h"

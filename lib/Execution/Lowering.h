@@ -20,21 +20,14 @@ struct Lowered {
   std::vector<std::string> schedules; ///< One for each sparse matmul.
 };
 
-/// Reads MLIR text or bytecode; "-" is standard input.
-llvm::Expected<OwningOpRef<ModuleOp>> parseInput(MLIRContext &context,
-                                                 StringRef file);
-
 /// Puts the schedule in `text` on every contraction with an encoded operand.
 llvm::Error forceSchedule(ModuleOp module, StringRef text);
 
+/// Schedules are chosen for `tokens` tokens where their number is dynamic.
 llvm::Expected<Lowered> lowerForCUDA(ModuleOp module, StringRef entry,
-                                     StringRef chip);
+                                     StringRef chip, int64_t tokens);
 llvm::Expected<Lowered> lowerForCPU(ModuleOp module, StringRef entry);
 llvm::Expected<Lowered> lowerForReference(ModuleOp module, StringRef entry);
-
-/// Runs `build`'s passes on `module`; an error holds the first diagnostic.
-llvm::Error runPipeline(ModuleOp module, StringRef what,
-                        function_ref<void(OpPassManager &)> build);
 
 } // namespace mlir::nm_sparse
 

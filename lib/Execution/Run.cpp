@@ -11,6 +11,7 @@
 #include "Lowering.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
@@ -132,7 +133,8 @@ llvm::Error Runner::resolveDevice() {
 }
 
 llvm::Error Runner::execute() {
-  auto lowered = cuda ? lowerForCUDA(*module, entry.getSymName(), chip)
+  auto lowered = cuda ? lowerForCUDA(*module, entry.getSymName(), chip,
+                                     request.dynamicSize)
                       : lowerForCPU(*module, entry.getSymName());
   if (!lowered)
     return lowered.takeError();
@@ -236,7 +238,7 @@ llvm::Expected<RunReport> Runner::run() {
   report.json["seed"] = int64_t(request.seed);
   if (llvm::Error error = resolveDevice())
     return std::move(error);
-  auto parsed = parseInput(context, request.file);
+  auto parsed = readModule(context, request.file);
   if (!parsed)
     return parsed.takeError();
   module = std::move(*parsed);

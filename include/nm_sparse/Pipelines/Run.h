@@ -1,0 +1,41 @@
+//===- Run.h - read a module and run pipelines on it ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// For tools: failures are one sentence, not diagnostics on stderr.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PIPELINES_RUN_H
+#define NM_SPARSE_PIPELINES_RUN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace mlir::nm_sparse {
+
+/// Reads MLIR text or bytecode; "-" is standard input.
+llvm::Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
+                                                 StringRef file);
+
+/// The same from memory; `name` is for messages.
+llvm::Expected<OwningOpRef<ModuleOp>>
+parseModule(MLIRContext &context, StringRef text, StringRef name);
+
+/// Runs `build`'s passes on `module`. The error says that `what` failed, and
+/// holds the first diagnostic.
+llvm::Error runPipeline(ModuleOp module, StringRef what,
+                        function_ref<void(OpPassManager &)> build);
+
+/// Parses an attribute that a person typed.
+llvm::Expected<Attribute> parseAttributeText(MLIRContext &context,
+                                             StringRef text);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_PIPELINES_RUN_H

@@ -1,0 +1,90 @@
+//===- Run.cpp - read a module and run pipelines on it --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Pipelines/Run.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Keeps the first error instead of printing all.
+class ErrorCollector : public ScopedDiagnosticHandler {
+public:
+  explicit ErrorCollector(MLIRContext *context)
+      : ScopedDiagnosticHandler(context) {
+    setHandler([this](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
+          !text.empty())
+        return success();
+      llvm::raw_string_ostream stream(text);
+      if (auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+        stream << location.getFilename().getValue() << ":" << location.getLine()
+               << ":" << location.getColumn() << ": ";
+      stream << diagnostic;
+      return success();
+    });
+  }
+  StringRef getFirst() const {
+    return text.empty() ? StringRef("no reason was given") : StringRef(text);
+  }
+
+private:
+  std::string text;
+};
+
+} // namespace
+
+static llvm::Expected<OwningOpRef<ModuleOp>>
+parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  ErrorCollector errors(&context);
+  auto module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  if (!module)
+    return llvm::createStringError(errors.getFirst());
+  return module;
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+nm_sparse::readModule(MLIRContext &context, StringRef file) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
+  if (std::error_code code = buffer.getError())
+    return llvm::createStringError(
+        llvm::formatv("cannot read {0}: {1}", file, code.message()).str());
+  return parse(context, std::move(*buffer));
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+nm_sparse::parseModule(MLIRContext &context, StringRef text, StringRef name) {
+  return parse(context, llvm::MemoryBuffer::getMemBufferCopy(text, name));
+}
+
+llvm::Error nm_sparse::runPipeline(ModuleOp module, StringRef what,
+                                   function_ref<void(OpPassManager &)> build) {
+  PassManager passes(module.getContext());
+  build(passes);
+  ErrorCollector errors(module.getContext());
+  if (succeeded(passes.run(module)))
+    return llvm::Error::success();
+  return llvm::createStringError(
+      llvm::formatv("{0} failed: {1}", what, errors.getFirst()).str());
+}
+
+llvm::Expected<Attribute> nm_sparse::parseAttributeText(MLIRContext &context,
+                                                        StringRef text) {
+  ErrorCollector errors(&context);
+  if (Attribute attribute = parseAttribute(text, &context))
+    return attribute;
+  return llvm::createStringError(errors.getFirst());
+}

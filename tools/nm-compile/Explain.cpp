@@ -1,0 +1,89 @@
+//===- Explain.cpp - what each stage did ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Explain.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+OpCounts nm_sparse::countOps(ModuleOp module) {
+  OpCounts counts;
+  module.walk([&](Operation *op) {
+    if (op != module.getOperation())
+      ++counts[op->getName().getDialectNamespace().str()];
+  });
+  return counts;
+}
+
+static int64_t getTotal(const OpCounts &counts) {
+  int64_t total = 0;
+  for (auto &[dialect, count] : counts)
+    total += count;
+  return total;
+}
+
+void nm_sparse::explainStage(llvm::raw_ostream &os, StringRef stage,
+                             const OpCounts &before, const OpCounts &after,
+                             double milliseconds) {
+  os << llvm::formatv("{0,-10} {1,5} -> {2,-5} ops {3,7:f1} ms ", stage,
+                      getTotal(before), getTotal(after), milliseconds);
+  OpCounts all = before;
+  all.insert(after.begin(), after.end());
+  for (auto &[dialect, unused] : all) {
+    auto get = [&, name = dialect](const OpCounts &counts) {
+      auto found = counts.find(name);
+      return found == counts.end() ? 0 : found->second;
+    };
+    if (get(before) != get(after))
+      os << " " << dialect << " " << get(before) << ">" << get(after);
+  }
+  os << "\n";
+}
+
+void nm_sparse::explainProducts(llvm::raw_ostream &os,
+                                ArrayRef<ScheduledProduct> products) {
+  for (const ScheduledProduct &product : products)
+    os << "  @" << product.function << ": " << product.shape << "\n    "
+       << product.encoding << "\n    "
+       << (product.schedule.empty() ? "no schedule" : product.schedule) << "\n";
+}
+
+void nm_sparse::explainLaunches(llvm::raw_ostream &os, ModuleOp module) {
+  auto describe = [](gpu::KernelDim3 size) {
+    return llvm::formatv("[{0}, {1}, {2}]", describeExpression(size.x),
+                         describeExpression(size.y), describeExpression(size.z))
+        .str();
+  };
+  module.walk([&](gpu::LaunchFuncOp launch) {
+    Value shared = launch.getDynamicSharedMemorySize();
+    os << "  kernel " << launch.getKernelName().getValue() << ": grid "
+       << describe(launch.getGridSizeOperandValues()) << ", block "
+       << describe(launch.getBlockSizeOperandValues()) << ", "
+       << (shared ? describeExpression(shared) : "0")
+       << " bytes of dynamic shared memory\n";
+  });
+}
+
+void nm_sparse::explainPTX(llvm::raw_ostream &os, StringRef ptx,
+                           const ResourceMap *resources) {
+  os << llvm::formatv("{0,-10} {1} lines", "ptx", ptx.count('\n'));
+  for (StringRef instruction :
+       {"mma.sync", "wgmma.mma_async", "fma.rn", "cp.async", "ldmatrix"})
+    if (size_t count = ptx.count(instruction))
+      os << ", " << instruction << " " << count;
+  os << "\n";
+  if (!resources) {
+    os << "  registers: not known, no ptxas was found\n";
+    return;
+  }
+  for (auto &[kernel, used] : *resources)
+    os << "  " << kernel << ": " << used.registers << " registers, "
+       << used.spillStoreBytes << " bytes spill stores, " << used.spillLoadBytes
+       << " bytes spill loads\n";
+}

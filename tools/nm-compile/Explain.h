@@ -1,0 +1,36 @@
+//===- Explain.h - what each stage did --------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
+#define NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
+
+#include "nm_sparse/Target/Target.h"
+#include <map>
+
+namespace mlir::nm_sparse {
+
+/// Number of operations of each dialect.
+using OpCounts = std::map<std::string, int64_t>;
+OpCounts countOps(ModuleOp module);
+
+/// One line: the stage, operations before and after, the dialects that
+/// changed, and the time.
+void explainStage(llvm::raw_ostream &os, StringRef stage,
+                  const OpCounts &before, const OpCounts &after,
+                  double milliseconds);
+void explainProducts(llvm::raw_ostream &os,
+                     ArrayRef<ScheduledProduct> products);
+/// Launches with grid, block and shared memory.
+void explainLaunches(llvm::raw_ostream &os, ModuleOp module);
+void explainPTX(llvm::raw_ostream &os, StringRef ptx,
+                const ResourceMap *resources);
+
+/// The support table: each combination is compiled.
+void printSupport(MLIRContext &context, llvm::raw_ostream &os);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H

@@ -1,0 +1,141 @@
+//===- Support.cpp - the support table ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The table cannot go stale: each of its cells is one small compilation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Explain.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Pipelines/Run.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+struct Row {
+  const char *name;
+  const char *encoding;
+};
+
+constexpr Row encodings[] = {
+    {"element-wise `2:4`", "2:4"},
+    {"vector-wise `8:32, block = [1, 4]`", "8:32, block = [1, 4]"},
+    {"vector-wise `8:32, block = [1, 32]`", "8:32, block = [1, 32]"},
+    {"vector-wise `4:16, block = [1, 128]`", "4:16, block = [1, 128]"},
+    {"block-wise `2:4, block = [4, 4]`", "2:4, block = [4, 4]"},
+    {"dense pattern `4:4`", "4:4"},
+    {"ragged `free, block = [1, 32]`", "free, block = [1, 32]"},
+    {"shuffled `2:4, order = shuffled`", "2:4, order = shuffled"},
+};
+
+/// Layouts, as the indexing maps of activations, weight and result.
+struct Layout {
+  const char *name;
+  const char *x, *w, *y; ///< Shapes.
+  const char *dim;
+  const char *maps;
+};
+
+constexpr Layout layouts[] = {
+    {"token-major `x W`", "?x256", "256x128", "?x128", "0",
+     "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, "
+     "affine_map<(m, n, k) -> (m, n)>"},
+    {"token-major `x W^T`", "?x256", "128x256", "?x128", "1",
+     "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, "
+     "affine_map<(m, n, k) -> (m, n)>"},
+    {"feature-major `x^T W`, result `y^T`", "256x?", "256x128", "128x?", "0",
+     "affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, "
+     "affine_map<(m, n, k) -> (n, m)>"},
+};
+
+constexpr const char *types[][2] = {
+    {"f32", "f32"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}};
+
+} // namespace
+
+/// Empty when the combination compiles, else the reason.
+static std::string tryCompile(MLIRContext &context, const Layout &layout,
+                              const char *encoding, const char *operand,
+                              const char *result) {
+  StringRef dim = layout.dim;
+  std::string weight =
+      llvm::formatv("tensor<{0}x{1}, #nm_sparse.encoding<{2}{3}>>", layout.w,
+                    operand, encoding, dim == "0" ? "" : ", dim = 1");
+  std::string x = llvm::formatv("tensor<{0}x{1}>", layout.x, operand);
+  std::string y = llvm::formatv("tensor<{0}x{1}>", layout.y, result);
+  std::string extend = StringRef(operand) == result ? ""
+                       : StringRef(operand) == "i8"
+                           ? "%xe = arith.extsi %x : i8 to i32\n"
+                             "%we = arith.extsi %w : i8 to i32\n"
+                           : llvm::formatv("%xe = arith.extf %x : {0} "
+                                           "to f32\n%we = arith.extf "
+                                           "%w : {0} to f32\n",
+                                           operand)
+                                 .str();
+  bool integer = StringRef(result) == "i32";
+  std::string text = llvm::formatv(
+      R"(func.func @f(%a: {0}, %b: {1}, %c: {2}) -> {2} {{
+  %r = linalg.generic {{indexing_maps = [{3}],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : {0}, {1}) outs(%c : {2}) {{
+  ^bb0(%x: {4}, %w: {4}, %y: {5}):
+    {6}%p = arith.mul{7} %x{8}, %w{8} : {5}
+    %s = arith.add{7} %y, %p : {5}
+    linalg.yield %s : {5}
+  } -> {2}
+  return %r : {2}
+}
+)",
+      x, weight, y, layout.maps, operand, result, extend, integer ? "i" : "f",
+      extend.empty() ? "" : "e");
+  auto module = parseModule(context, text, "support.mlir");
+  if (!module)
+    return llvm::toString(module.takeError());
+  GPUPipelineOptions options;
+  options.chip = "sm_90a";
+  for (const Stage &stage : getStages())
+    if (llvm::Error error =
+            runPipeline(**module, ("stage " + stage.name).str(),
+                        [&](OpPassManager &pm) { stage.build(pm, options); }))
+      return llvm::toString(std::move(error));
+  auto ptx = translateToPTX(**module);
+  if (!ptx)
+    return llvm::toString(ptx.takeError());
+  return ptx->empty() ? "no kernel was made" : "";
+}
+
+void nm_sparse::printSupport(MLIRContext &context, llvm::raw_ostream &os) {
+  auto header = [&](StringRef what) {
+    os << "| " << what << " |";
+    for (auto &type : types)
+      os << " " << type[0] << " |";
+    os << "\n|---|---|---|---|---|\n";
+  };
+  auto cell = [&](const Layout &layout, const char *encoding,
+                  const char *const *type) {
+    os << (tryCompile(context, layout, encoding, type[0], type[1]).empty()
+               ? " yes |"
+               : " no |");
+  };
+  header("encoding");
+  for (const Row &row : encodings) {
+    os << "| " << row.name << " |";
+    for (auto &type : types)
+      cell(layouts[0], row.encoding, type);
+    os << "\n";
+  }
+  os << "\n";
+  header("layout, with `8:32, block = [1, 32]`");
+  for (const Layout &layout : layouts) {
+    os << "| " << layout.name << " |";
+    for (auto &type : types)
+      cell(layout, "8:32, block = [1, 32]", type);
+    os << "\n";
+  }
+  os << "\nChips: " << llvm::join(getSupportedChips(), ", ") << "\n";
+}

@@ -1,0 +1,261 @@
+//===- nm-compile.cpp - linalg to PTX -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../common/CommandLine.h"
+#include "Explain.h"
+#include "nm_sparse/InitAll.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Pipelines/Run.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include <chrono>
+#include <optional>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static constexpr const char *usage =
+    R"(usage: nm-compile IN.mlir -o OUT [options]
+Compiles linalg with sparse weights to GPU kernels.
+
+  -o OUT             output file; - is standard output
+  --chip C           GPU to compile for; default sm_90a
+  --emit WHAT        ptx (default), cubin, or the IR after a stage
+  --manifest FILE    also write how to launch the kernels, as JSON
+  --host-memory      callers pass host memory: copy it to the device and back
+  --tokens N         tokens to choose the schedule for, where M is dynamic
+  --explain          say what each stage did
+  --print-support    print what can be compiled, as tables, and stop
+
+Stages: )";
+
+namespace {
+
+struct Options {
+  std::string output, emit = "ptx", manifest;
+  GPUPipelineOptions pipeline;
+  bool explain = false, printSupport = false, help = false;
+  std::string input;
+};
+
+/// A file that appears under its name only when `keep` is called.
+class PendingFile {
+public:
+  static llvm::Expected<PendingFile> create(StringRef path,
+                                            StringRef contents) {
+    PendingFile file;
+    file.path = path.str();
+    if (path == "-") {
+      file.contents = contents.str();
+      return file;
+    }
+    auto temporary = llvm::sys::fs::TempFile::create(path + ".tmp%%%%%%");
+    if (!temporary)
+      return llvm::createStringError("cannot write " + path.str() + ": " +
+                                     llvm::toString(temporary.takeError()));
+    file.temporary = std::move(*temporary);
+    llvm::raw_fd_ostream stream(file.temporary->FD, /*shouldClose=*/false);
+    stream << contents;
+    stream.flush();
+    if (stream.has_error()) {
+      std::string why = stream.error().message();
+      stream.clear_error();
+      file.discard();
+      return llvm::createStringError("cannot write " + path.str() + ": " + why);
+    }
+    return file;
+  }
+  llvm::Error keep() {
+    if (!temporary) {
+      llvm::outs() << contents;
+      return llvm::Error::success();
+    }
+    if (llvm::Error error = temporary->keep(path))
+      return llvm::createStringError("cannot write " + path + ": " +
+                                     llvm::toString(std::move(error)));
+    return llvm::Error::success();
+  }
+  void discard() {
+    if (temporary)
+      llvm::consumeError(temporary->discard());
+    temporary.reset();
+  }
+
+private:
+  std::string path, contents;
+  std::optional<llvm::sys::fs::TempFile> temporary;
+};
+
+} // namespace
+
+static std::string listStages() {
+  std::string names;
+  for (const Stage &stage : getStages())
+    names += (stage.name + ", ").str();
+  return names + "ptx, cubin";
+}
+
+static bool isStage(StringRef name) {
+  return llvm::any_of(getStages(),
+                      [&](const Stage &stage) { return stage.name == name; });
+}
+
+static llvm::Error parseOptions(ArrayRef<const char *> arguments,
+                                Options &options) {
+  options.pipeline.chip = "sm_90a";
+  bool hostMemory = false;
+  int64_t tokens = -1;
+  CommandLine line;
+  line.addString("o", options.output);
+  line.addString("manifest", options.manifest);
+  line.addFlag("explain", options.explain);
+  line.addFlag("print-support", options.printSupport);
+  line.addFlag("host-memory", hostMemory);
+  line.addFlag("help", options.help);
+  line.addFlag("h", options.help);
+  line.addNumber<int64_t>("tokens", tokens, 1, 1 << 24);
+  line.addValue("chip", [&](StringRef text) -> llvm::Error {
+    if (getDefaultFeatures(text).empty())
+      return llvm::createStringError("'" + text.str() +
+                                     "' is not a known chip; expected one of " +
+                                     llvm::join(getSupportedChips(), ", "));
+    options.pipeline.chip = text.str();
+    return llvm::Error::success();
+  });
+  line.addValue("emit", [&](StringRef text) -> llvm::Error {
+    if (text != "ptx" && text != "cubin" && !isStage(text))
+      return llvm::createStringError("'" + text.str() + "' is not one of " +
+                                     listStages());
+    options.emit = text.str();
+    return llvm::Error::success();
+  });
+  auto positional = line.parse(arguments);
+  if (!positional)
+    return positional.takeError();
+  options.pipeline.hostMemory = hostMemory;
+  if (tokens > 0)
+    options.pipeline.tokens = tokens;
+  if (options.help || options.printSupport)
+    return llvm::Error::success();
+  if (positional->size() != 1)
+    return llvm::createStringError(
+        "expected one input file; --help shows the usage");
+  options.input = positional->front();
+  if (options.output.empty())
+    return llvm::createStringError("-o OUT is missing; - is standard output");
+  if (!options.manifest.empty() && isStage(options.emit) &&
+      options.emit != "nvvm")
+    return llvm::createStringError("--manifest describes kernels, and --emit " +
+                                   options.emit + " makes none");
+  return llvm::Error::success();
+}
+
+static llvm::Error compile(MLIRContext &context, const Options &options) {
+  llvm::raw_ostream &log = options.output == "-" || options.manifest == "-"
+                               ? llvm::errs()
+                               : llvm::outs();
+  auto read = readModule(context, options.input);
+  if (!read)
+    return read.takeError();
+  ModuleOp module = **read;
+
+  std::vector<ScheduledProduct> products;
+  OpCounts before = countOps(module);
+  for (const Stage &stage : getStages()) {
+    auto start = std::chrono::steady_clock::now();
+    if (llvm::Error error = runPipeline(
+            module, ("stage " + stage.name).str(),
+            [&](OpPassManager &pm) { stage.build(pm, options.pipeline); }))
+      return error;
+    std::chrono::duration<double, std::milli> time =
+        std::chrono::steady_clock::now() - start;
+    if (stage.name == "schedule")
+      products = collectProducts(module);
+    if (options.explain) {
+      OpCounts after = countOps(module);
+      explainStage(log, stage.name, before, after, time.count());
+      before = std::move(after);
+      if (stage.name == "schedule")
+        explainProducts(log, products);
+      if (stage.name == "nvvm")
+        explainLaunches(log, module);
+    }
+    if (stage.name == options.emit)
+      break;
+  }
+
+  std::string output;
+  std::optional<Assembled> assembled;
+  if (isStage(options.emit)) {
+    llvm::raw_string_ostream(output) << module << "\n";
+  } else {
+    auto ptx = translateToPTX(module);
+    if (!ptx)
+      return ptx.takeError();
+    if (ptx->empty())
+      return llvm::createStringError(
+          options.input +
+          " has no contraction with an encoded weight, so there is no kernel");
+    if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
+      auto result = assemblePTX(*ptx, options.pipeline.chip);
+      if (!result)
+        return result.takeError();
+      assembled = std::move(*result);
+    }
+    if (options.explain)
+      explainPTX(log, *ptx, assembled ? &assembled->resources : nullptr);
+    output = options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
+  }
+
+  auto file = PendingFile::create(options.output, output);
+  if (!file)
+    return file.takeError();
+  if (!options.manifest.empty()) {
+    auto manifest = PendingFile::create(
+        options.manifest,
+        llvm::formatv(
+            "{0:2}\n",
+            llvm::json::Value(makeManifest(
+                module, products, assembled ? &assembled->resources : nullptr)))
+            .str());
+    if (!manifest) {
+      file->discard();
+      return manifest.takeError();
+    }
+    if (llvm::Error error = manifest->keep()) {
+      file->discard();
+      return error;
+    }
+  }
+  return file->keep();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  Options options;
+  if (llvm::Error error =
+          parseOptions(ArrayRef<const char *>(argv + 1, argc - 1), options)) {
+    llvm::errs() << "nm-compile: " << llvm::toString(std::move(error)) << "\n";
+    return 2;
+  }
+  if (options.help) {
+    llvm::outs() << usage << listStages() << "\n";
+    return 0;
+  }
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  if (options.printSupport) {
+    printSupport(context, llvm::outs());
+    return 0;
+  }
+  if (llvm::Error error = compile(context, options)) {
+    llvm::errs() << "nm-compile: " << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
+  return 0;
+}
