@@ -53,6 +53,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
 
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createNMSparseLowerMathPass());
+  kernels.addPass(createNMSparseLowerBF16MmaPass());
   kernels.addPass(createConvertNVGPUToNVVMPass());
   kernels.addPass(createConvertVectorToSCFPass());
   kernels.addPass(memref::createExpandStridedMetadataPass());

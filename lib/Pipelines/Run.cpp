@@ -9,41 +9,13 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-namespace {
-
-/// Keeps the first error instead of printing all.
-class ErrorCollector : public ScopedDiagnosticHandler {
-public:
-  explicit ErrorCollector(MLIRContext *context)
-      : ScopedDiagnosticHandler(context) {
-    setHandler([this](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
-          !text.empty())
-        return success();
-      llvm::raw_string_ostream stream(text);
-      if (auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
-        stream << location.getFilename().getValue() << ":" << location.getLine()
-               << ":" << location.getColumn() << ": ";
-      stream << diagnostic;
-      return success();
-    });
-  }
-  StringRef getFirst() const {
-    return text.empty() ? StringRef("no reason was given") : StringRef(text);
-  }
-
-private:
-  std::string text;
-};
-
-} // namespace
 
 static llvm::Expected<OwningOpRef<ModuleOp>>
 parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {

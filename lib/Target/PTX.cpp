@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -39,11 +40,13 @@ llvm::Expected<std::string> nm_sparse::translateToPTX(ModuleOp module) {
         "gpu.module @" + kernel.getName().str() +
         " needs exactly one target; --nvvm-attach-target sets it");
   gpu::TargetOptions options({}, {}, {}, {}, gpu::CompilationTarget::Assembly);
+  ErrorCollector errors(module.getContext());
   std::optional<SmallVector<char, 0>> text =
       target.serializeToObject(kernel, options);
   if (!text)
-    return llvm::createStringError("gpu.module @" + kernel.getName().str() +
-                                   " could not be translated to PTX");
+    return llvm::createStringError(
+        "gpu.module @" + kernel.getName().str() +
+        " could not be translated to PTX: " + errors.getFirst().str());
   // The text is a C string.
   return std::string(StringRef(text->data(), text->size()).rtrim('\0'));
 }

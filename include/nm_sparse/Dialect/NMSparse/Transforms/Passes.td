@@ -325,6 +325,18 @@ def NMSparseInsertDeviceCopiesPass
                            "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseLowerBF16MmaPass
+    : Pass<"nm-sparse-lower-bf16-mma", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "bf16 nvgpu.mma.sync to nvvm.mma.sync";
+  let description = [{
+    Lowers each `nvgpu.mma.sync` with bf16 operands, which
+    `--convert-nvgpu-to-nvvm` does not know, to `nvvm.mma.sync`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
   let summary = "math functions without a device library";
   let description = [{
