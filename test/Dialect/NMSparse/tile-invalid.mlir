@@ -47,7 +47,7 @@ func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
 func.func @result(%x: tensor<128x64xf64>, %v: tensor<16x128xf64>,
                   %i: tensor<16x1xi8>, %out: tensor<128x128xf64>)
     -> tensor<128x128xf64> {
-  // expected-error @+1 {{result must have element type f32 or that of x, got 'f64'}}
+  // expected-error @+1 {{cannot be tiled with a result of 'f64'; legal are floats of at most 32 bits}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x64xf64>, tensor<16x128xf64>, tensor<16x1xi8>)

@@ -236,3 +236,20 @@ func.func @not_fused(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
   %sum = linalg.reduce {arith.addf} ins(%m : !y) outs(%r : tensor<256xf32>) dimensions = [1]
   return %sum : tensor<256xf32>
 }
+
+// The accumulator starts as the tensor that the result overwrites: each CTA reads
+// its tile of the destination, never that of another one.
+
+// CHECK-LABEL: func @accumulate
+// CHECK: scf.forall (%[[M:.*]], %[[N:.*]]) = {{.*}} shared_outs(%[[O:.*]] = %{{.*}})
+// CHECK: %[[INIT:.*]] = tensor.extract_slice %[[O]][%[[M]], %[[N]]]
+// CHECK: scf.for {{.*}} = %[[INIT]])
+// CHECK: linalg.exp
+func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
+                      %i: tensor<64x4xi8>, %init: !y) -> !y {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<256x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
+    outs(%init : !y) -> !y
+  %exp = linalg.exp ins(%y : !y) outs(%y : !y) -> !y
+  return %exp : !y
+}

@@ -126,3 +126,22 @@ void nm_sparse::eraseFused(RewriterBase &rewriter, Operation *op) {
   if (op->use_empty())
     rewriter.eraseOp(op);
 }
+
+void nm_sparse::shareDestinations(RewriterBase &rewriter,
+                                  scf::ForallOp forall) {
+  for (Operation &op : forall.getTerminator().getYieldingOps()) {
+    auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(op);
+    auto shared =
+        insert ? dyn_cast<BlockArgument>(insert.getDest()) : BlockArgument();
+    if (!shared || shared.getOwner() != forall.getBody())
+      continue;
+    Value init = forall.getTiedOpOperand(shared)->get();
+    for (auto slice : forall.getBody()->getOps<tensor::ExtractSliceOp>())
+      if (slice.getSource() == init &&
+          slice.getMixedOffsets() == insert.getMixedOffsets() &&
+          slice.getMixedSizes() == insert.getMixedSizes() &&
+          slice.getMixedStrides() == insert.getMixedStrides())
+        rewriter.modifyOpInPlace(
+            slice, [&] { slice.getSourceMutable().assign(shared); });
+  }
+}

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_LIB_TRANSFORMS_FUSION_H
 #define NM_SPARSE_LIB_TRANSFORMS_FUSION_H
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -33,6 +34,15 @@ void resolveDim(RewriterBase &rewriter, tensor::DimOp dim);
 
 /// Erases `op`, which was fused, unless something still needs its result.
 void eraseFused(RewriterBase &rewriter, Operation *op);
+
+/// Where a CTA reads, of a tensor that the loop is to overwrite, the very tile
+/// that it writes in the end: reads it from the loop's own copy, so that
+/// bufferization sees that no CTA reads what another one wrote.
+///
+///   scf.forall shared_outs(%o = %init) { extract_slice %init[%m, %n] ...
+///     parallel_insert_slice ... into %o[%m, %n] }
+///   -> extract_slice %o[%m, %n]
+void shareDestinations(RewriterBase &rewriter, scf::ForallOp forall);
 
 } // namespace mlir::nm_sparse
 

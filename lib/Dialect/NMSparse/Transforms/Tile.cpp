@@ -232,12 +232,18 @@ struct Tile : public nm_sparse::impl::NMSparseTilePassBase<Tile> {
     // A size taken of a product would count as a second consumer.
     auto resolveDims = [&](tensor::DimOp dim) { resolveDim(rewriter, dim); };
     getOperation().walk(resolveDims);
-    for (MatmulOp op : matmuls)
-      if (failed(tileMatmul(rewriter, op)))
+    SmallVector<scf::ForallOp> tiles;
+    for (MatmulOp op : matmuls) {
+      FailureOr<scf::ForallOp> forall = tileMatmul(rewriter, op);
+      if (failed(forall))
         return signalPassFailure();
+      tiles.push_back(*forall);
+    }
     getOperation().walk([&](tensor::DimOp dim) { resolveDim(rewriter, dim); });
     DominanceInfo dominance(getOperation());
     eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    for (scf::ForallOp forall : tiles)
+      shareDestinations(rewriter, forall);
   }
 };
 } // namespace
