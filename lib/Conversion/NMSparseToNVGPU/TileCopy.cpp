@@ -85,91 +85,122 @@ public:
     int64_t rows = dstType.getDimSize(0);
     int64_t columns = dstType.getDimSize(1) / width;
     int64_t chunks = rows * columns, threads = layout.numThreads;
-    int64_t iterations = llvm::divideCeil(chunks, threads);
     int64_t fast = rowFastest ? rows : columns;
-    auto emit = [&](Value chunk) {
+    int64_t rounds = chunks / threads;
+    auto position = [&](Value chunk) {
       Value first = b.createOrFold<arith::RemUIOp>(loc, chunk, constant(fast));
       Value second = b.createOrFold<arith::DivUIOp>(loc, chunk, constant(fast));
-      Value row = rowFastest ? first : second;
-      Value column = arith::MulIOp::create(b, loc, rowFastest ? second : first,
-                                           constant(width));
-      copyChunk(width, row, column, source);
+      return toPosition(first, second, width, rowFastest);
     };
-    auto guarded = [&](Value chunk) {
-      Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                           chunk, constant(chunks));
-      auto ifOp = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(ifOp.thenBlock());
-      emit(chunk);
-    };
-    // Past 16 chunks a thread the code would outgrow the instruction cache.
-    if (iterations > 16) {
-      auto loop = scf::ForOp::create(b, loc, layout.threadId, constant(chunks),
-                                     constant(threads));
+    // Rounds that all threads take part in, in batches.
+    int64_t done = 0;
+    if (rounds > 2 * kBatch) {
+      int64_t batches = rounds / kBatch;
+      auto loop = scf::ForOp::create(b, loc, layout.threadId,
+                                     constant(batches * kBatch * threads),
+                                     constant(kBatch * threads));
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
-      emit(loop.getInductionVar());
-      return;
+      SmallVector<Position> batch;
+      for (int64_t i = 0; i < kBatch; ++i)
+        batch.push_back(position(b.createOrFold<arith::AddIOp>(
+            loc, loop.getInductionVar(), constant(i * threads))));
+      copyBatch(width, batch, source);
+      done = batches * kBatch;
     }
-    if (chunks % threads == 0 && threads % fast == 0) {
-      // The fast coordinate is the same in each iteration.
-      Value first =
-          arith::RemUIOp::create(b, loc, layout.threadId, constant(fast));
-      Value second =
-          arith::DivUIOp::create(b, loc, layout.threadId, constant(fast));
-      for (int64_t i = 0; i < iterations; ++i) {
-        Value moved = b.createOrFold<arith::AddIOp>(
-            loc, second, constant(i * (threads / fast)));
-        Value row = rowFastest ? first : moved;
-        Value column = arith::MulIOp::create(b, loc, rowFastest ? moved : first,
-                                             constant(width));
-        copyChunk(width, row, column, source);
-      }
-      return;
-    }
-    for (int64_t i = 0; i < iterations; ++i) {
-      Value chunk = b.createOrFold<arith::AddIOp>(loc, layout.threadId,
-                                                  constant(i * threads));
-      if ((i + 1) * threads <= chunks)
-        emit(chunk);
+    SmallVector<Position> batch;
+    // The fast coordinate is often the same in each round.
+    bool sameFast = threads % fast == 0;
+    Value first =
+        b.createOrFold<arith::RemUIOp>(loc, layout.threadId, constant(fast));
+    Value second =
+        b.createOrFold<arith::DivUIOp>(loc, layout.threadId, constant(fast));
+    for (int64_t i = done; i < rounds; ++i) {
+      if (sameFast)
+        batch.push_back(
+            toPosition(first,
+                       b.createOrFold<arith::AddIOp>(
+                           loc, second, constant(i * (threads / fast))),
+                       width, rowFastest));
       else
-        guarded(chunk);
+        batch.push_back(position(b.createOrFold<arith::AddIOp>(
+            loc, layout.threadId, constant(i * threads))));
+      if (batch.size() == kBatch || i + 1 == rounds) {
+        copyBatch(width, batch, source);
+        batch.clear();
+      }
     }
+    if (chunks % threads == 0)
+      return;
+    // The last chunks, taken by some of the threads.
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                         layout.threadId,
+                                         constant(chunks - rounds * threads));
+    auto ifOp = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    copyBatch(width,
+              position(b.createOrFold<arith::AddIOp>(
+                  loc, layout.threadId, constant(rounds * threads))),
+              source);
   }
 
 private:
-  void copyChunk(int64_t width, Value row, Value column, ChunkSourceFn source) {
-    ChunkSource from = source(b, row, column);
+  /// Chunks whose loads are in flight together: what a thread reads to find a
+  /// source (the index) or to copy narrow elements would otherwise cost one
+  /// latency a chunk.
+  static constexpr int64_t kBatch = 8;
+
+  struct Position {
+    Value row, column;
+  };
+
+  Position toPosition(Value first, Value second, int64_t width,
+                      bool rowFastest) {
+    Value column = b.createOrFold<arith::MulIOp>(
+        loc, rowFastest ? second : first, constant(width));
+    return {rowFastest ? first : second, column};
+  }
+
+  void copyBatch(int64_t width, ArrayRef<Position> batch,
+                 ChunkSourceFn source) {
+    SmallVector<ChunkSource> sources;
+    for (const Position &to : batch)
+      sources.push_back(source(b, to.row, to.column));
     int64_t bytes = width * getElementBytes();
     if (bytes >= 4) {
       UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
-      nvgpu::DeviceAsyncCopyOp::create(
-          b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), dst,
-          ValueRange{row, column}, src, from.indices, b.getIndexAttr(width),
-          from.valid, bypassL1);
+      for (auto [to, from] : llvm::zip_equal(batch, sources))
+        nvgpu::DeviceAsyncCopyOp::create(
+            b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), dst,
+            ValueRange{to.row, to.column}, src, from.indices,
+            b.getIndexAttr(width), from.valid, bypassL1);
       return;
     }
-    Value element;
-    if (!from.valid) {
-      element = memref::LoadOp::create(b, loc, src, from.indices);
-    } else {
-      Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                           from.valid, constant(0));
-      auto ifOp = scf::IfOp::create(b, loc, dstType.getElementType(), exists,
-                                    /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(ifOp.thenBlock());
-      scf::YieldOp::create(
-          b, loc,
-          ValueRange{memref::LoadOp::create(b, loc, src, from.indices)});
-      b.setInsertionPointToStart(ifOp.elseBlock());
-      Value zero = arith::ConstantOp::create(
-          b, loc, b.getZeroAttr(dstType.getElementType()));
-      scf::YieldOp::create(b, loc, zero);
-      element = ifOp.getResult(0);
-    }
-    memref::StoreOp::create(b, loc, element, dst, ValueRange{row, column});
+    SmallVector<Value> elements;
+    for (const ChunkSource &from : sources)
+      elements.push_back(loadElement(from));
+    for (auto [to, element] : llvm::zip_equal(batch, elements))
+      memref::StoreOp::create(b, loc, element, dst,
+                              ValueRange{to.row, to.column});
+  }
+
+  Value loadElement(const ChunkSource &from) {
+    if (!from.valid)
+      return memref::LoadOp::create(b, loc, src, from.indices);
+    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                         from.valid, constant(0));
+    auto ifOp = scf::IfOp::create(b, loc, dstType.getElementType(), exists,
+                                  /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    scf::YieldOp::create(
+        b, loc, ValueRange{memref::LoadOp::create(b, loc, src, from.indices)});
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    Value zero = arith::ConstantOp::create(
+        b, loc, b.getZeroAttr(dstType.getElementType()));
+    scf::YieldOp::create(b, loc, zero);
+    return ifOp.getResult(0);
   }
 
   OpBuilder &b;

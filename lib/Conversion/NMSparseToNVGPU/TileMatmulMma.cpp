@@ -141,123 +141,118 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
           vector::ExtractOp::create(b, loc, d, ArrayRef<int64_t>{i / 2, i % 2});
   }
 
-  /// Tokens are the 16 rows of a fragment, outputs its 8 columns. x fragments
-  /// are loaded once for all outputs that share a panel.
-  void emitStepTokenRows(OpBuilder &b, TileMatmulOp op, int64_t step,
-                         MutableArrayRef<Value> acc) const {
-    Location loc = op.getLoc();
-    EncodingAttr encoding = op.getEncoding();
+  /// Fragments of one panel group in one k16 step, and where their products go.
+  struct Unit {
+    SmallVector<Value> rows, columns;
+    int64_t firstRow, firstColumn;
+  };
+
+  /// Fragments of the warp along the 16-wide and the 8-wide side.
+  int64_t getRowFragments() const {
+    return (layout.outputsAreRows ? layout.warpOutputs : layout.warpTokens) /
+           16;
+  }
+  int64_t getColumnFragments() const {
+    return (layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs) / 8;
+  }
+
+  /// Fragments along outputs, `width` outputs each, known to share a panel.
+  int64_t getPanelGroup(TileMatmulOp op, int64_t width) const {
+    int64_t bn = op.getEncoding().getBlockN();
+    if (!op.getSchedule().isPanelAligned(op.getEncoding()))
+      return 1;
+    if (bn >= layout.tileOutputs || bn % layout.warpOutputs == 0)
+      return layout.warpOutputs / width;
+    return layout.warpOutputs % bn == 0 ? bn / width : 1;
+  }
+
+  /// `count` column fragments of `tile` from column `column`: one ldmatrix.x4
+  /// brings two of them, the last of an odd count repeats its matrices.
+  SmallVector<Value> loadColumns(FragmentLoader &load, Value tile, Value row,
+                                 Value column, int64_t count) const {
+    SmallVector<Value> fragments;
+    for (int64_t c = 0; c < count; c += 2) {
+      bool pair = c + 1 < count;
+      Value at = load.add(column, c * 8);
+      if (pair)
+        at = load.add(at, load.laneColumn(/*kFirst=*/true));
+      Value matrices = load.ldmatrix(tile, row, at);
+      fragments.push_back(load.half(matrices, 0));
+      if (pair)
+        fragments.push_back(load.half(matrices, 1));
+    }
+    return fragments;
+  }
+
+  SmallVector<Value> loadRows(FragmentLoader &load, Value tile, Value row,
+                              Value column, int64_t count) const {
+    SmallVector<Value> fragments;
+    for (int64_t f = 0; f < count; ++f)
+      fragments.push_back(
+          load.ldmatrix(tile, row,
+                        load.add(load.add(column, f * 16),
+                                 load.laneColumn(/*kFirst=*/false))));
+    return fragments;
+  }
+
+  /// Tokens are the 16 rows of a fragment, outputs its 8 columns.
+  Unit loadTokenRows(OpBuilder &b, TileMatmulOp op, int64_t step, int64_t group,
+                     int64_t size) const {
     FragmentLoader load(b, op, layout);
-    int64_t rowFragments = layout.warpTokens / 16;
-    int64_t columnFragments = layout.warpOutputs / 8;
-    int64_t bn = encoding.getBlockN();
-    // Column fragments known to share a panel.
-    int64_t group = 1;
-    if (op.getSchedule().isPanelAligned(encoding)) {
-      if (bn >= layout.tileOutputs || bn % layout.warpOutputs == 0)
-        group = columnFragments;
-      else if (layout.warpOutputs % bn == 0)
-        group = bn / 8;
+    Unit unit{{}, {}, 0, group};
+    Value output = load.add(layout.warpOutput, group * 8);
+    Value panel = emitPanel(b, op.getLoc(), op, output);
+    int64_t count = getRowFragments();
+    if (op.getTokenMajor()) {
+      SmallVector<Value> xRows = load.tokenMajorRows(step, panel);
+      for (int64_t f = 0; f < count; ++f)
+        unit.rows.push_back(load.gatherTokenMajor(
+            load.add(layout.warpToken, f * 16), 2, xRows));
+    } else {
+      Value row =
+          emitXRow(b, op.getLoc(), op,
+                   load.add(load.laneRow(/*kFirst=*/false), step * 16), panel);
+      unit.rows = loadRows(load, op.getX(), row, layout.warpToken, count);
     }
-    Value pairs;
-    int64_t loadedStart = -1;
-    for (int64_t g = 0; g < columnFragments; g += group) {
-      Value output = load.add(layout.warpOutput, g * 8);
-      Value panel = emitPanel(b, loc, op, output);
-      SmallVector<Value> x;
-      if (op.getTokenMajor()) {
-        SmallVector<Value> rows = load.tokenMajorRows(step, panel);
-        for (int64_t f = 0; f < rowFragments; ++f)
-          x.push_back(load.gatherTokenMajor(load.add(layout.warpToken, f * 16),
-                                            2, rows));
-      } else {
-        Value row = emitXRow(
-            b, loc, op, load.add(load.laneRow(/*kFirst=*/false), step * 16),
-            panel);
-        for (int64_t f = 0; f < rowFragments; ++f)
-          x.push_back(
-              load.ldmatrix(op.getX(), row,
-                            load.add(load.add(layout.warpToken, f * 16),
-                                     load.laneColumn(/*kFirst=*/false))));
-      }
-      for (int64_t c = g; c < g + group; ++c) {
-        // One ldmatrix.x4 brings two column fragments; the last of an odd count
-        // is read from the pair before it.
-        int64_t pairStart = c / 2 * 2;
-        if (pairStart + 2 > columnFragments)
-          pairStart = std::max<int64_t>(0, columnFragments - 2);
-        Value w;
-        if (columnFragments >= 2) {
-          if (pairStart != loadedStart)
-            pairs = load.ldmatrix(
-                op.getValues(),
-                load.add(load.laneRow(/*kFirst=*/true), step * 16),
-                load.add(load.add(layout.warpOutput, pairStart * 8),
-                         load.laneColumn(/*kFirst=*/true)));
-          loadedStart = pairStart;
-          w = load.half(pairs, c - pairStart);
-        } else {
-          // A single fragment: matrices 2 and 3 repeat 0 and 1.
-          Value loaded =
-              load.ldmatrix(op.getValues(),
-                            load.add(load.laneRow(/*kFirst=*/true), step * 16),
-                            layout.warpOutput);
-          w = load.half(loaded, 0);
-        }
-        for (int64_t f = 0; f < rowFragments; ++f)
-          emitMma(b, loc, x[f], w, acc.slice((f * columnFragments + c) * 4, 4));
-      }
-    }
+    unit.columns = loadColumns(
+        load, op.getValues(),
+        load.add(load.laneRow(/*kFirst=*/true), step * 16), output, size);
+    return unit;
   }
 
   /// Outputs are the 16 rows of a fragment, tokens its 8 columns.
-  void emitStepOutputRows(OpBuilder &b, TileMatmulOp op, int64_t step,
-                          MutableArrayRef<Value> acc) const {
-    Location loc = op.getLoc();
-    EncodingAttr encoding = op.getEncoding();
+  Unit loadOutputRows(OpBuilder &b, TileMatmulOp op, int64_t step,
+                      int64_t group, int64_t size) const {
     FragmentLoader load(b, op, layout);
-    int64_t rowFragments = layout.warpOutputs / 16;
-    int64_t columnFragments = layout.warpTokens / 8;
-    int64_t bn = encoding.getBlockN();
-    int64_t group = bn >= layout.tileOutputs || bn % layout.warpOutputs == 0
-                        ? rowFragments
-                        : (layout.warpOutputs % bn == 0 ? bn / 16 : 1);
-    for (int64_t g = 0; g < rowFragments; g += group) {
-      Value panel = emitPanel(b, loc, op, load.add(layout.warpOutput, g * 16));
-      SmallVector<Value> w;
-      for (int64_t f = g; f < g + group; ++f)
-        w.push_back(load.ldmatrix(
-            op.getValues(), load.add(load.laneRow(/*kFirst=*/false), step * 16),
-            load.add(load.add(layout.warpOutput, f * 16),
-                     load.laneColumn(/*kFirst=*/false))));
-      SmallVector<Value> rows;
-      Value row;
-      if (op.getTokenMajor())
-        rows = load.tokenMajorRows(step, panel);
-      else
-        row =
-            emitXRow(b, loc, op,
-                     load.add(load.laneRow(/*kFirst=*/true), step * 16), panel);
-      Value pairs;
-      for (int64_t c = 0; c < columnFragments; ++c) {
-        Value x;
-        if (op.getTokenMajor()) {
-          x = load.gatherTokenMajor(load.add(layout.warpToken, c * 8), 1, rows);
-        } else {
-          if (c % 2 == 0)
-            pairs =
-                load.ldmatrix(op.getX(), row,
-                              load.add(load.add(layout.warpToken, c * 8),
-                                       c + 1 < columnFragments
-                                           ? load.laneColumn(/*kFirst=*/true)
-                                           : load.constant(0)));
-          x = load.half(pairs, c % 2);
-        }
-        for (int64_t f = 0; f < group; ++f)
-          emitMma(b, loc, w[f], x,
-                  acc.slice(((g + f) * columnFragments + c) * 4, 4));
-      }
+    Unit unit{{}, {}, group, 0};
+    Value output = load.add(layout.warpOutput, group * 16);
+    Value panel = emitPanel(b, op.getLoc(), op, output);
+    unit.rows = loadRows(load, op.getValues(),
+                         load.add(load.laneRow(/*kFirst=*/false), step * 16),
+                         output, size);
+    int64_t count = getColumnFragments();
+    if (op.getTokenMajor()) {
+      SmallVector<Value> xRows = load.tokenMajorRows(step, panel);
+      for (int64_t c = 0; c < count; ++c)
+        unit.columns.push_back(
+            load.gatherTokenMajor(load.add(layout.warpToken, c * 8), 1, xRows));
+    } else {
+      Value row =
+          emitXRow(b, op.getLoc(), op,
+                   load.add(load.laneRow(/*kFirst=*/true), step * 16), panel);
+      unit.columns = loadColumns(load, op.getX(), row, layout.warpToken, count);
     }
+    return unit;
+  }
+
+  void multiply(OpBuilder &b, Location loc, const Unit &unit,
+                MutableArrayRef<Value> acc) const {
+    for (auto [c, column] : llvm::enumerate(unit.columns))
+      for (auto [r, row] : llvm::enumerate(unit.rows)) {
+        int64_t fragment =
+            (unit.firstRow + r) * getColumnFragments() + unit.firstColumn + c;
+        emitMma(b, loc, row, column, acc.slice(fragment * 4, 4));
+      }
   }
 
   LogicalResult
@@ -275,12 +270,21 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
              << op.getEncoding();
     SmallVector<Value> acc(adaptor.getAcc());
     int64_t steps = op.getSchedule().getStepRows(op.getEncoding()) / 16;
-    for (int64_t step = 0; step < steps; ++step) {
-      if (layout.outputsAreRows)
-        emitStepOutputRows(rewriter, op, step, acc);
-      else
-        emitStepTokenRows(rewriter, op, step, acc);
-    }
+    int64_t width = layout.outputsAreRows ? 16 : 8;
+    int64_t groupSize = getPanelGroup(op, width);
+    // The fragments of a unit are loaded while the one before it multiplies:
+    // otherwise each product waits out the latency of its ldmatrix.
+    std::optional<Unit> loaded;
+    for (int64_t step = 0; step < steps; ++step)
+      for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize) {
+        Unit next = layout.outputsAreRows
+                        ? loadOutputRows(rewriter, op, step, g, groupSize)
+                        : loadTokenRows(rewriter, op, step, g, groupSize);
+        if (loaded)
+          multiply(rewriter, op.getLoc(), *loaded, acc);
+        loaded = std::move(next);
+      }
+    multiply(rewriter, op.getLoc(), *loaded, acc);
     rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
     return success();
   }
