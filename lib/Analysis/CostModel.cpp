@@ -23,20 +23,19 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.encoding = op.getEncoding();
   problem.batch = 1;
   if (op.hasBatch())
-    problem.batch = orEstimate(
-        x.getDimSize(*op.getXMap().getResultPosition(
-            getAffineDimExpr(0, op.getContext()))),
-        1);
+    problem.batch = orEstimate(x.getDimSize(*op.getXMap().getResultPosition(
+                                   getAffineDimExpr(0, op.getContext()))),
+                               1);
   problem.tokens = orEstimate(x.getDimSize(op.getXTokenDim()), dynamicTokens);
   auto result = cast<RankedTensorType>(op.getInit().getType());
-  problem.outputs = orEstimate(
-      result.getDimSize(*op.getResultMap().getResultPosition(
-          getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
-      values.getDimSize(values.getRank() - 1));
+  problem.outputs =
+      orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
+                     getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
+                 values.getDimSize(values.getRank() - 1));
   problem.windows = op.getNumWindows();
   problem.elementBytes = x.getElementTypeBitWidth() / 8;
-  problem.tensorCores = x.getElementType().isF16() ||
-                        x.getElementType().isBF16();
+  problem.tensorCores =
+      x.getElementType().isF16() || x.getElementType().isBF16();
   problem.xFeatureMajor = op.isXFeatureMajor();
   return problem;
 }
@@ -63,14 +62,14 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
     return llvm::alignTo(rows * (columns * element + 16), 128);
   };
   auto [xRows, xColumns] = getXTile(problem, schedule);
-  int64_t stage =
-      tileBytes(xRows, xColumns, problem.elementBytes) +
-      tileBytes(schedule.getStepRows(encoding), schedule.getTileOutputs(),
-                problem.elementBytes);
+  int64_t stage = tileBytes(xRows, xColumns, problem.elementBytes) +
+                  tileBytes(schedule.getStepRows(encoding),
+                            schedule.getTileOutputs(), problem.elementBytes);
   int64_t indexBytes = encoding.getIndexBitWidth() / 8;
   int64_t panels = schedule.getTilePanels(encoding);
   if (schedule.isResident()) {
-    int64_t steps = llvm::divideCeil(problem.windows, schedule.getTileWindows());
+    int64_t steps =
+        llvm::divideCeil(problem.windows, schedule.getTileWindows());
     return stage * schedule.getStages() +
            llvm::alignTo(steps * schedule.getTileWindows() * encoding.getN() *
                              panels * indexBytes,
@@ -133,8 +132,8 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   } else {
     double groups = std::max(1.0, double(warpOutputs) / encoding.getBlockN());
     double gather = !problem.xFeatureMajor && !schedule.isPacked() ? 8.0 : 1.0;
-    readBytes = rows * 2.0 * warps *
-                (warpTokens * groups * gather + warpOutputs);
+    readBytes =
+        rows * 2.0 * warps * (warpTokens * groups * gather + warpOutputs);
   }
   double writeBytes = stepBytes * (!problem.xFeatureMajor ? 4.0 : 1.0);
   double sharedRate = 128.0 * 1.7e9 * chip.multiprocessors * smShare;
@@ -143,11 +142,10 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
 
   double density = encoding.getDensity();
   double k = double(problem.windows) * encoding.getWindowRows();
-  double bytes = problem.batch * problem.elementBytes *
-                     (double(problem.tokens) * k +
-                      density * k * double(problem.outputs)) +
-                 problem.batch * 4.0 * double(problem.tokens) *
-                     double(problem.outputs);
+  double bytes =
+      problem.batch * problem.elementBytes *
+          (double(problem.tokens) * k + density * k * double(problem.outputs)) +
+      problem.batch * 4.0 * double(problem.tokens) * double(problem.outputs);
   if (schedule.getSplitK() > 1)
     bytes += 8.0 * double(problem.tokens) * double(problem.outputs) *
              schedule.getSplitK();
@@ -178,14 +176,13 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
     int64_t tokens, outputs, warpsTokens, warpsOutputs;
   };
   // Warps are 64 x 32 and smaller: 64 accumulators of a thread.
-  static const Shape simtShapes[] = {{128, 128, 2, 4}, {64, 128, 1, 4},
-                                     {128, 64, 2, 2},  {64, 64, 1, 2},
-                                     {32, 64, 1, 2},   {32, 32, 1, 1},
-                                     {8, 128, 1, 4}};
+  static const Shape simtShapes[] = {
+      {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
+      {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};
   static const Shape mmaShapes[] = {
-      {128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 4}, {64, 128, 2, 4},
-      {128, 64, 4, 2},  {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4},
-      {16, 64, 1, 4}};
+      {128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 4},
+      {64, 128, 2, 4},  {128, 64, 4, 2},  {64, 64, 2, 2},
+      {32, 128, 1, 4},  {16, 128, 1, 4},  {16, 64, 1, 4}};
   EncodingAttr encoding = problem.encoding;
   bool simt = !problem.tensorCores;
   int64_t bn = encoding.getBlockN();
@@ -211,7 +208,8 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   SmallVector<Shape> shapes(simt ? ArrayRef<Shape>(simtShapes)
                                  : ArrayRef<Shape>(mmaShapes));
   // Tiles of powers of two do not align with panels of, say, 96 outputs: add
-  // tiles of whole panels, and for panels wider than any tile, divisors of them.
+  // tiles of whole panels, and for panels wider than any tile, divisors of
+  // them.
   bool anyAligned = llvm::any_of(shapes, [&](Shape s) {
     return s.outputs % bn == 0 || bn % s.outputs == 0;
   });

@@ -44,6 +44,9 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
   pm.addPass(createGpuKernelOutliningPass());
+  NMSparseSetOccupancyPassOptions occupancy;
+  occupancy.chip = options.chip;
+  pm.addPass(createNMSparseSetOccupancyPass(occupancy));
   pm.addPass(createNMSparseMergeKernelsPass());
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   if (options.hostMemory)

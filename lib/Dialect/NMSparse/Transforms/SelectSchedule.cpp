@@ -31,7 +31,8 @@ struct SelectSchedule
     EncodingAttr encoding = op.getEncoding();
     if (encoding.getBlockK() != 1)
       return op.emitOpError("on ")
-             << encoding << " has no schedule yet; supported is block = [1, bn]";
+             << encoding
+             << " has no schedule yet; supported is block = [1, bn]";
     if (problem.tensorCores && encoding.getBlockN() % 8 != 0)
       return op.emitOpError("on ")
              << encoding << " of " << element
@@ -40,8 +41,8 @@ struct SelectSchedule
       int64_t bytes = getSharedBytes(problem, given);
       if (bytes > target.sharedBytes)
         return op.emitOpError("has a schedule that needs ")
-               << bytes << " bytes of shared memory, " << target.name
-               << " has " << target.sharedBytes << " for a CTA: " << given;
+               << bytes << " bytes of shared memory, " << target.name << " has "
+               << target.sharedBytes << " for a CTA: " << given;
       return success();
     }
     auto ranked = rankSchedules(problem, target);

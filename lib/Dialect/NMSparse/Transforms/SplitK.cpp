@@ -62,14 +62,14 @@ private:
     Value tiles = mul(mul(launch.getGridSizeX(), launch.getGridSizeY()),
                       launch.getGridSizeZ());
     auto acc = cast<VectorType>(product.getAcc().getType());
-    auto workspaceType = MemRefType::get({ShapedType::kDynamic, parts,
-                                          acc.getDimSize(0), acc.getDimSize(1)},
-                                         acc.getElementType());
-    auto countersType =
-        MemRefType::get({ShapedType::kDynamic}, b.getI32Type());
-    workspace = gpu::AllocOp::create(b, loc, workspaceType, Type(), ValueRange(),
-                                     ValueRange{tiles}, ValueRange())
-                    .getMemref();
+    auto workspaceType = MemRefType::get(
+        {ShapedType::kDynamic, parts, acc.getDimSize(0), acc.getDimSize(1)},
+        acc.getElementType());
+    auto countersType = MemRefType::get({ShapedType::kDynamic}, b.getI32Type());
+    workspace =
+        gpu::AllocOp::create(b, loc, workspaceType, Type(), ValueRange(),
+                             ValueRange{tiles}, ValueRange())
+            .getMemref();
     counters = gpu::AllocOp::create(b, loc, countersType, Type(), ValueRange(),
                                     ValueRange{tiles}, ValueRange())
                    .getMemref();
@@ -130,11 +130,10 @@ private:
     Value last = emitArrival();
     auto ifOp = scf::IfOp::create(b, loc, last, /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    Value padding = arith::ConstantOp::create(
-        b, loc, b.getZeroAttr(type.getElementType()));
-    auto sumLoop =
-        scf::ForOp::create(b, loc, constant(0), constant(parts), constant(1),
-                           ValueRange{init});
+    Value padding =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+    auto sumLoop = scf::ForOp::create(b, loc, constant(0), constant(parts),
+                                      constant(1), ValueRange{init});
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(sumLoop.getBody());
@@ -142,17 +141,17 @@ private:
       Value term = vector::TransferReadOp::create(
           b, loc, type, workspace, at, padding, map, ArrayRef<bool>(inBounds));
       Value carried = sumLoop.getRegionIterArg(0);
-      Value sum = isa<FloatType>(type.getElementType())
-                      ? arith::AddFOp::create(b, loc, carried, term).getResult()
-                      : arith::AddIOp::create(b, loc, carried, term).getResult();
+      Value sum =
+          isa<FloatType>(type.getElementType())
+              ? arith::AddFOp::create(b, loc, carried, term).getResult()
+              : arith::AddIOp::create(b, loc, carried, term).getResult();
       scf::YieldOp::create(b, loc, sum);
     }
     for (Operation *op : rest)
       op->moveBefore(ifOp.thenBlock()->getTerminator());
     loop.getResult(0).replaceUsesWithIf(
-        sumLoop.getResult(0), [&](OpOperand &use) {
-          return ifOp->isProperAncestor(use.getOwner());
-        });
+        sumLoop.getResult(0),
+        [&](OpOperand &use) { return ifOp->isProperAncestor(use.getOwner()); });
   }
 
   /// i1, the same in all threads: this CTA is the last of its tile.
@@ -168,8 +167,8 @@ private:
     NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
     gpu::BarrierOp::create(b, loc);
     Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-    Value first = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, thread,
-                                        zero);
+    Value first =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, thread, zero);
     auto ifFirst = scf::IfOp::create(b, loc, first, /*withElseRegion=*/false);
     {
       OpBuilder::InsertionGuard guard(b);

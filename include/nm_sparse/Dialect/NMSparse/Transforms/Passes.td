@@ -337,6 +337,19 @@ def NMSparseLowerBF16MmaPass
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseSetOccupancyPass
+    : Pass<"nm-sparse-set-occupancy", "::mlir::ModuleOp"> {
+  let summary = "bound the registers of kernels so that CTAs share an SM";
+  let description = [{
+    Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
+    shared memory lets run on one SM of `chip`, as far as the registers then left
+    to a thread hold its accumulators and 64 more.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
   let summary = "math functions without a device library";
   let description = [{

@@ -1,0 +1,80 @@
+//===- SetOccupancy.cpp - bound registers so that CTAs share an SM --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// ptxas spends registers freely: a kernel that needs 128 may be given 208, and
+// then one CTA has the SM to itself and nothing hides its barriers. The number
+// of CTAs that shared memory allows is stated as `.minnctapersm`, as long as
+// the registers left to each thread hold its accumulators and 64 more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/SymbolTable.h"
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESETOCCUPANCYPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+constexpr int64_t kRegistersPerSM = 65536;
+constexpr int64_t kReservedSharedBytes = 1024;
+/// Registers beside the accumulators: fragments of two k16 steps, addresses.
+constexpr int64_t kWorkingRegisters = 64;
+
+/// Values that the K loop carries: the accumulators of a thread.
+int64_t countAccumulators(gpu::GPUFuncOp kernel) {
+  size_t most = 0;
+  kernel.walk([&](scf::ForOp loop) {
+    most = std::max(most, loop.getInitArgs().size());
+  });
+  return most;
+}
+
+struct SetOccupancy
+    : public nm_sparse::impl::NMSparseSetOccupancyPassBase<SetOccupancy> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    const Chip *target = findChip(chip);
+    if (!target)
+      return;
+    SymbolTableCollection symbols;
+    getOperation()->walk([&](gpu::LaunchFuncOp launch) {
+      auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
+          launch, launch.getKernelAttr());
+      std::optional<int64_t> threads =
+          getConstantIntValue(launch.getBlockSizeX());
+      std::optional<int64_t> shared =
+          launch.getDynamicSharedMemorySize()
+              ? getConstantIntValue(launch.getDynamicSharedMemorySize())
+              : std::nullopt;
+      int64_t accumulators = kernel ? countAccumulators(kernel) : 0;
+      if (!kernel || !threads || !shared || accumulators == 0)
+        return;
+      int64_t registers =
+          std::max<int64_t>(128, accumulators + kWorkingRegisters);
+      int64_t ctas =
+          std::min(target->sharedBytesPerSM / (*shared + kReservedSharedBytes),
+                   kRegistersPerSM / (registers * *threads));
+      if (ctas > 1)
+        kernel->setAttr(
+            NVVM::NVVMDialect::getMinctasmAttrName(),
+            IntegerAttr::get(IntegerType::get(&getContext(), 32), ctas));
+    });
+  }
+};
+
+} // namespace
