@@ -48,11 +48,10 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   occupancy.chip = options.chip;
   pm.addPass(createNMSparseSetOccupancyPass(occupancy));
   pm.addPass(createNMSparseMergeKernelsPass());
-  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   if (options.hostMemory)
     pm.addPass(createNMSparseInsertDeviceCopiesPass());
-  else
-    pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
 
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createNMSparseLowerMathPass());

@@ -4,8 +4,8 @@
 //
 // A small software cache, one per block: a host buffer (the root of a chain of
 // views) maps to its device copy and to which of the two is newer. Host
-// operations that touch memory bring the host side up to date first. All device
-// work of a stretch without host accesses is one asynchronous chain.
+// operations that touch memory bring the host side up to date first. What is
+// emitted is synchronous; --gpu-async-region makes chains of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +57,15 @@ bool isWritten(Value buffer) {
   return false;
 }
 
+/// Whether `op` works on nothing but device memory.
+bool isDeviceOp(Operation *op) {
+  return isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp>(op) &&
+         llvm::all_of(op->getOperands(), [](Value operand) {
+           return !isa<MemRefType>(operand.getType()) ||
+                  isDeviceBuffer(getRoot(operand));
+         });
+}
+
 struct DeviceBuffer {
   Value value;
   bool deviceValid = false;
@@ -83,31 +92,14 @@ private:
   LogicalResult visit(Operation *op);
   LogicalResult visitLaunch(gpu::LaunchFuncOp launch);
   void visitHostOp(Operation *op);
+  bool isLocal(Value root, Operation *terminator);
   void finish(Operation *terminator);
 
-  /// Token to chain device work on; starts a chain when none is open.
-  Value getToken() {
-    if (!token)
-      token = gpu::WaitOp::create(builder, builder.getUnknownLoc(), tokenType(),
-                                  ValueRange{})
-                  .getAsyncToken();
-    return token;
-  }
-  Type tokenType() { return builder.getType<gpu::AsyncTokenType>(); }
-  void closeChain() {
-    if (token)
-      gpu::WaitOp::create(builder, token.getLoc(), Type(), ValueRange{token});
-    token = {};
-  }
   void copy(Location loc, Value dst, Value src) {
-    token = gpu::MemcpyOp::create(builder, loc, tokenType(),
-                                  ValueRange{getToken()}, dst, src)
-                .getAsyncToken();
+    gpu::MemcpyOp::create(builder, loc, Type(), ValueRange{}, dst, src);
   }
   void release(Location loc, Value device) {
-    token = gpu::DeallocOp::create(builder, loc, tokenType(),
-                                   ValueRange{getToken()}, device)
-                .getAsyncToken();
+    gpu::DeallocOp::create(builder, loc, Type(), ValueRange{}, device);
   }
 
   void allocate(Location loc, Value root);
@@ -118,7 +110,6 @@ private:
   Block &block;
   SymbolTableCollection &symbols;
   OpBuilder builder;
-  Value token;
   llvm::MapVector<Value, DeviceBuffer> buffers;
   /// Allocated in this block, and not touched by the host so far.
   llvm::SmallPtrSet<Value, 8> untouched;
@@ -137,7 +128,6 @@ LogicalResult BlockRewriter::visit(Operation *op) {
     auto *it = buffers.find(getRoot(dealloc.getMemref()));
     if (it != buffers.end()) {
       release(op->getLoc(), it->second.value);
-      closeChain();
       buffers.erase(it);
     }
     return success();
@@ -199,23 +189,11 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
     operand.set(getOnDevice(operand.get()));
   }
 
-  Value dependency = getToken();
-  auto async = gpu::LaunchFuncOp::create(
-      builder, launch.getLoc(), launch.getKernel(),
-      launch.getGridSizeOperandValues(), launch.getBlockSizeOperandValues(),
-      launch.getDynamicSharedMemorySize(), launch.getKernelOperands(),
-      tokenType(), ValueRange{dependency},
-      launch.hasClusterSize()
-          ? std::optional<gpu::KernelDim3>(launch.getClusterSizeOperandValues())
-          : std::nullopt);
-  async->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
-  token = async.getAsyncToken();
-  launch.erase();
   return success();
 }
 
 void BlockRewriter::visitHostOp(Operation *op) {
-  if (isMemoryEffectFree(op))
+  if (isMemoryEffectFree(op) || isDeviceOp(op))
     return;
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
       getEffectsRecursively(op);
@@ -248,31 +226,35 @@ void BlockRewriter::visitHostOp(Operation *op) {
     if (buffers.contains(root))
       flush(root);
   }
-  closeChain();
   for (auto [root, writes] : accesses)
     if (writes && buffers.contains(root))
       buffers[root].deviceValid = false;
 }
 
+/// Whether `root` was allocated in this block and does not leave it.
+bool BlockRewriter::isLocal(Value root, Operation *terminator) {
+  auto alloc = root.getDefiningOp<memref::AllocOp>();
+  if (!alloc || alloc->getBlock() != &block)
+    return false;
+  return llvm::none_of(terminator->getOperands(), [&](Value operand) {
+    if (!isa<BaseMemRefType>(operand.getType()))
+      return false;
+    Value other = getRoot(operand);
+    return other == root || !other.getDefiningOp<memref::AllocOp>();
+  });
+}
+
 void BlockRewriter::finish(Operation *terminator) {
   builder.setInsertionPoint(terminator);
-  for (auto &entry : buffers) {
-    Value root = entry.first;
-    // What was allocated here and does not leave the block is dead by now.
-    auto alloc = root.getDefiningOp<memref::AllocOp>();
-    bool dead = alloc && alloc->getBlock() == &block &&
-                llvm::none_of(terminator->getOperands(), [&, root = root](
-                                                             Value operand) {
-                  return isa<BaseMemRefType>(operand.getType()) &&
-                         (getRoot(operand) == root ||
-                          !getRoot(operand).getDefiningOp<memref::AllocOp>());
-                });
-    if (!dead)
-      flush(root);
-  }
-  for (auto &[root, buffer] : buffers)
+  for (auto &entry : buffers)
+    if (!isLocal(entry.first, terminator))
+      flush(entry.first);
+  for (auto &[root, buffer] : buffers) {
     release(root.getLoc(), buffer.value);
-  closeChain();
+    // It was not freed so far: that would have ended its entry.
+    if (isLocal(root, terminator))
+      memref::DeallocOp::create(builder, root.getLoc(), root);
+  }
 }
 
 void BlockRewriter::allocate(Location loc, Value root) {
@@ -281,11 +263,9 @@ void BlockRewriter::allocate(Location loc, Value root) {
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (type.isDynamicDim(dim))
       sizes.push_back(memref::DimOp::create(builder, loc, root, dim));
-  auto alloc =
-      gpu::AllocOp::create(builder, loc, type, tokenType(),
-                           ValueRange{getToken()}, sizes, ValueRange{});
-  token = alloc.getAsyncToken();
-  buffers[root].value = alloc.getMemref();
+  buffers[root].value = gpu::AllocOp::create(builder, loc, type, Type(),
+                                             ValueRange{}, sizes, ValueRange{})
+                            .getMemref();
 }
 
 /// `value`, a view of a buffer that has a device copy, as a view of that copy.

@@ -318,8 +318,8 @@ def NMSparseInsertDeviceCopiesPass
     ends) when a kernel wrote it, and freed at the end of the block. A buffer
     that stays valid between two launches is not copied again.
 
-    Emits asynchronous operations with one wait for each chain, the form that
-    `--gpu-to-llvm` accepts.
+    What it emits is synchronous; `--gpu-async-region` makes chains of it, which
+    is what `--gpu-to-llvm` accepts.
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect",
                            "::mlir::memref::MemRefDialect"];
