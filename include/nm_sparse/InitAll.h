@@ -16,6 +16,10 @@ namespace nm_sparse {
 /// LLVM translation, NVVM target) that they need.
 void registerAllDialects(DialectRegistry &registry);
 
+/// Registers our passes and pipelines, once however often it is called: a
+/// dialect plugin and a pass plugin may both ask.
+void registerOwnPasses();
+
 /// Registers our passes and pipelines, and the upstream passes that the
 /// pipelines consist of, so that a dumped pipeline can be run again.
 void registerAllPasses();

@@ -246,7 +246,7 @@ llvm::Expected<RunReport> Runner::run() {
   if (!found)
     return found.takeError();
   entry = cast<func::FuncOp>(*found);
-  report.json["entry"] = entry.getSymName();
+  report.json["entry"] = entry.getSymName().str();
   if (!request.schedule.empty())
     if (llvm::Error error = forceSchedule(*module, request.schedule))
       return std::move(error);

@@ -127,10 +127,18 @@ void nm_sparse::registerAllDialects(DialectRegistry &registry) {
   registerNVVMDialectTranslation(registry);
 }
 
+void nm_sparse::registerOwnPasses() {
+  static bool done = [] {
+    registerNMSparseConversionPasses();
+    registerNMSparseTransformsPasses();
+    registerPipelines();
+    return true;
+  }();
+  (void)done;
+}
+
 void nm_sparse::registerAllPasses() {
-  registerNMSparseConversionPasses();
-  registerNMSparseTransformsPasses();
-  registerPipelines();
+  registerOwnPasses();
 
   registerTransformsPasses();
   registerConversionPasses();

@@ -178,7 +178,7 @@ void Pool::receive(Worker &worker, StringRef text) {
   worker.active.reset();
   if (std::optional<StringRef> error = message.getString("error")) {
     ++errors;
-    record(line, llvm::json::Object{{"error", *error}},
+    record(line, llvm::json::Object{{"error", error->str()}},
            ("ERROR " + texts[line] + ": " + *error + "\n").str());
     return;
   }

@@ -29,7 +29,7 @@ struct ExternSharedMemory
   void runOnOperation() override {
     if (!llvm::isPowerOf2_32(alignment)) {
       getOperation().emitError("nm-sparse-extern-shared-memory: alignment is ")
-          << alignment << ", expected a power of two";
+          << alignment.getValue() << ", expected a power of two";
       return signalPassFailure();
     }
     for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {

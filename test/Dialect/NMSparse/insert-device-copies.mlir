@@ -1,0 +1,73 @@
+// RUN: nm-opt %s --nm-sparse-insert-device-copies --split-input-file --verify-diagnostics | FileCheck %s
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @copy(%in: memref<8xf32>, %out: memref<8xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      %v = memref.load %in[%c0] : memref<8xf32>
+      memref.store %v, %out[%c0] : memref<8xf32>
+      gpu.return
+    }
+  }
+
+  // The host reads in between, so the result comes back before; what it writes
+  // goes to the device again; %a is copied once and never back.
+  // CHECK-LABEL: func.func @host_between
+  // CHECK-SAME: %[[A:.*]]: memref<8xf32>, %[[B:.*]]: memref<8xf32>
+  // CHECK: %[[DA:.*]] = gpu.alloc
+  // CHECK: gpu.memcpy %[[DA]], %[[A]]
+  // CHECK: %[[DB:.*]] = gpu.alloc
+  // CHECK: gpu.memcpy %[[DB]], %[[B]]
+  // CHECK: gpu.launch_func {{.*}} args(%[[DA]] : {{.*}}, %[[DB]] :
+  // CHECK: gpu.memcpy %[[B]], %[[DB]]
+  // CHECK: memref.load %[[B]]
+  // CHECK: memref.store %{{.*}}, %[[B]]
+  // CHECK-NOT: gpu.memcpy %[[DA]]
+  // CHECK: gpu.memcpy %[[DB]], %[[B]]
+  // CHECK: gpu.launch_func
+  // CHECK-NOT: gpu.memcpy %[[A]]
+  // CHECK: gpu.memcpy %[[B]], %[[DB]]
+  // CHECK: gpu.dealloc %[[DA]]
+  // CHECK: gpu.dealloc %[[DB]]
+  func.func @host_between(%a: memref<8xf32>, %b: memref<8xf32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<8xf32>, %b : memref<8xf32>)
+    %v = memref.load %b[%c0] : memref<8xf32>
+    memref.store %v, %b[%c1] : memref<8xf32>
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<8xf32>, %b : memref<8xf32>)
+    return
+  }
+
+  // A buffer in device memory is passed on as it is; a local one needs no copy.
+  // CHECK-LABEL: func.func @local
+  // CHECK-SAME: %[[A:.*]]: memref<8xf32>
+  // CHECK: %[[HOST:.*]] = memref.alloc
+  // CHECK: %[[DEVICE:.*]] = gpu.alloc
+  // CHECK-NOT: gpu.memcpy %{{.*}}, %[[HOST]]
+  // CHECK-NOT: gpu.memcpy %[[HOST]]
+  // CHECK: memref.dealloc %[[HOST]]
+  func.func @local(%a: memref<8xf32>) {
+    %c1 = arith.constant 1 : index
+    %t = memref.alloc() : memref<8xf32>
+    %d = gpu.alloc () : memref<8xf32>
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<8xf32>, %t : memref<8xf32>)
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%t : memref<8xf32>, %d : memref<8xf32>)
+    gpu.dealloc %d : memref<8xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @read(%in: memref<8xf32, strided<[2]>>) kernel { gpu.return }
+  }
+  func.func @strided(%a: memref<8xf32, strided<[2]>>) {
+    %c1 = arith.constant 1 : index
+    // expected-error @+1 {{kernel operand #0 is a view of 'memref<8xf32, strided<[2]>>'; only contiguous host buffers can be copied}}
+    gpu.launch_func @kernels::@read blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<8xf32, strided<[2]>>)
+    return
+  }
+}

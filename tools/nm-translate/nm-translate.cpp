@@ -1,0 +1,61 @@
+//===- nm-translate.cpp - IR to LLVM IR and PTX ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+#include "nm_sparse/InitAll.h"
+#include "nm_sparse/Target/Target.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+
+static LogicalResult writePTX(Operation *op, llvm::raw_ostream &os) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    return op->emitError("expected a module");
+  auto ptx = nm_sparse::translateToPTX(module);
+  if (!ptx)
+    return op->emitError(llvm::toString(ptx.takeError()));
+  if (ptx->empty())
+    return op->emitError("the module has no gpu.module");
+  os << *ptx;
+  return success();
+}
+
+static LogicalResult writeManifest(Operation *op, llvm::raw_ostream &os) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    return op->emitError("expected a module");
+  os << llvm::formatv("{0:2}\n", llvm::json::Value(nm_sparse::makeManifest(
+                                     module, {}, nullptr)));
+  return success();
+}
+
+static LogicalResult writeLLVMIR(Operation *op, llvm::raw_ostream &os) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(op, context);
+  if (!module)
+    return failure();
+  os << *module;
+  return success();
+}
+
+int main(int argc, char **argv) {
+  TranslateFromMLIRRegistration ptx(
+      "nm-sparse-to-ptx", "PTX of the kernels of an NVVM-level module",
+      writePTX, nm_sparse::registerAllDialects);
+  TranslateFromMLIRRegistration manifest(
+      "nm-sparse-to-manifest", "how to launch the kernels, as JSON",
+      writeManifest, nm_sparse::registerAllDialects);
+  TranslateFromMLIRRegistration llvmIR(
+      "mlir-to-llvmir", "LLVM IR of an LLVM-dialect module", writeLLVMIR,
+      nm_sparse::registerAllDialects);
+  return failed(mlirTranslateMain(argc, argv, "nm_sparse translation tool"));
+}
