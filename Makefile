@@ -1,7 +1,7 @@
 # Thin: each target is one script or one line. `make help` lists them.
 
 .DEFAULT_GOAL := build
-.PHONY: help build check demo lint format static clean
+.PHONY: help build check demo lint format static docs clean
 
 help:   ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -17,5 +17,7 @@ format: ## as lint, fixing what can be fixed
 	@scripts/lint.sh --fix
 static: ## nm-opt and the other tools without libMLIR.so, in build-static
 	@scripts/build.sh static
+docs:   ## fill the generated parts of README.md and docs/
+	@scripts/build.sh dev nm-compile nm-run && python3 scripts/update_docs.py
 clean:  ## remove every build folder
 	@rm -rf build build-*

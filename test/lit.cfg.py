@@ -20,6 +20,7 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 llvm_config.with_environment("PATH", config.nm_sparse_tools_dir, append_path=True)
 config.substitutions.append(("%nm_lib_dir", config.nm_sparse_lib_dir))
 config.substitutions.append(("%nm_src", config.nm_sparse_src_root))
+config.substitutions.append(("%nm_bin", config.nm_sparse_tools_dir))
 config.substitutions.append(("%python", config.python))
 
 if config.ptxas and "NOTFOUND" not in config.ptxas:

@@ -171,8 +171,8 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     * `warps = [tokens, outputs]`: warps of the CTA over its tile. A `simt` warp
       is 8 x 4 lanes, an `mma` warp tiles by 16 x 8 fragments.
     * `stages`: depth of the shared-memory ring, 2 to 5.
-    * `split_k`: parts of the contraction dimension that are summed by a second
-      kernel.
+    * `split_k`: parts of the contraction dimension, each computed by a CTA of its
+      own; the last one to finish a tile adds them in order.
     * `operands`: `packed` gathers only the activation rows that the index
       names (`async_gather`); `unpacked` copies whole windows.
     * `index`: `resident` copies the panel's index once before the K loop,

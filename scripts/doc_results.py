@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tables of the recorded measurements, for update_docs.py.
+
+Reads the reports of `nm-run --json`, single ones and batches, in one folder.
+bench/make_configs.py names its configurations TYPE_sSPARSITY_LLENGTH_LAYOUT_
+TOKENSxOUTPUTSxCONTRACTION_EPILOGUE; other inputs are listed by file name.
+"""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+NAME = re.compile(
+    r"(?P<type>\w+?)_s(?P<sparsity>[\d.]+)_L(?P<length>\d+)_(?P<layout>\w+?)_"
+    r"(?P<shape>\d+x\d+x\d+)_(?P<epilogue>\w+)$"
+)
+HEADLINE = "4096x4096x4096"
+NONE = "No measurement is recorded yet."
+
+
+def load(folder):
+    """[(file name, header, runs)] of every report in `folder`."""
+    reports = []
+    for path in sorted(Path(folder).glob("*.json")):
+        report = json.loads(path.read_text("utf-8"))
+        if not isinstance(report, dict):
+            continue
+        if "runs" in report:
+            runs = [run for run in report["runs"] if isinstance(run, dict)]
+        elif "file" in report:
+            runs = [report]
+        else:
+            continue
+        reports.append((path.name, report, runs))
+    return reports
+
+
+def configuration(run):
+    """The parts of the configuration's name, or None."""
+    file = run.get("file") or (run.get("arguments", "").split() or [""])[0]
+    match = NAME.match(Path(file).stem)
+    return match.groupdict() if match else None
+
+
+def microseconds(run):
+    return run.get("time", {}).get("median_us")
+
+
+def conditions(name, header, runs):
+    """One sentence: where and how a report was made."""
+    known = [*(run for run in runs if run.get("chip")), {}][0]
+    gpu = header.get("gpu") or known.get("gpu") or known.get("chip", "unknown GPU")
+    driver = header.get("driver") or known.get("driver")
+    parts = [f"{gpu}" + (f", driver {driver}" if driver else "")]
+    cublas = {run["cublas"]["version"] for run in runs if "cublas" in run}
+    if cublas:
+        parts.append("cuBLAS " + ", ".join(str(v) for v in sorted(cublas)))
+    parts.append(f"commit `{header.get('commit', 'unknown')}`")
+    command = header.get("command", "")
+    # Only the options: where the list lay says nothing.
+    options = re.findall(r"--(?:jobs|timeout|bench|check)(?: \d+)?", command)
+    if options:
+        parts.append(
+            f"`nm-run {'--batch LIST ' * ('runs' in header)}{' '.join(options)}`"
+        )
+    return f"`{name}`: " + "; ".join(parts) + "."
+
+
+def correctness(runs):
+    """One sentence on what was checked, and a list of what failed."""
+    checked = [run for run in runs if "checks" in run]
+    failed = [run for run in runs if run.get("passed") is False or "error" in run]
+    if not checked and not failed:
+        return ""
+    worst = {}
+    for run in checked:
+        for check in run["checks"]:
+            error = check["relative_error"]
+            error = float("inf") if isinstance(error, str) else error
+            worst[check["kind"]] = max(worst.get(check["kind"], 0.0), error)
+    text = f"{len(checked)} runs compared with the float64 product, "
+    text += f"{sum(run.get('passed') is True for run in checked)} within tolerance; "
+    text += "largest relative Frobenius error by type of the result: "
+    text += ", ".join(f"{kind} {worst[kind]:.1e}" for kind in sorted(worst)) + "."
+    if failed:
+        text += f" {len(failed)} failed or could not run:\n"
+        for run in failed:
+            name = Path(run.get("file") or run.get("arguments", "?").split()[0]).name
+            text += f"\n* `{name}`: {run.get('error', 'outside the tolerance')}"
+    return text
+
+
+def speed_table(runs):
+    """Speed over cuBLAS: a row for each type, length and layout, a column for
+    each sparsity."""
+    rows, columns = {}, set()
+    for run in runs:
+        parts = configuration(run)
+        if not parts or "speedup" not in run:
+            continue
+        columns.add(float(parts["sparsity"]))
+        key = (parts["type"], int(parts["length"]), parts["layout"])
+        rows.setdefault(key, {})[float(parts["sparsity"])] = run
+    if not rows:
+        return ""
+    order = sorted(columns)
+    lines = [
+        "| type | L | activations | cuBLAS, us | "
+        + " | ".join(f"{c:g} % sparse" for c in order)
+        + " |"
+    ]
+    lines.append("|---" * (len(order) + 4) + "|")
+    for (type_, length, layout), cells in sorted(rows.items()):
+        dense = sorted(run["cublas_us"] for run in cells.values())
+        shown = [
+            f"{microseconds(cells[c]):.0f} us, {cells[c]['speedup']:.2f}x"
+            if c in cells
+            else ""
+            for c in order
+        ]
+        lines.append(
+            f"| {type_} | {length} | {layout}-major | {dense[len(dense) // 2]:.0f} | "
+            + " | ".join(shown)
+            + " |"
+        )
+    return "\n".join(lines)
+
+
+def other_table(runs):
+    rows = [run for run in runs if not configuration(run) and microseconds(run)]
+    if not rows:
+        return ""
+    lines = [
+        "| input | tokens | time, us | TFLOP/s (dense) | cuBLAS, us | speed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for run in rows:
+        dense = f"{run['cublas_us']:.0f}" if "cublas_us" in run else ""
+        ratio = f"{run['speedup']:.2f}x" if "speedup" in run else ""
+        lines.append(
+            f"| {Path(run['file']).name} | {run['size']} | {microseconds(run):.1f} | "
+            f"{run['tflops_dense_equivalent']:.0f} | {dense} | {ratio} |"
+        )
+    return "\n".join(lines)
+
+
+def headline(folder):
+    """The plain products of the headline shape, report by report."""
+    parts = []
+    for name, header, runs in load(folder):
+        chosen = [
+            run
+            for run in runs
+            if (configuration(run) or {}).get("shape") == HEADLINE
+            and configuration(run)["epilogue"] == "plain"
+        ]
+        table = speed_table(chosen)
+        if table:
+            parts.append(conditions(name, header, runs) + "\n\n" + table)
+    return "\n\n".join(parts) if parts else NONE
+
+
+def everything(folder):
+    parts = []
+    for name, header, runs in load(folder):
+        section = [f"## {name}", conditions(name, header, runs)]
+        section.append(correctness(runs))
+        shapes = Counter()
+        for run in runs:
+            found = configuration(run)
+            if found and "speedup" in run:
+                shapes[found["shape"], found["epilogue"]] += 1
+        for shape, epilogue in shapes:
+            section.append(f"### {shape}, {epilogue}")
+            section.append(
+                speed_table(
+                    [
+                        run
+                        for run in runs
+                        if (configuration(run) or {}).get("shape") == shape
+                        and configuration(run)["epilogue"] == epilogue
+                    ]
+                )
+            )
+        section.append(other_table(runs))
+        parts.append("\n\n".join(part for part in section if part))
+    return "\n\n".join(parts) if parts else NONE

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fills the generated parts of the documentation from what the tools print.
+
+A generated part lies between the lines `<!-- generated: NAME -->` and
+`<!-- end: NAME -->`; never edit it by hand. NAME is a key of GENERATORS.
+
+Usage: update_docs.py [--check] [--bin FOLDER] [PAGE...]
+  --check  change nothing; exit with 1 and a diff when a part is out of date
+  --bin    where nm-compile and nm-run are; default build/bin
+
+Times, error figures and the registers that ptxas reports differ from machine to
+machine: a part that differs in nothing else counts as up to date.
+"""
+
+import argparse
+import difflib
+import functools
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import doc_results
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+EXAMPLE = "examples/linear.mlir"
+WALK = "docs/walk.mlir"
+WIDTH = 118
+
+# What differs between machines, for the comparison.
+NOISE = [
+    (r" *[\d.]+ ms", " ms"),
+    (r"(relative|absolute) error [\d.e+-]+", r"\1 error"),
+    (r"\n  (\w+: \d+ )?registers.*", ""),
+    (r"%[\w#:+]+", "%"),  # names of values and PTX registers
+]
+
+# Text of the IR that the walk leaves out of lines that stay.
+SHORTER = [
+    (r", *alignment = \d+ : i64|\{alignment = \d+ : i64\} ", ""),
+    (r"#gpu\.address_space<workgroup>", "#workgroup"),
+    (r"indexing_maps = \[.*?\](?=[ ,])", "indexing_maps = [...]"),
+    (r"#nm_sparse\.packed<.*?>, \[[\d, ]+\], \w+>", "#packed"),
+    (r", strided<\[[^]]*\](, offset: \?)?>", ""),
+]
+
+# Where a long line may be broken.
+BREAKS = [
+    r"ins\(",
+    r"outs\(",
+    r"acc\(",
+    r"%arg\d+: (?:tensor|memref)",
+    r"schedule =",
+    r"stages =",
+    r"threads ?\(",
+    r"blocks ?\(",
+    r"threads in",
+    r"dynamic_shared",
+    r"args\(",
+    r"shared_outs\(",
+    r"to (?:tensor|memref)<",
+    r"into (?:tensor|memref)<",
+    r": tensor<",
+    r": memref<",
+    r": vector<",
+    r"-> ",
+]
+
+# Which lines of the IR after a stage the walk shows: the first LIMIT matches of
+# each pattern. Skipped lines become one "...".
+SHOWN = {
+    "front": [r"func\.func", r"linalg\.fill", r"nm_sparse\.matmul", r"linalg\.generic"],
+    "schedule": [r"nm_sparse\.matmul"],
+    "tile": [
+        r"scf\.forall \(",
+        r"affine\.min",
+        r"scf\.for ",
+        r"tensor\.extract_slice",
+        r"nm_sparse\.matmul",
+        r"scf\.yield",
+        r"linalg\.generic",
+        r"scf\.forall\.in_parallel",
+        r"parallel_insert_slice",
+        r"mapping =",
+    ],
+    "promote": [
+        r"alloc_tensor",
+        r"nm_sparse\.(async|tile)",
+        r"vector\.transfer",
+        r"scf\.for ",
+        r"scf\.yield",
+    ],
+    "vectorize": [
+        r"dense<0",
+        r"scf\.for ",
+        r"nm_sparse\.tile_matmul",
+        r"vector\.transfer",
+        r"arith\.\w+ .*: vector",
+    ],
+    "bufferize": [
+        r"func\.func",
+        r"memref\.alloc",
+        r"scf\.forall \(",
+        r"nm_sparse\.(async|tile)",
+        r"scf\.for ",
+        r"vector\.transfer_write",
+        r"mapping =",
+    ],
+    "map": [r"affine\.(max|min)", r"gpu\.launch", r"affine\.apply.*arg[45]\]*$"],
+    "pipeline": [
+        r"memref\.alloc\(\) .*workgroup",
+        r"nm_sparse\.(async|tile)",
+        r"nvvm\.cp\.async",
+        r"gpu\.barrier",
+        r"scf\.for ",
+        r"scf\.if",
+        r"scf\.yield",
+        r"vector\.transfer_write",
+    ],
+    "threads": [
+        r"gpu\.launch",
+        r"gpu\.dynamic_shared",
+        r"memref\.view",
+        r"nvvm\.cp\.async\.wait",
+        r"scf\.for ",
+        r"nvgpu\.device_async_copy",
+        r"nvgpu\.ldmatrix",
+        r"nvgpu\.mma\.sync",
+        r"vector\.(store|transfer_write)|memref\.store .*arg",
+    ],
+    "nvvm": [
+        r"func\.func @",
+        r"gpu\.launch_func",
+        r"gpu\.module",
+        r"llvm\.func",
+        r"nvvm\.cp\.async\.shared",
+        r"nvvm\.cp\.async\.(commit|wait)",
+        r"nvvm\.barrier",
+        r"nvvm\.ldmatrix",
+        r"nvvm\.mma\.sync",
+    ],
+    "ptx": [
+        r"^\.(version|target|extern)",
+        r"\.entry",
+        r"^\.(maxntid|minnctapersm)",
+        r"cp\.async\.c[ag]",
+        r"cp\.async\.(commit|wait)",
+        r"bar\.sync",
+        r"ldmatrix",
+        r"mma\.sync",
+        r"st\.global",
+    ],
+}
+LIMIT = {"pipeline": 99, "threads": 2, "nvvm": 1, "ptx": 2}
+
+
+def run(folder, *command):
+    path = Path(folder) / command[0]
+    if not path.exists():
+        sys.exit(f"update_docs.py: {path} does not exist; build it first")
+    result = subprocess.run(
+        [path, *command[1:]], cwd=ROOT, capture_output=True, text=True
+    )
+    if result.returncode:
+        sys.exit(f"update_docs.py: {' '.join(command)}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def fenced(text, language=""):
+    return f"```{language}\n{text.rstrip()}\n```"
+
+
+def console(command, output):
+    return fenced(f"$ {command}\n{output}", "console")
+
+
+def code_of(path):
+    """A file without its leading comment."""
+    text = (ROOT / path).read_text("utf-8")
+    return re.sub(r"\A(//.*\n|\n)*", "", text)
+
+
+def shorten(line):
+    """The line in pieces that fit: broken before operands, then cut."""
+    for pattern, replacement in SHORTER:
+        line = re.sub(pattern, replacement, line)
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    pieces = [""]
+    for token in re.split(rf"(?= (?:{'|'.join(BREAKS)}))", line):
+        if not pieces[-1] or len(pieces[-1] + token) <= WIDTH:
+            pieces[-1] += token
+        else:
+            pieces.append(indent + token.lstrip())
+    return [
+        piece.rstrip() if len(piece) <= WIDTH else piece[: WIDTH - 4].rstrip() + " ..."
+        for piece in pieces
+    ]
+
+
+def select(text, stage):
+    counts, lines, skipped = {}, [], False
+    for line in text.splitlines():
+        line = line.replace("\t", "  ").rstrip()
+        found = next((p for p in SHOWN[stage] if re.search(p, line)), None)
+        if found is not None:
+            counts[found] = counts.get(found, 0) + 1
+            if counts[found] > LIMIT.get(stage, 8):
+                found = None
+        if found is None:
+            skipped = skipped or line.strip() not in ("", "{", "}")
+            continue
+        if skipped and lines:
+            indent = len(line) - len(line.lstrip())
+            lines.append(" " * indent + "...")
+        skipped = False
+        # The schedule is shown once, where it is chosen.
+        if stage != "schedule":
+            line = re.sub(r"schedule = <[^>]*>", "schedule = ...", line)
+        lines += shorten(line)
+    widths = [len(line) - len(line.lstrip()) for line in lines]
+    return "\n".join(line[min(widths, default=0) :] for line in lines)
+
+
+class Generators:
+    """One method for each kind of generated part."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.tool = functools.partial(run, folder)
+
+    def example(self, _):
+        return fenced(code_of(EXAMPLE), "mlir")
+
+    def explain(self, file):
+        with tempfile.TemporaryDirectory() as scratch:
+            text = self.tool("nm-compile", file, "-o", f"{scratch}/ptx", "--explain")
+        # Trailing blanks are how an empty list of changes is printed.
+        return "\n".join(line.rstrip() for line in text.splitlines())
+
+    def compile(self, _):
+        command = f"nm-compile {EXAMPLE} -o linear.ptx --explain"
+        return console(command, self.explain(EXAMPLE))
+
+    def run(self, _):
+        arguments = [EXAMPLE, "--size", "m=8", "--device", "cpu", "--check"]
+        return console("nm-run " + " ".join(arguments), self.tool("nm-run", *arguments))
+
+    def support(self, _):
+        return self.tool("nm-compile", "--print-support").strip()
+
+    def input(self, _):
+        return fenced(code_of(WALK), "mlir")
+
+    def counts(self, _):
+        return fenced(self.explain(WALK))
+
+    def stage(self, name):
+        text = self.tool("nm-compile", WALK, "-o", "-", "--emit", name)
+        return fenced(select(text, name), "" if name == "ptx" else "mlir")
+
+    def speed(self, _):
+        return doc_results.headline(ROOT / "bench/results")
+
+    def results(self, _):
+        return doc_results.everything(ROOT / "bench/results")
+
+
+def comparable(text):
+    for pattern, replacement in NOISE:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def update(text, generators):
+    """The page with every generated part made anew."""
+
+    def replace(match):
+        name, old = match[1], match[2]
+        kind, _, argument = name.partition(" ")
+        new = f"\n{getattr(generators, kind)(argument)}\n"
+        if comparable(new) == comparable(old):
+            new = old
+        return f"<!-- generated: {name} -->{new}<!-- end: {name} -->"
+
+    return re.sub(
+        r"<!-- generated: (.*?) -->(.*?)<!-- end: \1 -->", replace, text, flags=re.S
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--bin", default=str(ROOT / "build/bin"))
+    parser.add_argument("pages", nargs="*", default=PAGES)
+    arguments = parser.parse_args()
+    generators = Generators(arguments.bin)
+    stale = 0
+    for page in arguments.pages:
+        path = ROOT / page
+        old = path.read_text("utf-8")
+        new = update(old, generators)
+        if new == old:
+            continue
+        stale += 1
+        if arguments.check:
+            diff = difflib.unified_diff(
+                old.splitlines(), new.splitlines(), page, "as the tools print it", "", 1
+            )
+            print("\n".join(diff))
+        else:
+            path.write_text(new, "utf-8")
+            print(f"{page}: updated")
+    if arguments.check and stale:
+        sys.exit("update_docs.py: out of date; run `make docs`")
+
+
+if __name__ == "__main__":
+    main()
