@@ -16,7 +16,9 @@ machine: a part that differs in nothing else counts as up to date.
 import argparse
 import difflib
 import functools
+import platform
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -32,6 +34,7 @@ WIDTH = 118
 
 # What differs between machines, for the comparison.
 NOISE = [
+    (r"takes \d+ ms of CPU time on .*", ""),
     (r" *[\d.]+ ms", " ms"),
     (r"(relative|absolute) error [\d.e+-]+", r"\1 error"),
     (r"\n  (\w+: \d+ )?registers.*", ""),
@@ -169,6 +172,15 @@ def run(folder, *command):
     return result.stdout
 
 
+def cpu():
+    """The name of this machine's processor."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+        return re.search(r"^model name\s*: *(.*)$", text, re.M)[1]
+    except (OSError, TypeError):
+        return platform.machine()
+
+
 def fenced(text, language=""):
     return f"```{language}\n{text.rstrip()}\n```"
 
@@ -245,6 +257,18 @@ class Generators:
     def compile(self, _):
         command = f"nm-compile {EXAMPLE} -o linear.ptx --explain"
         return console(command, self.explain(EXAMPLE))
+
+    def compiletime(self, _):
+        times = []
+        with tempfile.TemporaryDirectory() as scratch:
+            for _ in range(3):
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                self.tool("nm-compile", EXAMPLE, "-o", f"{scratch}/ptx")
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                times.append(
+                    after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                )
+        return f"It takes {1000 * min(times):.0f} ms of CPU time on {cpu()}."
 
     def run(self, _):
         arguments = [EXAMPLE, "--size", "m=8", "--device", "cpu", "--check"]
