@@ -129,6 +129,9 @@ llvm::Error Runner::resolveDevice() {
     return own.takeError();
   chip = request.chip.empty() ? *own : request.chip;
   report.json["chip"] = chip;
+  NmsDeviceInfo info;
+  if (!nmsDeviceInfo(&info))
+    report.json["gpu"] = std::string(info.name);
   return llvm::Error::success();
 }
 
