@@ -33,6 +33,10 @@ void populateTileVectorPatterns(const TypeConverter &converter,
                                 const ThreadLayout &layout,
                                 RewritePatternSet &patterns);
 
+/// Column at which element (`row`, `column`) of a shared-memory tile is stored.
+Value emitTileColumn(OpBuilder &b, Location loc, Value tile, Value row,
+                     Value column);
+
 /// Selects the row of the x tile that holds kept row `row` of the step, for
 /// outputs of panel `panel` (counted from the tile's first): position in the
 /// condensed tile, or the index's position in its window. Rows past the index's

@@ -22,6 +22,21 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+Value nm_sparse::emitTileColumn(OpBuilder &b, Location loc, Value tile,
+                                Value row, Value column) {
+  auto type = cast<MemRefType>(tile.getType());
+  if (!isSwizzledTile(type))
+    return column;
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  int64_t word = 16 / (type.getElementTypeBitWidth() / 8);
+  Value key = b.createOrFold<arith::MulIOp>(
+      loc, b.createOrFold<arith::RemUIOp>(loc, row, constant(8)),
+      constant(word));
+  return b.createOrFold<arith::XOrIOp>(loc, column, key);
+}
+
 namespace {
 
 /// Where a chunk of the destination comes from.
@@ -40,7 +55,9 @@ public:
              Value dst)
       : b(b), loc(loc), layout(layout), src(src), dst(dst),
         srcType(cast<MemRefType>(src.getType())),
-        dstType(cast<MemRefType>(dst.getType())) {}
+        dstType(cast<MemRefType>(dst.getType())) {
+    flattenSource();
+  }
 
   Value constant(int64_t v) {
     return arith::ConstantIndexOp::create(b, loc, v);
@@ -62,7 +79,41 @@ public:
     return width * getElementBytes() >= 4 ? width : 1;
   }
 
-  /// i1: the source's address and pitch are multiples of `width` elements.
+  /// Views the source as one row, so that the wide path can find a position in
+  /// it with 32-bit arithmetic.
+  void flattenSource() {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
+    pitch = metadata.getStrides()[0];
+    auto type = MemRefType::get(
+        {ShapedType::kDynamic}, srcType.getElementType(),
+        StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}),
+        srcType.getMemorySpace());
+    Value size =
+        b.createOrFold<arith::MulIOp>(loc, metadata.getSizes()[0], pitch);
+    flat = memref::ReinterpretCastOp::create(
+        b, loc, type, metadata.getBaseBuffer(),
+        OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>{size},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  }
+  /// Position in the flat source of element (row, column). isAligned, which
+  /// guards the wide path, has made sure that it fits 32 bits.
+  Value getFlatIndex(ArrayRef<Value> indices, bool wide) {
+    if (!wide)
+      return arith::AddIOp::create(
+          b, loc, arith::MulIOp::create(b, loc, indices[0], pitch), indices[1]);
+    auto narrow = [&](Value v) -> Value {
+      return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), v);
+    };
+    Value position = arith::AddIOp::create(
+        b, loc,
+        arith::MulIOp::create(b, loc, narrow(indices[0]), narrow(pitch)),
+        narrow(indices[1]));
+    return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
+  }
+
+  /// i1: the source's address, pitch and row length are multiples of `width`
+  /// elements, so that each chunk exists whole or not at all, and the tile
+  /// spans less than 2^31 elements.
   Value isAligned(int64_t width) {
     auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
     Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, src);
@@ -71,12 +122,20 @@ public:
         b, loc, base,
         arith::MulIOp::create(b, loc, metadata.getOffset(),
                               constant(getElementBytes())));
-    Value pitch = arith::MulIOp::create(b, loc, metadata.getStrides()[0],
-                                        constant(getElementBytes()));
+    Value extents = arith::MulIOp::create(
+        b, loc,
+        arith::OrIOp::create(b, loc, metadata.getStrides()[0],
+                             metadata.getSizes()[1]),
+        constant(getElementBytes()));
     Value misaligned = arith::RemUIOp::create(
-        b, loc, arith::OrIOp::create(b, loc, address, pitch), bytes);
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, misaligned,
-                                 constant(0));
+        b, loc, arith::OrIOp::create(b, loc, address, extents), bytes);
+    Value aligned = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          misaligned, constant(0));
+    Value span = arith::MulIOp::create(b, loc, metadata.getSizes()[0],
+                                       metadata.getStrides()[0]);
+    Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, span,
+                                       constant(int64_t(1) << 31));
+    return arith::AndIOp::create(b, loc, aligned, fits);
   }
 
   /// Copies the tile in chunks of `width` elements. Neighbouring threads take
@@ -173,7 +232,8 @@ private:
       for (auto [to, from] : llvm::zip_equal(batch, sources))
         nvgpu::DeviceAsyncCopyOp::create(
             b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), dst,
-            ValueRange{to.row, to.column}, src, from.indices,
+            ValueRange{to.row, emitTileColumn(b, loc, dst, to.row, to.column)},
+            flat, ValueRange{getFlatIndex(from.indices, width > 1)},
             b.getIndexAttr(width), from.valid, bypassL1);
       return;
     }
@@ -181,13 +241,15 @@ private:
     for (const ChunkSource &from : sources)
       elements.push_back(loadElement(from));
     for (auto [to, element] : llvm::zip_equal(batch, elements))
-      memref::StoreOp::create(b, loc, element, dst,
-                              ValueRange{to.row, to.column});
+      memref::StoreOp::create(
+          b, loc, element, dst,
+          ValueRange{to.row, emitTileColumn(b, loc, dst, to.row, to.column)});
   }
 
   Value loadElement(const ChunkSource &from) {
     if (!from.valid)
-      return memref::LoadOp::create(b, loc, src, from.indices);
+      return memref::LoadOp::create(
+          b, loc, flat, ValueRange{getFlatIndex(from.indices, false)});
     Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
                                          from.valid, constant(0));
     auto ifOp = scf::IfOp::create(b, loc, dstType.getElementType(), exists,
@@ -195,7 +257,9 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
     scf::YieldOp::create(
-        b, loc, ValueRange{memref::LoadOp::create(b, loc, src, from.indices)});
+        b, loc,
+        ValueRange{memref::LoadOp::create(
+            b, loc, flat, ValueRange{getFlatIndex(from.indices, false)})});
     b.setInsertionPointToStart(ifOp.elseBlock());
     Value zero = arith::ConstantOp::create(
         b, loc, b.getZeroAttr(dstType.getElementType()));
@@ -208,6 +272,7 @@ private:
   const ThreadLayout &layout;
   Value src, dst;
   MemRefType srcType, dstType;
+  Value flat, pitch;
 };
 
 /// Emits the wide copy under an alignment test and the narrow one otherwise.
@@ -227,15 +292,14 @@ void emitBothWidths(OpBuilder &b, Location loc, TileCopier &copier,
   copy(1);
 }
 
-/// min(max(extent - position, 0), width): elements of a chunk that exist.
-Value clampToExtent(OpBuilder &b, Location loc, Value extent, Value position,
-                    int64_t width) {
-  auto constant = [&](int64_t v) {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  };
-  Value left = arith::SubIOp::create(b, loc, extent, position);
-  left = arith::MaxSIOp::create(b, loc, left, constant(0));
-  return arith::MinSIOp::create(b, loc, left, constant(width));
+/// `width` where the chunk at `position` lies inside `extent`, else 0.
+Value countInside(OpBuilder &b, Location loc, Value extent, Value position,
+                  int64_t width) {
+  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                       position, extent);
+  return arith::SelectOp::create(b, loc, inside,
+                                 arith::ConstantIndexOp::create(b, loc, width),
+                                 arith::ConstantIndexOp::create(b, loc, 0));
 }
 
 /// `count` where `condition` holds, else 0; a null condition always holds and a
@@ -293,7 +357,7 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
             Value inRows = allRows ? Value() : lessThan(b, loc, row, rows);
             Value count = allColumns
                               ? Value()
-                              : clampToExtent(b, loc, columns, column, width);
+                              : countInside(b, loc, columns, column, width);
             return ChunkSource{{row, column},
                                selectCount(b, loc, inRows, count, width)};
           });
@@ -373,7 +437,7 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
         if (!allK)
           exists = conjunction(b, loc, exists, lessThan(b, loc, k, kExtent));
         Value count =
-            allTokens ? Value() : clampToExtent(b, loc, tokens, column, width);
+            allTokens ? Value() : countInside(b, loc, tokens, column, width);
         ChunkSource from;
         from.indices = {k, column};
         if (transposed)

@@ -66,7 +66,8 @@ public:
   /// lane's) and column `column`.
   Value ldmatrix(Value tile, Value row, Value column) {
     return nvgpu::LdMatrixOp::create(
-        b, loc, VectorType::get({4, 2}, element), tile, ValueRange{row, column},
+        b, loc, VectorType::get({4, 2}, element), tile,
+        ValueRange{row, emitTileColumn(b, loc, tile, row, column)},
         b.getBoolAttr(true), b.getI32IntegerAttr(4));
   }
 
@@ -94,7 +95,9 @@ public:
         for (int64_t i = 0; i < 2; ++i) {
           Value at = add(add(token, lanePart), 8 * g);
           Value scalar = memref::LoadOp::create(
-              b, loc, op.getX(), ValueRange{at, xRows[2 * kHalf + i]});
+              b, loc, op.getX(),
+              ValueRange{at, emitTileColumn(b, loc, op.getX(), at,
+                                            xRows[2 * kHalf + i])});
           result = vector::InsertOp::create(
               b, loc, scalar, result, ArrayRef<int64_t>{kHalf * groups + g, i});
         }
@@ -272,19 +275,15 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
     int64_t steps = op.getSchedule().getStepRows(op.getEncoding()) / 16;
     int64_t width = layout.outputsAreRows ? 16 : 8;
     int64_t groupSize = getPanelGroup(op, width);
-    // The fragments of a unit are loaded while the one before it multiplies:
-    // otherwise each product waits out the latency of its ldmatrix.
-    std::optional<Unit> loaded;
+    // ptxas moves the loads of a unit above the products of the one before it
+    // as far as registers allow; loading ahead here only costs registers.
     for (int64_t step = 0; step < steps; ++step)
-      for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize) {
-        Unit next = layout.outputsAreRows
-                        ? loadOutputRows(rewriter, op, step, g, groupSize)
-                        : loadTokenRows(rewriter, op, step, g, groupSize);
-        if (loaded)
-          multiply(rewriter, op.getLoc(), *loaded, acc);
-        loaded = std::move(next);
-      }
-    multiply(rewriter, op.getLoc(), *loaded, acc);
+      for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize)
+        multiply(rewriter, op.getLoc(),
+                 layout.outputsAreRows
+                     ? loadOutputRows(rewriter, op, step, g, groupSize)
+                     : loadTokenRows(rewriter, op, step, g, groupSize),
+                 acc);
     rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
     return success();
   }

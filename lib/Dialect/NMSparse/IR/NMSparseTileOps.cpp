@@ -14,6 +14,12 @@ using namespace mlir::nm_sparse;
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
 
+bool nm_sparse::isSwizzledTile(MemRefType tile) {
+  Type element = tile.getElementType();
+  return (element.isF16() || element.isBF16()) && tile.getRank() == 2 &&
+         tile.getDimSize(1) % 64 == 0;
+}
+
 /// Operands that are buffers are read; a destination that is one is written.
 static void addEffects(MutableOperandRange reads, OpOperand *write,
                        Effects &effects) {

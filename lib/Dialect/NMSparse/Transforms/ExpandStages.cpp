@@ -58,24 +58,44 @@ TileMatmulOp findStagedProduct(scf::ForOp loop) {
   return {};
 }
 
-/// Elements added to each row so that a column of 16-byte words walks through
-/// all banks: 8 rows at one pitch then lie in 8 different 16-byte bank groups,
-/// as ldmatrix and transposed stores need.
-int64_t getPadding(MemRefType type) {
+/// Elements added to each row of a tile against bank conflicts. 16-byte steps
+/// put 8 rows of one column in 8 different bank groups, but also move every
+/// other row off the 32-byte sectors that the copies arrive in, which fetches
+/// those sectors twice. So only where nothing else helps: not for tiles that
+/// the exit swizzles (see isSwizzledTile), nor for 32-bit tiles, whose rows are
+/// read by whole warps, unless their columns are written one element a thread.
+int64_t getPadding(MemRefType type, bool transposed) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (isSwizzledTile(type) || (bytes == 4 && !transposed))
+    return 0;
   int64_t rowBytes = type.getDimSize(1) * bytes;
   return rowBytes % 32 == 0 ? 16 / bytes : 0;
 }
 
-/// Slot `((iv - lower) / step) % stages` of the ring.
+/// True when `alloc` is filled by a copy that transposes.
+bool isFilledTransposed(memref::AllocOp alloc) {
+  return llvm::any_of(alloc->getUsers(), [](Operation *user) {
+    if (auto copy = dyn_cast<AsyncCopyOp>(user))
+      return copy.getTransposed();
+    auto gather = dyn_cast<AsyncGatherOp>(user);
+    return gather && gather.getTransposed();
+  });
+}
+
+/// Slot `((iv - lower) / step) % stages` of the ring, in 32 bits: the division
+/// of a 64-bit index is a chain that the first load of each step waits for.
 Value emitSlot(OpBuilder &b, Location loc, scf::ForOp loop, int64_t stages) {
-  Value trip = arith::DivUIOp::create(
-      b, loc,
-      arith::SubIOp::create(b, loc, loop.getInductionVar(),
-                            loop.getLowerBound()),
-      loop.getStep());
-  return arith::RemUIOp::create(b, loc, trip,
-                                arith::ConstantIndexOp::create(b, loc, stages));
+  Type i32 = b.getI32Type();
+  auto narrow = [&](Value v) -> Value {
+    return arith::IndexCastUIOp::create(b, loc, i32, v);
+  };
+  Value distance = arith::SubIOp::create(b, loc, loop.getInductionVar(),
+                                         loop.getLowerBound());
+  Value trip =
+      arith::DivUIOp::create(b, loc, narrow(distance), narrow(loop.getStep()));
+  Value slot = arith::RemUIOp::create(
+      b, loc, trip, arith::ConstantIntOp::create(b, loc, i32, stages));
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), slot);
 }
 
 Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,
@@ -117,7 +137,8 @@ LogicalResult multiBuffer(scf::ForOp loop, TileMatmulOp product,
     MemRefType type = alloc.getType();
     Location loc = alloc.getLoc();
     auto ringType = MemRefType::get(
-        {stages, type.getDimSize(0), type.getDimSize(1) + getPadding(type)},
+        {stages, type.getDimSize(0),
+         type.getDimSize(1) + getPadding(type, isFilledTransposed(alloc))},
         type.getElementType(), MemRefLayoutAttrInterface(),
         type.getMemorySpace());
     b.setInsertionPoint(alloc);
