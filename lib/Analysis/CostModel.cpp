@@ -175,7 +175,8 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   struct Shape {
     int64_t tokens, outputs, warpsTokens, warpsOutputs;
   };
-  // Warps are 64 x 32 and smaller: 64 accumulators of a thread.
+  // Warps of 64 x 32 (64 accumulators of a thread) for simt; 64 x 64 for mma,
+  // where larger warps read each fragment from shared memory less often.
   static const Shape simtShapes[] = {
       {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
       {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};

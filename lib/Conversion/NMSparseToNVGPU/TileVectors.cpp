@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FragmentStore.h"
 #include "Patterns.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -351,14 +352,33 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
             llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
       }
     };
+    // Each lane's position along the contiguous dimension moves by `shift`.
+    auto writeFragments = [&] {
+      unsigned dim = access.dims[layout.outputsAreRows ? 0 : 1];
+      storeFragments(
+          rewriter, loc, layout, scalars,
+          [&](Value vector, TileOffset offset, Value shift) {
+            SmallVector<Value> at = access.getIndices(offset);
+            at[dim] = arith::AddIOp::create(rewriter, loc, at[dim], shift);
+            vector::StoreOp::create(rewriter, loc, vector, access.buffer, at,
+                                    /*nontemporal=*/false, llvm::Align(16));
+          });
+    };
+    bool fragments =
+        width > 1 && canStoreFragments(layout, access.type.getElementType(),
+                                       access.isContiguous(0));
     if (width == 1) {
       writeNarrow();
     } else {
-      auto ifOp = scf::IfOp::create(rewriter, loc, access.allowsWide(width),
+      auto ifOp = scf::IfOp::create(rewriter, loc,
+                                    access.allowsWide(fragments ? 8 : width),
                                     /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(ifOp.thenBlock());
-      writeWide();
+      if (fragments)
+        writeFragments();
+      else
+        writeWide();
       rewriter.setInsertionPointToStart(ifOp.elseBlock());
       writeNarrow();
     }

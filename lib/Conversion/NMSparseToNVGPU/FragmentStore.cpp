@@ -1,0 +1,95 @@
+//===- FragmentStore.cpp - 16-byte stores of mma fragments ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// mma.sync leaves each lane two neighbouring elements of a fragment's row, 4
+// bytes of a 16-bit result: stores of half a sector. The four lanes of a row
+// exchange their words of four neighbouring fragments, a 4 x 4 transposition in
+// two rounds of shuffles, after which each lane holds the 8 elements of one
+// fragment's row and stores 16 bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentStore.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+bool nm_sparse::canStoreFragments(const ThreadLayout &layout, Type element,
+                                  bool tokensContiguous) {
+  if (layout.kind != ScheduleKind::Mma ||
+      element.getIntOrFloatBitWidth() != 16 ||
+      tokensContiguous != layout.outputsAreRows)
+    return false;
+  return (layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs) %
+             (8 * 4) ==
+         0;
+}
+
+/// Exchanges word `j ^ mask` with the lane whose number differs in `mask`, for
+/// each pair of words that differ in that bit.
+static void exchange(OpBuilder &b, Location loc, Value upper, int64_t mask,
+                     MutableArrayRef<Value> words) {
+  for (int64_t j = 0; j < 4; ++j) {
+    if (j & mask)
+      continue;
+    Value &low = words[j], &high = words[j | mask];
+    Value sent = arith::SelectOp::create(b, loc, upper, low, high);
+    Value received =
+        gpu::ShuffleOp::create(b, loc, sent, mask, 32, gpu::ShuffleMode::XOR)
+            .getShuffleResult();
+    low = arith::SelectOp::create(b, loc, upper, received, low);
+    high = arith::SelectOp::create(b, loc, upper, high, received);
+  }
+}
+
+void nm_sparse::storeFragments(
+    OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
+    function_ref<void(Value vector, TileOffset offset, Value shift)> store) {
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  Type element = scalars.front().getType();
+  auto pairType = VectorType::get({2}, element);
+  auto wordType = VectorType::get({1}, b.getI32Type());
+  Value quadLane = arith::RemUIOp::create(b, loc, layout.lane, constant(4));
+  auto hasBit = [&](int64_t mask) -> Value {
+    Value bit = arith::AndIOp::create(b, loc, quadLane, constant(mask));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit,
+                                 constant(0));
+  };
+  Value odd = hasBit(1), upper = hasBit(2);
+  // A lane's run moves from word 2 * quadLane of a fragment to fragment
+  // quadLane of the four: 8 - 2 elements further for each step of the lane.
+  Value shift = arith::MulIOp::create(b, loc, quadLane, constant(6));
+
+  // Elements are ordered (row fragment, column fragment, row half, pair), and
+  // canStoreFragments has made sure that four fragments are of one row.
+  int64_t fragments = layout.getNumElements() / 4;
+  for (int64_t first = 0; first < fragments; first += 4) {
+    for (int64_t half = 0; half < 2; ++half) {
+      SmallVector<Value> words;
+      for (int64_t f = first; f < first + 4; ++f) {
+        Value pair = vector::FromElementsOp::create(
+            b, loc, pairType,
+            ValueRange{scalars[f * 4 + half * 2],
+                       scalars[f * 4 + half * 2 + 1]});
+        Value word = vector::BitCastOp::create(b, loc, wordType, pair);
+        words.push_back(vector::ExtractOp::create(b, loc, word, 0));
+      }
+      exchange(b, loc, odd, 1, words);
+      exchange(b, loc, upper, 2, words);
+      Value row = vector::FromElementsOp::create(
+          b, loc, VectorType::get({4}, b.getI32Type()), words);
+      row =
+          vector::BitCastOp::create(b, loc, VectorType::get({8}, element), row);
+      store(row, layout.getOffset(first * 4 + half * 2), shift);
+    }
+  }
+}
