@@ -411,7 +411,7 @@ def NMSparseExpandStagesPass
   let summary = "multi-buffer and software-pipeline staged K loops";
   let description = [{
     Gives each tile that a staged loop fills one buffer for each stage (rows
-    padded by 16 bytes against bank conflicts), groups the copies of a step into
+    padded where their banks would conflict), groups the copies of a step into
     a cp.async group, inserts the wait and the barrier before the product, and
     expands the loop into prologue and kernel with `scf::pipelineForLoop`.
 
