@@ -48,8 +48,9 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   occupancy.chip = options.chip;
   pm.addPass(createNMSparseSetOccupancyPass(occupancy));
   pm.addPass(createNMSparseMergeKernelsPass());
-  if (options.hostMemory)
-    pm.addPass(createNMSparseInsertDeviceCopiesPass());
+  NMSparseInsertDeviceCopiesPassOptions copies;
+  copies.hostMemory = options.hostMemory;
+  pm.addPass(createNMSparseInsertDeviceCopiesPass(copies));
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
 

@@ -60,6 +60,34 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// A constant is copied to the device, and never back.
+module attributes {gpu.container_module} {
+  memref.global "private" constant @table : memref<8xf32> = dense<1.0>
+  gpu.module @kernels {
+    gpu.func @opaque(%in: memref<8xf32>, %out: memref<8xf32>) kernel {
+      %p = memref.extract_aligned_pointer_as_index %in : memref<8xf32> -> index
+      %q = memref.extract_aligned_pointer_as_index %out : memref<8xf32> -> index
+      gpu.return
+    }
+  }
+  // CHECK-LABEL: func.func @constant
+  // CHECK-SAME: %[[A:.*]]: memref<8xf32>
+  // CHECK: %[[C:.*]] = memref.get_global @table
+  // CHECK: gpu.memcpy %{{.*}}, %[[C]]
+  // CHECK-NOT: gpu.memcpy %[[C]]
+  // CHECK: return
+  func.func @constant(%a: memref<8xf32>) {
+    %c1 = arith.constant 1 : index
+    %c = memref.get_global @table : memref<8xf32>
+    %t = memref.alloc() : memref<8xf32>
+    gpu.launch_func @kernels::@opaque blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%c : memref<8xf32>, %t : memref<8xf32>)
+    gpu.launch_func @kernels::@opaque blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%t : memref<8xf32>, %a : memref<8xf32>)
+    return
+  }
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @read(%in: memref<8xf32, strided<[2]>>) kernel { gpu.return }

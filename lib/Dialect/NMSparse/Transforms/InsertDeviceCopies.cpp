@@ -34,14 +34,21 @@ Value getRoot(Value value) {
 }
 
 /// Whether `buffer` already lies where a kernel can use it.
-bool isDeviceBuffer(Value buffer) {
-  return buffer.getDefiningOp<gpu::AllocOp>() ||
-         cast<MemRefType>(buffer.getType()).getMemorySpace();
+bool isDeviceBuffer(Value buffer, bool hostArguments) {
+  if (buffer.getDefiningOp<gpu::AllocOp>() ||
+      cast<BaseMemRefType>(buffer.getType()).getMemorySpace())
+    return true;
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  return argument && !hostArguments &&
+         isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
 /// Whether a kernel writes to its argument; anything unknown counts as a write.
 bool isWritten(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
+    if (isa<memref::ExtractAlignedPointerAsIndexOp, UnrealizedConversionCastOp>(
+            user))
+      return true; // Nobody follows the pointer.
     if (auto effects = dyn_cast<MemoryEffectOpInterface>(user)) {
       if (effects.getEffectOnValue<MemoryEffects::Write>(buffer))
         return true;
@@ -57,13 +64,65 @@ bool isWritten(Value buffer) {
   return false;
 }
 
+bool isConstant(Value root, SymbolTableCollection &symbols) {
+  auto get = root.getDefiningOp<memref::GetGlobalOp>();
+  if (!get)
+    return false;
+  auto global =
+      symbols.lookupNearestSymbolFrom<memref::GlobalOp>(get, get.getNameAttr());
+  return global && global.getConstant();
+}
+
 /// Whether `op` works on nothing but device memory.
-bool isDeviceOp(Operation *op) {
+bool isDeviceOp(Operation *op, bool hostArguments) {
   return isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp>(op) &&
-         llvm::all_of(op->getOperands(), [](Value operand) {
-           return !isa<MemRefType>(operand.getType()) ||
-                  isDeviceBuffer(getRoot(operand));
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !isa<BaseMemRefType>(operand.getType()) ||
+                  isDeviceBuffer(getRoot(operand), hostArguments);
          });
+}
+
+/// Appends the users of `buffer` and of its views.
+void collectUsers(Value buffer, SmallVectorImpl<Operation *> &users) {
+  for (Operation *user : buffer.getUsers()) {
+    auto view = dyn_cast<ViewLikeOpInterface>(user);
+    if (!view || view.getViewSource() != buffer) {
+      users.push_back(user);
+      continue;
+    }
+    for (Value result : user->getResults())
+      collectUsers(result, users);
+  }
+}
+
+/// Moves an allocation to the device when only kernels, and the caller, use it.
+void allocateOnDevice(memref::AllocOp alloc) {
+  SmallVector<Operation *> users;
+  collectUsers(alloc, users);
+  if (llvm::none_of(users, llvm::IsaPred<gpu::LaunchFuncOp>) ||
+      !llvm::all_of(users, llvm::IsaPred<gpu::LaunchFuncOp, func::ReturnOp,
+                                         memref::DeallocOp, memref::DimOp>))
+    return;
+  OpBuilder builder(alloc);
+  auto device =
+      gpu::AllocOp::create(builder, alloc.getLoc(), alloc.getType(), Type(),
+                           ValueRange{}, alloc.getDynamicSizes(), ValueRange{});
+  bool freed =
+      llvm::any_of(users, llvm::IsaPred<memref::DeallocOp, func::ReturnOp>);
+  for (Operation *user : users)
+    if (isa<memref::DeallocOp>(user)) {
+      builder.setInsertionPoint(user);
+      gpu::DeallocOp::create(builder, user->getLoc(), Type(), ValueRange{},
+                             device.getMemref());
+      user->erase();
+    }
+  if (!freed) {
+    builder.setInsertionPoint(alloc->getBlock()->getTerminator());
+    gpu::DeallocOp::create(builder, alloc.getLoc(), Type(), ValueRange{},
+                           device.getMemref());
+  }
+  alloc.replaceAllUsesWith(device.getMemref());
+  alloc.erase();
 }
 
 struct DeviceBuffer {
@@ -75,8 +134,9 @@ struct DeviceBuffer {
 /// Rewrites the launches of one block.
 class BlockRewriter {
 public:
-  BlockRewriter(Block &block, SymbolTableCollection &symbols)
-      : block(block), symbols(symbols),
+  BlockRewriter(Block &block, SymbolTableCollection &symbols,
+                bool hostArguments)
+      : block(block), symbols(symbols), hostArguments(hostArguments),
         builder(block.getParent()->getContext()) {}
 
   LogicalResult run() {
@@ -109,6 +169,7 @@ private:
 
   Block &block;
   SymbolTableCollection &symbols;
+  bool hostArguments;
   OpBuilder builder;
   llvm::MapVector<Value, DeviceBuffer> buffers;
   /// Allocated in this block, and not touched by the host so far.
@@ -135,7 +196,7 @@ LogicalResult BlockRewriter::visit(Operation *op) {
   visitHostOp(op);
   for (Region &region : op->getRegions())
     for (Block &nested : region)
-      if (failed(BlockRewriter(nested, symbols).run()))
+      if (failed(BlockRewriter(nested, symbols, hostArguments).run()))
         return failure();
   return success();
 }
@@ -153,6 +214,8 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
     if (!type)
       continue;
     Value root = getRoot(operand);
+    if (isDeviceBuffer(root, hostArguments))
+      continue;
     auto rootType = dyn_cast<MemRefType>(root.getType());
     if (!rootType || !rootType.getLayout().isIdentity())
       return launch.emitOpError("kernel operand #")
@@ -165,7 +228,7 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
     Value root = getRoot(operand.get());
-    if (isDeviceBuffer(root))
+    if (isDeviceBuffer(root, hostArguments))
       continue;
     if (!buffers.contains(root))
       allocate(launch.getLoc(), root);
@@ -180,9 +243,10 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
     Value root = getRoot(operand.get());
-    if (isDeviceBuffer(root))
+    if (isDeviceBuffer(root, hostArguments))
       continue;
-    if (isWritten(kernel.getArgument(operand.getOperandNumber() - first))) {
+    if (!isConstant(root, symbols) &&
+        isWritten(kernel.getArgument(operand.getOperandNumber() - first))) {
       buffers[root].hostValid = false;
       untouched.erase(root);
     }
@@ -193,7 +257,7 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
 }
 
 void BlockRewriter::visitHostOp(Operation *op) {
-  if (isMemoryEffectFree(op) || isDeviceOp(op))
+  if (isMemoryEffectFree(op) || isDeviceOp(op, hostArguments))
     return;
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
       getEffectsRecursively(op);
@@ -205,6 +269,9 @@ void BlockRewriter::visitHostOp(Operation *op) {
       if (!writes && !isa<MemoryEffects::Read>(effect.getEffect()))
         continue;
       Value root = effect.getValue() ? getRoot(effect.getValue()) : Value();
+      if (root && isa<BaseMemRefType>(root.getType()) &&
+          isDeviceBuffer(root, hostArguments))
+        continue;
       if (!root || (!buffers.contains(root) && !isa<BlockArgument>(root) &&
                     !root.getDefiningOp<memref::AllocOp>() &&
                     !root.getDefiningOp<memref::AllocaOp>()))
@@ -289,12 +356,17 @@ void BlockRewriter::flush(Value root) {
 struct InsertDeviceCopies
     : public nm_sparse::impl::NMSparseInsertDeviceCopiesPassBase<
           InsertDeviceCopies> {
+  using NMSparseInsertDeviceCopiesPassBase::NMSparseInsertDeviceCopiesPassBase;
+
   void runOnOperation() override {
     SymbolTableCollection symbols;
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!hostMemory)
+        function.walk(allocateOnDevice);
       for (Block &block : function.getBody())
-        if (failed(BlockRewriter(block, symbols).run()))
+        if (failed(BlockRewriter(block, symbols, hostMemory).run()))
           return signalPassFailure();
+    }
   }
 };
 

@@ -318,9 +318,16 @@ def NMSparseInsertDeviceCopiesPass
     ends) when a kernel wrote it, and freed at the end of the block. A buffer
     that stays valid between two launches is not copied again.
 
+    With `host-memory=false` the caller passes device buffers: what only kernels
+    use is allocated on the device, and constants are still copied there. CPU
+    operations are left alone: where some remain, the caller's buffers must be
+    memory that the CPU can reach as well, such as managed memory.
+
     What it emits is synchronous; `--gpu-async-region` makes chains of it, which
     is what `--gpu-to-llvm` accepts.
   }];
+  let options = [Option<"hostMemory", "host-memory", "bool", "true",
+                        "callers pass host memory">];
   let dependentDialects = ["::mlir::gpu::GPUDialect",
                            "::mlir::memref::MemRefDialect"];
 }
