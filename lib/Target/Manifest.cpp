@@ -87,9 +87,13 @@ private:
                                                 : describeExpression(*next++));
     }
     std::string name = it->second;
-    buffers.push_back(Object{{"name", name},
-                             {"type", print(root.getType())},
-                             {"sizes", std::move(sizes)}});
+    Object object{{"name", name},
+                  {"type", print(root.getType())},
+                  {"sizes", std::move(sizes)}};
+    for (Operation *user : root.getUsers())
+      if (auto memset = dyn_cast<gpu::MemsetOp>(user))
+        object["initial"] = describeExpression(memset.getValue());
+    buffers.push_back(std::move(object));
     return name;
   }
 
