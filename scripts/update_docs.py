@@ -333,7 +333,7 @@ def main():
         stale += 1
         if arguments.check:
             diff = difflib.unified_diff(
-                old.splitlines(), new.splitlines(), page, "as the tools print it", "", 1
+                old.splitlines(), new.splitlines(), page, "as the tools print it", n=1, lineterm=""
             )
             print("\n".join(diff))
         else:
