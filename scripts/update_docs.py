@@ -38,7 +38,8 @@ NOISE = [
     (r" *[\d.]+ ms", " ms"),
     (r"(relative|absolute) error [\d.e+-]+", r"\1 error"),
     (r"\n  (\w+: \d+ )?registers.*", ""),
-    (r"%[\w#:+]+", "%"),  # names of values and PTX registers
+    (r"%(c\d+)_\d+\b", r"%\1"),
+    (r"%(?!c\d)[\w#:+]+", "%"),  # names of values and PTX registers
 ]
 
 # Text of the IR that the walk leaves out of lines that stay.
@@ -301,19 +302,19 @@ def comparable(text):
 
 
 def update(text, generators):
-    """The page with every generated part made anew."""
+    """The page with every generated part made anew, or as it is when that would
+    change nothing of substance."""
 
     def replace(match):
-        name, old = match[1], match[2]
+        name = match[1]
         kind, _, argument = name.partition(" ")
-        new = f"\n{getattr(generators, kind)(argument)}\n"
-        if comparable(new) == comparable(old):
-            new = old
-        return f"<!-- generated: {name} -->{new}<!-- end: {name} -->"
+        new = getattr(generators, kind)(argument)
+        return f"<!-- generated: {name} -->\n{new}\n<!-- end: {name} -->"
 
-    return re.sub(
-        r"<!-- generated: (.*?) -->(.*?)<!-- end: \1 -->", replace, text, flags=re.S
+    new = re.sub(
+        r"<!-- generated: (.*?) -->.*?<!-- end: \1 -->", replace, text, flags=re.S
     )
+    return text if comparable(new) == comparable(text) else new
 
 
 def main():
@@ -332,10 +333,9 @@ def main():
             continue
         stale += 1
         if arguments.check:
-            diff = difflib.unified_diff(
-                old.splitlines(), new.splitlines(), page, "as the tools print it", n=1, lineterm=""
-            )
-            print("\n".join(diff))
+            sides = [comparable(text).splitlines() for text in (old, new)]
+            names = [page, "as the tools print it"]
+            print("\n".join(difflib.unified_diff(*sides, *names, "", "", 1, "")))
         else:
             path.write_text(new, "utf-8")
             print(f"{page}: updated")
