@@ -203,6 +203,11 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
       return;
     if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
       return;
+    // Adding up the parts of 128 accumulators takes more registers than exist.
+    int64_t accumulators =
+        shape.tokens * shape.outputs / schedule.getNumThreads();
+    if (splitK > 1 && accumulators > 64)
+      return;
     ranked.emplace_back(schedule, predict(problem, schedule, chip));
   };
 
@@ -228,7 +233,7 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
           shapes.push_back({tokens, outputs, 1, warps});
     }
   }
-  for (Shape shape : shapes) {
+  auto considerShape = [&](Shape shape) {
     // K steps of 16 to 64 kept rows (mma), 8 to 32 (simt).
     int64_t n = encoding.getN();
     int64_t low = simt ? 8 : 16, high = simt ? 32 : 64;
@@ -257,6 +262,16 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
                  {OperandMode::Packed, OperandMode::Unpacked})
               consider(shape, windows, stages, splitK, operands, index);
         }
+  };
+  llvm::for_each(shapes, considerShape);
+  // One long window may leave room for the smallest tiles only.
+  if (ranked.empty()) {
+    static const Shape smallSimt[] = {
+        {8, 32, 1, 1}, {8, 8, 1, 1}, {8, 4, 1, 1}};
+    static const Shape smallMma[] = {
+        {16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
+    llvm::for_each(simt ? ArrayRef(smallSimt) : ArrayRef(smallMma),
+                   considerShape);
   }
   llvm::sort(ranked, [](const auto &a, const auto &b) {
     return a.second.seconds < b.second.seconds;

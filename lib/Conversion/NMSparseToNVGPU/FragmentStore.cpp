@@ -51,6 +51,7 @@ static void exchange(OpBuilder &b, Location loc, Value upper, int64_t mask,
 
 void nm_sparse::storeFragments(
     OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
+    int64_t begin, int64_t count,
     function_ref<void(Value vector, TileOffset offset, Value shift)> store) {
   auto constant = [&](int64_t v) -> Value {
     return arith::ConstantIndexOp::create(b, loc, v);
@@ -71,8 +72,7 @@ void nm_sparse::storeFragments(
 
   // Elements are ordered (row fragment, column fragment, row half, pair), and
   // canStoreFragments has made sure that four fragments are of one row.
-  int64_t fragments = layout.getNumElements() / 4;
-  for (int64_t first = 0; first < fragments; first += 4) {
+  for (int64_t first = begin / 4; first < (begin + count) / 4; first += 4) {
     for (int64_t half = 0; half < 2; ++half) {
       SmallVector<Value> words;
       for (int64_t f = first; f < first + 4; ++f) {

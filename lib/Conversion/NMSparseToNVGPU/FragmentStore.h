@@ -17,12 +17,14 @@ namespace mlir::nm_sparse {
 bool canStoreFragments(const ThreadLayout &layout, Type element,
                        bool tokensContiguous);
 
-/// Rearranges the scalars of a tile among the four lanes of each fragment row
+/// Rearranges `count` scalars of a tile from `begin` on, whole groups of four
+/// fragments, among the four lanes of each fragment row
 /// and calls `store` with each vector of 8 elements, the offset of its fragment
 /// group from the thread's base, and the number of elements to add to the
 /// contiguous coordinate.
 void storeFragments(
     OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
+    int64_t begin, int64_t count,
     function_ref<void(Value vector, TileOffset offset, Value shift)> store);
 
 } // namespace mlir::nm_sparse

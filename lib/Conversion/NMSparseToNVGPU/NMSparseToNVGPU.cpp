@@ -64,7 +64,10 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   populateTileCopyPatterns(converter, *layout, patterns);
   populateSimtPatterns(converter, *layout, patterns);
   populateMmaPatterns(converter, *layout, patterns);
-  populateTileVectorPatterns(converter, *layout, patterns);
+  TileEpilogue epilogue;
+  // Under split_k a CTA writes its part of the sum before the result.
+  epilogue.maxWrites = first.getSchedule().getSplitK() > 1 ? 2 : 1;
+  populateTileVectorPatterns(converter, *layout, epilogue, patterns);
 
   ConversionTarget target(*context);
   // Whatever holds no tile stays as it is.
@@ -75,7 +78,10 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   target.addIllegalDialect<NMSparseDialect>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  return applyPartialConversion(launch, target, std::move(patterns));
+  if (failed(applyPartialConversion(launch, target, std::move(patterns))))
+    return failure();
+  epilogue.sinkReads();
+  return success();
 }
 
 struct ConvertNMSparseToNVGPU

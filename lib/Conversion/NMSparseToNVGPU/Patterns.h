@@ -28,9 +28,24 @@ void populateMmaPatterns(const TypeConverter &converter,
                          const ThreadLayout &layout,
                          RewritePatternSet &patterns);
 
+/// What the conversion made of the operations around the product.
+struct TileEpilogue {
+  /// Scalar operations, and reads of tiles so large that their elements and the
+  /// accumulators do not fit in registers together, both in program order.
+  SmallVector<Operation *> elementwise, reads;
+  /// Tiles written by the launch, and how many of them may be.
+  int64_t numWrites = 0, maxWrites = 1;
+
+  /// Moves each recorded operation to its first use, so that an element is read
+  /// just before it is combined and written.
+  void sinkReads();
+};
+
 /// Elementwise operations, constants, transfers of CTA-tile vectors -> scalars.
+/// `epilogue` records what is made of them.
 void populateTileVectorPatterns(const TypeConverter &converter,
                                 const ThreadLayout &layout,
+                                TileEpilogue &epilogue,
                                 RewritePatternSet &patterns);
 
 /// Column at which element (`row`, `column`) of a shared-memory tile is stored.

@@ -387,23 +387,25 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     if (!srcType || !dstType || !indexType)
       return rewriter.notifyMatchFailure(op,
                                          "tensors must be bufferized first");
-    if (indexType.isDynamicDim(1))
-      return op.emitOpError("needs an index with a static number of panels, "
-                            "got ")
+    int64_t panels = op.getDstPanels();
+    if (ShapedType::isDynamic(panels))
+      return op.emitOpError("needs `panels` when its index has a dynamic "
+                            "number of them, got ")
              << indexType;
     Location loc = op.getLoc();
     EncodingAttr encoding = op.getEncoding();
     bool transposed = op.getTransposed();
     Value src = op.getSrc(), index = op.getIndex();
     TileCopier copier(rewriter, loc, layout, src, op.getDst());
-    int64_t panels = indexType.getDimSize(1);
     int64_t panelRows = dstType.getDimSize(0) / panels;
     int64_t kDim = transposed ? 1 : 0;
     Value kExtent = memref::DimOp::create(rewriter, loc, src, kDim);
     Value tokens = memref::DimOp::create(rewriter, loc, src, 1 - kDim);
     Value indexRows = memref::DimOp::create(rewriter, loc, index, 0);
     bool allTokens = srcType.getDimSize(1 - kDim) == dstType.getDimSize(1);
+    Value indexPanels = memref::DimOp::create(rewriter, loc, index, 1);
     bool allRows = indexType.getDimSize(0) == panelRows;
+    bool allPanels = indexType.getDimSize(1) == panels;
     bool allK = srcType.getDimSize(kDim) ==
                     panelRows / encoding.getN() * encoding.getM() &&
                 allRows;
@@ -418,14 +420,21 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
           panel = arith::DivUIOp::create(b, loc, row, constant(panelRows));
           slot = arith::RemUIOp::create(b, loc, row, constant(panelRows));
         }
+        // What the index does not have is read from its first element.
         Value exists;
-        Value safeSlot = slot;
-        if (!allRows) {
+        if (!allRows)
           exists = lessThan(b, loc, slot, indexRows);
+        if (!allPanels)
+          exists =
+              conjunction(b, loc, exists, lessThan(b, loc, panel, indexPanels));
+        Value safeSlot = slot, safePanel = panel;
+        if (exists) {
           safeSlot = arith::SelectOp::create(b, loc, exists, slot, constant(0));
+          safePanel =
+              arith::SelectOp::create(b, loc, exists, panel, constant(0));
         }
-        Value position =
-            memref::LoadOp::create(b, loc, index, ValueRange{safeSlot, panel});
+        Value position = memref::LoadOp::create(
+            b, loc, index, ValueRange{safeSlot, safePanel});
         position =
             arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
         Value window =

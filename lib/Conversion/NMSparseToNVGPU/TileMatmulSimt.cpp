@@ -152,12 +152,12 @@ struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
     SmallVector<Value> acc(adaptor.getAcc());
     int64_t rows = op.getSchedule().getStepRows(encoding);
     // Unrolled rows let ptxas overlap the loads of one with the math of the
-    // last; past 32 the body outgrows the instruction cache.
-    int64_t unroll = rows;
-    if (rows * layout.getNumElements() > 32 * 64)
-      for (unroll = std::max<int64_t>(1, 32 * 64 / layout.getNumElements());
-           rows % unroll != 0;)
-        --unroll;
+    // last; past 32 the body outgrows the instruction cache, and ptxas loads so
+    // many rows ahead that registers spill.
+    int64_t unroll = std::clamp<int64_t>(32 * 64 / layout.getNumElements(), 1,
+                                         std::min<int64_t>(rows, 32));
+    while (rows % unroll != 0)
+      --unroll;
     if (unroll == rows) {
       for (int64_t r = 0; r < rows; ++r)
         emitRow(rewriter, op, constant(r), panels, group, acc);

@@ -31,10 +31,10 @@ bool isTileVector(const TypeConverter &converter, Type type) {
 
 struct ElementwiseLowering : public ConversionPattern {
   ElementwiseLowering(const TypeConverter &converter, MLIRContext *context,
-                      const ThreadLayout &layout)
+                      const ThreadLayout &layout, TileEpilogue &epilogue)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
                           context),
-        layout(layout) {}
+        layout(layout), epilogue(epilogue) {}
 
   LogicalResult
   matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
@@ -51,12 +51,14 @@ struct ElementwiseLowering : public ConversionPattern {
           rewriter.create(op->getLoc(), op->getName().getIdentifier(), scalars,
                           {type.getElementType()}, op->getAttrs());
       results.push_back(scalar->getResult(0));
+      epilogue.elementwise.push_back(scalar);
     }
     rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
     return success();
   }
 
   const ThreadLayout &layout;
+  TileEpilogue &epilogue;
 };
 
 struct ConstantLowering : public OpConversionPattern<arith::ConstantOp> {
@@ -159,8 +161,28 @@ public:
   }
 
   /// i1: the whole CTA tile exists and runs of `width` elements along the last
-  /// dimension are aligned.
+  /// dimension are aligned; null when both are known.
   Value allowsWide(int64_t width) {
+    Value result = width > 1 ? isAligned(width) : Value();
+    for (unsigned side = 0; side < 2; ++side) {
+      if (isBroadcast(side) || inBounds[side])
+        continue;
+      Value extent = memref::DimOp::create(b, loc, buffer, dims[side]);
+      Value end = arith::AddIOp::create(
+          b, loc, indices[dims[side]],
+          constant(side ? layout.tileOutputs : layout.tileTokens));
+      Value inside =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, end, extent);
+      result = result
+                   ? arith::AndIOp::create(b, loc, result, inside).getResult()
+                   : inside;
+    }
+    return result;
+  }
+
+  /// i1: each row, and the tile's place in it, are multiples of `width`
+  /// elements.
+  Value isAligned(int64_t width) {
     auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
     int64_t bytes = type.getElementTypeBitWidth() / 8;
     Value address = arith::AddIOp::create(
@@ -174,22 +196,10 @@ public:
     address = arith::OrIOp::create(
         b, loc, address,
         arith::MulIOp::create(b, loc, indices.back(), constant(bytes)));
-    Value result = arith::CmpIOp::create(
+    return arith::CmpIOp::create(
         b, loc, arith::CmpIPredicate::eq,
         arith::RemUIOp::create(b, loc, address, constant(width * bytes)),
         constant(0));
-    for (unsigned side = 0; side < 2; ++side) {
-      if (isBroadcast(side) || inBounds[side])
-        continue;
-      Value extent = memref::DimOp::create(b, loc, buffer, dims[side]);
-      Value end = arith::AddIOp::create(
-          b, loc, indices[dims[side]],
-          constant(side ? layout.tileOutputs : layout.tileTokens));
-      Value inside =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, end, extent);
-      result = arith::AndIOp::create(b, loc, result, inside);
-    }
-    return result;
   }
 
   /// Runs to access together: along the side that is contiguous in memory, up
@@ -213,63 +223,88 @@ public:
   int64_t dims[2] = {-1, -1};
 };
 
+/// Runs in groups whose accesses share one `scf.if`: all in one group, or, when
+/// registers are short, 32 elements in each.
+SmallVector<ArrayRef<SmallVector<int64_t>>>
+groupRuns(ArrayRef<SmallVector<int64_t>> runs, bool small) {
+  size_t size = small ? std::max<size_t>(1, 32 / runs.front().size())
+                      : std::max<size_t>(1, runs.size());
+  SmallVector<ArrayRef<SmallVector<int64_t>>> groups;
+  for (; runs.size() > size; runs = runs.drop_front(size))
+    groups.push_back(runs.take_front(size));
+  groups.push_back(runs);
+  return groups;
+}
+
 struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
   ReadLowering(const TypeConverter &converter, MLIRContext *context,
-               const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+               const ThreadLayout &layout, TileEpilogue &epilogue)
+      : OpConversionPattern(converter, context), layout(layout),
+        epilogue(epilogue) {}
 
-  /// Element by element, each coordinate of the buffer once.
-  SmallVector<Value> readNarrow(TileAccess &access, Value padding) const {
+  /// Element `e`, or the padding where it does not exist.
+  Value readElement(TileAccess &access, int64_t e, Value padding) const {
     OpBuilder &b = access.b;
-    SmallVector<Value> results;
-    llvm::DenseMap<std::pair<int64_t, int64_t>, Value> seen;
-    for (int64_t e = 0; e < layout.getNumElements(); ++e) {
-      TileOffset offset = layout.getOffset(e);
-      Value &value = seen[{access.isBroadcast(0) ? 0 : offset.token,
-                           access.isBroadcast(1) ? 0 : offset.output}];
-      if (!value) {
-        SmallVector<Value> at = access.getIndices(offset);
-        if (Value exists = access.exists(at)) {
-          auto ifOp =
-              scf::IfOp::create(b, access.loc, access.type.getElementType(),
-                                exists, /*withElseRegion=*/true);
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToStart(ifOp.thenBlock());
-          scf::YieldOp::create(b, access.loc,
-                               ValueRange{memref::LoadOp::create(
-                                   b, access.loc, access.buffer, at)});
-          b.setInsertionPointToStart(ifOp.elseBlock());
-          scf::YieldOp::create(b, access.loc, padding);
-          value = ifOp.getResult(0);
-        } else {
-          value = memref::LoadOp::create(b, access.loc, access.buffer, at);
-        }
-      }
-      results.push_back(value);
-    }
-    return results;
+    SmallVector<Value> at = access.getIndices(layout.getOffset(e));
+    Value exists = access.exists(at);
+    if (!exists)
+      return memref::LoadOp::create(b, access.loc, access.buffer, at);
+    auto ifOp = scf::IfOp::create(b, access.loc, access.type.getElementType(),
+                                  exists, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    scf::YieldOp::create(
+        b, access.loc,
+        ValueRange{memref::LoadOp::create(b, access.loc, access.buffer, at)});
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    scf::YieldOp::create(b, access.loc, padding);
+    return ifOp.getResult(0);
   }
 
-  SmallVector<Value> readWide(TileAccess &access,
+  /// The elements of `runs`, which all exist, in order.
+  SmallVector<Value> readRuns(TileAccess &access,
                               ArrayRef<SmallVector<int64_t>> runs) const {
     OpBuilder &b = access.b;
-    SmallVector<Value> results(layout.getNumElements());
-    llvm::DenseMap<std::pair<int64_t, int64_t>, Value> seen;
+    SmallVector<Value> values;
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
     for (ArrayRef<int64_t> run : runs) {
-      TileOffset offset = layout.getOffset(run.front());
-      Value &loaded = seen[{access.isBroadcast(0) ? 0 : offset.token,
-                            access.isBroadcast(1) ? 0 : offset.output}];
-      if (!loaded)
-        loaded = vector::LoadOp::create(
-            b, access.loc, vectorType, access.buffer, access.getIndices(offset),
-            /*nontemporal=*/false,
-            llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
+      SmallVector<Value> at = access.getIndices(layout.getOffset(run.front()));
+      if (width == 1) {
+        values.push_back(
+            memref::LoadOp::create(b, access.loc, access.buffer, at));
+        continue;
+      }
+      Value loaded = vector::LoadOp::create(
+          b, access.loc, vectorType, access.buffer, at, /*nontemporal=*/false,
+          llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
       for (int64_t i = 0; i < width; ++i)
-        results[run[i]] = vector::ExtractOp::create(b, access.loc, loaded, i);
+        values.push_back(vector::ExtractOp::create(b, access.loc, loaded, i));
     }
-    return results;
+    return values;
+  }
+
+  /// The elements of `runs`, in order, wide where `allowsWide` holds.
+  SmallVector<Value> readGroup(TileAccess &access,
+                               ArrayRef<SmallVector<int64_t>> runs,
+                               Value allowsWide, Value padding) const {
+    if (!allowsWide)
+      return readRuns(access, runs);
+    OpBuilder &b = access.b;
+    SmallVector<Type> types(runs.size() * runs.front().size(),
+                            access.type.getElementType());
+    auto ifOp = scf::IfOp::create(b, access.loc, types, allowsWide,
+                                  /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&ifOp.getThenRegion().front());
+    scf::YieldOp::create(b, access.loc, readRuns(access, runs));
+    b.setInsertionPointToStart(&ifOp.getElseRegion().front());
+    SmallVector<Value> narrow;
+    for (ArrayRef<int64_t> run : runs)
+      for (int64_t e : run)
+        narrow.push_back(readElement(access, e, padding));
+    scf::YieldOp::create(b, access.loc, narrow);
+    return SmallVector<Value>(ifOp.getResults());
   }
 
   LogicalResult
@@ -281,37 +316,103 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
     TileAccess access(rewriter, op.getLoc(), layout, op.getBase(),
                       op.getIndices(), op.getPermutationMap(),
                       op.getInBoundsValues());
+    // Elements over which the buffer is broadcast are read once.
+    auto keyOf = [&](ArrayRef<int64_t> run) {
+      TileOffset offset = layout.getOffset(run.front());
+      return std::make_pair(access.isBroadcast(0) ? 0 : offset.token,
+                            access.isBroadcast(1) ? 0 : offset.output);
+    };
     auto runs = access.getRuns();
     int64_t width = runs.front().size();
-    if (width == 1) {
-      rewriter.replaceOpWithMultiple(
-          op, {ValueRange(readNarrow(access, op.getPadding()))});
-      return success();
+    llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> firstValue;
+    SmallVector<SmallVector<int64_t>> distinct;
+    for (ArrayRef<int64_t> run : runs)
+      if (firstValue.try_emplace(keyOf(run), distinct.size() * width).second)
+        distinct.emplace_back(run);
+
+    int64_t live = layout.getNumElements() + distinct.size() * width;
+    bool small = live > kLiveElements;
+    Value allowsWide = access.allowsWide(width);
+    SmallVector<Value> values;
+    for (ArrayRef<SmallVector<int64_t>> group : groupRuns(distinct, small)) {
+      llvm::append_range(values,
+                         readGroup(access, group, allowsWide, op.getPadding()));
+      if (Operation *read = values.back().getDefiningOp();
+          small && isa<scf::IfOp>(read))
+        epilogue.reads.push_back(read);
     }
-    SmallVector<Type> types(layout.getNumElements(),
-                            access.type.getElementType());
-    auto ifOp = scf::IfOp::create(rewriter, op.getLoc(), types,
-                                  access.allowsWide(width),
-                                  /*withElseRegion=*/true);
-    {
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPointToStart(&ifOp.getThenRegion().front());
-      scf::YieldOp::create(rewriter, op.getLoc(), readWide(access, runs));
-      rewriter.setInsertionPointToStart(&ifOp.getElseRegion().front());
-      scf::YieldOp::create(rewriter, op.getLoc(),
-                           readNarrow(access, op.getPadding()));
-    }
-    rewriter.replaceOpWithMultiple(op, {ValueRange(ifOp.getResults())});
+    SmallVector<Value> results(layout.getNumElements());
+    for (ArrayRef<int64_t> run : runs)
+      for (int64_t i = 0; i < width; ++i)
+        results[run[i]] = values[firstValue[keyOf(run)] + i];
+    rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
     return success();
   }
 
+  /// Accumulators and elements read beside them that registers may hold.
+  static constexpr int64_t kLiveElements = 112;
+
   const ThreadLayout &layout;
+  TileEpilogue &epilogue;
 };
 
 struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
   WriteLowering(const TypeConverter &converter, MLIRContext *context,
-                const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+                const ThreadLayout &layout, TileEpilogue &epilogue)
+      : OpConversionPattern(converter, context), layout(layout),
+        epilogue(epilogue) {}
+
+  void writeElement(TileAccess &access, int64_t e, Value scalar) const {
+    OpBuilder &b = access.b;
+    SmallVector<Value> at = access.getIndices(layout.getOffset(e));
+    OpBuilder::InsertionGuard guard(b);
+    if (Value exists = access.exists(at)) {
+      auto ifOp =
+          scf::IfOp::create(b, access.loc, exists, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+    }
+    memref::StoreOp::create(b, access.loc, scalar, access.buffer, at);
+  }
+
+  /// Writes `runs`, all of whose elements exist.
+  void writeRuns(TileAccess &access, ArrayRef<SmallVector<int64_t>> runs,
+                 ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    int64_t width = runs.front().size();
+    auto vectorType = VectorType::get({width}, access.type.getElementType());
+    for (ArrayRef<int64_t> run : runs) {
+      SmallVector<Value> at = access.getIndices(layout.getOffset(run.front()));
+      if (width == 1) {
+        memref::StoreOp::create(b, access.loc, scalars[run.front()],
+                                access.buffer, at);
+        continue;
+      }
+      SmallVector<Value> elements;
+      for (int64_t e : run)
+        elements.push_back(scalars[e]);
+      Value packed =
+          vector::FromElementsOp::create(b, access.loc, vectorType, elements);
+      vector::StoreOp::create(
+          b, access.loc, packed, access.buffer, at, /*nontemporal=*/false,
+          llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
+    }
+  }
+
+  /// As writeRuns, for pairs of neighbours that make up whole fragment rows.
+  /// Each lane's position along the contiguous dimension moves by `shift`.
+  void writeFragments(TileAccess &access, ArrayRef<SmallVector<int64_t>> runs,
+                      ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    unsigned dim = access.dims[layout.outputsAreRows ? 0 : 1];
+    storeFragments(
+        b, access.loc, layout, scalars, runs.front().front(), runs.size() * 2,
+        [&](Value vector, TileOffset offset, Value shift) {
+          SmallVector<Value> at = access.getIndices(offset);
+          at[dim] = arith::AddIOp::create(b, access.loc, at[dim], shift);
+          vector::StoreOp::create(b, access.loc, vector, access.buffer, at,
+                                  /*nontemporal=*/false, llvm::Align(16));
+        });
+  }
 
   LogicalResult
   matchAndRewrite(vector::TransferWriteOp op, OneToNOpAdaptor adaptor,
@@ -324,77 +425,68 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     TileAccess access(rewriter, loc, layout, op.getBase(), op.getIndices(),
                       op.getPermutationMap(), op.getInBoundsValues());
     auto runs = access.getRuns();
+    ++epilogue.numWrites;
     int64_t width = runs.front().size();
-    auto writeNarrow = [&] {
-      for (int64_t e = 0; e < layout.getNumElements(); ++e) {
-        SmallVector<Value> at = access.getIndices(layout.getOffset(e));
-        OpBuilder::InsertionGuard guard(rewriter);
-        if (Value exists = access.exists(at)) {
-          auto ifOp = scf::IfOp::create(rewriter, loc, exists,
-                                        /*withElseRegion=*/false);
-          rewriter.setInsertionPointToStart(ifOp.thenBlock());
-        }
-        memref::StoreOp::create(rewriter, loc, scalars[e], access.buffer, at);
-      }
-    };
-    auto writeWide = [&] {
-      auto vectorType = VectorType::get({width}, access.type.getElementType());
-      for (ArrayRef<int64_t> run : runs) {
-        SmallVector<Value> elements;
-        for (int64_t e : run)
-          elements.push_back(scalars[e]);
-        Value packed =
-            vector::FromElementsOp::create(rewriter, loc, vectorType, elements);
-        vector::StoreOp::create(
-            rewriter, loc, packed, access.buffer,
-            access.getIndices(layout.getOffset(run.front())),
-            /*nontemporal=*/false,
-            llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
-      }
-    };
-    // Each lane's position along the contiguous dimension moves by `shift`.
-    auto writeFragments = [&] {
-      unsigned dim = access.dims[layout.outputsAreRows ? 0 : 1];
-      storeFragments(
-          rewriter, loc, layout, scalars,
-          [&](Value vector, TileOffset offset, Value shift) {
-            SmallVector<Value> at = access.getIndices(offset);
-            at[dim] = arith::AddIOp::create(rewriter, loc, at[dim], shift);
-            vector::StoreOp::create(rewriter, loc, vector, access.buffer, at,
-                                    /*nontemporal=*/false, llvm::Align(16));
-          });
-    };
     bool fragments =
         width > 1 && canStoreFragments(layout, access.type.getElementType(),
                                        access.isContiguous(0));
-    if (width == 1) {
-      writeNarrow();
-    } else {
-      auto ifOp = scf::IfOp::create(rewriter, loc,
-                                    access.allowsWide(fragments ? 8 : width),
-                                    /*withElseRegion=*/true);
+    Value allowsWide = access.allowsWide(fragments ? 8 : width);
+    for (ArrayRef<SmallVector<int64_t>> group :
+         groupRuns(runs, /*small=*/true)) {
+      if (!allowsWide) {
+        writeRuns(access, group, scalars);
+        continue;
+      }
+      auto ifOp =
+          scf::IfOp::create(rewriter, loc, allowsWide, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(ifOp.thenBlock());
       if (fragments)
-        writeFragments();
+        writeFragments(access, group, scalars);
       else
-        writeWide();
+        writeRuns(access, group, scalars);
       rewriter.setInsertionPointToStart(ifOp.elseBlock());
-      writeNarrow();
+      for (ArrayRef<int64_t> run : group)
+        for (int64_t e : run)
+          writeElement(access, e, scalars[e]);
     }
     rewriter.eraseOp(op);
     return success();
   }
 
   const ThreadLayout &layout;
+  TileEpilogue &epilogue;
 };
 
 } // namespace
 
+void TileEpilogue::sinkReads() {
+  // The result may share its buffer with an operand of the same tile; with
+  // several results an operand must be read before the first is written.
+  if (reads.empty() || numWrites > maxWrites)
+    return;
+  auto sink = [](Operation *op) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers()) {
+      Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+      if (!first || ancestor->isBeforeInBlock(first))
+        first = ancestor;
+    }
+    if (first)
+      op->moveBefore(first);
+  };
+  for (Operation *op : llvm::reverse(elementwise))
+    sink(op);
+  for (Operation *op : llvm::reverse(reads))
+    sink(op);
+}
+
 void nm_sparse::populateTileVectorPatterns(const TypeConverter &converter,
                                            const ThreadLayout &layout,
+                                           TileEpilogue &epilogue,
                                            RewritePatternSet &patterns) {
-  patterns.add<BroadcastLowering, ConstantLowering, ElementwiseLowering,
-               ReadLowering, WriteLowering>(converter, patterns.getContext(),
-                                            layout);
+  MLIRContext *context = patterns.getContext();
+  patterns.add<BroadcastLowering, ConstantLowering>(converter, context, layout);
+  patterns.add<ElementwiseLowering, ReadLowering, WriteLowering>(
+      converter, context, layout, epilogue);
 }

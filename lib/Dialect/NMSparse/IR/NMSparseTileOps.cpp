@@ -77,6 +77,11 @@ void AsyncCopyOp::getEffects(Effects &effects) {
 // AsyncGatherOp
 //===----------------------------------------------------------------------===//
 
+int64_t AsyncGatherOp::getDstPanels() {
+  return getPanels() ? static_cast<int64_t>(*getPanels())
+                     : cast<ShapedType>(getIndex().getType()).getDimSize(1);
+}
+
 LogicalResult AsyncGatherOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto index = cast<ShapedType>(getIndex().getType());
@@ -97,9 +102,13 @@ LogicalResult AsyncGatherOp::verify() {
     return emitOpError("index must have element type i")
            << getEncoding().getIndexBitWidth() << " for windows of "
            << getEncoding().getM() << ", got " << index.getElementType();
-  int64_t panels = index.getDimSize(1);
-  if (panels == 0)
+  int64_t columns = index.getDimSize(1), panels = getDstPanels();
+  if (columns == 0)
     return emitOpError("index must have at least one panel, got ") << index;
+  if (getPanels() && (panels < 1 || columns > panels))
+    return emitOpError("panels = ")
+           << panels << " must be positive and hold those of the index, "
+           << index;
   if (!ShapedType::isDynamic(panels) && dst.getDimSize(0) % panels != 0)
     return emitOpError("destination has ")
            << dst.getDimSize(0) << " rows, not a multiple of " << panels

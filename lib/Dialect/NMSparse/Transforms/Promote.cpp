@@ -24,6 +24,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEPROMOTEPASS
@@ -160,28 +161,34 @@ static tensor::ExtractSliceOp getIndexSlice(MatmulOp op) {
   return op.getIndex().getDefiningOp<tensor::ExtractSliceOp>();
 }
 
-/// Copies all rows of the index that this CTA needs, once.
+/// Copies all rows of the index that this CTA needs, once. The copy is rounded
+/// up to whole steps, zero past the last window, so that no step reads past it.
 Value Promoter::copyResidentIndex() {
   Value slab = getIndexSlice(op).getSource();
   auto type = cast<RankedTensorType>(slab.getType());
-  int64_t rows = type.getDimSize(type.getRank() - 2);
+  int64_t rows = llvm::alignTo(type.getDimSize(type.getRank() - 2),
+                               schedule.getTileWindows() * encoding.getN());
   return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
                     {rows, panels});
 }
 
-/// Index of one K step: rows of the resident one, or a copy.
+/// Index of one K step: rows of the resident one, or a copy. A gather reads its
+/// index when it is issued, before a copy of the same step has arrived, so it
+/// takes it from where it lies.
 Value Promoter::getIndexTile() {
-  if (!residentIndex)
-    return copyToTile(b, loc, dropBatch(b, loc, op.getIndex(), packedBatchDim),
-                      {schedule.getTileWindows() * encoding.getN(), panels});
+  int64_t rows = schedule.getTileWindows() * encoding.getN();
+  if (!residentIndex) {
+    Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
+    return schedule.isPacked() ? index
+                               : copyToTile(b, loc, index, {rows, panels});
+  }
   tensor::ExtractSliceOp step = getIndexSlice(op);
   int64_t rowDim = step.getType().getRank() - 2;
   OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
   return tensor::ExtractSliceOp::create(
       b, loc, residentIndex,
       ArrayRef<OpFoldResult>{step.getMixedOffsets()[rowDim], zero},
-      ArrayRef<OpFoldResult>{step.getMixedSizes()[rowDim],
-                             b.getIndexAttr(panels)},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(rows), b.getIndexAttr(panels)},
       ArrayRef<OpFoldResult>{one, one});
 }
 
@@ -193,8 +200,11 @@ Value Promoter::getXTile(Value index) {
   if (schedule.isPacked()) {
     Value tile =
         allocTile(b, loc, {schedule.getStepRows(encoding) * panels, tokens}, x);
-    return AsyncGatherOp::create(b, loc, tile.getType(), encoding, x, index,
-                                 tile, tokenMajor)
+    bool allPanels =
+        cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
+    return AsyncGatherOp::create(
+               b, loc, tile.getType(), encoding, x, index, tile, tokenMajor,
+               allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels))
         .getResult();
   }
   int64_t rows = schedule.getTileWindows() * encoding.getWindowRows();

@@ -227,9 +227,9 @@ def NMSparse_AsyncGatherOp : NMSparse_Op<"async_gather",
 
     `dst[p * R + r, t] = src[(r / n) * m + index[r, p], t]`
 
-    where `R` is the number of rows of `dst` over the number of panels. Rows that
-    the index does not have (`r` past its extent) and elements outside `src` are
-    zero. With `transposed`, `src` is token-major: `src[t, k]`. `index` lies in
+    where `R` is the number of rows of `dst` over the number of panels: `panels`,
+    or that of the index's columns. Rows and panels that the index does not have
+    and elements outside `src` are zero. With `transposed`, `src` is token-major: `src[t, k]`. `index` lies in
     global or workgroup memory and is read at once.
 
     ```mlir
@@ -241,16 +241,19 @@ def NMSparse_AsyncGatherOp : NMSparse_Op<"async_gather",
   }];
   let arguments = (ins NMSparse_EncodingAttr:$encoding, NMSparse_Tile:$src,
                        NMSparse_Tile:$index, NMSparse_Tile:$dst,
-                       UnitAttr:$transposed);
+                       UnitAttr:$transposed,
+                       OptionalAttr<I64Attr>:$panels);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $encoding (`transposed` $transposed^)?
+    $encoding (`transposed` $transposed^)? (`panels` `=` $panels^)?
     `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+    /// Panels that `dst` holds; dynamic when only the index could say.
+    int64_t getDstPanels();
   }];
 }
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Each schedule, chosen and given, through ptxas for one chip, without spills.
+
+usage: chips.py PTXAS CHIP
+"""
+
+import concurrent.futures
+import dataclasses
+import os
+import sys
+
+from cases import Case, compile_text, schedule, text
+
+LAYERS = {
+    "f32 panels of 32": Case("f32", 16, 32, 32),
+    "f32 element-wise": Case("f32", 2, 4, 1, k=1024, outputs=1024),
+    "f16 feature-major": Case("f16", 8, 32, 128, x_feature_major=True,
+                              y_feature_major=True),
+    "bf16 token-major": Case("bf16", 16, 32, 64),
+    "bias and GELU": Case("f16", 8, 32, 128, epilogue="gelu"),
+    "residual": Case("f16", 4, 32, 32, 4096, 4096, 4096, x_feature_major=True,
+                     y_feature_major=True, epilogue="residual"),
+    "few tokens": Case("f16", 8, 32, 128, tokens=8),
+    "split K": Case("f16", 8, 32, 128, x_feature_major=True, schedule=schedule(
+        "mma", (64, 128, 4), (2, 4), split_k=4)),
+    "split K, f32, GELU": Case("f32", 16, 32, 32, epilogue="gelu",
+                               schedule=schedule("simt", (64, 64, 1), (1, 2),
+                                                 2, 4, "unpacked", "staged")),
+}
+
+
+def main():
+    ptxas, chip = sys.argv[1:]
+
+    def run(layer):
+        return compile_text(text(dataclasses.replace(layer, chip=chip)), chip,
+                            ptxas)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        outcomes = list(pool.map(run, LAYERS.values()))
+    for name, outcome in zip(LAYERS, outcomes):
+        print(f"{chip} {name}: "
+              f"{'no spills' if outcome.ok else outcome.message}")
+
+
+if __name__ == "__main__":
+    main()
