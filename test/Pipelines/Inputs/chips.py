@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each schedule, chosen and given, through ptxas for one chip, without spills.
+"""Each kind of kernel through ptxas for each chip: none may spill.
 
-usage: chips.py PTXAS CHIP
+usage: chips.py PTXAS
 """
 
 import concurrent.futures
@@ -29,18 +29,23 @@ LAYERS = {
 }
 
 
-def main():
-    ptxas, chip = sys.argv[1:]
+CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 
-    def run(layer):
-        return compile_text(text(dataclasses.replace(layer, chip=chip)), chip,
-                            ptxas)
+
+def main():
+    ptxas = sys.argv[1]
+    cases = [(name, dataclasses.replace(layer, chip=chip))
+             for chip in CHIPS for name, layer in LAYERS.items()]
+
+    def run(named):
+        return compile_text(text(named[1]), named[1].chip, ptxas)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = list(pool.map(run, LAYERS.values()))
-    for name, outcome in zip(LAYERS, outcomes):
-        print(f"{chip} {name}: "
-              f"{'no spills' if outcome.ok else outcome.message}")
+        outcomes = list(pool.map(run, cases))
+    for (name, case), outcome in zip(cases, outcomes):
+        if not outcome.ok:
+            print(f"FAILED {case.chip} {name}: {outcome.message}")
+    print(f"{sum(o.ok for o in outcomes)} of {len(cases)} without spills")
 
 
 if __name__ == "__main__":
