@@ -5,6 +5,8 @@ Used by the tests that compile many shapes and patterns: a case is data, so a
 test can draw cases from a seed and name the ones that fail.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import os
 import re
@@ -35,18 +37,29 @@ class Case:
         tokens = "?" if self.tokens is None else self.tokens
         shown.append(f"{tokens}x{self.k}x{self.outputs}")
         defaults = Case()
-        for name in ("dim", "x_feature_major", "y_feature_major", "batch",
-                     "shared_weight", "epilogue", "schedule", "chip"):
+        for name in (
+            "dim",
+            "x_feature_major",
+            "y_feature_major",
+            "batch",
+            "shared_weight",
+            "epilogue",
+            "schedule",
+            "chip",
+        ):
             if getattr(self, name) != getattr(defaults, name):
                 shown.append(f"{name}={getattr(self, name)}")
         return " ".join(shown)
 
 
-def schedule(kind, tile, warps, stages=3, split_k=1, operands="packed",
-             index="resident"):
-    return (f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
-            f"warps = {list(warps)}, stages = {stages}, split_k = {split_k}, "
-            f"operands = {operands}, index = {index}>")
+def schedule(
+    kind, tile, warps, stages=3, split_k=1, operands="packed", index="resident"
+):
+    return (
+        f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
+        f"warps = {list(warps)}, stages = {stages}, split_k = {split_k}, "
+        f"operands = {operands}, index = {index}>"
+    )
 
 
 GELU = """
@@ -91,10 +104,10 @@ def text(case, name="f"):
     y32, y = tensor(y_dims, "f32"), tensor(y_dims, t)
     m_at = x_dims.index("m")
     size = "%m" if m == "?" else ""
-    attributes = f" attrs = {{nm_sparse.schedule = {case.schedule}}}" \
-        if case.schedule else ""
-    kinds = {"b": "parallel", "m": "parallel", "n": "parallel",
-             "k": "reduction"}
+    attributes = (
+        f" attrs = {{nm_sparse.schedule = {case.schedule}}}" if case.schedule else ""
+    )
+    kinds = {"b": "parallel", "m": "parallel", "n": "parallel", "k": "reduction"}
     iterators = ", ".join(f'"{kinds[d]}"' for d in lead + ["m", "n", "k"])
     lines = [f"#w = {encoding}"]
     fused = case.epilogue != "none"
@@ -108,8 +121,9 @@ def text(case, name="f"):
         lines.append(f"  %at = arith.constant {m_at} : index")
         lines.append(f"  %m = tensor.dim %x, %at : {x}")
     lines.append(f"  %empty = tensor.empty({size}) : {y32}")
-    lines.append(f"  %init = linalg.fill ins(%zero : f32) outs(%empty : {y32})"
-                 f" -> {y32}")
+    lines.append(
+        f"  %init = linalg.fill ins(%zero : f32) outs(%empty : {y32}) -> {y32}"
+    )
     maps = ", ".join(affine(d, loops) for d in (x_dims, w_dims, y_dims))
     lines.append(f"""  %y = linalg.generic {{indexing_maps = [{maps}],
       iterator_types = [{iterators}]}}
@@ -126,8 +140,7 @@ def text(case, name="f"):
   }} -> {y32}""")
     if fused:
         of = "(b, m, n)" if batched else "(m, n)"
-        maps = ", ".join(affine(d, of)
-                         for d in (y_dims, ["n"], y_dims, y_dims))
+        maps = ", ".join(affine(d, of) for d in (y_dims, ["n"], y_dims, y_dims))
         parallel = ", ".join(['"parallel"'] * len(y_dims))
         lines.append(f"  %out = tensor.empty({size}) : {y}")
         lines.append(f"""  %r = linalg.generic {{indexing_maps = [{maps}],
@@ -171,26 +184,36 @@ def assemble(ptx, chip, ptxas):
         with open(path, "w", encoding="utf-8") as file:
             file.write(ptx)
         done = subprocess.run(
-            [ptxas, "-v", f"-arch={chip}", "-o", os.path.join(folder, "k.o"),
-             path], capture_output=True, text=True, check=False)
+            [ptxas, "-v", f"-arch={chip}", "-o", os.path.join(folder, "k.o"), path],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode != 0:
         return Outcome(False, f"ptxas: {done.stderr.strip()[:400]}")
-    spills = sum(int(v) for v in re.findall(
-        r"(\d+) bytes spill (?:stores|loads)", done.stderr))
+    spills = sum(
+        int(v) for v in re.findall(r"(\d+) bytes spill (?:stores|loads)", done.stderr)
+    )
     used = [int(v) for v in re.findall(r"Used (\d+) registers", done.stderr)]
-    return Outcome(spills == 0, f"{spills} bytes spilled" if spills else "",
-                   spills, max(used, default=0))
+    return Outcome(
+        spills == 0,
+        f"{spills} bytes spilled" if spills else "",
+        spills,
+        max(used, default=0),
+    )
 
 
-def compile_text(source, chip="sm_90a", ptxas=None, tool="nm-compile",
-                 emit="ptx"):
+def compile_text(source, chip="sm_90a", ptxas=None, tool="nm-compile", emit="ptx"):
     """Compiles MLIR text; with `ptxas`, its kernels too."""
-    done = subprocess.run([tool, "-", "-o", "-", f"--chip={chip}",
-                           f"--emit={emit}"], input=source,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool, "-", "-o", "-", f"--chip={chip}", f"--emit={emit}"],
+        input=source,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
-        return Outcome(False, f"exit {done.returncode}: "
-                       f"{done.stderr.strip()[:600]}")
+        return Outcome(False, f"exit {done.returncode}: {done.stderr.strip()[:600]}")
     if "unrealized_conversion_cast" in done.stdout:
         return Outcome(False, "an unconverted cast is left")
     if emit == "ptx" and ".entry" not in done.stdout:

@@ -14,18 +14,40 @@ from cases import Case, compile_text, schedule, text
 LAYERS = {
     "f32 panels of 32": Case("f32", 16, 32, 32),
     "f32 element-wise": Case("f32", 2, 4, 1, k=1024, outputs=1024),
-    "f16 feature-major": Case("f16", 8, 32, 128, x_feature_major=True,
-                              y_feature_major=True),
+    "f16 feature-major": Case(
+        "f16", 8, 32, 128, x_feature_major=True, y_feature_major=True
+    ),
     "bf16 token-major": Case("bf16", 16, 32, 64),
     "bias and GELU": Case("f16", 8, 32, 128, epilogue="gelu"),
-    "residual": Case("f16", 4, 32, 32, 4096, 4096, 4096, x_feature_major=True,
-                     y_feature_major=True, epilogue="residual"),
+    "residual": Case(
+        "f16",
+        4,
+        32,
+        32,
+        4096,
+        4096,
+        4096,
+        x_feature_major=True,
+        y_feature_major=True,
+        epilogue="residual",
+    ),
     "few tokens": Case("f16", 8, 32, 128, tokens=8),
-    "split K": Case("f16", 8, 32, 128, x_feature_major=True, schedule=schedule(
-        "mma", (64, 128, 4), (2, 4), split_k=4)),
-    "split K, f32, GELU": Case("f32", 16, 32, 32, epilogue="gelu",
-                               schedule=schedule("simt", (64, 64, 1), (1, 2),
-                                                 2, 4, "unpacked", "staged")),
+    "split K": Case(
+        "f16",
+        8,
+        32,
+        128,
+        x_feature_major=True,
+        schedule=schedule("mma", (64, 128, 4), (2, 4), split_k=4),
+    ),
+    "split K, f32, GELU": Case(
+        "f32",
+        16,
+        32,
+        32,
+        epilogue="gelu",
+        schedule=schedule("simt", (64, 64, 1), (1, 2), 2, 4, "unpacked", "staged"),
+    ),
 }
 
 
@@ -34,8 +56,11 @@ CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 
 def main():
     ptxas = sys.argv[1]
-    cases = [(name, dataclasses.replace(layer, chip=chip))
-             for chip in CHIPS for name, layer in LAYERS.items()]
+    cases = [
+        (name, dataclasses.replace(layer, chip=chip))
+        for chip in CHIPS
+        for name, layer in LAYERS.items()
+    ]
 
     def run(named):
         return compile_text(text(named[1]), named[1].chip, ptxas)
