@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
@@ -40,6 +41,13 @@ StringRef nm_sparse::getDefaultFeatures(StringRef name) {
   return chip ? chip->features : StringRef();
 }
 
+/// Leaves the control flow to LLVM, which simplifies it far faster.
+static std::unique_ptr<Pass> createKernelCanonicalizer() {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return createCanonicalizerPass(config);
+}
+
 void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   pm.addPass(createGpuLaunchSinkIndexComputationsPass());
@@ -61,7 +69,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createConvertVectorToSCFPass());
   kernels.addPass(memref::createExpandStridedMetadataPass());
   kernels.addPass(createLowerAffinePass());
-  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createKernelCanonicalizer());
   kernels.addPass(createCSEPass());
   kernels.addPass(createSCFToControlFlowPass());
   ConvertGpuOpsToNVVMOpsOptions nvvmOptions;
@@ -69,7 +77,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
   kernels.addPass(createConvertVectorToLLVMPass());
   kernels.addPass(createNMSparseExternSharedMemoryPass());
-  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createKernelCanonicalizer());
   kernels.addPass(createCSEPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
 

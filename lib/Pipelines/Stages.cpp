@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
@@ -66,7 +67,10 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
                                      const GPUPipelineOptions &options) {
   pm.addPass(createConvertNMSparseToNVGPUPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
-  pm.addPass(createCanonicalizerPass());
+  // A kernel has hundreds of blocks; LLVM simplifies them far faster.
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  pm.addPass(createCanonicalizerPass(config));
   pm.addPass(createCSEPass());
 }
 
