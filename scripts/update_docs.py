@@ -5,8 +5,9 @@
 A generated part lies between the lines `<!-- generated: NAME -->` and
 `<!-- end: NAME -->`; never edit it by hand. NAME is a key of GENERATORS.
 
-Usage: update_docs.py [--check] [--bin FOLDER] [PAGE...]
+Usage: update_docs.py [--check | --force] [--bin FOLDER] [PAGE...]
   --check  change nothing; exit with 1 and a diff when a part is out of date
+  --force  also renew what only differs in times and the like
   --bin    where nm-compile and nm-run are; default build/bin
 
 Times, error figures and the registers that ptxas reports differ from machine to
@@ -301,7 +302,7 @@ def comparable(text):
     return text
 
 
-def update(text, generators):
+def update(text, generators, force):
     """The page with every generated part made anew, or as it is when that would
     change nothing of substance."""
 
@@ -314,12 +315,13 @@ def update(text, generators):
     new = re.sub(
         r"<!-- generated: (.*?) -->.*?<!-- end: \1 -->", replace, text, flags=re.S
     )
-    return text if comparable(new) == comparable(text) else new
+    return text if not force and comparable(new) == comparable(text) else new
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--force", action="store_true")
     parser.add_argument("--bin", default=str(ROOT / "build/bin"))
     parser.add_argument("pages", nargs="*", default=PAGES)
     arguments = parser.parse_args()
@@ -328,7 +330,7 @@ def main():
     for page in arguments.pages:
         path = ROOT / page
         old = path.read_text("utf-8")
-        new = update(old, generators)
+        new = update(old, generators, arguments.force)
         if new == old:
             continue
         stale += 1
