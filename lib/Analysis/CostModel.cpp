@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
+#include <tuple>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -81,48 +82,73 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   return stage * schedule.getStages();
 }
 
+int64_t nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
+                                int64_t accumulators, const Chip &chip) {
+  constexpr int64_t registersPerSM = 65536, reservedSharedBytes = 1024;
+  // Beside the accumulators: fragments, addresses, copies in flight. With 64,
+  // kernels of 64 accumulators spill up to 400 bytes.
+  constexpr int64_t workingRegisters = 88;
+  int64_t registers = std::max<int64_t>(128, accumulators + workingRegisters);
+  int64_t ctas =
+      std::min(chip.sharedBytesPerSM / (sharedBytes + reservedSharedBytes),
+               registersPerSM / (registers * threads));
+  return std::max<int64_t>(1, ctas);
+}
+
+/// Seconds that one SM needs for the elements of x that its threads copy one by
+/// one instead of 16 bytes at a time. Measured on an H200.
+static double getNarrowCopySeconds(const MatmulProblem &problem,
+                                   ScheduleAttr schedule, double elements) {
+  if (problem.xFeatureMajor)
+    return 0;
+  if (problem.elementBytes >= 4)
+    return elements * (schedule.isPacked() ? 0.115e-9 : 0.04e-9);
+  return schedule.isPacked() ? elements * 1.5e-9 : 0;
+}
+
 Prediction nm_sparse::predict(const MatmulProblem &problem,
                               ScheduleAttr schedule, const Chip &chip) {
   EncodingAttr encoding = problem.encoding;
   Prediction result{};
   int64_t tokens = schedule.getTileTokens();
   int64_t outputs = schedule.getTileOutputs();
-  int64_t tiles = problem.batch * llvm::divideCeil(problem.tokens, tokens) *
-                  llvm::divideCeil(problem.outputs, outputs);
-  result.ctas = tiles * schedule.getSplitK();
+  int64_t threads = schedule.getNumThreads();
+  bool simt = schedule.getKind() == ScheduleKind::Simt;
+  result.ctas = problem.batch * llvm::divideCeil(problem.tokens, tokens) *
+                llvm::divideCeil(problem.outputs, outputs) *
+                schedule.getSplitK();
   result.sharedBytes = getSharedBytes(problem, schedule);
 
   // Whole waves: a last partial wave lasts as long as a full one.
-  int64_t perSM = std::max<int64_t>(
-      1, std::min<int64_t>(chip.sharedBytesPerSM /
-                               std::max<int64_t>(result.sharedBytes + 1024, 1),
-                           1024 / schedule.getNumThreads()));
+  int64_t perSM = getCtasPerSM(result.sharedBytes, threads,
+                               tokens * outputs / threads, chip);
+  perSM = std::min<int64_t>(
+      perSM, llvm::divideCeil(result.ctas, chip.multiprocessors));
   int64_t slots = chip.multiprocessors * perSM;
-  int64_t waves = llvm::divideCeil(result.ctas, slots);
+  double waves = double(llvm::divideCeil(result.ctas, slots));
   double steps = double(llvm::divideCeil(
       llvm::divideCeil(problem.windows, schedule.getTileWindows()),
       schedule.getSplitK()));
-  // Resources are shared by the CTAs that run at once.
-  double running = double(std::min(result.ctas, slots));
-  double perWave = steps * waves;
 
-  bool simt = schedule.getKind() == ScheduleKind::Simt;
+  // What the CTAs of one SM do in one K step, against the SM's share of each
+  // ceiling.
+  double sms = double(chip.multiprocessors);
   double rows = double(schedule.getStepRows(encoding));
-  double smShare = std::min(1.0, running / chip.multiprocessors);
-  double flops = 2.0 * tokens * outputs * rows;
-  double rate = simt ? chip.ffma : chip.mma;
-  result.mathSeconds = perWave * flops * running / (rate * smShare);
+  // Looking rows up in the index costs a sixth of the math of simt.
+  double lookup = simt && !schedule.isPacked() ? 1.15 : 1.0;
+  double math = perSM * lookup * 2.0 * tokens * outputs * rows /
+                ((simt ? chip.ffma : chip.mma) / sms);
 
   auto [xRows, xColumns] = getXTile(problem, schedule);
-  double stepBytes =
-      double(xRows * xColumns + rows * outputs) * problem.elementBytes;
-  result.l2Seconds = perWave * stepBytes * running / chip.l2Bytes;
+  double xElements = double(xRows) * double(xColumns);
+  double stepBytes = (xElements + rows * outputs) * problem.elementBytes;
+  double l2 = perSM * stepBytes / (chip.l2Bytes / sms);
 
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   double readBytes;
   int64_t warpTokens = tokens / schedule.getWarps()[0];
   int64_t warpOutputs = outputs / schedule.getWarps()[1];
-  double warps = double(schedule.getNumThreads() / 32);
+  double warps = double(threads / 32);
   if (simt) {
     // A quarter warp of 16-byte reads is one wavefront, broadcasts included.
     int64_t group = std::min<int64_t>(warpOutputs / 4, encoding.getBlockN());
@@ -135,21 +161,19 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
     readBytes =
         rows * 2.0 * warps * (warpTokens * groups * gather + warpOutputs);
   }
-  double writeBytes = stepBytes * (!problem.xFeatureMajor ? 4.0 : 1.0);
-  double sharedRate = 128.0 * 1.7e9 * chip.multiprocessors * smShare;
-  result.sharedSeconds =
-      perWave * (readBytes + writeBytes) * running / sharedRate;
+  double shared = perSM * (readBytes + stepBytes) / (128.0 * 1.7e9);
 
-  double density = encoding.getDensity();
-  double k = double(problem.windows) * encoding.getWindowRows();
-  double bytes =
-      problem.batch * problem.elementBytes *
-          (double(problem.tokens) * k + density * k * double(problem.outputs)) +
-      problem.batch * 4.0 * double(problem.tokens) * double(problem.outputs);
-  if (schedule.getSplitK() > 1)
-    bytes += 8.0 * double(problem.tokens) * double(problem.outputs) *
-             schedule.getSplitK();
-  result.dramSeconds = bytes / chip.dramBytes;
+  double traffic =
+      double(problem.batch) *
+      (problem.elementBytes * (double(problem.tokens) * problem.windows *
+                                   encoding.getWindowRows() +
+                               double(problem.windows) *
+                                   encoding.getKeptRows() * problem.outputs) +
+       4.0 * problem.tokens * problem.outputs);
+  result.dramSeconds = traffic / chip.dramBytes;
+  result.mathSeconds = waves * steps * math;
+  result.l2Seconds = waves * steps * l2;
+  result.sharedSeconds = waves * steps * shared;
 
   std::pair<double, llvm::StringRef> terms[] = {
       {result.mathSeconds, simt ? "FFMA" : "mma.sync"},
@@ -158,15 +182,28 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
       {result.sharedSeconds, "shared memory"}};
   auto *worst = std::max_element(std::begin(terms), std::end(terms));
   result.bound = worst->second;
-  // What overlaps is never hidden completely: a tenth of the rest shows.
-  double sum = 0;
-  for (auto &term : terms)
-    sum += term.first;
-  // A K step costs one barrier and one round of copies, about 0.3 us when a CTA
-  // is alone on its SM.
-  double latency = perWave * 0.3e-6 / perSM;
-  result.seconds = worst->first + 0.1 * (sum - worst->first) +
-                   std::max(0.0, latency - worst->first) + 3e-6;
+  // What overlaps with the binding resource is never hidden completely: 15 % of
+  // it shows. A step also costs a barrier, hidden by the SM's other CTAs.
+  double rest = result.mathSeconds + result.l2Seconds + result.sharedSeconds;
+  rest = std::max(0.0, rest - worst->first);
+  double barriers = waves * steps * 0.25e-6 / perSM;
+  // Copies have stages - 1 steps to arrive; under load that takes 2.5 us.
+  double step = worst->first / (waves * steps);
+  double exposed =
+      waves * steps *
+      std::max(0.0, 2.5e-6 / double(schedule.getStages() - 1) - step);
+  double narrow = waves * steps * perSM *
+                  getNarrowCopySeconds(problem, schedule, xElements);
+  // Filling the ring, the first index, and the epilogue of each wave.
+  double tileBytes = 4.0 * tokens * outputs;
+  double ends = waves * (2e-6 + perSM * tileBytes / (chip.l2Bytes / sms));
+  // Parts are written to the workspace and read back by one CTA of S.
+  double split = 0;
+  if (schedule.getSplitK() > 1)
+    split = 2e-6 + double(result.ctas) * tileBytes * 2.0 / chip.dramBytes +
+            schedule.getSplitK() * tileBytes / (chip.l2Bytes / sms);
+  result.seconds =
+      worst->first + 0.15 * rest + barriers + exposed + narrow + ends + split;
   return result;
 }
 
@@ -181,9 +218,8 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
       {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
       {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};
   static const Shape mmaShapes[] = {
-      {128, 256, 2, 4}, {256, 128, 4, 2}, {128, 128, 2, 4},
-      {64, 128, 2, 4},  {128, 64, 4, 2},  {64, 64, 2, 2},
-      {32, 128, 1, 4},  {16, 128, 1, 4},  {16, 64, 1, 4}};
+      {256, 128, 4, 2}, {128, 128, 2, 2}, {64, 128, 1, 2}, {128, 64, 2, 1},
+      {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
   EncodingAttr encoding = problem.encoding;
   bool simt = !problem.tensorCores;
   int64_t bn = encoding.getBlockN();
@@ -199,7 +235,9 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
         index);
     if (!simt && !schedule.isPanelAligned(encoding))
       return;
-    if (schedule.isPacked() && !schedule.isPanelAligned(encoding))
+    // A gather of rows needs their positions at once: the index is resident.
+    if (schedule.isPacked() &&
+        (!schedule.isPanelAligned(encoding) || !schedule.isResident()))
       return;
     if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
       return;
@@ -273,8 +311,16 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
     llvm::for_each(simt ? ArrayRef(smallSimt) : ArrayRef(smallMma),
                    considerShape);
   }
-  llvm::sort(ranked, [](const auto &a, const auto &b) {
-    return a.second.seconds < b.second.seconds;
-  });
-  return ranked;
+  // Among equals the deepest ring, and then the order of consideration.
+  SmallVector<unsigned> order =
+      llvm::to_vector(llvm::seq<unsigned>(0, ranked.size()));
+  auto key = [&](unsigned i) {
+    return std::make_tuple(ranked[i].second.seconds,
+                           -ranked[i].first.getStages(), i);
+  };
+  llvm::sort(order, [&](unsigned a, unsigned b) { return key(a) < key(b); });
+  SmallVector<std::pair<ScheduleAttr, Prediction>> sorted;
+  for (unsigned i : order)
+    sorted.push_back(ranked[i]);
+  return sorted;
 }

@@ -17,14 +17,14 @@ namespace mlir::nm_sparse {
 /// from vendor data by the share of its peak that the H200 reaches.
 struct Chip {
   llvm::StringRef name;
-  llvm::StringRef features;     ///< Oldest PTX version that knows the chip.
-  int64_t sharedBytes;          ///< Shared memory of one CTA, at most.
-  int64_t sharedBytesPerSM;     ///< Shared memory of one SM.
+  llvm::StringRef features; ///< Oldest PTX version that knows the chip.
+  int64_t sharedBytes;      ///< Shared memory of one CTA, at most.
+  int64_t sharedBytesPerSM; ///< Shared memory of one SM.
   int64_t multiprocessors;
-  double ffma;                  ///< f32 flops on the CUDA cores.
-  double mma;                   ///< f16 flops through mma.sync.
-  double l2Bytes;               ///< Bytes from L2.
-  double dramBytes;             ///< Bytes from device memory.
+  double ffma;      ///< f32 flops on the CUDA cores.
+  double mma;       ///< f16 flops through mma.sync.
+  double l2Bytes;   ///< Bytes from L2.
+  double dramBytes; ///< Bytes from device memory.
 };
 
 /// All chips that are compiled for, oldest first.

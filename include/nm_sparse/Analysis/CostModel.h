@@ -21,8 +21,8 @@ namespace mlir::nm_sparse {
 /// What the model needs to know of one matmul.
 struct MatmulProblem {
   EncodingAttr encoding;
-  int64_t batch;   ///< Products of this shape.
-  int64_t tokens;  ///< Rows of x; an estimate when they are dynamic.
+  int64_t batch;  ///< Products of this shape.
+  int64_t tokens; ///< Rows of x; an estimate when they are dynamic.
   int64_t outputs;
   int64_t windows;
   int64_t elementBytes; ///< Of x and values.
@@ -34,6 +34,12 @@ struct MatmulProblem {
 
 /// Bytes of shared memory that one CTA needs, with padding and ring.
 int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
+
+/// CTAs that run on one SM at a time, at least one: as many as shared memory
+/// allows while the registers left to a thread hold its accumulators and the
+/// rest of its state.
+int64_t getCtasPerSM(int64_t sharedBytes, int64_t threads, int64_t accumulators,
+                     const Chip &chip);
 
 /// Predicted time of one schedule, in seconds, and what bounds it.
 struct Prediction {

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/SymbolTable.h"
 #include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -28,12 +29,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-
-constexpr int64_t kRegistersPerSM = 65536;
-constexpr int64_t kReservedSharedBytes = 1024;
-/// Registers beside the accumulators: fragments, addresses, copies in flight.
-/// With 64, kernels of 64 accumulators spill up to 400 bytes.
-constexpr int64_t kWorkingRegisters = 88;
 
 /// Values that the K loop carries: the accumulators of a thread.
 int64_t countAccumulators(gpu::GPUFuncOp kernel) {
@@ -65,11 +60,7 @@ struct SetOccupancy
       int64_t accumulators = kernel ? countAccumulators(kernel) : 0;
       if (!kernel || !threads || !shared || accumulators == 0)
         return;
-      int64_t registers =
-          std::max<int64_t>(128, accumulators + kWorkingRegisters);
-      int64_t ctas =
-          std::min(target->sharedBytesPerSM / (*shared + kReservedSharedBytes),
-                   kRegistersPerSM / (registers * *threads));
+      int64_t ctas = getCtasPerSM(*shared, *threads, accumulators, *target);
       if (ctas > 1)
         kernel->setAttr(
             NVVM::NVVMDialect::getMinctasmAttrName(),
