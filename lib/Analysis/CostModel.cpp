@@ -85,9 +85,9 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
 int64_t nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
                                 int64_t accumulators, const Chip &chip) {
   constexpr int64_t registersPerSM = 65536, reservedSharedBytes = 1024;
-  // Beside the accumulators: fragments, addresses, copies in flight. With 64,
-  // kernels of 64 accumulators spill up to 400 bytes.
-  constexpr int64_t workingRegisters = 88;
+  // Beside the accumulators: fragments, addresses, copies in flight. With 88,
+  // kernels with a GELU epilogue spill up to 400 bytes.
+  constexpr int64_t workingRegisters = 104;
   int64_t registers = std::max<int64_t>(128, accumulators + workingRegisters);
   int64_t ctas =
       std::min(chip.sharedBytesPerSM / (sharedBytes + reservedSharedBytes),
@@ -142,7 +142,9 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   auto [xRows, xColumns] = getXTile(problem, schedule);
   double xElements = double(xRows) * double(xColumns);
   double stepBytes = (xElements + rows * outputs) * problem.elementBytes;
-  double l2 = perSM * stepBytes / (chip.l2Bytes / sms);
+  // CTAs of a wave ask for the same rows at nearly the same time: a quarter of
+  // the lines is served to two at once.
+  double l2 = 0.75 * perSM * stepBytes / (chip.l2Bytes / sms);
 
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   double readBytes;
@@ -186,12 +188,12 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   // it shows. A step also costs a barrier, hidden by the SM's other CTAs.
   double rest = result.mathSeconds + result.l2Seconds + result.sharedSeconds;
   rest = std::max(0.0, rest - worst->first);
-  double barriers = waves * steps * 0.25e-6 / perSM;
-  // Copies have stages - 1 steps to arrive; under load that takes 2.5 us.
+  double barriers = waves * steps * 0.35e-6 / perSM;
+  // Copies have stages - 1 steps to arrive; under load that takes 1.8 us.
   double step = worst->first / (waves * steps);
   double exposed =
       waves * steps *
-      std::max(0.0, 2.5e-6 / double(schedule.getStages() - 1) - step);
+      std::max(0.0, 1.8e-6 / double(schedule.getStages() - 1) - step);
   double narrow = waves * steps * perSM *
                   getNarrowCopySeconds(problem, schedule, xElements);
   // Filling the ring, the first index, and the epilogue of each wave.
@@ -212,11 +214,19 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   struct Shape {
     int64_t tokens, outputs, warpsTokens, warpsOutputs;
   };
-  // Warps of 64 x 32 (64 accumulators of a thread) for simt; 64 x 64 for mma,
-  // where larger warps read each fragment from shared memory less often.
+  // Warps of 64 x 32 (64 accumulators of a thread) for simt. Where each output
+  // or two has its own rows, the positions take registers too: fewer CTAs.
   static const Shape simtShapes[] = {
       {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
       {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};
+  static const Shape simtNarrowShapes[] = {
+      {128, 128, 2, 4}, {32, 64, 1, 2}, {32, 32, 1, 1}, {8, 128, 1, 4}};
+  // Warps of 64 x 64 for mma read each fragment from shared memory less often
+  // than smaller ones. A token-major x, put together from 2-byte loads, leaves
+  // no registers for their 128 accumulators.
+  static const Shape mmaTokenMajorShapes[] = {
+      {128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
+      {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
   static const Shape mmaShapes[] = {
       {256, 128, 4, 2}, {128, 128, 2, 2}, {64, 128, 1, 2}, {128, 64, 2, 1},
       {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
@@ -249,8 +259,13 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
     ranked.emplace_back(schedule, predict(problem, schedule, chip));
   };
 
-  SmallVector<Shape> shapes(simt ? ArrayRef<Shape>(simtShapes)
-                                 : ArrayRef<Shape>(mmaShapes));
+  ArrayRef<Shape> base = problem.xFeatureMajor
+                             ? ArrayRef<Shape>(mmaShapes)
+                             : ArrayRef<Shape>(mmaTokenMajorShapes);
+  if (simt)
+    base = bn < 4 ? ArrayRef<Shape>(simtNarrowShapes)
+                  : ArrayRef<Shape>(simtShapes);
+  SmallVector<Shape> shapes(base);
   // Tiles of powers of two do not align with panels of, say, 96 outputs: add
   // tiles of whole panels, and for panels wider than any tile, divisors of
   // them.

@@ -7,7 +7,7 @@
 // ptxas spends registers freely: a kernel that needs 128 may be given 208, and
 // then one CTA has the SM to itself and nothing hides its barriers. The number
 // of CTAs that shared memory allows is stated as `.minnctapersm`, as long as
-// the registers left to each thread hold its accumulators and 88 more.
+// the registers left to each thread hold its accumulators and 104 more.
 //
 //===----------------------------------------------------------------------===//
 

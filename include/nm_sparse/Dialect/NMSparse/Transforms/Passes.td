@@ -350,7 +350,7 @@ def NMSparseSetOccupancyPass
   let description = [{
     Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
     shared memory lets run on one SM of `chip`, as far as the registers then left
-    to a thread hold its accumulators and 88 more.
+    to a thread hold its accumulators and 104 more.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
                         "GPU to compile for">];
