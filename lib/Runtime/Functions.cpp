@@ -27,17 +27,6 @@ Table &table() {
   return *instance;
 }
 
-void readParams(const Context &cu, cuda::Function function,
-                FunctionInfo &info) {
-  if (!cu->funcGetParamInfo)
-    return;
-  // The driver tells no count: it fails for the first index past the end.
-  for (size_t i = 0, offset, bytes;
-       cu->funcGetParamInfo(function, i, &offset, &bytes) == cuda::success; ++i)
-    info.paramBytes.push_back(bytes);
-  info.paramsKnown = true;
-}
-
 } // namespace
 
 void nms::nameFunction(cuda::Function function, cuda::Module module,
@@ -73,9 +62,19 @@ FunctionInfo *nms::functionInfo(const Context &cu, cuda::Function function) {
     table().entries.erase(function);
     return nullptr;
   }
-  readParams(cu, function, *info);
   slot = std::move(info);
   return slot.get();
+}
+
+void nms::readParams(const Context &cu, cuda::Function function,
+                     FunctionInfo &info) {
+  if (info.paramsKnown || !cu->funcGetParamInfo)
+    return;
+  // The driver tells no count: it fails for the first index past the end.
+  for (size_t i = 0, offset, bytes;
+       cu->funcGetParamInfo(function, i, &offset, &bytes) == cuda::success; ++i)
+    info.paramBytes.push_back(bytes);
+  info.paramsKnown = true;
 }
 
 void nms::forgetFunctions(cuda::Module module) {

@@ -26,7 +26,8 @@ struct FunctionInfo {
   /// Dynamic shared memory that was opted into so far.
   int64_t dynamicShared = 0;
   bool nonPortableCluster = false;
-  /// Empty with `paramsKnown` unset when the driver cannot tell.
+  /// Of readParams; empty with `paramsKnown` unset before, or when the driver
+  /// cannot tell.
   std::vector<size_t> paramBytes;
   bool paramsKnown = false;
 };
@@ -34,6 +35,11 @@ struct FunctionInfo {
 /// The entry for `function`, made on first use; null with the reason recorded.
 /// Entries do not move.
 FunctionInfo *functionInfo(const Context &cu, cuda::Function function);
+
+/// Fills `paramBytes` of `info`, when the driver can tell. Asks one parameter
+/// too many, which a memory checker reports as an error of the API: only for
+/// those who need the sizes.
+void readParams(const Context &cu, cuda::Function function, FunctionInfo &info);
 
 /// Notes where a function came from.
 void nameFunction(cuda::Function function, cuda::Module module,

@@ -158,6 +158,8 @@ bool launch(const Request &want, void *handle, void *streamHandle,
           info->name.c_str(), shape.grid[0], shape.grid[1], shape.grid[2],
           shape.block[0], shape.block[1], shape.block[2], shape.sharedBytes))
     return false;
+  if (recording())
+    readParams(cu, function, *info);
   return recordLaunch(function, *info, shape, params, extra, paramCount);
 }
 
