@@ -25,10 +25,11 @@ struct AssignStages
     Builder builder(&getContext());
     getOperation()->walk([&](TileMatmulOp product) {
       auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
-      if (!loop || stage.isAttrPresent(product))
+      if (!loop)
         return;
       int64_t stages = product.getSchedule().getStages();
-      stage.setAttr(product, builder.getI32IntegerAttr(stages - 1));
+      if (!stage.isAttrPresent(product))
+        stage.setAttr(product, builder.getI32IntegerAttr(stages - 1));
       for (Operation &op : *loop.getBody())
         if (isa<AsyncCopyOp, AsyncGatherOp>(op) && !stage.isAttrPresent(&op))
           stage.setAttr(&op, builder.getI32IntegerAttr(0));

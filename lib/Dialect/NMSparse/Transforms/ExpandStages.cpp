@@ -118,8 +118,10 @@ LogicalResult multiBuffer(scf::ForOp loop, TileMatmulOp product,
   llvm::SetVector<Operation *> tiles;
   for (Operation &op : *loop.getBody()) {
     auto copy = dyn_cast<DestinationStyleOpInterface>(op);
-    if (!copy || getStage(&op) != 0)
+    if (!copy)
       continue;
+    if (getStage(&op) != 0)
+      return op.emitError("needs stage 0, as every copy of a staged loop");
     auto alloc = copy.getDpsInits()[0].getDefiningOp<memref::AllocOp>();
     if (!alloc)
       return op.emitError("must write to an allocation of its own to be "

@@ -1,0 +1,31 @@
+// RUN: nm-opt %s --nm-sparse-allocate-shared-memory | FileCheck %s
+// RUN: not nm-opt %s --nm-sparse-allocate-shared-memory=max-bytes=640 2>&1 | FileCheck %s --check-prefix=LIMIT
+
+// LIMIT: error: 'gpu.launch' op needs 656 bytes of shared memory, the limit is 640: choose a smaller tile or fewer stages
+
+// Tiles start at multiples of 128 bytes.
+
+// CHECK-LABEL: func @tiles
+// CHECK: %[[BYTES:.*]] = arith.constant 656 : i32
+// CHECK: gpu.launch {{.*}} dynamic_shared_memory_size %[[BYTES]]
+// CHECK: %[[WINDOW:.*]] = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[FIRST:.*]] = arith.constant 0 : index
+// CHECK-DAG: memref.view %[[WINDOW]][%[[FIRST]]][] {{.*}} to memref<3x5x4xf32
+// CHECK-DAG: %[[SECOND:.*]] = arith.constant 256 : index
+// CHECK-DAG: memref.view %[[WINDOW]][%[[SECOND]]][] {{.*}} to memref<100x4xi8
+// CHECK-NOT: memref.alloc
+func.func @tiles() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %none = arith.constant 0 : i8
+    %a = memref.alloc() : memref<3x5x4xf32, #gpu.address_space<workgroup>>
+    %b = memref.alloc() : memref<100x4xi8, #gpu.address_space<workgroup>>
+    memref.store %zero, %a[%c0, %c0, %c0] : memref<3x5x4xf32, #gpu.address_space<workgroup>>
+    memref.store %none, %b[%c0, %c0] : memref<100x4xi8, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}

@@ -1,0 +1,114 @@
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_90a --split-input-file --verify-diagnostics | FileCheck %s
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#w32 = #nm_sparse.encoding<16:32, block = [1, 32]>
+#w128 = #nm_sparse.encoding<8:32, block = [1, 128]>
+
+// One token leaves most SMs idle: its tile is small and K is split.
+
+// CHECK-DAG: #[[F32:.*]] = #nm_sparse.schedule<simt,
+// CHECK-DAG: #[[F16:.*]] = #nm_sparse.schedule<mma, tile = [{{[0-9][0-9]+}}, {{.*}} split_k = 1,
+// CHECK-DAG: #[[ONE:.*]] = #nm_sparse.schedule<mma, tile = [16, {{.*}} split_k = {{[248]}},
+// CHECK-DAG: #[[GIVEN:.*]] = #nm_sparse.schedule<mma, tile = [64, 64, 4], warps = [2, 2], stages = 5, split_k = 3, operands = unpacked, index = staged>
+
+// CHECK-LABEL: func @f32
+// CHECK: schedule = #[[F32]]
+func.func @f32(%x: tensor<?x1024xf32>, %v: tensor<512x1024xf32>, %i: tensor<512x32xi8>,
+               %y: tensor<?x1024xf32>) -> tensor<?x1024xf32> {
+  %r = nm_sparse.matmul #w32 indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x1024xf32>, tensor<512x1024xf32>, tensor<512x32xi8>)
+    outs(%y : tensor<?x1024xf32>) -> tensor<?x1024xf32>
+  return %r : tensor<?x1024xf32>
+}
+
+// CHECK-LABEL: func @f16
+// CHECK: schedule = #[[F16]]
+func.func @f16(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+               %y: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%y : tensor<?x4096xf32>) -> tensor<?x4096xf32>
+  return %r : tensor<?x4096xf32>
+}
+
+// CHECK-LABEL: func @one_token
+// CHECK: schedule = #[[ONE]]
+func.func @one_token(%x: tensor<1x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+                     %y: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
+  %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<1x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%y : tensor<1x4096xf32>) -> tensor<1x4096xf32>
+  return %r : tensor<1x4096xf32>
+}
+
+// A schedule that is there stays.
+
+// CHECK-LABEL: func @given
+// CHECK: schedule = #[[GIVEN]]
+func.func @given(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+                 %y: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
+    schedule = <mma, tile = [64, 64, 4], warps = [2, 2], stages = 5, split_k = 3, operands = unpacked, index = staged>
+    ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%y : tensor<?x4096xf32>) -> tensor<?x4096xf32>
+  return %r : tensor<?x4096xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+func.func @too_large(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+                     %y: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  // expected-error @below {{has a schedule that needs 276480 bytes of shared memory, sm_90a has 232448 for a CTA}}
+  %r = nm_sparse.matmul <8:32, block = [1, 128]> indexing_maps = [#xm, #wm, #ym]
+    schedule = <mma, tile = [128, 256, 8], warps = [2, 4], stages = 4, split_k = 1, operands = packed, index = resident>
+    ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%y : tensor<?x4096xf32>) -> tensor<?x4096xf32>
+  return %r : tensor<?x4096xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+func.func @int8(%x: tensor<?x64xi8>, %v: tensor<32x64xi8>, %i: tensor<32x64xi8>,
+                %y: tensor<?x64xi32>) -> tensor<?x64xi32> {
+  // expected-error @below {{on 'i8' has no schedule yet; supported are f32, f16, bf16}}
+  %r = nm_sparse.matmul <2:4> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x64xi8>, tensor<32x64xi8>, tensor<32x64xi8>)
+    outs(%y : tensor<?x64xi32>) -> tensor<?x64xi32>
+  return %r : tensor<?x64xi32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+func.func @narrow_panels(%x: tensor<?x64xf16>, %v: tensor<32x64xf16>, %i: tensor<32x16xi8>,
+                         %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{panels must be a multiple of 8 outputs}}
+  %r = nm_sparse.matmul <2:4, block = [1, 4]> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x64xf16>, tensor<32x64xf16>, tensor<32x16xi8>)
+    outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+func.func @blocks(%x: tensor<?x64xf32>, %v: tensor<32x64xf32>, %i: tensor<8x16xi8>,
+                  %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{has no schedule yet; supported is block = [1, bn]}}
+  %r = nm_sparse.matmul <2:4, block = [4, 4]> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x64xf32>, tensor<32x64xf32>, tensor<8x16xi8>)
+    outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
+}

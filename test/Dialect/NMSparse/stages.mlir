@@ -1,0 +1,118 @@
+// RUN: nm-opt %s --nm-sparse-assign-stages --split-input-file | FileCheck %s --check-prefix=ASSIGN
+// RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --canonicalize --split-input-file | FileCheck %s --check-prefix=EXPAND
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
+                         operands = packed, index = resident>
+
+// Copies run in stage 0, the product in the last; a stage that is there stays.
+
+// ASSIGN-LABEL: func @packed
+// ASSIGN-NOT: nm_sparse.stage
+// ASSIGN: scf.for
+// ASSIGN: nm_sparse.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
+// ASSIGN: nm_sparse.async_gather {{.*}} {nm_sparse.stage = 0 : i32}
+// ASSIGN: nm_sparse.tile_matmul {{.*}} {nm_sparse.stage = 2 : i32}
+
+// Three tiles of each operand, the index once. The index has arrived before the
+// first gather reads it. Two groups are in flight when the loop starts; one may
+// stay in flight when a product reads its tile.
+
+// EXPAND-LABEL: func @packed
+// EXPAND-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
+// EXPAND-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
+// EXPAND-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
+// EXPAND: nm_sparse.async_copy {{.*}} outs(%[[INDEX]]
+// EXPAND-NEXT: nvvm.cp.async.commit.group
+// EXPAND-NEXT: nvvm.cp.async.wait.group 0
+// EXPAND-NEXT: gpu.barrier
+// EXPAND-COUNT-2: nvvm.cp.async.commit.group
+// EXPAND-NOT: nvvm.cp.async.commit.group
+// EXPAND: scf.for
+// EXPAND: nvvm.cp.async.wait.group 1
+// EXPAND-NEXT: gpu.barrier
+// EXPAND: scf.if
+// EXPAND-NEXT: nm_sparse.async_copy
+// EXPAND: scf.if
+// EXPAND-NEXT: nm_sparse.async_gather
+// EXPAND: nvvm.cp.async.commit.group
+// EXPAND-NOT: nvvm.cp.async.commit.group
+// EXPAND: nm_sparse.tile_matmul
+// EXPAND: scf.yield
+func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c8 = arith.constant 8 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
+    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    nm_sparse.async_copy ins(%i : memref<16x1xi8>)
+      outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
+    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+      %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
+      %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
+      %xs = memref.subview %x[%kx, 0] [64, 64] [1, 1]
+        : memref<256x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
+      %vs = memref.subview %v[%kv, 0] [16, 128] [1, 1]
+        : memref<64x128xf16> to memref<16x128xf16, strided<[128, 1], offset: ?>>
+      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
+        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+      nm_sparse.async_gather #w
+        ins(%xs, %it : memref<64x64xf16, strided<[64, 1], offset: ?>>,
+                       memref<16x1xi8, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
+                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+      scf.yield %r : vector<64x128xf32>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+#s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
+                         operands = unpacked, index = staged>
+
+// A given stage makes the ring one tile longer. Rows of f32 are padded by 16
+// bytes, so that a column walks through all banks.
+
+// ASSIGN-LABEL: func @given
+// ASSIGN: nm_sparse.tile_matmul {{.*}} {nm_sparse.stage = 3 : i32}
+// EXPAND-LABEL: func @given
+// EXPAND: memref.alloc() : memref<4x8x36xf32, #gpu.address_space<workgroup>>
+// EXPAND: nvvm.cp.async.wait.group 2
+func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memref<8x32xf32>,
+                 %i: memref<8x32xi8, #gpu.address_space<workgroup>>) {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
+    %sum = scf.for %k = %c0 to %c64 step %c4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
+      nm_sparse.async_copy ins(%v : memref<8x32xf32>)
+        outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
+      %r = nm_sparse.tile_matmul #w schedule = #s
+        ins(%x, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
+                      memref<8x32xf32, #gpu.address_space<workgroup>>)
+        index(%i : memref<8x32xi8, #gpu.address_space<workgroup>>)
+        acc(%acc : vector<32x32xf32>) {nm_sparse.stage = 3 : i32} -> vector<32x32xf32>
+      scf.yield %r : vector<32x32xf32>
+    }
+    gpu.terminator
+  }
+  return
+}
