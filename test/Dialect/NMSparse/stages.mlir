@@ -83,13 +83,12 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 #s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
                          operands = unpacked, index = staged>
 
-// A given stage makes the ring one tile longer. Rows of f32 are padded by 16
-// bytes, so that a column walks through all banks.
+// A given stage of the product decides how long the ring is.
 
 // ASSIGN-LABEL: func @given
 // ASSIGN: nm_sparse.tile_matmul {{.*}} {nm_sparse.stage = 3 : i32}
 // EXPAND-LABEL: func @given
-// EXPAND: memref.alloc() : memref<4x8x36xf32, #gpu.address_space<workgroup>>
+// EXPAND: memref.alloc() : memref<4x8x32xf32, #gpu.address_space<workgroup>>
 // EXPAND: nvvm.cp.async.wait.group 2
 func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memref<8x32xf32>,
                  %i: memref<8x32xi8, #gpu.address_space<workgroup>>) {

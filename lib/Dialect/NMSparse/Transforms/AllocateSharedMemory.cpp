@@ -50,7 +50,8 @@ struct AllocateSharedMemory
     }
     if (bytes > maxBytes)
       return launch.emitOpError("needs ")
-             << bytes << " bytes of shared memory, the limit is " << maxBytes
+             << bytes << " bytes of shared memory, the limit is "
+             << maxBytes.getValue()
              << ": choose a smaller tile or fewer stages";
     if (allocs.empty())
       return success();
