@@ -1,0 +1,59 @@
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<mma, tile = [64, 64, 4], warps = [2, 2], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// A warp of 32 x 32 over 32 kept rows: 2 x 4 fragments in each of two k16 steps;
+// two reads of x and two of the weight in each.
+
+// CHECK-LABEL: func @token_rows
+// CHECK-COUNT-4: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = true}
+// CHECK-COUNT-16: nvgpu.mma.sync
+// CHECK-NOT: nvgpu.mma.sync
+func.func @token_rows(%x: memref<32x64xf16, 3>, %v: memref<32x64xf16, 3>, %out: memref<64x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x64xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<32x64xf16, 3>, memref<32x64xf16, 3>)
+      acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<mma, tile = [64, 64, 2], warps = [2, 2], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// A feature-major result: outputs are the rows of a fragment, so that the two
+// elements beside each other in a thread are tokens, stored together.
+
+// CHECK-LABEL: func @output_rows
+// CHECK-COUNT-8: nvgpu.mma.sync
+// CHECK-NOT: nvgpu.mma.sync
+// CHECK: vector.store %{{.*}} : memref<64x64xf32>, vector<2xf32>
+func.func @output_rows(%x: memref<16x64xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x64xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<16x64xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
+      permutation_map = affine_map<(n, m) -> (m, n)>} : vector<64x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  }
+  return
+}

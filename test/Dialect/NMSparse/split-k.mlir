@@ -1,0 +1,51 @@
+// RUN: nm-opt %s --nm-sparse-split-k | FileCheck %s
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<mma, tile = [16, 64, 2], warps = [1, 2], stages = 2, split_k = 4,
+                         operands = packed, index = resident>
+
+// Four CTAs a tile, along z. Each writes its part, fences and counts itself; the
+// last resets the counter, adds the parts in order onto the initial value and
+// goes on with what follows.
+
+// CHECK-LABEL: func @parts
+// CHECK: %[[SPACE:.*]] = gpu.alloc (%[[TILES:.*]]) : memref<?x4x16x64xf32>
+// CHECK: %[[COUNT:.*]] = gpu.alloc (%[[TILES]]) : memref<?xi32>
+// CHECK: gpu.memset %[[COUNT]]
+// CHECK: gpu.launch
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}) -> (vector<16x64xf32>)
+// CHECK: vector.transfer_write %[[SUM]], %[[SPACE]]
+// CHECK: nvvm.memory.barrier <gpu>{{$}}
+// CHECK: gpu.barrier
+// CHECK: memref.atomic_rmw addi
+// CHECK: memref.store %{{.*}}, %[[COUNT]]
+// CHECK: scf.if
+// CHECK: %[[ALL:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[INIT:.*]]) -> (vector<16x64xf32>)
+// CHECK: vector.transfer_read %[[SPACE]]
+// CHECK: arith.addf
+// CHECK: vector.transfer_write %[[ALL]], %arg2
+// CHECK: gpu.dealloc %[[SPACE]]
+// CHECK: gpu.dealloc %[[COUNT]]
+func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<16x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c100 = arith.constant 100 : index
+    %pad = arith.constant 0.0 : f32
+    %init = vector.transfer_read %out[%c0, %c0], %pad {in_bounds = [true, true]}
+      : memref<16x64xf32>, vector<16x64xf32>
+    %sum = scf.for %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+        acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
+      scf.yield %r : vector<16x64xf32>
+    }
+    vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<16x64xf32>, memref<16x64xf32>
+    gpu.terminator
+  }
+  return
+}
