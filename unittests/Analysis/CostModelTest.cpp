@@ -1,0 +1,101 @@
+//===- CostModelTest.cpp - layout arithmetic and schedules ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/CostModel.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+#include <random>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+class CostModel : public ::testing::Test {
+protected:
+  CostModel() { context.loadDialect<NMSparseDialect>(); }
+
+  EncodingAttr encoding(int64_t n, int64_t m, int64_t panel) {
+    return EncodingAttr::get(&context, n, m, 1, panel, 0,
+                             OutputOrder::Identity);
+  }
+  ScheduleAttr schedule(ScheduleKind kind, int64_t outputs, int64_t windows) {
+    return ScheduleAttr::get(&context, kind, {64, outputs, windows}, {2, 2}, 3,
+                             1, OperandMode::Packed, IndexMode::Resident);
+  }
+  MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
+    return {encoding, 1, tokens, 4096, 128, f16 ? 2 : 4, f16, false};
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(CostModel, StepRowsOfMmaAreWholeFragments) {
+  EncodingAttr e = encoding(3, 7, 64);
+  EXPECT_EQ(schedule(ScheduleKind::Simt, 64, 5).getStepRows(e), 15);
+  EXPECT_EQ(schedule(ScheduleKind::Mma, 64, 5).getStepRows(e), 16);
+  EXPECT_EQ(schedule(ScheduleKind::Mma, 64, 6).getStepRows(e), 32);
+}
+
+TEST_F(CostModel, TilesTouchOneMorePanelWhenUnaligned) {
+  ScheduleAttr s = schedule(ScheduleKind::Simt, 64, 1);
+  EXPECT_TRUE(s.isPanelAligned(encoding(2, 4, 256)));
+  EXPECT_EQ(s.getTilePanels(encoding(2, 4, 256)), 1);
+  EXPECT_EQ(s.getTilePanels(encoding(2, 4, 16)), 4);
+  EXPECT_FALSE(s.isPanelAligned(encoding(2, 4, 96)));
+  EXPECT_EQ(s.getTilePanels(encoding(2, 4, 96)), 2);
+  EXPECT_EQ(s.getTilePanels(encoding(2, 4, 7)), 11);
+}
+
+TEST_F(CostModel, PackedTypesArePaddedToWindowsAndPanels) {
+  auto weight = RankedTensorType::get({77, 1000}, Float16Type::get(&context));
+  auto [values, index] = getPackedTypes(weight, encoding(8, 32, 128));
+  EXPECT_EQ(values.getShape(), ArrayRef<int64_t>({24, 1024}));
+  EXPECT_EQ(index.getShape(), ArrayRef<int64_t>({24, 8}));
+  EXPECT_TRUE(index.getElementType().isInteger(8));
+  EXPECT_EQ(encoding(1, 257, 1).getIndexBitWidth(), 16u);
+}
+
+TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
+  std::mt19937 random(1);
+  auto pick = [&](ArrayRef<int64_t> values) {
+    return values[random() % values.size()];
+  };
+  for (int trial = 0; trial < 60; ++trial) {
+    bool f16 = trial % 2;
+    int64_t m = pick({1, 4, 7, 32, 300});
+    EncodingAttr e = encoding(std::max<int64_t>(1, m / pick({1, 2, 8})), m,
+                              8 * pick({1, 3, 12, 16, 50}));
+    const Chip &chip = getChips()[random() % getChips().size()];
+    MatmulProblem p = problem(e, pick({1, 17, 300, 5000}), f16);
+    for (auto &[s, prediction] : rankSchedules(p, chip)) {
+      EXPECT_LE(getSharedBytes(p, s), chip.sharedBytes);
+      EXPECT_GT(prediction.seconds, 0);
+      EXPECT_TRUE(succeeded(ScheduleAttr::verify(
+          [&] { return emitError(UnknownLoc::get(&context)); }, s.getKind(),
+          s.getTile(), s.getWarps(), s.getStages(), s.getSplitK(),
+          s.getOperands(), s.getIndex())));
+    }
+  }
+}
+
+TEST_F(CostModel, MoreTokensAreNeverFaster) {
+  for (bool f16 : {false, true})
+    for (const Chip &chip : getChips()) {
+      double last = 0;
+      for (int64_t tokens : {1, 16, 256, 4096, 16384}) {
+        auto ranked =
+            rankSchedules(problem(encoding(8, 32, 128), tokens, f16), chip);
+        ASSERT_FALSE(ranked.empty());
+        EXPECT_GE(ranked.front().second.seconds, last * 0.999);
+        last = ranked.front().second.seconds;
+      }
+    }
+}
+
+} // namespace
