@@ -245,7 +245,8 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
 
   NMSparseDialect::StageAttrHelper stage(loop.getContext());
   for (auto &entry : order)
-    stage.removeAttr(entry.first);
+    if (stage.isAttrPresent(entry.first))
+      stage.removeAttr(entry.first);
 
   scf::PipeliningOption options;
   options.getScheduleFn =
