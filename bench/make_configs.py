@@ -6,13 +6,19 @@ layout, shape and epilogue, and `list.txt` for `nm-run --batch`.
 
 Usage: make_configs.py OUT_DIR [--bench] [--only TEXT]
 """
+
 import argparse
 import pathlib
 
 SPARSITIES = {"50": "16:32", "62.5": "12:32", "75": "8:32", "87.5": "4:32"}
 LENGTHS = {"f32": (1, 4, 32), "f16": (32, 64, 128), "bf16": (32, 64, 128)}
-SHAPES = [(4096, 4096, 4096), (256, 1024, 4096), (1, 4096, 4096),
-          (77, 1000, 1333), (1024, 4096, 11008)]  # tokens, outputs, contraction
+SHAPES = [
+    (4096, 4096, 4096),
+    (256, 1024, 4096),
+    (1, 4096, 4096),
+    (77, 1000, 1333),
+    (1024, 4096, 11008),
+]  # tokens, outputs, contraction
 LAYOUTS = ("token", "feature")
 
 PLAIN = """\
@@ -70,15 +76,27 @@ def configuration(type_, sparsity, length, layout, shape, epilogue):
     m, n, k = shape
     token = layout == "token"
     xmap, ymap = ("(m, k)", "(m, n)") if token else ("(k, m)", "(n, m)")
-    maps = ", ".join(f"affine_map<(m, n, k) -> {dims}>"
-                     for dims in (xmap, "(k, n)", ymap))
-    cast = (f"%c = arith.truncf %g : f32 to {type_}" if type_ != "f32"
-            else "%c = arith.addf %g, %zero : f32")
+    maps = ", ".join(
+        f"affine_map<(m, n, k) -> {dims}>" for dims in (xmap, "(k, n)", ymap)
+    )
+    cast = (
+        f"%c = arith.truncf %g : f32 to {type_}"
+        if type_ != "f32"
+        else "%c = arith.addf %g, %zero : f32"
+    )
     text = (GELU if epilogue == "gelu" else PLAIN).format(
-        pattern=SPARSITIES[sparsity], length=length, type=type_, k=k, n=n,
-        x=f"?x{k}" if token else f"{k}x?", y=f"?x{n}" if token else f"{n}x?",
-        maps=maps, token_dim=0 if token else 1,
-        bias_dim="j" if token else "i", cast=cast)
+        pattern=SPARSITIES[sparsity],
+        length=length,
+        type=type_,
+        k=k,
+        n=n,
+        x=f"?x{k}" if token else f"{k}x?",
+        y=f"?x{n}" if token else f"{n}x?",
+        maps=maps,
+        token_dim=0 if token else 1,
+        bias_dim="j" if token else "i",
+        cast=cast,
+    )
     name = f"{type_}_s{sparsity}_L{length}_{layout}_{m}x{n}x{k}_{epilogue}"
     return name, m, text
 
@@ -86,8 +104,7 @@ def configuration(type_, sparsity, length, layout, shape, epilogue):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--bench", action="store_true",
-                        help="measure as well as check")
+    parser.add_argument("--bench", action="store_true", help="measure as well as check")
     parser.add_argument("--only", default="", help="names that hold this text")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -100,14 +117,15 @@ def main():
                     for shape in SHAPES:
                         for epilogue in ("plain", "gelu"):
                             name, m, text = configuration(
-                                type_, sparsity, length, layout, shape,
-                                epilogue)
+                                type_, sparsity, length, layout, shape, epilogue
+                            )
                             if arguments.only not in name:
                                 continue
                             path = arguments.out / f"{name}.mlir"
                             path.write_text(text)
-                            lines.append(f"{path} --size {m} --seed "
-                                         f"{len(lines)} {flags}")
+                            lines.append(
+                                f"{path} --size {m} --seed {len(lines)} {flags}"
+                            )
     (arguments.out / "list.txt").write_text("\n".join(lines) + "\n")
     print(f"{len(lines)} configurations in {arguments.out}")
 

@@ -7,6 +7,7 @@ sparsity and layout of x, and `list.txt` for `nm-run --batch --jobs 1`.
 
 Usage: make_speed.py OUT_DIR
 """
+
 import argparse
 import pathlib
 
@@ -46,10 +47,14 @@ def main():
                 token = layout == "token"
                 for sparsity, pattern in SPARSITIES.items():
                     text = LINEAR.format(
-                        pattern=pattern, length=length, type=type_, n=SIZE,
+                        pattern=pattern,
+                        length=length,
+                        type=type_,
+                        n=SIZE,
                         x=f"?x{SIZE}" if token else f"{SIZE}x?",
                         xmap="(m, k)" if token else "(k, m)",
-                        token_dim=0 if token else 1)
+                        token_dim=0 if token else 1,
+                    )
                     path = out / f"{type_}_s{sparsity}_L{length}_{layout}.mlir"
                     path.write_text(text)
                     lines.append(f"{path} --size {SIZE} --check --bench")

@@ -1,4 +1,5 @@
 """Fails unless a command ends with the given status. Usage: status.py N CMD..."""
+
 import subprocess
 import sys
 

@@ -54,8 +54,8 @@ PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
 std::pair<RankedTensorType, RankedTensorType>
 getPackedTypes(RankedTensorType weight, EncodingAttr encoding);
 
-/// True when the 16-byte words of each row of a shared-memory tile are stored in
-/// the order `word ^ (row % 8)`, so that eight rows of one column lie in
+/// True when the 16-byte words of each row of a shared-memory tile are stored
+/// in the order `word ^ (row % 8)`, so that eight rows of one column lie in
 /// different banks: tiles of 16-bit floats with rows of whole 128-byte lines.
 bool isSwizzledTile(MemRefType tile);
 
