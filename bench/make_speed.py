@@ -55,7 +55,8 @@ def main():
                         xmap="(m, k)" if token else "(k, m)",
                         token_dim=0 if token else 1,
                     )
-                    path = out / f"{type_}_s{sparsity}_L{length}_{layout}.mlir"
+                    name = f"{type_}_s{sparsity}_L{length}_{layout}"
+                    path = out / f"{name}_{SIZE}x{SIZE}x{SIZE}_linear.mlir"
                     path.write_text(text)
                     lines.append(f"{path} --size {SIZE} --check --bench")
     (out / "list.txt").write_text("\n".join(lines) + "\n")

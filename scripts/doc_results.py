@@ -146,14 +146,14 @@ def other_table(runs):
 
 
 def headline(folder):
-    """The plain products of the headline shape, report by report."""
+    """The bare products of the headline shape, report by report."""
     parts = []
     for name, header, runs in load(folder):
         chosen = [
             run
             for run in runs
             if (configuration(run) or {}).get("shape") == HEADLINE
-            and configuration(run)["epilogue"] == "plain"
+            and configuration(run)["epilogue"] in ("plain", "linear")
         ]
         table = speed_table(chosen)
         if table:

@@ -32,6 +32,7 @@ def folder(tmp_path):
     runs = [
         bench("f16_s75_L128_token_4096x4096x4096_plain", 1.75),
         bench("f16_s50_L128_token_4096x4096x4096_plain", 1.25),
+        bench("f16_s75_L128_feature_4096x4096x4096_linear", 3.25),
         bench("f16_s75_L128_token_4096x4096x4096_gelu", 1.5),
         bench("f16_s75_L128_feature_256x1024x4096_plain", 0.5),
         {"arguments": "configs/other.mlir --check", "error": "ended by signal 9"},
@@ -49,12 +50,13 @@ def test_headline_holds_the_plain_products_of_one_shape(folder):
     assert "| f16 | 128 | token-major | 175 | 100 us, 1.25x | 100 us, 1.75x |" in text
     assert "sm_90a" in text and "commit `abc`" in text
     assert "0.50x" not in text and "1.50x" not in text
+    assert "| f16 | 128 | feature-major | 325 |" in text and "3.25x" in text
 
 
 def test_everything_holds_failures_and_other_inputs(folder):
     text = doc_results.everything(folder)
     assert "### 256x1024x4096, plain" in text and "0.50x" in text
-    assert "4 runs compared with the float64 product, 4 within tolerance" in text
+    assert "5 runs compared with the float64 product, 5 within tolerance" in text
     assert "`other.mlir`: ended by signal 9" in text
     assert "| layer.mlir | 4096 | 100.0 | 500 | 200 | 2.00x |" in text
     assert "Some GPU" in text
