@@ -1,0 +1,50 @@
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu | FileCheck %s
+
+// Copies and gathers: 16 bytes a thread under an alignment test, one element
+// otherwise; rows and tokens that do not exist are filled with zeros.
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 2], stages = 3,
+                         split_k = 1, operands = packed, index = resident>
+#ws = #gpu.address_space<workgroup>
+
+// CHECK-LABEL: func @gather
+func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
+                  %v: memref<32x128xf16, strided<[4096, 1], offset: ?>>,
+                  %i: memref<32x1xi8, #ws>, %y: memref<128x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c128, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<128x128xf32>
+    %xs = memref.alloc() : memref<32x128xf16, #ws>
+    %vs = memref.alloc() : memref<32x128xf16, #ws>
+    // The gather reads a position of the index for each row, and gives cp.async
+    // the number of tokens that exist.
+    // CHECK: scf.if
+    // CHECK: memref.load {{.*}} : memref<32x1xi8, #gpu.address_space<workgroup>>
+    // CHECK: arith.xori
+    // CHECK: nvgpu.device_async_copy {{.*}}, 8, %{{.*}} {bypassL1}
+    // CHECK: } else {
+    // CHECK-NOT: device_async_copy
+    // CHECK: memref.store
+    nm_sparse.async_gather #w
+      ins(%x, %i : memref<128x?xf16, strided<[?, 1], offset: ?>>,
+                   memref<32x1xi8, #ws>)
+      outs(%xs : memref<32x128xf16, #ws>)
+    // The values fill their tile: nothing is tested.
+    // CHECK: scf.if
+    // CHECK: nvgpu.device_async_copy {{.*}}, 8 {bypassL1}
+    nm_sparse.async_copy
+      ins(%v : memref<32x128xf16, strided<[4096, 1], offset: ?>>)
+      outs(%vs : memref<32x128xf16, #ws>)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xs, %vs : memref<32x128xf16, #ws>, memref<32x128xf16, #ws>)
+      acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<128x128xf32>, memref<128x128xf32>
+    gpu.terminator
+  }
+  return
+}

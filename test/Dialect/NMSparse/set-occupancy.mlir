@@ -1,0 +1,46 @@
+// RUN: nm-opt %s --nm-sparse-set-occupancy=chip=sm_90a | FileCheck %s
+
+// 64 KiB of shared memory and 4 accumulators: three CTAs share an SM.
+// CHECK: gpu.func @three
+// CHECK-SAME: nvvm.minctasm = 3
+// 200 KiB: one CTA, nothing is said.
+// CHECK: gpu.func @one
+// CHECK-NOT: minctasm
+module attributes {gpu.container_module} {
+gpu.module @kernels {
+  gpu.func @three(%n: index, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %f = arith.constant 0.0 : f32
+    %r:4 = scf.for %i = %c0 to %n step %c1
+        iter_args(%a = %f, %b = %f, %c = %f, %d = %f) -> (f32, f32, f32, f32) {
+      scf.yield %b, %c, %d, %a : f32, f32, f32, f32
+    }
+    memref.store %r#0, %out[%c0] : memref<4xf32>
+    gpu.return
+  }
+  gpu.func @one(%n: index, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %f = arith.constant 0.0 : f32
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %f) -> (f32) {
+      scf.yield %a : f32
+    }
+    memref.store %r, %out[%c0] : memref<4xf32>
+    gpu.return
+  }
+}
+func.func @host(%n: index, %out: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %small = arith.constant 65536 : i32
+  %large = arith.constant 204800 : i32
+  gpu.launch_func @kernels::@three blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
+    args(%n : index, %out : memref<4xf32>)
+  gpu.launch_func @kernels::@one blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %large
+    args(%n : index, %out : memref<4xf32>)
+  return
+}
+}
