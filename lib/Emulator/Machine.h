@@ -1,0 +1,177 @@
+//===- Machine.h - threads, blocks and clusters -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A cluster (one block, where a launch has no clusters) is the unit of
+// execution: its threads are fibers that one thread of the host runs in turn,
+// each until it blocks. Clusters run in parallel over the cores of the host.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_EMULATOR_MACHINE_H
+#define NM_SPARSE_LIB_EMULATOR_MACHINE_H
+
+#include "Clock.h"
+#include "Fiber.h"
+#include "Memory.h"
+#include "Site.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <deque>
+#include <mutex>
+
+namespace mlir::nm_sparse::emulator {
+
+class Block;
+class BarrierTable;
+class MBarrierTable;
+class CollectiveTable;
+
+constexpr unsigned warpSize = 32;
+constexpr unsigned warpgroupSize = 128;
+
+/// One kernel launch.
+struct Launch {
+  const char *kernelName = "";
+  std::string chip; ///< sm_90a
+  unsigned cluster[3] = {1, 1, 1};
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned staticSharedBytes = 0, dynamicSharedBytes = 0;
+  unsigned sharedGranule = 1;
+  /// Registers a thread may have at the start; 0: unknown.
+  unsigned maxRegisters = 0;
+  /// Runs the kernel as the calling fiber's thread.
+  std::function<void()> function;
+  GlobalMemory *memory = nullptr;
+
+  unsigned getThreads() const { return block[0] * block[1] * block[2]; }
+  unsigned getClusterBlocks() const {
+    return cluster[0] * cluster[1] * cluster[2];
+  }
+};
+
+/// One thread of a block.
+class Thread {
+public:
+  Thread(Block &block, unsigned id);
+
+  Block &block;
+  const unsigned id; ///< Linear, in its block.
+  unsigned getLane() const { return id % warpSize; }
+  unsigned getWarp() const { return id / warpSize; }
+  unsigned getWarpgroup() const { return id / warpgroupSize; }
+  /// x, y or z of its position.
+  unsigned getPosition(unsigned axis) const;
+
+  const Site *site = nullptr; ///< What it executes.
+
+  //===--- Order ----------------------------------------------------------===//
+  Clock known; ///< What happened before its next operation.
+  AgentId getAgent() const;
+  Moment getMoment() const { return known.generic.get(getAgent()); }
+  /// Lets `clock` know all that this thread knows and did; what the thread does
+  /// next is not part of that.
+  void release(Clock &clock);
+  /// Knows from now on what `clock` knows.
+  void acquire(const Clock &clock) { known.join(clock); }
+
+  //===--- Memory ---------------------------------------------------------===//
+  /// Checks and records an access by a load, a store or an atomic operation of
+  /// this thread, and returns where it is in the host's memory.
+  char *access(uint64_t address, AddressSpace space, uint32_t bytes,
+               uint32_t alignment, AccessKind kind);
+  /// The same for an access that something else does on behalf of this thread:
+  /// `agent` at `moment`, after all that `after` knows.
+  char *accessAs(AgentId agent, Moment moment, bool isAsyncProxy,
+                 const Clock &after, uint64_t address, AddressSpace space,
+                 uint32_t bytes, uint32_t alignment, AccessKind kind);
+  /// The shared address of `address`, which must point into shared memory.
+  uint64_t toShared(uint64_t address, AddressSpace space);
+
+  /// The agent and the moment of the cp.async copies of this thread.
+  AgentId getCopyAgent();
+  Moment copiesIssued = 0;
+  /// `copiesIssued` at each commit that was not waited for.
+  std::deque<Moment> copyGroups;
+
+  //===--- Control --------------------------------------------------------===//
+  /// Stops until wake(). `what` completes "waits ...", for deadlock messages;
+  /// it is called only when there is one.
+  void suspend(std::function<std::string()> what);
+  void wake();
+  /// Lets all other runnable threads go first. For polling operations.
+  void yield(std::function<std::string()> what);
+  /// Ends the launch with "kernel K, block B, thread T: OP: <what>".
+  [[noreturn]] void fault(const Twine &what);
+
+  bool hasEnded() const { return ended; }
+  unsigned registers = 0; ///< Of setmaxnreg; 0: as compiled.
+
+private:
+  friend class Cluster;
+  std::unique_ptr<Fiber> fiber;
+  std::function<std::string()> waitsFor;
+  bool ready = false, ended = false, polls = false;
+  std::optional<AgentId> copyAgent;
+};
+
+/// One block: a cooperative thread array.
+class Block {
+public:
+  Block(Cluster &cluster, unsigned rank);
+  ~Block();
+
+  Cluster &cluster;
+  const unsigned rank; ///< Linear, in its cluster.
+  unsigned position[3]; ///< In the grid.
+  std::vector<std::unique_ptr<Thread>> threads;
+  SharedMemory shared;
+
+  std::unique_ptr<BarrierTable> barriers;
+  std::unique_ptr<MBarrierTable> mbarriers;
+  std::unique_ptr<CollectiveTable> collectives;
+
+  unsigned countLive() const;
+};
+
+/// One cluster, and the scheduler of its threads.
+class Cluster {
+public:
+  Cluster(const Launch &launch, unsigned index, StackPool &stacks);
+  ~Cluster();
+
+  const Launch &launch;
+  std::vector<std::unique_ptr<Block>> blocks;
+  /// State of barrier.cluster.
+  std::unique_ptr<BarrierTable> barriers;
+
+  /// Runs to the end, to a fault, or until every thread waits. What went wrong,
+  /// empty when nothing did.
+  std::string run();
+
+  /// A new agent. `text` says what it is in messages: "the copies that complete
+  /// on the mbarrier at 0x40".
+  AgentId addAgent(std::string text);
+  StringRef getAgentText(AgentId agent) const { return agents[agent]; }
+
+private:
+  friend class Thread;
+  std::string describeDeadlock() const;
+
+  std::deque<Thread *> readyThreads;
+  std::vector<std::string> agents;
+  std::string faultText;
+  size_t progress = 0; ///< Grows when a thread does other than poll.
+};
+
+/// The thread whose fiber runs on this thread of the host.
+Thread &getCurrentThread();
+
+/// Runs all clusters of `launch`, on `jobs` threads of the host. The text of
+/// the first fault, empty when there was none.
+std::string runLaunch(const Launch &launch, unsigned jobs);
+
+} // namespace mlir::nm_sparse::emulator
+
+#endif // NM_SPARSE_LIB_EMULATOR_MACHINE_H
