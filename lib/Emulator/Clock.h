@@ -72,7 +72,6 @@ struct Clock {
     generic.meet(other.generic);
     async.meet(other.async);
   }
-  void fenceProxy() { async = generic; }
   void clear() {
     generic.clear();
     async.clear();

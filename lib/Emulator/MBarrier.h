@@ -1,4 +1,4 @@
-//===- MBarrier.h - the mbarriers of a block --------------------*- C++ -*-===//
+//===- MBarrier.h - the mbarriers of a CTA --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@ namespace mlir::nm_sparse::emulator {
 
 /// One mbarrier: a phase completes when no arrivals and no bytes are pending.
 struct MBarrier {
-  uint64_t address = 0; ///< Shared address in the block that holds it.
+  uint64_t address = 0; ///< Shared address in the CTA that holds it.
   uint32_t expected = 0; ///< Arrivals of each phase.
   uint32_t pending = 0;  ///< Arrivals that the current phase lacks.
   int64_t pendingBytes = 0;
@@ -33,10 +33,10 @@ struct MBarrier {
   std::vector<Waiter> waiters;
 };
 
-/// Those of one block, by address.
+/// Those of one CTA, by address.
 class MBarrierTable {
 public:
-  explicit MBarrierTable(Block &block) : block(block) {}
+  explicit MBarrierTable(CTA &cta) : cta(cta) {}
 
   void init(Thread &thread, uint64_t address, uint32_t count);
   void invalidate(Thread &thread, uint64_t address);
@@ -54,7 +54,7 @@ public:
   bool test(Thread &thread, MBarrier &barrier, bool parity);
   /// Blocks until it has.
   void wait(Thread &thread, MBarrier &barrier, bool parity);
-  /// All of the block's mbarriers that `thread` initialized are visible to the
+  /// All of the CTA's mbarriers that `thread` initialized are visible to the
   /// async proxy and the cluster.
   void fence(Thread &thread);
 
@@ -62,7 +62,7 @@ private:
   void completePhase(MBarrier &barrier);
   std::string describe(const MBarrier &barrier) const;
 
-  Block &block;
+  CTA &cta;
   llvm::DenseMap<uint64_t, MBarrier> barriers;
 };
 

@@ -1,8 +1,8 @@
-//===- Machine.h - threads, blocks and clusters -----------------*- C++ -*-===//
+//===- Machine.h - threads, CTAs and clusters -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A cluster (one block, where a launch has no clusters) is the unit of
+// A cluster (one CTA, where a launch has no clusters) is the unit of
 // execution: its threads are fibers that one thread of the host runs in turn,
 // each until it blocks. Clusters run in parallel over the cores of the host.
 //
@@ -22,7 +22,7 @@
 
 namespace mlir::nm_sparse::emulator {
 
-class Block;
+class CTA;
 class BarrierTable;
 class MBarrierTable;
 class CollectiveTable;
@@ -46,18 +46,18 @@ struct Launch {
   GlobalMemory *memory = nullptr;
 
   unsigned getThreads() const { return block[0] * block[1] * block[2]; }
-  unsigned getClusterBlocks() const {
+  unsigned getClusterSize() const {
     return cluster[0] * cluster[1] * cluster[2];
   }
 };
 
-/// One thread of a block.
+/// One thread of a CTA.
 class Thread {
 public:
-  Thread(Block &block, unsigned id);
+  Thread(CTA &cta, unsigned id);
 
-  Block &block;
-  const unsigned id; ///< Linear, in its block.
+  CTA &cta;
+  const unsigned id; ///< Linear, in its CTA.
   unsigned getLane() const { return id % warpSize; }
   unsigned getWarp() const { return id / warpSize; }
   unsigned getWarpgroup() const { return id / warpgroupSize; }
@@ -75,6 +75,8 @@ public:
   void release(Clock &clock);
   /// Knows from now on what `clock` knows.
   void acquire(const Clock &clock) { known.join(clock); }
+  /// fence.proxy.async: what it knows, and did, the async proxy sees.
+  void fenceProxy();
 
   //===--- Memory ---------------------------------------------------------===//
   /// Checks and records an access by a load, a store or an atomic operation of
@@ -116,11 +118,11 @@ private:
   std::optional<AgentId> copyAgent;
 };
 
-/// One block: a cooperative thread array.
-class Block {
+/// A cooperative thread array, what CUDA calls a block.
+class CTA {
 public:
-  Block(Cluster &cluster, unsigned rank);
-  ~Block();
+  CTA(Cluster &cluster, unsigned rank);
+  ~CTA();
 
   Cluster &cluster;
   const unsigned rank; ///< Linear, in its cluster.
@@ -142,7 +144,7 @@ public:
   ~Cluster();
 
   const Launch &launch;
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<CTA>> ctas;
   /// State of barrier.cluster.
   std::unique_ptr<BarrierTable> barriers;
 

@@ -25,8 +25,8 @@ class Cluster;
 
 /// Generic addresses of shared memory start here; no host pointer does.
 constexpr uint64_t sharedWindow = uint64_t(0x7e) << 56;
-/// A shared address is an offset below 2^24 in the block that uses it; in the
-/// bits above is the rank of another block of the cluster plus one.
+/// A shared address is an offset below 2^24 in the CTA that uses it; in the bits
+/// above is the rank of another CTA of the cluster plus one.
 constexpr unsigned sharedRankShift = 24;
 
 /// Device memory: host memory between guard zones, at its host address.
@@ -73,11 +73,11 @@ struct SharedAccess {
   /// Everything that happened before it.
   const Clock *known;
   const Site *site;
-  unsigned thread; ///< In the block of `rank`, for messages.
-  unsigned rank;   ///< Of the block whose thread it is.
+  unsigned thread; ///< In the CTA of `rank`, for messages.
+  unsigned rank;   ///< In the cluster, of the CTA whose thread it is.
 };
 
-/// The shared memory of one block.
+/// The shared memory of one CTA.
 class SharedMemory {
 public:
   /// `granule`: a power of two that divides the address and size of every
@@ -95,13 +95,13 @@ private:
   struct Mark {
     AgentId agent = 0;
     Moment moment = 0;
-    bool isAsyncProxy = false;
+    bool isAsyncProxy = false, isAtomic = false;
     uint16_t thread = 0, rank = 0;
     const Site *site = nullptr;
   };
   struct Cell {
     Mark write; ///< Moment 0: never written.
-    SmallVector<Mark, 1> reads; ///< Since the write, one for each agent.
+    SmallVector<Mark, 1> reads; ///< Since the write, none ordered before another.
   };
   std::string describe(const Cluster &cluster, const SharedAccess &access,
                        uint32_t offset, uint32_t bytes, const Mark &other,
