@@ -6,6 +6,7 @@
 
 #include "Context.h"
 
+#include <atomic>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -17,9 +18,12 @@ using namespace nms;
 namespace {
 
 thread_local int chosenDevice = -1;
+std::atomic<bool> anyDeviceOpen = false;
 
 /// NM_SPARSE_DEVICE, 0 when unset, -1 with the reason recorded when malformed.
 int defaultDevice() {
+  if (isDriverReplaced())
+    return replacedDefaultDevice();
   const char *text = getenv("NM_SPARSE_DEVICE");
   if (!text || !*text)
     return 0;
@@ -110,10 +114,13 @@ const DeviceState *openDevice(const cuda::Api &api, int ordinal) {
     failResult(api, result, "retaining the device's primary context");
     return nullptr;
   }
+  anyDeviceOpen = true;
   return &(devices->emplace(ordinal, state).first->second);
 }
 
 } // namespace
+
+bool nms::isAnyDeviceOpen() { return anyDeviceOpen; }
 
 void nms::setCurrentDevice(int ordinal) { chosenDevice = ordinal; }
 

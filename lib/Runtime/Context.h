@@ -15,8 +15,8 @@
 #ifndef NM_SPARSE_LIB_RUNTIME_CONTEXT_H
 #define NM_SPARSE_LIB_RUNTIME_CONTEXT_H
 
-#include "CudaApi.h"
 #include "ErrorState.h"
+#include "nm_sparse/Runtime/CudaApi.h"
 #include "nm_sparse/Runtime/Driver.h"
 
 namespace nms {
@@ -29,6 +29,15 @@ struct DeviceState {
 /// The driver, loaded and initialized on the first call; null with the reason
 /// recorded when that is impossible.
 const cuda::Api *driver();
+
+/// Whether setDriver() replaced libcuda.
+bool isDriverReplaced();
+
+/// The device of threads that chose none, where setDriver() named one.
+int replacedDefaultDevice();
+
+/// Whether a device was opened, after which the driver must stay.
+bool isAnyDeviceOpen();
 
 /// The calling thread's device, its primary context retained on first use; null
 /// with the reason recorded.

@@ -2,13 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loads libcuda once per process. A failure is kept and reported again by every
-// later use: a driver does not appear while a process runs.
+// Loads libcuda once per process, unless the program brought a driver. A
+// failure is kept and reported again by every later use: a driver does not
+// appear while a process runs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Context.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -17,6 +19,9 @@
 using namespace nms;
 
 namespace {
+
+std::atomic<const cuda::Api *> replacement = nullptr;
+std::atomic<int> replacementDevice = 0;
 
 struct Loaded {
   cuda::Api api;
@@ -117,6 +122,12 @@ const char *advice(cuda::Result result) {
     return "unregister it first";
   case cuda::errorHostMemoryNotRegistered:
     return "register it first";
+  case cuda::errorEmulatorFault:
+    return "correct the kernel; docs/Emulator.md explains the finding";
+  case cuda::errorEmulatorKernel:
+    return "docs/Emulator.md lists what is emulated";
+  case cuda::errorNotEmulated:
+    return "use a GPU for this";
   default:
     return "set CUDA_LAUNCH_BLOCKING=1 to see whether an earlier call is the "
            "cause";
@@ -137,9 +148,26 @@ int nms::failResult(const cuda::Api &api, cuda::Result result,
 }
 
 const cuda::Api *nms::driver() {
+  if (const cuda::Api *api = replacement)
+    return api;
   static const Loaded *loaded = load();
   if (loaded->error.empty())
     return &loaded->api;
   fail("%s", loaded->error.c_str());
   return nullptr;
+}
+
+bool nms::isDriverReplaced() { return replacement != nullptr; }
+
+int nms::replacedDefaultDevice() { return replacementDevice; }
+
+bool nms::setDriver(const cuda::Api *api, int device) {
+  if (isAnyDeviceOpen() && replacement != api)
+    return !fail("a driver cannot be set: this process has already opened a "
+                 "device through another one: do it in a process of its own");
+  if (cuda::Result result = api->init(0))
+    return !failResult(*api, result, "initializing the driver that was set");
+  replacementDevice = device;
+  replacement = api;
+  return true;
 }

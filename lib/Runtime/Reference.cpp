@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Runtime/Reference.h"
+#include "Context.h"
 #include "ErrorState.h"
 #include "Parallel.h"
 #include "ReferenceGPU.h"
@@ -159,6 +160,8 @@ void multiplyOnCPU(const Product &p, int64_t firstBatch) {
 }
 
 bool gpuAllowed() {
+  if (isDriverReplaced())
+    return false;
   const char *choice = getenv("NM_SPARSE_REFERENCE");
   return !choice || strcmp(choice, "cpu") != 0;
 }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CudaApi.h"
+#include "nm_sparse/Runtime/CudaApi.h"
 
 #include <gtest/gtest.h>
 

@@ -4,15 +4,15 @@
 //
 // Own declarations, so that neither building nor using the runtime needs the
 // CUDA toolkit. unittests/Runtime/CudaAbiTest.cpp checks them against cuda.h
-// where there is one.
+// where there is one. The only C++ header of the runtime: a program that brings
+// a driver of its own, such as the emulator, fills the table.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_RUNTIME_CUDAAPI_H
-#define NM_SPARSE_LIB_RUNTIME_CUDAAPI_H
+#ifndef NM_SPARSE_RUNTIME_CUDAAPI_H
+#define NM_SPARSE_RUNTIME_CUDAAPI_H
 
-#include <cstddef>
-#include <cstdint>
+#include "nm_sparse/Runtime/Base.h"
 
 namespace nms::cuda {
 
@@ -47,6 +47,10 @@ enum : Result {
   errorMisalignedAddress = 716,
   errorLaunchFailed = 719,
   errorSystemDriverMismatch = 803,
+  // None of CUDA's: results of the emulator.
+  errorEmulatorFault = 9001,
+  errorEmulatorKernel = 9002,
+  errorNotEmulated = 9003,
 };
 
 enum DeviceAttribute : int {
@@ -183,4 +187,14 @@ struct Api {
 
 } // namespace nms::cuda
 
-#endif // NM_SPARSE_LIB_RUNTIME_CUDAAPI_H
+namespace nms {
+
+/// Uses `api`, which outlives the process's last call, in place of libcuda;
+/// `device` is the one of threads that chose none. May be called again with the
+/// same table. False, with nmsLastError() set, when a device was opened through
+/// another driver. The float64 reference then stays on the CPU.
+NMS_API bool setDriver(const cuda::Api *api, int device);
+
+} // namespace nms
+
+#endif // NM_SPARSE_RUNTIME_CUDAAPI_H
