@@ -9,7 +9,7 @@ source "$(dirname "$0")/common.sh"
 packages=(
   "libmlir-$llvm-dev" "mlir-$llvm-tools" "llvm-$llvm-dev" "llvm-$llvm-tools"
   "clang-$llvm" "lld-$llvm" "clang-format-$llvm" "clang-tidy-$llvm"
-  libgtest-dev libzstd-dev zlib1g-dev python3 "$@"
+  libboost-context-dev libgtest-dev libzstd-dev zlib1g-dev python3 "$@"
 )
 modules=(numpy pytest hypothesis matplotlib ruff)
 
