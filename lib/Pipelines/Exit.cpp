@@ -105,14 +105,20 @@ static void buildHostLLVM(OpPassManager &pm) {
   pm.addPass(createConvertVectorToLLVMPass());
 }
 
+static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
+  if (options.format == "mlir")
+    return pm.addPass(createNMSparseEmbedKernelsPass());
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format;
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+}
+
 void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   buildHostLoops(pm);
   buildHostLLVM(pm);
   pm.addPass(createGpuToLLVMConversionPass());
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = options.format;
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  buildBinary(pm, options);
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertIndexToLLVMPass());

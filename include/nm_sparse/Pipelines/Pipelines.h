@@ -48,7 +48,8 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::init(false)};
   PassOptions::Option<std::string> format{
       *this, "format",
-      llvm::cl::desc("what gpu.binary holds: isa (PTX), bin or fatbin"),
+      llvm::cl::desc("what gpu.binary holds: isa (PTX), bin, fatbin, or mlir "
+                     "(the text of the kernels, for the emulator)"),
       llvm::cl::init("isa")};
 };
 

@@ -384,6 +384,31 @@ def NMSparseExternSharedMemoryPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def NMSparseEmbedKernelsPass
+    : Pass<"nm-sparse-embed-kernels", "::mlir::ModuleOp"> {
+  let summary = "embed kernels as the text of their gpu.module";
+  let description = [{
+    Stands in for `--gpu-module-to-binary` where the emulator runs the kernels:
+    each `gpu.module` with an `#nvvm.target` becomes a `gpu.binary` whose one
+    object, in assembly format and with a zero byte at its end, is the text of
+    the `gpu.module` itself. Locations are printed too, so that the emulator can
+    name the place of what it finds.
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+      llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} ...
+    }
+    ```
+    becomes
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">,
+      assembly = "gpu.module @kernels [#nvvm.target<chip = ...">]
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
 def NMSparseSplitKPass : Pass<"nm-sparse-split-k", "::mlir::func::FuncOp"> {
   let summary = "share the K loop of a tile among several CTAs";
   let description = [{
