@@ -13,6 +13,7 @@
 #ifndef NM_SPARSE_LIB_EMULATOR_CLOCK_H
 #define NM_SPARSE_LIB_EMULATOR_CLOCK_H
 
+#include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace mlir::nm_sparse::emulator {

@@ -24,6 +24,7 @@ namespace mlir::nm_sparse::emulator {
 
 class CTA;
 class BarrierTable;
+class ClusterBarrier;
 class MBarrierTable;
 class CollectiveTable;
 
@@ -91,11 +92,24 @@ public:
   /// The shared address of `address`, which must point into shared memory.
   uint64_t toShared(uint64_t address, AddressSpace space);
 
+  /// What relaxed arrivals of this thread release: all that happened before its
+  /// last fence.
+  Clock fenced;
+  /// What relaxed waits of this thread learnt; it knows that from its next
+  /// fence on.
+  Clock awaited;
+
   /// The agent and the moment of the cp.async copies of this thread.
   AgentId getCopyAgent();
   Moment copiesIssued = 0;
   /// `copiesIssued` at each commit that was not waited for.
   std::deque<Moment> copyGroups;
+
+  /// The same for its bulk copies out of shared memory. No agent before the
+  /// first.
+  std::optional<AgentId> bulkAgent;
+  Moment bulkCopiesIssued = 0;
+  std::deque<Moment> bulkGroups;
 
   //===--- Control --------------------------------------------------------===//
   /// Stops until wake(). `what` completes "waits ...", for deadlock messages;
@@ -125,7 +139,7 @@ public:
   ~CTA();
 
   Cluster &cluster;
-  const unsigned rank; ///< Linear, in its cluster.
+  const unsigned rank;  ///< Linear, in its cluster.
   unsigned position[3]; ///< In the grid.
   std::vector<std::unique_ptr<Thread>> threads;
   SharedMemory shared;
@@ -145,8 +159,7 @@ public:
 
   const Launch &launch;
   std::vector<std::unique_ptr<CTA>> ctas;
-  /// State of barrier.cluster.
-  std::unique_ptr<BarrierTable> barriers;
+  std::unique_ptr<ClusterBarrier> barriers;
 
   /// Runs to the end, to a fault, or until every thread waits. What went wrong,
   /// empty when nothing did.

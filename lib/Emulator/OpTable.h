@@ -25,7 +25,9 @@ struct OpEntry {
 
 // One table for each file under Ops/.
 ArrayRef<OpEntry> getRegisterOps();   ///< Special registers.
-ArrayRef<OpEntry> getBarrierOps();    ///< barrier, cluster barrier, fences.
+ArrayRef<OpEntry> getBarrierOps();    ///< barrier, cluster barrier.
+ArrayRef<OpEntry> getFenceOps();      ///< fence.*, and hints to the scheduler.
+ArrayRef<OpEntry> getClusterOps();    ///< mapa.
 ArrayRef<OpEntry> getMBarrierOps();   ///< mbarrier.*
 ArrayRef<OpEntry> getAsyncCopyOps();  ///< cp.async.*
 ArrayRef<OpEntry> getBulkCopyOps();   ///< cp.async.bulk.*
@@ -40,8 +42,8 @@ ArrayRef<OpEntry> getInlineOps();     ///< Inline PTX.
 /// The entry for operations of this name, null when there is none.
 const OpEntry *findOpEntry(StringRef name);
 
-/// For LLVM::CallIntrinsicOp: the entry for `intrinsic` ("llvm.nvvm.ex2.approx.f"),
-/// null when there is none.
+/// For LLVM::CallIntrinsicOp: the entry for `intrinsic`
+/// ("llvm.nvvm.ex2.approx.f"), null when there is none.
 const OpEntry *findIntrinsicEntry(StringRef intrinsic);
 
 } // namespace mlir::nm_sparse::emulator
