@@ -76,12 +76,8 @@ Fiber::~Fiber() {
   new (never) context::fiber(std::move(state->inside));
 }
 
-void Fiber::resume() {
-  state->inside = std::move(state->inside).resume();
-}
+void Fiber::resume() { state->inside = std::move(state->inside).resume(); }
 
-void Fiber::suspend() {
-  state->outside = std::move(state->outside).resume();
-}
+void Fiber::suspend() { state->outside = std::move(state->outside).resume(); }
 
 bool Fiber::hasEnded() const { return !state->inside; }

@@ -13,14 +13,14 @@ namespace mlir::nm_sparse::emulator {
 
 /// One mbarrier: a phase completes when no arrivals and no bytes are pending.
 struct MBarrier {
-  uint64_t address = 0; ///< Shared address in the CTA that holds it.
+  uint64_t address = 0;  ///< Shared address in the CTA that holds it.
   uint32_t expected = 0; ///< Arrivals of each phase.
   uint32_t pending = 0;  ///< Arrivals that the current phase lacks.
   int64_t pendingBytes = 0;
-  uint64_t phase = 0;    ///< Phases completed.
-  Clock arriving;        ///< What arrivals of the current phase released.
-  Clock completed;       ///< What the last completed phase released.
-  AgentId copyAgent;     ///< Copies that complete on it, at moment phase + 1.
+  uint64_t phase = 0; ///< Phases completed.
+  Clock arriving;     ///< What arrivals of the current phase released.
+  Clock completed;    ///< What the last completed phase released.
+  AgentId copyAgent;  ///< Copies that complete on it, at moment phase + 1.
   /// Whether the initialization was made visible to the async proxy and the
   /// cluster (fence.mbarrier_init or fence.proxy.async).
   bool isFenced = false;

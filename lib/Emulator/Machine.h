@@ -116,8 +116,12 @@ public:
   /// it is called only when there is one.
   void suspend(std::function<std::string()> what);
   void wake();
-  /// Lets all other runnable threads go first. For polling operations.
-  void yield(std::function<std::string()> what);
+  /// Lets all other runnable threads go first. For operations that poll, in
+  /// global memory (which other clusters change) or elsewhere.
+  void yield(std::function<std::string()> what, bool isGlobal = false);
+  /// Says that something changed, which may end the wait of a thread that
+  /// polls.
+  void noteProgress();
   /// Ends the launch with "kernel K, block B, thread T: OP: <what>".
   [[noreturn]] void fault(const Twine &what);
 
@@ -126,9 +130,14 @@ public:
 
 private:
   friend class Cluster;
+  /// Whether the range is local memory: on the stack of its fiber.
+  bool ownsStack(uint64_t address, uint64_t bytes) const {
+    return address >= stackBegin && address + bytes <= stackEnd;
+  }
   std::unique_ptr<Fiber> fiber;
+  uint64_t stackBegin = 0, stackEnd = 0;
   std::function<std::string()> waitsFor;
-  bool ready = false, ended = false, polls = false;
+  bool ready = false, ended = false, polls = false, pollsGlobal = false;
   std::optional<AgentId> copyAgent;
 };
 

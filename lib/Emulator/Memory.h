@@ -25,8 +25,8 @@ class Cluster;
 
 /// Generic addresses of shared memory start here; no host pointer does.
 constexpr uint64_t sharedWindow = uint64_t(0x7e) << 56;
-/// A shared address is an offset below 2^24 in the CTA that uses it; in the bits
-/// above is the rank of another CTA of the cluster plus one.
+/// A shared address is an offset below 2^24 in the CTA that uses it; in the
+/// bits above is the rank of another CTA of the cluster plus one.
 constexpr unsigned sharedRankShift = 24;
 
 /// Device memory: host memory between guard zones, at its host address.
@@ -60,7 +60,7 @@ private:
   const Block *find(uint64_t address);
 
   std::shared_mutex mutex;
-  std::map<uint64_t, Block> blocks; ///< By begin.
+  std::map<uint64_t, Block> blocks;      ///< By begin.
   std::map<uint64_t, uint64_t> released; ///< Begin to end, for messages.
 };
 
@@ -101,7 +101,8 @@ private:
   };
   struct Cell {
     Mark write; ///< Moment 0: never written.
-    SmallVector<Mark, 1> reads; ///< Since the write, none ordered before another.
+    SmallVector<Mark, 1>
+        reads; ///< Since the write, none ordered before another.
   };
   std::string describe(const Cluster &cluster, const SharedAccess &access,
                        uint32_t offset, uint32_t bytes, const Mark &other,

@@ -47,6 +47,9 @@ struct Site {
   AddressSpace space = AddressSpace::Generic;
   uint32_t bytes = 0;
   uint32_t alignment = 1;
+  /// An atomic or volatile load, or a compare and swap: may wait for another
+  /// thread by repeating itself.
+  bool polls = false;
 };
 
 } // namespace mlir::nm_sparse::emulator

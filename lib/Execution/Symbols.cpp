@@ -6,13 +6,13 @@
 
 #include "Symbols.h"
 
+#include "nm_sparse/Emulator/FloatSymbols.h"
 #include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "nm_sparse/Runtime/Reference.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/bit.h"
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -55,25 +55,6 @@ void *poisonedMemAlloc(uint64_t bytes, void *stream, bool hostShared) {
   return pointer;
 }
 
-// Half-precision values travel in the low 16 bits of a vector register, which
-// is where this ABI also passes a float.
-float fromBits(uint16_t bits) { return llvm::bit_cast<float>(uint32_t(bits)); }
-uint16_t toBits(float value) { return llvm::bit_cast<uint32_t>(value); }
-
-float truncsfhf2(float value) { return fromBits(nmsF32ToF16(value)); }
-float truncsfbf2(float value) { return fromBits(nmsF32ToBF16(value)); }
-float extendhfsf2(float value) { return nmsF16ToF32(toBits(value)); }
-float truncdfhf2(double value) {
-  uint16_t bits;
-  nmsFromDouble(NMS_F16, &value, &bits, 1);
-  return fromBits(bits);
-}
-float truncdfbf2(double value) {
-  uint16_t bits;
-  nmsFromDouble(NMS_BF16, &value, &bits, 1);
-  return fromBits(bits);
-}
-
 } // namespace
 
 bool mlir::nm_sparse::ownsAllocation(void *pointer) {
@@ -85,7 +66,7 @@ void mlir::nm_sparse::releaseAllocation(void *pointer) { trackedFree(pointer); }
 
 llvm::orc::SymbolMap
 mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
-  llvm::orc::SymbolMap symbols;
+  llvm::orc::SymbolMap symbols = getFloatSymbols(mangle);
   auto add = [&](llvm::StringRef name, auto *function) {
     symbols[mangle(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
                              llvm::JITSymbolFlags::Exported};
@@ -121,12 +102,5 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpack);
 #undef NM_SPARSE_SYMBOL
-#if defined(__x86_64__)
-  add("__truncsfhf2", &truncsfhf2);
-  add("__truncsfbf2", &truncsfbf2);
-  add("__truncdfhf2", &truncdfhf2);
-  add("__truncdfbf2", &truncdfbf2);
-  add("__extendhfsf2", &extendhfsf2);
-#endif
   return symbols;
 }

@@ -1,0 +1,107 @@
+//===- SharedMemory.cpp - shadowed shared memory --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Races are found as FastTrack finds them: for each granule the last write and
+// the reads since, each with the moment of its agent. An access that does not
+// know of a conflicting earlier one races with it, whichever way the fibers
+// happened to run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse::emulator;
+
+SharedMemory::SharedMemory(size_t bytes, unsigned granule)
+    : data(bytes, char(0xff)), cells(llvm::divideCeil(bytes, granule)),
+      granuleShift(llvm::Log2_32(granule)) {}
+
+static StringRef getVerb(AccessKind kind) {
+  switch (kind) {
+  case AccessKind::Read:
+    return "reads";
+  case AccessKind::Write:
+    return "writes";
+  case AccessKind::Atomic:
+    return "updates";
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::string SharedMemory::describe(const Cluster &cluster,
+                                   const SharedAccess &access, uint32_t offset,
+                                   uint32_t bytes, const Mark &other,
+                                   bool otherWrites) const {
+  auto name = [&](AgentId agent, unsigned thread, unsigned rank) {
+    std::string text = cluster.getAgentText(agent).str();
+    if (!text.empty())
+      text += " of ";
+    text += llvm::formatv("thread {0}", thread);
+    if (cluster.launch.getClusterSize() > 1)
+      text += llvm::formatv(" of CTA {0} of the cluster", rank);
+    return text;
+  };
+  std::string text = llvm::formatv(
+      "race: {0} {1} bytes of shared memory at {2:x}, which {3} {4} by {5}",
+      getVerb(access.kind), bytes, offset,
+      name(other.agent, other.thread, other.rank),
+      otherWrites ? "writes" : "reads", other.site->text);
+  bool onlyProxy = otherWrites && access.isAsyncProxy && !other.isAsyncProxy &&
+                   other.moment <= access.known->generic.get(other.agent);
+  text += onlyProxy ? "; they are ordered, but no fence.proxy.async lets the "
+                      "async proxy see the write"
+                    : "; no barrier, mbarrier or wait orders them";
+  return text;
+}
+
+std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
+                                 uint32_t bytes, const SharedAccess &access) {
+  Mark mark;
+  mark.agent = access.agent;
+  mark.moment = access.moment;
+  mark.isAsyncProxy = access.isAsyncProxy;
+  mark.thread = access.thread;
+  mark.rank = access.rank;
+  mark.isAtomic = access.kind == AccessKind::Atomic;
+  mark.site = access.site;
+
+  size_t first = offset >> granuleShift;
+  size_t last = (offset + bytes - 1) >> granuleShift;
+  for (size_t i = first; i <= last; ++i) {
+    Cell &cell = cells[i];
+    uint32_t where = std::max<uint32_t>(offset, i << granuleShift);
+    if (cell.write.moment == 0) {
+      if (access.kind != AccessKind::Write)
+        return llvm::formatv(
+            "{0} {1} bytes of shared memory at {2:x}, of which "
+            "nothing wrote those at {3:x}",
+            getVerb(access.kind), bytes, offset, where);
+    } else if (!mark.isAtomic || !cell.write.isAtomic) {
+      // What the generic proxy wrote reaches the async proxy through a fence.
+      bool needsFence = access.isAsyncProxy && !cell.write.isAsyncProxy;
+      const VectorClock &known =
+          needsFence ? access.known->async : access.known->generic;
+      if (known.get(cell.write.agent) < cell.write.moment)
+        return describe(cluster, access, offset, bytes, cell.write, true);
+    }
+    if (access.kind == AccessKind::Read) {
+      // Whoever comes after this read comes after those too.
+      llvm::erase_if(cell.reads, [&](const Mark &read) {
+        return read.agent == access.agent ||
+               access.known->generic.get(read.agent) >= read.moment;
+      });
+      cell.reads.push_back(mark);
+      continue;
+    }
+    for (const Mark &read : cell.reads)
+      if (access.known->generic.get(read.agent) < read.moment)
+        return describe(cluster, access, offset, bytes, read, false);
+    cell.reads.clear();
+    cell.write = mark;
+  }
+  return {};
+}
