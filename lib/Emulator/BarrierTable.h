@@ -53,22 +53,27 @@ public:
   void checkAligned(Thread &thread) { order.check(thread); }
 
 private:
+  struct Waiter {
+    Thread &thread;
+    bool isDone = false;
+    uint32_t result = 0;
+  };
   struct Barrier {
-    std::optional<uint32_t> expected; ///< Threads; none: nobody has arrived.
-    bool isCounted = false;           ///< Whether a thread said how many.
+    uint32_t expected = 0;  ///< Threads; 0: nobody has arrived in this phase.
+    bool isCounted = false; ///< Whether a thread said how many.
     BarrierReduction reduction = BarrierReduction::None;
     std::vector<bool> arrived; ///< By thread.
-    std::vector<Thread *> waiters;
-    uint32_t numTrue = 0; ///< Predicates.
-    Clock clock;          ///< What the arrivals released.
-    uint64_t phase = 0;   ///< How often it completed.
-    uint32_t result = 0;  ///< Of the last reduction.
+    uint32_t numArrived = 0, numTrue = 0;
+    Clock clock; ///< What the arrivals released.
+    std::vector<Waiter *> waiters;
   };
   Barrier &enter(Thread &thread, const Arrival &arrival);
-  uint32_t countArrived(const CTA &cta, const Barrier &barrier) const;
-  void completeIfAll(const CTA &cta, Barrier &barrier);
+  bool isComplete(const CTA &cta, const Barrier &barrier) const;
+  /// Ends the phase if all have arrived. `running` need not be woken.
+  void completeIfAll(const CTA &cta, Barrier &barrier, const Thread *running);
 
   Barrier barriers[numBarriers];
+  unsigned numEnded = 0;
   AlignedOrder order;
 };
 
@@ -82,18 +87,18 @@ public:
 
 private:
   struct State {
-    bool arrived = false; ///< And has not waited yet.
-    uint64_t phase = 0;   ///< Which it arrived in.
+    bool hasArrived = false; ///< And has not waited since.
+    uint64_t phase = 0;      ///< In which it arrived.
   };
-  /// By agent, which for threads is the number in the cluster.
-  State &getState(Thread &thread);
-  void completeIfAll(Cluster &cluster);
+  State &getState(const Thread &thread);
+  void completeIfAll(const Cluster &cluster);
 
-  std::vector<State> states;
+  std::vector<State> states; ///< By thread of the cluster.
   std::vector<Thread *> waiters;
-  uint32_t numArrived = 0; ///< In this phase, threads that live.
+  unsigned numArrived = 0, numEnded = 0;
   uint64_t phase = 0;
-  Clock arriving, completed;
+  Clock arriving;  ///< What the arrivals of this phase released.
+  Clock completed; ///< What those of the last phase did.
 };
 
 } // namespace mlir::nm_sparse::emulator

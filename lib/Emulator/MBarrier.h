@@ -1,4 +1,4 @@
-//===- MBarrier.h - the mbarriers of a CTA --------------------*- C++ -*-===//
+//===- MBarrier.h - the mbarriers of a CTA ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,62 +11,92 @@
 
 namespace mlir::nm_sparse::emulator {
 
-/// One mbarrier: a phase completes when no arrivals and no bytes are pending.
+/// One mbarrier.
 struct MBarrier {
-  uint64_t address = 0;  ///< Shared address in the CTA that holds it.
-  uint32_t expected = 0; ///< Arrivals of each phase.
-  uint32_t pending = 0;  ///< Arrivals that the current phase lacks.
-  int64_t pendingBytes = 0;
-  uint64_t phase = 0; ///< Phases completed.
-  Clock arriving;     ///< What arrivals of the current phase released.
-  Clock completed;    ///< What the last completed phase released.
-  AgentId copyAgent;  ///< Copies that complete on it, at moment phase + 1.
-  /// Whether the initialization was made visible to the async proxy and the
-  /// cluster (fence.mbarrier_init or fence.proxy.async).
-  bool isFenced = false;
-  AgentId initAgent;
-  Moment initMoment;
-  struct Waiter {
-    Thread *thread;
-    uint64_t phase; ///< Waits for the end of this phase.
-  };
-  std::vector<Waiter> waiters;
+  uint64_t address = 0;     ///< In the shared memory of the CTA that holds it.
+  uint32_t expected = 0;    ///< Arrivals of each phase.
+  uint32_t pending = 0;     ///< Arrivals that the current phase lacks.
+  int64_t pendingBytes = 0; ///< Of asynchronous copies, in this phase.
+  int64_t phase = 0;        ///< The current one: how many have completed.
+  Clock arriving;           ///< What arrivals of the current phase released.
+  Clock completed;          ///< What those of the last phase did.
+  std::vector<Thread *> waiters; ///< For the end of the current phase.
+  unsigned numWaiting = 0;       ///< With those that have yet to go on.
+  /// The copies that complete on it, each at the moment after its phase.
+  std::optional<AgentId> copyAgent;
+
+  /// The initialization, which all uses must come after; those of other CTAs
+  /// and of the async proxy also after a fence.
+  AgentId initAgent = 0;
+  Moment initMoment = 0;
+  Moment fenceMoment = 0; ///< Of fence.mbarrier.init; 0: none.
+  const Site *initSite = nullptr;
 };
+
+/// Who uses an mbarrier.
+enum class MBarrierUse { Thread, RemoteThread, AsyncProxy };
 
 /// Those of one CTA, by address.
 class MBarrierTable {
 public:
   explicit MBarrierTable(CTA &cta) : cta(cta) {}
 
+  static constexpr uint32_t maxCount = (1u << 20) - 1;
+
   void init(Thread &thread, uint64_t address, uint32_t count);
   void invalidate(Thread &thread, uint64_t address);
-  /// The initialized mbarrier at `address`, whose initialization is visible to
-  /// `thread`; a fault otherwise. `proxy`: it will be used by the async proxy.
-  MBarrier &get(Thread &thread, uint64_t address, bool isAsyncProxy = false);
+  /// The initialized mbarrier at `address`, whose initialization `thread` may
+  /// rely on; a fault otherwise.
+  MBarrier &get(Thread &thread, uint64_t address, MBarrierUse use);
+
   /// `count` arrivals that release `clock`.
   void arrive(Thread &thread, MBarrier &barrier, uint32_t count,
               const Clock &clock);
+  /// The phase waits for one arrival more.
+  void addArrival(Thread &thread, MBarrier &barrier);
+  /// Each phase after this one waits for `count` arrivals less.
+  void drop(Thread &thread, MBarrier &barrier, uint32_t count);
+  /// The phase waits for the copies of `bytes` more.
   void expect(Thread &thread, MBarrier &barrier, int64_t bytes);
-  /// Bytes of an asynchronous copy that arrived and release `clock`.
-  void complete(Thread &thread, MBarrier &barrier, int64_t bytes,
-                const Clock &clock);
-  /// Whether the phase of `parity` has completed; acquires it if so.
-  bool test(Thread &thread, MBarrier &barrier, bool parity);
-  /// Blocks until it has.
-  void wait(Thread &thread, MBarrier &barrier, bool parity);
-  /// All of the CTA's mbarriers that `thread` initialized are visible to the
-  /// async proxy and the cluster.
+  /// `bytes` have arrived.
+  void complete(Thread &thread, MBarrier &barrier, int64_t bytes);
+  /// The same for the copies of `getCopyAgent()` at `getCopyMoment()`.
+  void completeCopies(Thread &thread, MBarrier &barrier, int64_t bytes);
+  AgentId getCopyAgent(MBarrier &barrier);
+  static Moment getCopyMoment(const MBarrier &barrier) {
+    return barrier.phase + 1;
+  }
+
+  /// Blocks until `phase` has completed.
+  void wait(Thread &thread, MBarrier &barrier, int64_t phase, bool isRelaxed);
+  /// Whether `phase` has completed; other threads run first if it has not.
+  bool test(Thread &thread, MBarrier &barrier, int64_t phase, bool isRelaxed);
+  /// The phase that a wait for `parity` waits for; -1 is before the first.
+  int64_t getPhaseOfParity(Thread &thread, const MBarrier &barrier,
+                           uint32_t parity) const;
+  /// The state that an arrival returns and a wait takes.
+  static uint64_t getState(const MBarrier &barrier);
+  int64_t getPhaseOfState(Thread &thread, const MBarrier &barrier,
+                          uint64_t state) const;
+
+  /// fence.mbarrier.init of `thread`.
   void fence(Thread &thread);
 
 private:
-  void completePhase(MBarrier &barrier);
+  void completePhaseIfAll(Thread &thread, MBarrier &barrier);
+  bool acquireIfCompleted(Thread &thread, MBarrier &barrier, int64_t phase,
+                          bool isRelaxed);
   std::string describe(const MBarrier &barrier) const;
+  std::string describeWait(const MBarrier &barrier, int64_t phase) const;
 
   CTA &cta;
-  llvm::DenseMap<uint64_t, MBarrier> barriers;
+  /// References stay valid.
+  std::map<uint64_t, MBarrier> barriers;
+  /// Of the fences of each thread that initialized one.
+  llvm::DenseMap<AgentId, AgentId> fenceAgents;
 };
 
-/// The table and the address, in its block, that a shared address names.
+/// The table and the address, in its CTA, that a shared address names.
 std::pair<MBarrierTable *, uint64_t> findMBarriers(Thread &thread,
                                                    uint64_t sharedAddress);
 
