@@ -127,6 +127,7 @@ public:
 
   bool hasEnded() const { return ended; }
   unsigned registers = 0; ///< Of setmaxnreg; 0: as compiled.
+  uint64_t timeReads = 0; ///< How often it read a clock.
 
 private:
   friend class Cluster;

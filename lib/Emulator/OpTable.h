@@ -37,7 +37,11 @@ ArrayRef<OpEntry> getMatrixOps();     ///< ldmatrix, stmatrix.
 ArrayRef<OpEntry> getMmaOps();        ///< mma.sync, mma.sp.sync.
 ArrayRef<OpEntry> getWarpgroupOps();  ///< wgmma.*, setmaxnreg.
 ArrayRef<OpEntry> getArithmeticOps(); ///< Conversions, prmt, dp4a, ...
+ArrayRef<OpEntry> getIntrinsicOps();  ///< llvm.nvvm.*
 ArrayRef<OpEntry> getInlineOps();     ///< Inline PTX.
+
+/// All of the above.
+ArrayRef<ArrayRef<OpEntry>> getOpTables();
 
 /// The entry for operations of this name, null when there is none.
 const OpEntry *findOpEntry(StringRef name);

@@ -1,0 +1,47 @@
+//===- OpTable.cpp - lookup of operations by name -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpTable.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+using namespace mlir::nm_sparse::emulator;
+
+ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
+  static const ArrayRef<OpEntry> tables[] = {
+      getRegisterOps(),
+      getWarpOps(),
+      getArithmeticOps(),
+      getIntrinsicOps(),
+  };
+  return tables;
+}
+
+static const llvm::StringMap<const OpEntry *> &getEntries() {
+  static const llvm::StringMap<const OpEntry *> entries = [] {
+    llvm::StringMap<const OpEntry *> map;
+    for (ArrayRef<OpEntry> table : emulator::getOpTables())
+      for (const OpEntry &entry : table) {
+        [[maybe_unused]] bool isNew =
+            map.try_emplace(entry.name, &entry).second;
+        assert(isNew && "an operation is in two tables of the emulator");
+      }
+    return map;
+  }();
+  return entries;
+}
+
+const OpEntry *emulator::findOpEntry(StringRef name) {
+  return getEntries().lookup(name);
+}
+
+const OpEntry *emulator::findIntrinsicEntry(StringRef intrinsic) {
+  if (const OpEntry *entry = findOpEntry(intrinsic))
+    return entry;
+  // An overloaded intrinsic may be named with or without its types.
+  return findOpEntry(intrinsic.rsplit('.').first);
+}
