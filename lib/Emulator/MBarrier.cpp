@@ -135,6 +135,14 @@ void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
   completePhaseIfAll(thread, barrier);
 }
 
+void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
+                           bool isRelaxed) {
+  arrive(thread, barrier, count, isRelaxed ? thread.fenced : thread.known);
+  // What the thread does next was not released.
+  if (!isRelaxed)
+    thread.known.generic.advance(thread.getAgent(), thread.getMoment() + 1);
+}
+
 void MBarrierTable::addArrival(Thread &thread, MBarrier &barrier) {
   if (barrier.pending == maxCount)
     thread.fault(llvm::formatv("{0} has {1} arrivals pending and cannot count "

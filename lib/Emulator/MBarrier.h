@@ -49,6 +49,10 @@ public:
   /// rely on; a fault otherwise.
   MBarrier &get(Thread &thread, uint64_t address, MBarrierUse use);
 
+  /// `count` arrivals that release what `thread` did, or with `isRelaxed` only
+  /// what it did before its last fence.
+  void arrive(Thread &thread, MBarrier &barrier, uint32_t count,
+              bool isRelaxed);
   /// `count` arrivals that release `clock`.
   void arrive(Thread &thread, MBarrier &barrier, uint32_t count,
               const Clock &clock);

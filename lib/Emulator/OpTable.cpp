@@ -13,10 +13,8 @@ using namespace mlir::nm_sparse::emulator;
 
 ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
   static const ArrayRef<OpEntry> tables[] = {
-      getRegisterOps(),
-      getWarpOps(),
-      getArithmeticOps(),
-      getIntrinsicOps(),
+      getRegisterOps(), getBarrierOps(), getFenceOps(),      getClusterOps(),
+      getMBarrierOps(), getWarpOps(),    getArithmeticOps(), getIntrinsicOps(),
   };
   return tables;
 }

@@ -1,0 +1,87 @@
+//===- Fences.cpp - fences, and hints to the scheduler --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Barriers and mbarriers release and acquire by themselves. Fences matter to
+// their relaxed forms, and between proxies.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../MBarrier.h"
+#include "../OpTable.h"
+#include "Operands.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+using namespace mlir::nm_sparse::emulator;
+
+namespace {
+
+/// Relaxed operations after it release what came before it, and what relaxed
+/// operations before it learnt is known after it.
+void fence(Thread &thread) {
+  thread.acquire(thread.awaited);
+  thread.release(thread.fenced);
+}
+
+FailureOr<Handler> prepareFence(Operation *) {
+  return Handler([](Thread &thread, Values, Values) { fence(thread); });
+}
+
+FailureOr<Handler> prepareProxyFence(Operation *op) {
+  switch (cast<NVVM::FenceProxyOp>(op).getKind()) {
+  case NVVM::ProxyKind::async:
+  case NVVM::ProxyKind::async_shared:
+    return Handler([](Thread &thread, Values, Values) { thread.fenceProxy(); });
+  case NVVM::ProxyKind::alias:
+  case NVVM::ProxyKind::async_global:
+  case NVVM::ProxyKind::TENSORMAP:
+  case NVVM::ProxyKind::GENERIC:
+    // The order of accesses to global memory is not checked.
+    return Handler([](Thread &, Values, Values) {});
+  }
+  llvm_unreachable("covered switch");
+}
+
+FailureOr<Handler> prepareSharedProxyFence(Operation *) {
+  return Handler([](Thread &thread, Values, Values) {
+    fence(thread);
+    thread.fenceProxy();
+  });
+}
+
+FailureOr<Handler> prepareMBarrierInitFence(Operation *) {
+  return Handler([](Thread &thread, Values, Values) {
+    thread.cta.mbarriers->fence(thread);
+  });
+}
+
+/// Kernels run one after the other.
+FailureOr<Handler> prepareGridDependency(Operation *) {
+  return Handler([](Thread &, Values, Values) {});
+}
+
+FailureOr<Handler> prepareSleep(Operation *) {
+  return Handler([](Thread &thread, Values, Values) {
+    thread.yield([] { return std::string("asleep"); }, /*isGlobal=*/true);
+  });
+}
+
+} // namespace
+
+ArrayRef<OpEntry> emulator::getFenceOps() {
+  static const OpEntry entries[] = {
+      {"nvvm.memory.barrier", prepareFence},
+      {"nvvm.fence.sc.cluster", prepareFence},
+      {"nvvm.fence.sync_restrict", prepareFence},
+      {"nvvm.fence.proxy", prepareProxyFence},
+      {"nvvm.fence.proxy.acquire", prepareFence},
+      {"nvvm.fence.proxy.release", prepareFence},
+      {"nvvm.fence.proxy.sync_restrict", prepareSharedProxyFence},
+      {"nvvm.fence.mbarrier.init", prepareMBarrierInitFence},
+      {"nvvm.griddepcontrol", prepareGridDependency},
+      {"nvvm.nanosleep", prepareSleep},
+  };
+  return entries;
+}
