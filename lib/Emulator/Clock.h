@@ -15,6 +15,7 @@
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
+#include <map>
 
 namespace mlir::nm_sparse::emulator {
 
@@ -53,13 +54,25 @@ private:
   SmallVector<Moment, 0> moments;
 };
 
-/// What happened before, as the two proxies see it. Writes through the generic
-/// proxy (loads, stores, cp.async) become known to the async proxy (bulk
-/// copies, warpgroup products) by fence.proxy.async only, anywhere on the path
-/// from the write.
+/// What is known of other clusters, by their number.
+using ForeignClock = std::map<unsigned, VectorClock>;
+
+inline void joinForeign(ForeignClock &clock, const ForeignClock &other) {
+  for (const auto &[cluster, moments] : other)
+    clock[cluster].join(moments);
+}
+
+/// What happened before, as those see it who may need more than an order.
 struct Clock {
   VectorClock generic;
-  VectorClock async; ///< Never ahead of `generic`.
+  /// What the async proxy sees, never ahead of `generic`: writes through the
+  /// generic proxy (stores, cp.async) become known to it (bulk copies,
+  /// warpgroup products) by fence.proxy.async only, anywhere on the path from
+  /// the write.
+  VectorClock async;
+  /// What fences have made fit to be published to other clusters.
+  VectorClock gpu;
+  ForeignClock others;
 
   void advance(AgentId agent, Moment moment) {
     generic.advance(agent, moment);
@@ -68,14 +81,21 @@ struct Clock {
   void join(const Clock &other) {
     generic.join(other.generic);
     async.join(other.async);
+    gpu.join(other.gpu);
+    joinForeign(others, other.others);
   }
+  /// Forgets the other clusters: products read no global memory.
   void meet(const Clock &other) {
     generic.meet(other.generic);
     async.meet(other.async);
+    gpu.meet(other.gpu);
+    others.clear();
   }
   void clear() {
     generic.clear();
     async.clear();
+    gpu.clear();
+    others.clear();
   }
 };
 

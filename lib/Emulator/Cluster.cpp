@@ -33,7 +33,7 @@ CTA::CTA(Cluster &cluster, unsigned rank)
     : cluster(cluster), rank(rank),
       shared(cluster.launch.staticSharedBytes +
                  cluster.launch.dynamicSharedBytes,
-             cluster.launch.sharedGranule),
+             cluster.launch.granule),
       barriers(std::make_unique<BarrierTable>()),
       mbarriers(std::make_unique<MBarrierTable>(*this)),
       collectives(std::make_unique<CollectiveTable>()) {}
@@ -50,7 +50,8 @@ unsigned CTA::countLive() const {
 //===----------------------------------------------------------------------===//
 
 Cluster::Cluster(const Launch &launch, unsigned index, StackPool &stacks)
-    : launch(launch), barriers(std::make_unique<ClusterBarrier>()) {
+    : launch(launch), index(index),
+      barriers(std::make_unique<ClusterBarrier>()) {
   unsigned perAxis[3], position[3];
   unsigned rest = index;
   for (unsigned axis = 0; axis < 3; ++axis) {
@@ -200,8 +201,11 @@ std::string Cluster::describeDeadlock() const {
 /// Compiled kernels keep fragments on the stack; handlers are shallow.
 static constexpr size_t stackBytes = 256 * 1024;
 
-std::string nm_sparse::emulator::runLaunch(const Launch &launch,
+std::string nm_sparse::emulator::runLaunch(const Launch &wanted,
                                            unsigned jobs) {
+  GlobalOrder order(wanted.granule);
+  Launch launch = wanted;
+  launch.order = &order;
   unsigned clusters = 1;
   for (unsigned axis = 0; axis < 3; ++axis)
     clusters *= launch.grid[axis] / launch.cluster[axis];

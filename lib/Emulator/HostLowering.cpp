@@ -187,9 +187,8 @@ LogicalResult Lowering::lowerAccess(Operation *op, Operation *source,
   site.bytes = bytes;
   site.alignment = alignment ? std::min(alignment, natural) : natural;
   site.polls = polls;
-  if (isShared(site.space) || site.space == AddressSpace::Generic)
-    result.sharedGranule = std::min<uint64_t>(
-        result.sharedGranule, llvm::MinAlign(site.bytes, site.alignment));
+  result.granule = std::min<uint64_t>(
+      result.granule, llvm::MinAlign(site.bytes, site.alignment));
 
   builder.setInsertionPoint(op);
   Location loc = op->getLoc();
@@ -252,17 +251,20 @@ LogicalResult Lowering::callHandler(Operation *op, Operation *source,
 }
 
 LogicalResult Lowering::lowerOp(Operation *op, Operation *source) {
-  auto order = [](auto access) {
-    return access.getOrdering() != LLVM::AtomicOrdering::not_atomic;
+  auto isOrdered = [](auto access) {
+    return access.getVolatile_() ||
+           access.getOrdering() != LLVM::AtomicOrdering::not_atomic;
   };
   if (auto load = dyn_cast<LLVM::LoadOp>(op))
-    return lowerAccess(op, source, 0, load.getType(),
-                       load.getAlignment().value_or(0), AccessKind::Read,
-                       load.getVolatile_() || order(load));
+    return lowerAccess(
+        op, source, 0, load.getType(), load.getAlignment().value_or(0),
+        isOrdered(load) ? AccessKind::StrongRead : AccessKind::Read,
+        isOrdered(load));
   if (auto store = dyn_cast<LLVM::StoreOp>(op))
-    return lowerAccess(op, source, 1, store.getValue().getType(),
-                       store.getAlignment().value_or(0), AccessKind::Write,
-                       false);
+    return lowerAccess(
+        op, source, 1, store.getValue().getType(),
+        store.getAlignment().value_or(0),
+        isOrdered(store) ? AccessKind::StrongWrite : AccessKind::Write, false);
   if (auto update = dyn_cast<LLVM::AtomicRMWOp>(op))
     return lowerAccess(op, source, 0, update.getVal().getType(),
                        update.getAlignment().value_or(0), AccessKind::Atomic,
@@ -394,7 +396,7 @@ void Lowering::addEntry(LLVM::LLVMFuncOp function) {
 
 FailureOr<HostModule> Lowering::run() {
   // Operations of the emulator itself access 4 bytes and more.
-  result.sharedGranule = 4;
+  result.granule = 4;
   if (failed(placeGlobals()))
     return failure();
 

@@ -38,9 +38,8 @@ struct HostModule {
   /// Names and bytes of its globals outside of shared memory.
   std::vector<std::pair<std::string, size_t>> globals;
   unsigned staticSharedBytes = 0;
-  /// Every shared access has an address and a size that this power of two
-  /// divides.
-  unsigned sharedGranule = 1;
+  /// This power of two divides the address and the size of every access.
+  unsigned granule = 1;
 };
 
 /// Lowers `kernels`, which must outlive the result. Every load, store and

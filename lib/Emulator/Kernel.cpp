@@ -191,7 +191,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
     llvm::copy(shape.block, launch.block);
     launch.staticSharedBytes = kernel.getStaticSharedBytes();
     launch.dynamicSharedBytes = shape.sharedBytes;
-    launch.sharedGranule = kernel.module->host.sharedGranule;
+    launch.granule = kernel.module->host.granule;
     launch.maxRegisters = signature.maxRegisters;
     launch.memory = &memory;
     launch.function = [&] { kernel.entry(values.data()); };

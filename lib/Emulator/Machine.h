@@ -13,6 +13,7 @@
 
 #include "Clock.h"
 #include "Fiber.h"
+#include "GlobalOrder.h"
 #include "Memory.h"
 #include "Site.h"
 #include "llvm/ADT/DenseMap.h"
@@ -39,12 +40,13 @@ struct Launch {
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};
   unsigned staticSharedBytes = 0, dynamicSharedBytes = 0;
-  unsigned sharedGranule = 1;
+  unsigned granule = 1; ///< Divides every access to memory.
   /// Registers a thread may have at the start; 0: unknown.
   unsigned maxRegisters = 0;
   /// Runs the kernel as the calling fiber's thread.
   std::function<void()> function;
   GlobalMemory *memory = nullptr;
+  GlobalOrder *order = nullptr; ///< Of this launch; runLaunch makes it.
 
   unsigned getThreads() const { return block[0] * block[1] * block[2]; }
   unsigned getClusterSize() const {
@@ -78,6 +80,12 @@ public:
   void acquire(const Clock &clock) { known.join(clock); }
   /// fence.proxy.async: what it knows, and did, the async proxy sees.
   void fenceProxy();
+  /// fence.acq_rel.gpu: what it knows can be published, what it has seen is
+  /// known.
+  void fenceGPU();
+  /// Published by other clusters at addresses that a strong read of this thread
+  /// found, and not known before a fence.
+  ForeignClock seen;
 
   //===--- Memory ---------------------------------------------------------===//
   /// Checks and records an access by a load, a store or an atomic operation of
@@ -168,6 +176,7 @@ public:
   ~Cluster();
 
   const Launch &launch;
+  const unsigned index; ///< In the grid of clusters.
   std::vector<std::unique_ptr<CTA>> ctas;
   std::unique_ptr<ClusterBarrier> barriers;
 

@@ -119,13 +119,12 @@ std::string GlobalMemory::access(uint64_t address, size_t bytes,
     return {};
   std::atomic<uint8_t> *written = &block->written[address - block->begin];
   for (size_t i = 0; i < bytes; ++i) {
-    if (kind != AccessKind::Write &&
-        !written[i].load(std::memory_order_relaxed))
+    if (reads(kind) && !written[i].load(std::memory_order_relaxed))
       return llvm::formatv("reads what nothing wrote: offset {0} of an "
                            "allocation of {1} bytes",
                            address + i - block->begin,
                            block->end - block->begin);
-    if (kind != AccessKind::Read)
+    if (writes(kind))
       written[i].store(1, std::memory_order_relaxed);
   }
   return {};

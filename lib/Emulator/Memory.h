@@ -95,7 +95,7 @@ private:
   struct Mark {
     AgentId agent = 0;
     Moment moment = 0;
-    bool isAsyncProxy = false, isAtomic = false;
+    bool isAsyncProxy = false, isStrong = false;
     uint16_t thread = 0, rank = 0;
     const Site *site = nullptr;
   };

@@ -21,15 +21,7 @@ SharedMemory::SharedMemory(size_t bytes, unsigned granule)
       granuleShift(llvm::Log2_32(granule)) {}
 
 static StringRef getVerb(AccessKind kind) {
-  switch (kind) {
-  case AccessKind::Read:
-    return "reads";
-  case AccessKind::Write:
-    return "writes";
-  case AccessKind::Atomic:
-    return "updates";
-  }
-  llvm_unreachable("covered switch");
+  return !writes(kind) ? "reads" : !reads(kind) ? "writes" : "updates";
 }
 
 std::string SharedMemory::describe(const Cluster &cluster,
@@ -66,7 +58,7 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
   mark.isAsyncProxy = access.isAsyncProxy;
   mark.thread = access.thread;
   mark.rank = access.rank;
-  mark.isAtomic = access.kind == AccessKind::Atomic;
+  mark.isStrong = isStrong(access.kind);
   mark.site = access.site;
 
   size_t first = offset >> granuleShift;
@@ -75,12 +67,12 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
     Cell &cell = cells[i];
     uint32_t where = std::max<uint32_t>(offset, i << granuleShift);
     if (cell.write.moment == 0) {
-      if (access.kind != AccessKind::Write)
+      if (reads(access.kind))
         return llvm::formatv(
             "{0} {1} bytes of shared memory at {2:x}, of which "
             "nothing wrote those at {3:x}",
             getVerb(access.kind), bytes, offset, where);
-    } else if (!mark.isAtomic || !cell.write.isAtomic) {
+    } else if (!mark.isStrong || !cell.write.isStrong) {
       // What the generic proxy wrote reaches the async proxy through a fence.
       bool needsFence = access.isAsyncProxy && !cell.write.isAsyncProxy;
       const VectorClock &known =
@@ -88,7 +80,7 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
       if (known.get(cell.write.agent) < cell.write.moment)
         return describe(cluster, access, offset, bytes, cell.write, true);
     }
-    if (access.kind == AccessKind::Read) {
+    if (!writes(access.kind)) {
       // Whoever comes after this read comes after those too.
       llvm::erase_if(cell.reads, [&](const Mark &read) {
         return read.agent == access.agent ||
@@ -98,7 +90,8 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
       continue;
     }
     for (const Mark &read : cell.reads)
-      if (access.known->generic.get(read.agent) < read.moment)
+      if (!(read.isStrong && mark.isStrong) &&
+          access.known->generic.get(read.agent) < read.moment)
         return describe(cluster, access, offset, bytes, read, false);
     cell.reads.clear();
     cell.write = mark;

@@ -24,7 +24,22 @@ using Values = void *const *;
 /// returns after a fault.
 using Handler = std::function<void(Thread &, Values operands, Values results)>;
 
-enum class AccessKind : uint8_t { Read, Write, Atomic };
+/// Strong ones (volatile, relaxed, acquire, release) and atomic updates of the
+/// same address do not race with each other.
+enum class AccessKind : uint8_t {
+  Read,
+  Write,
+  StrongRead,
+  StrongWrite,
+  Atomic,
+};
+inline bool isStrong(AccessKind kind) { return kind >= AccessKind::StrongRead; }
+inline bool reads(AccessKind kind) {
+  return kind != AccessKind::Write && kind != AccessKind::StrongWrite;
+}
+inline bool writes(AccessKind kind) {
+  return kind != AccessKind::Read && kind != AccessKind::StrongRead;
+}
 
 /// NVVM's numbers.
 enum class AddressSpace : uint8_t {
@@ -47,8 +62,8 @@ struct Site {
   AddressSpace space = AddressSpace::Generic;
   uint32_t bytes = 0;
   uint32_t alignment = 1;
-  /// An atomic or volatile load, or a compare and swap: may wait for another
-  /// thread by repeating itself.
+  /// May wait for another thread by repeating itself: a strong read, or a
+  /// compare and swap.
   bool polls = false;
 };
 

@@ -36,6 +36,12 @@ void Thread::fenceProxy() {
   known.generic.advance(getAgent(), getMoment() + 1);
 }
 
+void Thread::fenceGPU() {
+  joinForeign(known.others, seen);
+  known.gpu = known.generic;
+  known.generic.advance(getAgent(), getMoment() + 1);
+}
+
 AgentId Thread::getCopyAgent() {
   if (!copyAgent)
     copyAgent = cta.cluster.addAgent("a cp.async");
@@ -61,15 +67,13 @@ char *Thread::access(uint64_t address, AddressSpace space, uint32_t bytes,
 }
 
 static const char *getNoun(AccessKind kind) {
-  return kind == AccessKind::Read    ? "read"
-         : kind == AccessKind::Write ? "write"
-                                     : "atomic update";
+  return !writes(kind) ? "read" : !reads(kind) ? "write" : "atomic update";
 }
 
 char *Thread::accessAs(AgentId agent, Moment moment, bool isAsyncProxy,
                        const Clock &after, uint64_t address, AddressSpace space,
                        uint32_t bytes, uint32_t alignment, AccessKind kind) {
-  if (kind != AccessKind::Read)
+  if (writes(kind))
     noteProgress();
   bool isShared = space == AddressSpace::Shared ||
                   space == AddressSpace::SharedCluster ||
@@ -86,6 +90,15 @@ char *Thread::accessAs(AgentId agent, Moment moment, bool isAsyncProxy,
     std::string wrong = cta.cluster.launch.memory->access(address, bytes, kind);
     if (!wrong.empty())
       fault(llvm::formatv("{0} of global memory: {1}", getNoun(kind), wrong));
+    GlobalOrder &order = *cta.cluster.launch.order;
+    if (!isStrong(kind))
+      wrong = order.access(*this, agent, moment, after, address, bytes, kind);
+    if (!wrong.empty())
+      fault(wrong);
+    if (isStrong(kind) && reads(kind))
+      order.observe(*this, address);
+    if (isStrong(kind) && writes(kind))
+      order.publish(*this, address);
     return reinterpret_cast<char *>(address);
   }
 
