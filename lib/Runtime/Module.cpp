@@ -68,7 +68,9 @@ cuda::Module loadImage(const Context &cu, const std::string &image, int level) {
       &module, image.c_str(), level < 0 ? 2 : 3, options, values);
   if (result == cuda::success)
     return module;
-  const char *form = level < 0 ? "cubin or fatbin" : "PTX";
+  const char *form = level < 0            ? "cubin or fatbin"
+                     : isDriverReplaced() ? "text"
+                                          : "PTX";
   std::string said = oneLine(log);
   cu.check(result, "loading a %s module of %zu bytes on %s (sm_%d%d)%s%s%s",
            form, image.size(), cu.info().name, cu.info().ccMajor,

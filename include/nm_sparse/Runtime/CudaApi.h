@@ -46,6 +46,7 @@ enum : Result {
   errorHostMemoryNotRegistered = 713,
   errorMisalignedAddress = 716,
   errorLaunchFailed = 719,
+  errorNotSupported = 801,
   errorSystemDriverMismatch = 803,
   // None of CUDA's: results of the emulator.
   errorEmulatorFault = 9001,

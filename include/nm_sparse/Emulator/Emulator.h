@@ -1,0 +1,43 @@
+//===- Emulator.h - run kernels without a GPU -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A CUDA driver that executes kernels of the NVVM dialect on the CPU, behind
+// the runtime library: compiled host code runs unchanged. See docs/Emulator.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_EMULATOR_EMULATOR_H
+#define NM_SPARSE_EMULATOR_EMULATOR_H
+
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace mlir::nm_sparse {
+
+struct EmulatorOptions {
+  std::string chip = "sm_90a"; ///< One of getChips().
+  unsigned jobs = 0;           ///< Threads of the host; 0: one for each core.
+};
+
+/// From now on the runtime library of this process uses the emulator. May be
+/// called again, for another chip. Starts no threads. An error when the process
+/// has already opened a GPU.
+llvm::Error useEmulator(const EmulatorOptions &options);
+
+/// Whether the process uses the emulator.
+bool isEmulating();
+
+/// What was emulated.
+struct EmulatorUse {
+  int64_t launches = 0;
+  int64_t ctas = 0;
+  double seconds = 0;
+};
+
+/// What was emulated since the last call.
+EmulatorUse takeEmulatorUse();
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_EMULATOR_EMULATOR_H
