@@ -49,12 +49,13 @@ static Lowered cloneForLowering(ModuleOp module, StringRef entry) {
   return lowered;
 }
 
-llvm::Expected<Lowered> nm_sparse::lowerForCUDA(ModuleOp module,
-                                                StringRef entry, StringRef chip,
-                                                int64_t tokens) {
+llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
+                                               StringRef chip, int64_t tokens,
+                                               StringRef format) {
   Lowered lowered = cloneForLowering(module, entry);
   GPUPipelineOptions options;
   options.chip = chip.str();
+  options.format = format.str();
   options.hostMemory = true;
   options.tokens = std::max<int64_t>(tokens, 1);
   for (const Stage &stage : getStages()) {

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "nm_sparse/Execution/CompiledModule.h"
 #include "llvm/Support/Error.h"
 
 namespace mlir::nm_sparse {
@@ -24,8 +25,18 @@ struct Lowered {
 llvm::Error forceSchedule(ModuleOp module, StringRef text);
 
 /// Schedules are chosen for `tokens` tokens where their number is dynamic.
-llvm::Expected<Lowered> lowerForCUDA(ModuleOp module, StringRef entry,
-                                     StringRef chip, int64_t tokens);
+/// `format` is what becomes of the kernels (GPUPipelineOptions).
+llvm::Expected<Lowered> lowerForGPU(ModuleOp module, StringRef entry,
+                                    StringRef chip, int64_t tokens,
+                                    StringRef format);
+/// The rest of lowerForGPU for the module in `file`, which
+/// `nm-opt --nm-sparse-to-nvvm` printed. An error when its function `entry`
+/// does not take `arguments` and return `results`.
+llvm::Expected<Lowered> lowerFromNVVM(MLIRContext &context, StringRef file,
+                                      StringRef entry,
+                                      ArrayRef<Argument> arguments,
+                                      ArrayRef<ResultType> results,
+                                      StringRef format);
 llvm::Expected<Lowered> lowerForCPU(ModuleOp module, StringRef entry);
 llvm::Expected<Lowered> lowerForReference(ModuleOp module, StringRef entry);
 

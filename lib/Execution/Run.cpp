@@ -7,34 +7,21 @@
 #include "nm_sparse/Execution/Run.h"
 
 #include "Bench.h"
+#include "Check.h"
 #include "Inputs.h"
 #include "Lowering.h"
+#include "Output.h"
+#include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
-#include "nm_sparse/Runtime/Reference.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-double nm_sparse::getDefaultTolerance(int32_t kind) {
-  switch (kind) {
-  case NMS_F64:
-    return 1e-12;
-  case NMS_F32:
-    return 1e-5;
-  case NMS_F16:
-    return 2e-3;
-  case NMS_BF16:
-    return 1.6e-2;
-  default:
-    return 0;
-  }
-}
 
 llvm::Expected<std::string> nm_sparse::getDeviceChip() {
   NmsDeviceInfo info;
@@ -93,6 +80,9 @@ private:
     return registry;
   }
   llvm::Error resolveDevice();
+  llvm::Error openGPU();
+  llvm::Error openEmulator();
+  llvm::Expected<Lowered> lower();
   llvm::Error execute();
   llvm::Error check();
   llvm::Error bench();
@@ -101,8 +91,8 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   func::FuncOp entry;
-  bool cuda = false;
-  std::string chip;
+  Device device = Device::CPU; ///< Never Auto.
+  std::string chip;            ///< Of a GPU.
   Inputs inputs;
   SmallVector<ResultType> resultTypes;
   std::unique_ptr<CompiledModule> compiled;
@@ -112,22 +102,38 @@ private:
 };
 
 llvm::Error Runner::resolveDevice() {
-  if (request.device != Device::CPU) {
-    cuda = nmsDeviceAvailable();
-    if (!cuda && request.device == Device::CUDA)
-      return llvm::createStringError(nmsLastError());
-  }
-  report.json["device"] = cuda ? "cuda" : "cpu";
-  if (!cuda) {
-    if (request.bench)
-      return llvm::createStringError(
-          "--bench measures CUDA kernels, and there is no CUDA device here");
-    return llvm::Error::success();
-  }
+  device = request.device;
+  if (device == Device::Auto)
+    device =
+        !isEmulating() && nmsDeviceAvailable() ? Device::CUDA : Device::Emulate;
+  if (request.bench && device != Device::CUDA)
+    return llvm::createStringError(
+        "--bench times kernels on a GPU, and this run is not on one: use "
+        "--device cuda where there is one");
+  if (!request.lowered.empty() && device == Device::CPU)
+    return llvm::createStringError(
+        "--lowered runs kernels, which --device cpu does not: use emulate or "
+        "cuda");
+  if (device == Device::CUDA)
+    return openGPU();
+  if (device == Device::Emulate)
+    return openEmulator();
+  report.json["device"] = "cpu";
+  return llvm::Error::success();
+}
+
+llvm::Error Runner::openGPU() {
+  if (isEmulating())
+    return llvm::createStringError(
+        "--device cuda: this process emulates a GPU already: use a run of its "
+        "own");
+  if (!nmsDeviceAvailable())
+    return llvm::createStringError(nmsLastError());
   auto own = getDeviceChip();
   if (!own)
     return own.takeError();
   chip = request.chip.empty() ? *own : request.chip;
+  report.json["device"] = "cuda";
   report.json["chip"] = chip;
   NmsDeviceInfo info;
   if (!nmsDeviceInfo(&info))
@@ -135,10 +141,30 @@ llvm::Error Runner::resolveDevice() {
   return llvm::Error::success();
 }
 
+llvm::Error Runner::openEmulator() {
+  EmulatorOptions options;
+  if (!request.chip.empty())
+    options.chip = request.chip;
+  options.jobs = request.emulatorJobs;
+  chip = options.chip;
+  report.json["device"] = "emulate";
+  report.json["chip"] = chip;
+  return useEmulator(options);
+}
+
+llvm::Expected<Lowered> Runner::lower() {
+  StringRef name = entry.getSymName();
+  if (device == Device::CPU)
+    return lowerForCPU(*module, name);
+  StringRef format = device == Device::Emulate ? "mlir" : "isa";
+  if (!request.lowered.empty())
+    return lowerFromNVVM(context, request.lowered, name, inputs.packed,
+                         resultTypes, format);
+  return lowerForGPU(*module, name, chip, request.dynamicSize, format);
+}
+
 llvm::Error Runner::execute() {
-  auto lowered = cuda ? lowerForCUDA(*module, entry.getSymName(), chip,
-                                     request.dynamicSize)
-                      : lowerForCPU(*module, entry.getSymName());
+  auto lowered = lower();
   if (!lowered)
     return lowered.takeError();
   auto machineCode = CompiledModule::create(lowered->module.get(), 2);
@@ -155,6 +181,15 @@ llvm::Error Runner::execute() {
   if (!returned)
     return returned.takeError();
   results = std::move(*returned);
+  if (device == Device::Emulate) {
+    EmulatorUse use = takeEmulatorUse();
+    report.json["emulated"] = llvm::json::Object{{"launches", use.launches},
+                                                 {"ctas", use.ctas},
+                                                 {"seconds", use.seconds}};
+    report.text +=
+        llvm::formatv("  emulated {0} CTA{1} in {2:f2} s\n", use.ctas,
+                      use.ctas == 1 ? "" : "s", use.seconds);
+  }
   return llvm::Error::success();
 }
 
@@ -176,50 +211,7 @@ llvm::Error Runner::check() {
   if (!want)
     return want.takeError();
 
-  llvm::json::Array checks;
-  for (auto [position, got] : llvm::enumerate(results)) {
-    const HostArray &expected = (*want)[position];
-    if (expected.shape != got.shape || expected.kind != NMS_F64)
-      return llvm::createStringError(
-          llvm::formatv("result #{0} and its reference differ in shape",
-                        position)
-              .str());
-    NmsComparison comparison;
-    if (nmsCompare(got.kind, got.data.data(),
-                   reinterpret_cast<const double *>(expected.data.data()),
-                   got.size(), &comparison))
-      return llvm::createStringError(nmsLastError());
-    double tolerance = request.tolerance >= 0 ? request.tolerance
-                                              : getDefaultTolerance(got.kind);
-    bool passed = comparison.relativeError <= tolerance;
-    report.passed &= passed;
-    report.text += llvm::formatv(
-        "  result #{0}: relative error {1:e2}, largest absolute "
-        "error {2:e2} ({3}, tolerance {4:e1}): {5}\n",
-        position, comparison.relativeError, comparison.maxAbsError,
-        nmsKindName(got.kind), tolerance, passed ? "PASS" : "FAIL");
-    if (!passed)
-      report.text += llvm::formatv(
-          "  worst at element {0}: {1}, expected {2}; {3} NaN and {4} infinity "
-          "mismatches\n",
-          comparison.worstIndex, comparison.worstGot, comparison.worstWant,
-          comparison.nanMismatches, comparison.infMismatches);
-    // JSON has no infinity.
-    auto number = [](double value) -> llvm::json::Value {
-      return std::isfinite(value) ? llvm::json::Value(value)
-                                  : llvm::json::Value("inf");
-    };
-    checks.push_back(
-        llvm::json::Object{{"kind", nmsKindName(got.kind)},
-                           {"relative_error", number(comparison.relativeError)},
-                           {"max_abs_error", number(comparison.maxAbsError)},
-                           {"nan_mismatches", comparison.nanMismatches},
-                           {"tolerance", tolerance},
-                           {"passed", passed}});
-  }
-  report.json["checks"] = std::move(checks);
-  report.json["passed"] = report.passed;
-  return llvm::Error::success();
+  return compareResults(results, *want, request.tolerance, report);
 }
 
 llvm::Error Runner::bench() {
@@ -265,9 +257,15 @@ llvm::Expected<RunReport> Runner::run() {
 
   report.text =
       llvm::formatv("{0} @{1} on {2}{3}\n", request.file, entry.getSymName(),
-                    cuda ? "CUDA, " : "the CPU", chip);
+                    device == Device::CUDA      ? "CUDA, "
+                    : device == Device::Emulate ? "the emulator, "
+                                                : "the CPU",
+                    chip);
   if (llvm::Error error = execute())
     return std::move(error);
+  if (!request.output.empty())
+    if (llvm::Error error = writeResults(request.output, results, report))
+      return std::move(error);
   if (request.check)
     if (llvm::Error error = check())
       return std::move(error);

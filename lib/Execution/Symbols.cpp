@@ -6,6 +6,7 @@
 
 #include "Symbols.h"
 
+#include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Emulator/FloatSymbols.h"
 #include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Packing.h"
@@ -50,7 +51,8 @@ void trackedFree(void *pointer) {
 
 void *poisonedMemAlloc(uint64_t bytes, void *stream, bool hostShared) {
   void *pointer = mgpuMemAlloc(bytes, stream, hostShared);
-  if (pointer && bytes >= 2)
+  // The emulator fills memory by itself, and sees a memset as a write.
+  if (pointer && bytes >= 2 && !isEmulating())
     mgpuMemset16(pointer, 0xffff, bytes / 2, stream);
   return pointer;
 }

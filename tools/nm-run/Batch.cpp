@@ -25,6 +25,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace mlir;
@@ -276,6 +277,11 @@ int nm_sparse::runBatch(const RunOptions &options, llvm::json::Object header) {
     runs.push_back(std::move(*parsed));
     texts.push_back(text.str());
   }
+
+  // The workers share the cores.
+  unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  for (RunOptions &run : runs)
+    run.request.emulatorJobs = std::max<int64_t>(1, cores / options.jobs);
 
   size_t count = runs.size();
   Pool pool(options, std::move(runs), std::move(texts));

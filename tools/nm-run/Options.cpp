@@ -29,10 +29,11 @@ static llvm::Error parseDevice(StringRef text, Device &device) {
                                      .Case("auto", Device::Auto)
                                      .Case("cpu", Device::CPU)
                                      .Case("cuda", Device::CUDA)
+                                     .Case("emulate", Device::Emulate)
                                      .Default(std::nullopt);
   if (!parsed)
     return llvm::createStringError("'" + text.str() +
-                                   "' is not auto, cpu or cuda");
+                                   "' is not auto, cuda, emulate or cpu");
   device = *parsed;
   return llvm::Error::success();
 }
@@ -49,6 +50,8 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addFlag("bench", request.bench);
   line.addString("entry", request.entry);
   line.addString("schedule", request.schedule);
+  line.addString("lowered", request.lowered);
+  line.addString("output", request.output);
   line.addString("json", options.json);
   line.addString("batch", options.batch);
   line.addNumber<int64_t>("jobs", options.jobs, 1, 256);

@@ -6,6 +6,7 @@
 
 #include "Options.h"
 
+#include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Version.h"
@@ -20,14 +21,21 @@ static constexpr const char *usage =
 Runs a function with seeded random inputs (weights pruned to their pattern).
 
   --entry F          function to run; default: the only public one
-  --device D         auto, cuda or cpu
+  --device D         cuda (a GPU), emulate (its kernels, emulated on the CPU),
+                     cpu (the same program with dense products), or auto: cuda
+                     if there is a GPU, else emulate
   --size m=N         value of every dynamic dimension; default 64
   --seed S           seed of the inputs; default 0
   --check            compare with a float64 dense product; status 1 if wrong
   --tolerance T      largest relative Frobenius error; default by result type
-  --bench            time the kernels, and cuBLAS beside them (CUDA)
+  --bench            time the kernels, and cuBLAS beside them (on a GPU)
   --schedule TEXT    schedule of every sparse matmul, instead of the model's
-  --chip C           chip to compile for; default: the GPU's
+  --chip C           chip to compile for, and to emulate; default: the GPU's,
+                     or sm_90a
+  --lowered FILE     run this module, with IN.mlir's inputs and reference: what
+                     nm-opt --nm-sparse-to-nvvm="chip=C host-memory=true" made of
+                     IN.mlir and you changed
+  --output PREFIX    write each result to PREFIX.N.npy; bf16 as uint16
   --json FILE        write a report; - is standard output
   --batch LIST       one line of arguments for each run, instead of IN.mlir
   --jobs N           runs of a batch at a time; default 1
@@ -48,7 +56,7 @@ static llvm::json::Object makeHeader(int argc, char **argv) {
 
 static void addDevice(llvm::json::Object &json) {
   NmsDeviceInfo info;
-  if (nmsDeviceInfo(&info))
+  if (isEmulating() || nmsDeviceInfo(&info))
     return;
   json["gpu"] = info.name;
   json["driver"] = llvm::formatv("{0}.{1}", info.driverVersion / 1000,

@@ -18,16 +18,22 @@
 
 namespace mlir::nm_sparse {
 
-enum class Device { Auto, CPU, CUDA };
+/// Auto: CUDA where there is a GPU, else Emulate.
+enum class Device { Auto, CPU, CUDA, Emulate };
 
 struct RunRequest {
   std::string file;
   std::string entry; ///< Empty: the only public function.
   Device device = Device::Auto;
-  std::string chip;         ///< Empty: the GPU's own.
+  std::string chip;         ///< Empty: the GPU's own; sm_90a for the emulator.
   int64_t dynamicSize = 64; ///< Value of every dynamic dimension.
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
+  /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in
+  /// place of what the compiler makes of `file`; empty: none.
+  std::string lowered;
+  std::string output;        ///< Results go to OUTPUT.N.npy when not empty.
+  unsigned emulatorJobs = 0; ///< Threads of the emulator; 0: one for each core.
   bool check = false;
   bool bench = false;
   double tolerance = -1; ///< Negative: by the result's type.
