@@ -112,8 +112,7 @@ bool BarrierTable::isComplete(const CTA &cta, const Barrier &barrier) const {
   return barrier.isCounted ? numArrived == barrier.expected : numMissing == 0;
 }
 
-void BarrierTable::completeIfAll(const CTA &cta, Barrier &barrier,
-                                 const Thread *running) {
+void BarrierTable::completeIfAll(const CTA &cta, Barrier &barrier) {
   if (barrier.expected == 0 || !isComplete(cta, barrier))
     return;
   uint32_t result = barrier.numTrue;
@@ -125,8 +124,7 @@ void BarrierTable::completeIfAll(const CTA &cta, Barrier &barrier,
     waiter->isDone = true;
     waiter->result = result;
     waiter->thread.acquire(barrier.clock);
-    if (&waiter->thread != running)
-      waiter->thread.wake();
+    waiter->thread.wake();
   }
   barrier = Barrier();
 }
@@ -135,24 +133,27 @@ uint32_t BarrierTable::sync(Thread &thread, const Arrival &arrival) {
   Barrier &barrier = enter(thread, arrival);
   Waiter waiter{thread};
   barrier.waiters.push_back(&waiter);
-  completeIfAll(thread.cta, barrier, &thread);
-  while (!waiter.isDone)
+  completeIfAll(thread.cta, barrier);
+  // The last one goes on behind those that waited, so that threads stay in
+  // order.
+  do
     thread.suspend([&barrier, id = arrival.id] {
       return llvm::formatv("at barrier {0}: {1} of {2} threads have arrived",
                            id, barrier.numArrived, barrier.expected)
           .str();
     });
+  while (!waiter.isDone);
   return waiter.result;
 }
 
 void BarrierTable::arrive(Thread &thread, const Arrival &arrival) {
-  completeIfAll(thread.cta, enter(thread, arrival), &thread);
+  completeIfAll(thread.cta, enter(thread, arrival));
 }
 
 void BarrierTable::threadEnded(Thread &thread) {
   ++numEnded;
   for (Barrier &barrier : barriers)
-    completeIfAll(thread.cta, barrier, /*running=*/nullptr);
+    completeIfAll(thread.cta, barrier);
 }
 
 //===----------------------------------------------------------------------===//

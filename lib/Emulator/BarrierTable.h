@@ -69,8 +69,8 @@ private:
   };
   Barrier &enter(Thread &thread, const Arrival &arrival);
   bool isComplete(const CTA &cta, const Barrier &barrier) const;
-  /// Ends the phase if all have arrived. `running` need not be woken.
-  void completeIfAll(const CTA &cta, Barrier &barrier, const Thread *running);
+  /// Ends the phase if all have arrived.
+  void completeIfAll(const CTA &cta, Barrier &barrier);
 
   Barrier barriers[numBarriers];
   unsigned numEnded = 0;
