@@ -4,7 +4,7 @@
 #s = #nm_sparse.schedule<mma, tile = [16, 64, 2], warps = [1, 2], stages = 2, split_k = 4,
                          operands = packed, index = resident>
 
-// Four CTAs a tile, along z. Each writes its part, fences and counts itself; the
+// Four CTAs a tile, along z. Each writes its part and counts itself between fences; the
 // last resets the counter, adds the parts in order onto the initial value and
 // goes on with what follows.
 
@@ -15,10 +15,12 @@
 // CHECK: gpu.launch
 // CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}) -> (vector<16x64xf32>)
 // CHECK: vector.transfer_write %[[SUM]], %[[SPACE]]
-// CHECK: nvvm.memory.barrier <gpu>{{$}}
 // CHECK: gpu.barrier
+// CHECK: nvvm.memory.barrier <gpu>{{$}}
 // CHECK: memref.atomic_rmw addi
+// CHECK: nvvm.memory.barrier <gpu>{{$}}
 // CHECK: memref.store %{{.*}}, %[[COUNT]]
+// CHECK: gpu.barrier
 // CHECK: scf.if
 // CHECK: %[[ALL:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[INIT:.*]]) -> (vector<16x64xf32>)
 // CHECK: vector.transfer_read %[[SPACE]]

@@ -162,9 +162,8 @@ private:
             b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace()));
     Value flag = memref::AllocOp::create(b, loc, flagType);
     Value zero = constant(0);
-    // Each thread's part of the sum must be visible to other CTAs before the
-    // count says so, and the reader must not have older lines.
-    NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
+    // One thread speaks for the CTA: the barriers order the others' parts of
+    // the sum before its first fence, and their reads behind its second one.
     gpu::BarrierOp::create(b, loc);
     Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
     Value first =
@@ -174,9 +173,11 @@ private:
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(ifFirst.thenBlock());
       Value one = arith::ConstantIntOp::create(b, loc, b.getI32Type(), 1);
+      NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
       Value arrived = memref::AtomicRMWOp::create(
           b, loc, b.getI32Type(), arith::AtomicRMWKind::addi, one, counters,
           ValueRange{tile});
+      NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
       memref::StoreOp::create(b, loc, arrived, flag, ValueRange{zero});
       Value isLast = arith::CmpIOp::create(
           b, loc, arith::CmpIPredicate::eq, arrived,
@@ -187,7 +188,6 @@ private:
       memref::StoreOp::create(b, loc, none, counters, ValueRange{tile});
     }
     gpu::BarrierOp::create(b, loc);
-    NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
     Value arrived = memref::LoadOp::create(b, loc, flag, ValueRange{zero});
     return arith::CmpIOp::create(
         b, loc, arith::CmpIPredicate::eq, arrived,
