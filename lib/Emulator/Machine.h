@@ -113,9 +113,9 @@ public:
   /// `copiesIssued` at each commit that was not waited for.
   std::deque<Moment> copyGroups;
 
-  /// The same for its bulk copies out of shared memory. No agent before the
-  /// first.
-  std::optional<AgentId> bulkAgent;
+  /// The same for its bulk copies out of shared memory: the agents of their
+  /// reads and of their writes. None before the first.
+  std::optional<AgentId> bulkReader, bulkWriter;
   Moment bulkCopiesIssued = 0;
   std::deque<Moment> bulkGroups;
 

@@ -90,27 +90,44 @@ emulator::getBulkTargets(Thread &thread, uint64_t address,
 
 BulkSource::BulkSource(Thread &thread)
     : thread(thread), moment(++thread.bulkCopiesIssued) {
-  if (!thread.bulkAgent)
-    thread.bulkAgent = thread.cta.cluster.addAgent("a bulk copy");
+  if (thread.bulkReader)
+    return;
+  thread.bulkReader = thread.cta.cluster.addAgent("a bulk copy");
+  thread.bulkWriter = thread.cta.cluster.addAgent("a bulk copy");
 }
 
 const char *BulkSource::read(uint64_t address, uint32_t bytes,
                              uint32_t alignment) const {
-  return thread.accessAs(*thread.bulkAgent, moment, /*isAsyncProxy=*/true,
+  return thread.accessAs(*thread.bulkReader, moment, /*isAsyncProxy=*/true,
                          thread.known, address, AddressSpace::Shared, bytes,
                          alignment, AccessKind::Read);
+}
+
+char *BulkSource::write(uint64_t address, uint32_t bytes, uint32_t alignment,
+                        AccessKind kind) const {
+  return thread.accessAs(*thread.bulkWriter, moment, /*isAsyncProxy=*/true,
+                         thread.known, address, AddressSpace::Global, bytes,
+                         alignment, kind);
 }
 
 void emulator::commitBulkCopies(Thread &thread) {
   thread.bulkGroups.push_back(thread.bulkCopiesIssued);
 }
 
-void emulator::waitForBulkCopies(Thread &thread, uint32_t remaining) {
-  while (thread.bulkGroups.size() > remaining) {
-    if (Moment moment = thread.bulkGroups.front())
-      thread.known.advance(*thread.bulkAgent, moment);
-    thread.bulkGroups.pop_front();
+void emulator::waitForBulkCopies(Thread &thread, uint32_t remaining,
+                                 bool onlyReads) {
+  auto &groups = thread.bulkGroups;
+  if (groups.size() <= remaining)
+    return;
+  Moment moment = groups[groups.size() - remaining - 1];
+  if (moment != 0) {
+    thread.known.advance(*thread.bulkReader, moment);
+    if (!onlyReads)
+      thread.known.advance(*thread.bulkWriter, moment);
   }
+  // Groups whose writes are in flight can be waited for again.
+  if (!onlyReads)
+    groups.erase(groups.begin(), groups.end() - remaining);
 }
 
 namespace {
@@ -164,29 +181,26 @@ FailureOr<Handler> prepareClusterCopy(Operation *op) {
 }
 
 FailureOr<Handler> prepareStore(Operation *op) {
-  auto copy = cast<NVVM::CpAsyncBulkSharedCTAToGlobalOp>(op);
-  OperandReader<uint64_t> target(copy.getDstMemMutable());
-  OperandReader<uint64_t> source(copy.getSrcMemMutable());
-  OperandReader<uint32_t> size(copy.getSizeMutable());
-  OptionalReader<uint16_t> byteMask(copy.getByteMaskMutable());
+  auto store = cast<NVVM::CpAsyncBulkSharedCTAToGlobalOp>(op);
+  OperandReader<uint64_t> target(store.getDstMemMutable());
+  OperandReader<uint64_t> source(store.getSrcMemMutable());
+  OperandReader<uint32_t> size(store.getSizeMutable());
+  OptionalReader<uint16_t> byteMask(store.getByteMaskMutable());
   return Handler([=](Thread &thread, Values operands, Values) {
     uint32_t bytes = checkSize(thread, size(operands), bulkAlignment);
     if (bytes == 0)
       return;
-    const char *from =
-        BulkSource(thread).read(source(operands), bytes, bulkAlignment);
+    BulkSource copy(thread);
+    const char *from = copy.read(source(operands), bytes, bulkAlignment);
     uint64_t to = target(operands);
     std::optional<uint16_t> mask = byteMask(operands);
     if (!mask) {
-      std::memcpy(thread.access(to, AddressSpace::Global, bytes, bulkAlignment,
-                                AccessKind::Write),
-                  from, bytes);
+      std::memcpy(copy.write(to, bytes, bulkAlignment), from, bytes);
       return;
     }
     for (uint32_t i = 0; i < bytes; ++i)
       if (*mask >> i % bulkAlignment & 1)
-        *thread.access(to + i, AddressSpace::Global, 1, 1, AccessKind::Write) =
-            from[i];
+        *copy.write(to + i, /*bytes=*/1, /*alignment=*/1) = from[i];
   });
 }
 
@@ -195,12 +209,12 @@ FailureOr<Handler> prepareCommit(Operation *) {
       [](Thread &thread, Values, Values) { commitBulkCopies(thread); });
 }
 
-/// With `read` the writes to global memory may still be in flight, whose order
-/// is not checked.
 FailureOr<Handler> prepareWait(Operation *op) {
-  uint32_t remaining = cast<NVVM::CpAsyncBulkWaitGroupOp>(op).getGroup();
+  auto wait = cast<NVVM::CpAsyncBulkWaitGroupOp>(op);
+  uint32_t remaining = wait.getGroup();
+  bool onlyReads = wait.getRead().has_value();
   return Handler([=](Thread &thread, Values, Values) {
-    waitForBulkCopies(thread, remaining);
+    waitForBulkCopies(thread, remaining, onlyReads);
   });
 }
 

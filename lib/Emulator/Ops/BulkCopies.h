@@ -48,6 +48,9 @@ public:
 
   /// `bytes` of shared memory at `address`, to be read.
   const char *read(uint64_t address, uint32_t bytes, uint32_t alignment) const;
+  /// `bytes` of global memory at `address`, to be written or updated.
+  char *write(uint64_t address, uint32_t bytes, uint32_t alignment,
+              AccessKind kind = AccessKind::Write) const;
 
 private:
   Thread &thread;
@@ -57,8 +60,9 @@ private:
 /// cp.async.bulk.commit_group
 void commitBulkCopies(Thread &thread);
 
-/// cp.async.bulk.wait_group: until at most `remaining` groups are in flight.
-void waitForBulkCopies(Thread &thread, uint32_t remaining);
+/// cp.async.bulk.wait_group: until at most `remaining` groups are in flight, or
+/// with `onlyReads` that many may still read shared memory.
+void waitForBulkCopies(Thread &thread, uint32_t remaining, bool onlyReads);
 
 } // namespace mlir::nm_sparse::emulator
 

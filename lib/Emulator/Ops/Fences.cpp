@@ -10,6 +10,7 @@
 #include "../MBarrier.h"
 #include "../OpTable.h"
 #include "Operands.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
@@ -19,14 +20,35 @@ using namespace mlir::nm_sparse::emulator;
 namespace {
 
 /// Relaxed operations after it release what came before it, and what relaxed
-/// operations before it learnt is known after it.
-void fence(Thread &thread) {
+/// operations before it learnt is known after it; with `isGPU` also between
+/// clusters.
+void fence(Thread &thread, bool isGPU) {
   thread.acquire(thread.awaited);
   thread.release(thread.fenced);
+  if (isGPU)
+    thread.fenceGPU();
 }
 
-FailureOr<Handler> prepareFence(Operation *) {
-  return Handler([](Thread &thread, Values, Values) { fence(thread); });
+Handler makeFence(bool isGPU) {
+  return [=](Thread &thread, Values, Values) { fence(thread, isGPU); };
+}
+
+bool isGPUScope(NVVM::MemScopeKind scope) {
+  return scope == NVVM::MemScopeKind::GPU || scope == NVVM::MemScopeKind::SYS;
+}
+
+template <typename Op>
+FailureOr<Handler> prepareScopedFence(Operation *op) {
+  return makeFence(isGPUScope(cast<Op>(op).getScope()));
+}
+
+FailureOr<Handler> prepareClusterFence(Operation *) {
+  return makeFence(/*isGPU=*/false);
+}
+
+FailureOr<Handler> prepareLLVMFence(Operation *op) {
+  StringRef scope = cast<LLVM::FenceOp>(op).getSyncscope().value_or("");
+  return makeFence(scope.empty() || scope == "device");
 }
 
 FailureOr<Handler> prepareProxyFence(Operation *op) {
@@ -46,7 +68,7 @@ FailureOr<Handler> prepareProxyFence(Operation *op) {
 
 FailureOr<Handler> prepareSharedProxyFence(Operation *) {
   return Handler([](Thread &thread, Values, Values) {
-    fence(thread);
+    fence(thread, /*isGPU=*/false);
     thread.fenceProxy();
   });
 }
@@ -72,12 +94,15 @@ FailureOr<Handler> prepareSleep(Operation *) {
 
 ArrayRef<OpEntry> emulator::getFenceOps() {
   static const OpEntry entries[] = {
-      {"nvvm.memory.barrier", prepareFence},
-      {"nvvm.fence.sc.cluster", prepareFence},
-      {"nvvm.fence.sync_restrict", prepareFence},
+      {"llvm.fence", prepareLLVMFence},
+      {"nvvm.memory.barrier", prepareScopedFence<NVVM::MembarOp>},
+      {"nvvm.fence.sc.cluster", prepareClusterFence},
+      {"nvvm.fence.sync_restrict", prepareClusterFence},
       {"nvvm.fence.proxy", prepareProxyFence},
-      {"nvvm.fence.proxy.acquire", prepareFence},
-      {"nvvm.fence.proxy.release", prepareFence},
+      {"nvvm.fence.proxy.acquire",
+       prepareScopedFence<NVVM::FenceProxyAcquireOp>},
+      {"nvvm.fence.proxy.release",
+       prepareScopedFence<NVVM::FenceProxyReleaseOp>},
       {"nvvm.fence.proxy.sync_restrict", prepareSharedProxyFence},
       {"nvvm.fence.mbarrier.init", prepareMBarrierInitFence},
       {"nvvm.griddepcontrol", prepareGridDependency},
