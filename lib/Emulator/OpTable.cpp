@@ -13,8 +13,9 @@ using namespace mlir::nm_sparse::emulator;
 
 ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
   static const ArrayRef<OpEntry> tables[] = {
-      getRegisterOps(),   getBarrierOps(),   getFenceOps(),    getClusterOps(),
-      getMBarrierOps(),   getAsyncCopyOps(), getBulkCopyOps(), getWarpOps(),
+      getRegisterOps(),   getBarrierOps(),    getFenceOps(),
+      getClusterOps(),    getMBarrierOps(),   getAsyncCopyOps(),
+      getBulkCopyOps(),   getTensorCopyOps(), getWarpOps(),
       getArithmeticOps(), getIntrinsicOps(),
   };
   return tables;
