@@ -16,7 +16,7 @@ ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
       getRegisterOps(),   getBarrierOps(),    getFenceOps(),
       getClusterOps(),    getMBarrierOps(),   getAsyncCopyOps(),
       getBulkCopyOps(),   getTensorCopyOps(), getWarpOps(),
-      getArithmeticOps(), getIntrinsicOps(),
+      getArithmeticOps(), getIntrinsicOps(),  getInlineOps(),
   };
   return tables;
 }

@@ -100,6 +100,9 @@ template <typename T>
 T differ(T a, T b) {
   return a ^ b;
 }
+uint32_t truncate(uint64_t a) { return a; }
+uint64_t extend(uint32_t a) { return a; }
+int64_t extendSigned(int32_t a) { return a; }
 uint32_t shiftLeft(uint32_t a, uint32_t n) { return n < 32 ? a << n : 0; }
 uint32_t shiftRight(uint32_t a, uint32_t n) { return n < 32 ? a >> n : 0; }
 
@@ -126,6 +129,9 @@ ArrayRef<Function> emulator::getBitFunctions() {
       makeFunction<&both<uint32_t>>("and.b32"),
       makeFunction<&either<uint32_t>>("or.b32"),
       makeFunction<&differ<uint32_t>>("xor.b32"),
+      makeFunction<&truncate>("cvt.u32.u64"),
+      makeFunction<&extend>("cvt.u64.u32"),
+      makeFunction<&extendSigned>("cvt.s64.s32"),
       makeFunction<&shiftLeft>("shl.b32"),
       makeFunction<&shiftRight>("shr.u32"),
       makeFunction<&shiftRight>("shr.b32"),

@@ -73,6 +73,13 @@ FailureOr<Handler> prepareIntrinsic(Operation *op) {
 
 } // namespace
 
+SmallVector<const Function *, 0> emulator::getFunctions() {
+  SmallVector<const Function *, 0> functions;
+  for (const auto &entry : getIndex().byPtx)
+    functions.push_back(entry.second);
+  return functions;
+}
+
 const Function *emulator::findFunction(StringRef ptx) {
   return getIndex().byPtx.lookup(ptx);
 }

@@ -27,6 +27,9 @@ ArrayRef<Function> getPackedFunctions(); ///< 16-bit floats, alone and in pairs
 ArrayRef<Function> getConversionFunctions(); ///< cvt
 ArrayRef<Function> getBitFunctions();        ///< prmt, lop3, dp4a
 
+/// All of these.
+SmallVector<const Function *, 0> getFunctions();
+
 /// Null when there is none.
 const Function *findFunction(StringRef ptx);
 const Function *findFunctionOfIntrinsic(StringRef intrinsic);

@@ -1,0 +1,108 @@
+//===- InlineCompiler.h - inline PTX to steps -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An inline operation becomes a list of steps on a frame: one place for each
+// operand and result of the operation, register that the text declares, and
+// constant.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_EMULATOR_OPS_INLINECOMPILER_H
+#define NM_SPARSE_LIB_EMULATOR_OPS_INLINECOMPILER_H
+
+#include "../Site.h"
+#include "InlineText.h"
+#include "Registers.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace mlir::nm_sparse::emulator {
+
+/// Where the values of one execution are, by place.
+using Frame = void *const *;
+/// One instruction.
+using Step = std::function<void(Thread &, Frame)>;
+
+/// Where an instruction finds an address.
+struct InlineAddress {
+  unsigned place = 0;
+  unsigned bytes = 0; ///< Of the register; 0: the offset is all.
+  int64_t offset = 0;
+
+  uint64_t operator()(Frame frame) const {
+    uint64_t base = 0;
+    if (bytes == 4)
+      base = *static_cast<uint32_t *>(frame[place]);
+    else if (bytes == 8)
+      base = *static_cast<uint64_t *>(frame[place]);
+    return base + offset;
+  }
+};
+
+class InlineCompiler {
+public:
+  explicit InlineCompiler(Operation *op) : op(op) {}
+
+  /// Compiles the text of an nvvm.inline_ptx or an llvm.inline_asm.
+  FailureOr<Handler> run();
+
+  //===--- For the forms --------------------------------------------------===//
+  Operation *getOp() const { return op; }
+  InFlightDiagnostic fail(const PtxInstruction &instruction) const;
+  /// The place of a register or an immediate of `bytes` bytes; 0: of any size.
+  FailureOr<unsigned> getValue(const PtxInstruction &instruction,
+                               const PtxOperand &operand, unsigned bytes = 0);
+  FailureOr<InlineAddress> getAddress(const PtxInstruction &instruction,
+                                      const PtxOperand &operand);
+  /// 8 for an immediate, which fits where fewer are wanted.
+  unsigned getBytes(unsigned place) const { return places[place].bytes; }
+  bool isConstant(unsigned place) const {
+    return places[place].kind == Place::Constant;
+  }
+
+private:
+  struct Place {
+    enum Kind { Operand, Result, Local, Constant, Discarded } kind;
+    unsigned bytes;
+    unsigned index = 0;       ///< Of the operand, result, local or constant.
+    unsigned fieldOffset = 0; ///< In a result that is a struct.
+  };
+  struct Tie {
+    unsigned operand, place, bytes; ///< The operand's value starts in `place`.
+  };
+  struct Program;
+
+  LogicalResult bindInlinePtx();
+  LogicalResult bindInlineAsm();
+  void addPlace(StringRef name, Place place);
+  LogicalResult addRegister(const PtxText::Register &declared);
+  FailureOr<Step> compile(const PtxInstruction &instruction);
+  StringRef getText() const;
+
+  Operation *op;
+  std::vector<Place> places;
+  llvm::StringMap<unsigned> names;
+  std::vector<Tie> ties;
+  std::vector<uint64_t> constants;
+  /// Special registers are read before the first instruction.
+  std::vector<std::pair<unsigned, ReadRegister>> specials;
+  unsigned numLocals = 0;
+  /// The place of the predicate of nvvm.inline_ptx.
+  std::optional<unsigned> predicate;
+};
+
+/// How one family of instructions is compiled.
+struct InlineForm {
+  StringRef family; ///< The mnemonic up to a dot: "ld", "cp.async".
+  FailureOr<Step> (*compile)(InlineCompiler &, const PtxInstruction &);
+  StringRef forms; ///< What is emulated, for messages.
+};
+
+// One table for each file.
+ArrayRef<InlineForm> getInlineMoves();   ///< mov, cvta, setp, selp
+ArrayRef<InlineForm> getInlineMemory();  ///< ld, st, atom, red
+ArrayRef<InlineForm> getInlineBridges(); ///< What is an nvvm operation too.
+
+} // namespace mlir::nm_sparse::emulator
+
+#endif // NM_SPARSE_LIB_EMULATOR_OPS_INLINECOMPILER_H
