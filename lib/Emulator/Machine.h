@@ -28,6 +28,7 @@ class BarrierTable;
 class ClusterBarrier;
 class MBarrierTable;
 class CollectiveTable;
+class WarpgroupTable;
 
 constexpr unsigned warpSize = 32;
 constexpr unsigned warpgroupSize = 128;
@@ -165,6 +166,8 @@ public:
   std::unique_ptr<BarrierTable> barriers;
   std::unique_ptr<MBarrierTable> mbarriers;
   std::unique_ptr<CollectiveTable> collectives;
+  /// Shared only to keep its destructor out of this header. Null: no products.
+  std::shared_ptr<WarpgroupTable> warpgroups;
 
   unsigned countLive() const;
 };

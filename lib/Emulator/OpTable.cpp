@@ -17,6 +17,7 @@ ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
       getClusterOps(),    getMBarrierOps(),   getAsyncCopyOps(),
       getBulkCopyOps(),   getTensorCopyOps(), getWarpOps(),
       getArithmeticOps(), getIntrinsicOps(),  getInlineOps(),
+      getMatrixOps(),     getMmaOps(),        getWarpgroupOps(),
   };
   return tables;
 }
