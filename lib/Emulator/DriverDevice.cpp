@@ -33,13 +33,16 @@ struct ChipLimits {
   int l2Bytes;
 };
 constexpr int megabyte = 1 << 20;
-const ChipLimits chipLimits[] = {
+constexpr ChipLimits chipLimits[] = {
     {"sm_80", 40 * megabyte},    {"sm_86", 6 * megabyte},
     {"sm_89", 72 * megabyte},    {"sm_90a", 50 * megabyte},
     {"sm_100a", 126 * megabyte}, {"sm_120a", 96 * megabyte},
 };
 
-thread_local llvm::SmallVector<Context> contexts;
+llvm::SmallVector<Context> &getContexts() {
+  static thread_local llvm::SmallVector<Context> contexts;
+  return contexts;
+}
 
 const Chip *getChip(Device device) {
   return device >= 0 && size_t(device) < getChips().size() ? &getChips()[device]
@@ -137,19 +140,19 @@ Result primaryCtxRetain(Context *context, Device device) {
 }
 
 Result ctxGetCurrent(Context *context) {
-  *context = contexts.empty() ? nullptr : contexts.back();
+  *context = getContexts().empty() ? nullptr : getContexts().back();
   return success;
 }
 
 Result ctxPush(Context context) {
-  contexts.push_back(context);
+  getContexts().push_back(context);
   return success;
 }
 
 Result ctxPop(Context *context) {
-  if (contexts.empty())
+  if (getContexts().empty())
     return reportResult(errorInvalidValue, "no context was entered");
-  *context = contexts.pop_back_val();
+  *context = getContexts().pop_back_val();
   return success;
 }
 
@@ -165,7 +168,7 @@ int emulator::getCapability(const Chip &chip) {
 }
 
 const Chip *emulator::getCurrentChip() {
-  return contexts.empty() ? nullptr : contexts.back()->chip;
+  return getContexts().empty() ? nullptr : getContexts().back()->chip;
 }
 
 void emulator::addDeviceFunctions(Api &api) {

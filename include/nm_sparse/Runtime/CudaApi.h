@@ -180,6 +180,7 @@ struct alignas(64) TensorMap {
      const uint32_t *, const uint32_t *, int, int, int, int))
 
 struct Api {
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define NMS_MEMBER(NAME, SYMBOL, PARAMS) Result(*NAME) PARAMS = nullptr;
   NMS_CUDA_REQUIRED(NMS_MEMBER)
   NMS_CUDA_OPTIONAL(NMS_MEMBER)
