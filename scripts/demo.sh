@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Takes each file of examples/ through the compiler to PTX, shows what ptxas
-# makes of it where there is one, and compares the result with the CPU oracle:
-# on the GPU if there is one, else on the CPU. Needs no GPU.
+# makes of it where there is one, runs the kernels, on the GPU if there is one
+# and emulated if not, and compares the results with a float64 product.
 # A line "// nm-run: ARGS" in an example gives nm-run its arguments.
 # Usage: demo.sh [FILE...]; NM_CHIP picks another chip than sm_90a.
 
@@ -28,6 +28,13 @@ report_ptxas() {
 
 scripts/build.sh dev nm-compile nm-run
 mkdir -p "$out"
+if "$build/bin/nm-run" --probe-device >"$out/device" 2>&1; then
+  say "the kernels run on $(cat "$out/device")"
+  device=(--device cuda)
+else
+  say "there is no GPU here: the kernels are emulated as on $chip"
+  device=(--device emulate --chip "$chip")
+fi
 failed=()
 for file; do
   name=$(basename "$file" .mlir)
@@ -37,7 +44,7 @@ for file; do
   "$build/bin/nm-compile" "$file" -o "$out/$name.ptx" --chip "$chip" \
     --manifest "$out/$name.json" --explain &&
     report_ptxas "$out/$name.ptx" &&
-    "$build/bin/nm-run" "$file" --check "${arguments[@]}" || failed+=("$name")
+    "$build/bin/nm-run" "$file" --check "${device[@]}" "${arguments[@]}" || failed+=("$name")
 done
 printf '\n'
 [ ${#failed[@]} -eq 0 ] || die "these examples failed: ${failed[*]}"
