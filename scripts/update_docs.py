@@ -37,6 +37,7 @@ WIDTH = 118
 NOISE = [
     (r"takes \d+ ms of CPU time on .*", ""),
     (r" *[\d.]+ ms", " ms"),
+    (r"CTAs in [\d.]+ s", "CTAs"),
     (r"(relative|absolute) error [\d.e+-]+", r"\1 error"),
     (r"\n  (\w+: \d+ )?registers.*", ""),
     (r"%(c\d+)_\d+\b", r"%\1"),
@@ -273,7 +274,7 @@ class Generators:
         return f"It takes {1000 * min(times):.0f} ms of CPU time on {cpu()}."
 
     def run(self, _):
-        arguments = [EXAMPLE, "--size", "m=8", "--device", "cpu", "--check"]
+        arguments = [EXAMPLE, "--size", "m=8", "--device", "emulate", "--check"]
         return console("nm-run " + " ".join(arguments), self.tool("nm-run", *arguments))
 
     def support(self, _):
