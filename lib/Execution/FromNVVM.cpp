@@ -116,6 +116,7 @@ nm_sparse::lowerFromNVVM(MLIRContext &context, StringRef file, StringRef entry,
                     UnitAttr::get(&context));
   GPUPipelineOptions options;
   options.format = format.str();
+  options.checkIndex = true;
   if (llvm::Error error = runPipeline(
           **module, "lowering of the host code",
           [&](OpPassManager &pm) { buildHostExitPipeline(pm, options); }))

@@ -57,6 +57,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
   options.chip = chip.str();
   options.format = format.str();
   options.hostMemory = true;
+  options.checkIndex = true;
   options.tokens = std::max<int64_t>(tokens, 1);
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =

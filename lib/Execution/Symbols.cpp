@@ -100,6 +100,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(mgpuStreamWaitEvent);
   NM_SPARSE_SYMBOL(mgpuTensorMapEncodeTiledMemref);
   NM_SPARSE_SYMBOL(nmsReferenceMatmul);
+  NM_SPARSE_SYMBOL(nmsRuntimeCheckIndex);
   NM_SPARSE_SYMBOL(nmsRuntimePack);
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpack);

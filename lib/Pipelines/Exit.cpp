@@ -115,6 +115,8 @@ static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
 
 void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
+  if (options.checkIndex)
+    pm.addPass(createNMSparseCheckIndexPass());
   buildHostLoops(pm);
   buildHostLLVM(pm);
   pm.addPass(createGpuToLLVMConversionPass());

@@ -250,6 +250,31 @@ TEST(PackRuntime, Memrefs) {
   EXPECT_EQ(back, (std::vector<float>{0, 0, 0, 2, 3, 0, 0, 0}));
 }
 
+TEST(CheckIndex, LegalPositionsPass) {
+  // Two windows of two slots, two panels; 255 is legal for m = 256.
+  std::vector<uint8_t> index = {0, 254, 1, 255, 7, 3, 255, 9};
+  int64_t params[] = {2, 256, 1, 4};
+  nmsRuntimeCheckIndex(2, Descriptor(index.data(), 4, 2).words, params);
+}
+
+TEST(CheckIndexDeathTest, NamesTheFirstBadPosition) {
+  std::vector<uint8_t> index = {0, 2, 1, 3, 1, 3, 2, 4};
+  int64_t params[] = {2, 4, 1, 7};
+  auto check = [&] {
+    nmsRuntimeCheckIndex(2, Descriptor(index.data(), 4, 2).words, params);
+  };
+  EXPECT_EXIT(check(), testing::ExitedWithCode(1),
+              "check index: argument 7: window 1, panel 1: slot 1 holds "
+              "position 4, which is not below m = 4: positions are 0 to 3");
+  index = {0, 2, 1, 2, 0, 0, 1, 1};
+  EXPECT_EXIT(check(), testing::ExitedWithCode(1),
+              "window 0, panel 1: slot 1 holds position 2, which is not above "
+              "that of the slot before, 2");
+  params[0] = 3;
+  EXPECT_EXIT(check(), testing::ExitedWithCode(1),
+              "argument 7 has 4 rows: 3:4 wants a multiple of 3");
+}
+
 TEST(PackRuntimeDeathTest, ErrorsEndTheProcess) {
   float data[8] = {1, 2, 3, 4};
   uint8_t bytes[8];

@@ -46,6 +46,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("callers pass host memory: copy it to the device and back "
                      "(otherwise all buffers must be device memory)"),
       llvm::cl::init(false)};
+  PassOptions::Option<bool> checkIndex{
+      *this, "check-index",
+      llvm::cl::desc("check the index of every packed argument when a function "
+                     "is called; needs host-memory"),
+      llvm::cl::init(false)};
   PassOptions::Option<std::string> format{
       *this, "format",
       llvm::cl::desc("what gpu.binary holds: isa (PTX), bin, fatbin, or mlir "

@@ -70,6 +70,13 @@ NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc, void *valuesDesc,
 NMS_API void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                              const int64_t *params);
 
+/// Checks every position of an index, a memref of rank 2, or 3 with a leading
+/// batch dimension, in host memory: below m, and increasing in each window and
+/// panel. `params` is [n, m, indexBytes, argument], where `argument` is the
+/// number that a failure names.
+NMS_API void nmsRuntimeCheckIndex(int64_t rank, void *indexDesc,
+                                  const int64_t *params);
+
 #ifdef __cplusplus
 }
 #endif

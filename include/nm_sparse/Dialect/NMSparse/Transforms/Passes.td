@@ -55,6 +55,23 @@ def NMSparseLowerHostPackPass
     "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseCheckIndexPass
+    : Pass<"nm-sparse-check-index", "::mlir::ModuleOp"> {
+  let summary = "check the index of packed weights when a function is called";
+  let description = [{
+    A position that is not below m makes a kernel read activations that are not
+    there. For every memref argument with `nm_sparse.index` of a function with a
+    body, a call of `nmsRuntimeCheckIndex` at the start of the function checks
+    all positions, and reports the first that is wrong with its window, panel
+    and slot. The argument must be host memory: the pass is for functions whose
+    buffers are copied to the device (`host-memory` of the pipelines).
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def NMSparseToReferencePass
     : Pass<"nm-sparse-to-reference", "::mlir::ModuleOp"> {
   let summary = "turn a module into its dense float64 reference";

@@ -1,0 +1,68 @@
+//===- CheckIndex.cpp - check the index of packed weights at run time -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/RuntimeCall.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSECHECKINDEXPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
+                              BlockArgument argument, EncodingAttr encoding) {
+  unsigned number = argument.getArgNumber();
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type)
+    return function.emitOpError("argument ")
+           << number << " with 'nm_sparse.index' has type "
+           << argument.getType()
+           << ": its positions can be checked in a memref; bufferize first";
+  if (encoding.isFree())
+    return success();
+  OpBuilder builder(&function.getBody().front(),
+                    function.getBody().front().begin());
+  Location loc = argument.getLoc();
+  SmallVector<Value> parameters;
+  for (int64_t value :
+       {encoding.getN(), encoding.getM(),
+        int64_t(type.getElementTypeBitWidth() / 8), int64_t(number)})
+    parameters.push_back(arith::ConstantIntOp::create(builder, loc, value, 64));
+  Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
+  Value descriptor = buildDescriptor(builder, loc, argument);
+  callRuntime(builder, loc, module, "nmsRuntimeCheckIndex", TypeRange(),
+              {rank, descriptor, buildI64Array(builder, loc, parameters)});
+  return success();
+}
+
+namespace {
+struct CheckIndex
+    : public nm_sparse::impl::NMSparseCheckIndexPassBase<CheckIndex> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    for (func::FuncOp function : functions) {
+      if (function.isExternal())
+        continue;
+      for (BlockArgument argument : function.getArguments()) {
+        auto packed = function.getArgAttrOfType<PackedAttr>(
+            argument.getArgNumber(), "nm_sparse.index");
+        if (packed && failed(addCheck(getOperation(), function, argument,
+                                      packed.getEncoding())))
+          return signalPassFailure();
+      }
+    }
+  }
+};
+} // namespace

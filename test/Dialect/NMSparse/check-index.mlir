@@ -1,0 +1,37 @@
+// RUN: nm-opt %s --nm-sparse-check-index --canonicalize --split-input-file -verify-diagnostics | FileCheck %s
+
+#packed = #nm_sparse.packed<#nm_sparse.encoding<2:4, block = [1, 2]>, [8, 4], f32>
+
+// CHECK: func.func private @nmsRuntimeCheckIndex(i64, !llvm.ptr, !llvm.ptr)
+// CHECK-LABEL: func @indexed
+// CHECK-SAME: %[[I:[a-z0-9]+]]: memref<4x2xi8> {nm_sparse.index
+func.func @indexed(%x: memref<4xf32>,
+                   %v: memref<4x4xf32> {nm_sparse.values = #packed},
+                   %i: memref<4x2xi8> {nm_sparse.index = #packed}) {
+  // The descriptor of the index.
+  // CHECK: memref.extract_aligned_pointer_as_index %[[I]]
+  // [n, m, bytes of a position, argument]
+  // CHECK: memref.store %c2_i64, %[[PARAMS:.+]][%c0]
+  // CHECK: memref.store %c4_i64, %[[PARAMS]][%c1]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c2]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c3]
+  // CHECK: call @nmsRuntimeCheckIndex(%c2_i64,
+  // CHECK: return
+  return
+}
+
+// CHECK-LABEL: func @plain
+// CHECK-NOT: call
+func.func @plain(%x: memref<4xf32>) {
+  return
+}
+
+// -----
+
+#packed = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>
+
+// expected-error @below {{argument 1 with 'nm_sparse.index' has type 'tensor<4x4xi8>': its positions can be checked in a memref; bufferize first}}
+func.func @tensors(%v: tensor<4x4xf32> {nm_sparse.values = #packed},
+                   %i: tensor<4x4xi8> {nm_sparse.index = #packed}) {
+  return
+}
