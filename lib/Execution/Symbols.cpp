@@ -76,7 +76,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   add("malloc", &poisonedMalloc);
   add("free", &trackedFree);
   add("mgpuMemAlloc", &poisonedMemAlloc);
-#define NM_SPARSE_SYMBOL(name) add(#name, &name)
+#define NM_SPARSE_SYMBOL(name) add(#name, &(name))
   NM_SPARSE_SYMBOL(mgpuEventCreate);
   NM_SPARSE_SYMBOL(mgpuEventDestroy);
   NM_SPARSE_SYMBOL(mgpuEventRecord);

@@ -209,6 +209,7 @@ void Pool::finish(Worker &worker) {
 
 void Pool::step() {
   std::vector<pollfd> polled;
+  polled.reserve(workers.size());
   for (Worker &worker : workers)
     polled.push_back({worker.pipe, POLLIN, 0});
   poll(polled.data(), polled.size(), 1000);

@@ -49,7 +49,7 @@ protected:
   }
   void TearDown() override { nmsSetErrorHandler(nullptr, nullptr); }
 
-  void use(const char *chip) {
+  void use(const std::string &chip) {
     EmulatorOptions options;
     options.chip = chip;
     EXPECT_EQ(llvm::toString(useEmulator(options)), "");
@@ -59,7 +59,7 @@ protected:
     raised.clear();
   }
   void launch(void *function, void *values, int32_t count, int32_t shared = 0) {
-    void *params[] = {&values, &count};
+    void *params[] = {static_cast<void *>(&values), &count};
     mgpuLaunchKernel(function, 1, 1, 1, 32, 1, 1, shared, nullptr, params,
                      nullptr, 2);
   }
@@ -79,7 +79,7 @@ protected:
 
 TEST_F(EmulatedDriver, HasADeviceForEachChip) {
   for (const Chip &chip : getChips()) {
-    use(chip.name.data());
+    use(chip.name.str());
     NmsDeviceInfo info;
     ASSERT_EQ(nmsDeviceInfo(&info), 0) << nmsLastError();
     EXPECT_EQ(std::string(info.name), "emulated " + chip.name.str());
