@@ -22,24 +22,25 @@ using namespace mlir::nm_sparse::emulator;
 
 static constexpr uint64_t offsetMask = (uint64_t(1) << sharedRankShift) - 1;
 
-/// `address` with the rank of its CTA in it.
-static uint64_t addRank(Thread &thread, uint64_t address) {
-  if (address >> sharedRankShift != 0)
-    return address;
-  return address | (uint64_t(thread.cta.rank) + 1) << sharedRankShift;
+static uint64_t getRank(const Thread &thread, uint64_t address) {
+  uint64_t rank = address >> sharedRankShift;
+  return rank == 0 ? thread.cta.rank : rank - 1;
 }
 
 BulkTarget::BulkTarget(Thread &thread, uint64_t target,
                        uint64_t mbarrierAddress)
-    : thread(&thread), address(addRank(thread, target)) {
-  uint64_t where = addRank(thread, mbarrierAddress);
-  if (where >> sharedRankShift != address >> sharedRankShift)
+    : thread(&thread), address(target) {
+  uint64_t rank = getRank(thread, target);
+  uint64_t mbarrierRank = getRank(thread, mbarrierAddress);
+  if (rank != mbarrierRank)
     thread.fault(llvm::formatv(
         "writes to CTA {0} of the cluster and completes on an mbarrier of CTA "
         "{1}: the mbarrier must be in the CTA of the destination",
-        (address >> sharedRankShift) - 1, (where >> sharedRankShift) - 1));
+        rank, mbarrierRank));
+  if (rank == thread.cta.rank)
+    address &= offsetMask;
   uint64_t offset;
-  std::tie(table, offset) = findMBarriers(thread, where);
+  std::tie(table, offset) = findMBarriers(thread, mbarrierAddress);
   mbarrier = &table->get(thread, offset, MBarrierUse::AsyncProxy);
 }
 

@@ -29,7 +29,7 @@ public:
 
 private:
   Thread *thread;
-  uint64_t address; ///< With the rank.
+  uint64_t address; ///< With the rank of another CTA.
   MBarrierTable *table;
   MBarrier *mbarrier;
 };

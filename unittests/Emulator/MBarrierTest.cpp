@@ -1,0 +1,242 @@
+//===- MBarrierTest.cpp - mbarriers ---------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SharedKernel.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse::emulator;
+
+namespace {
+
+class MBarrierTest : public SharedKernelTest {
+protected:
+  /// Thread 0 executes `once` before `barrier`, then all execute `body`. The
+  /// mbarrier %mbar is 8 bytes at 1024, behind what %slot points into.
+  std::string runAfter(const std::string &once, const std::string &body,
+                       const LaunchShape &shape = makeShape(64, 1032),
+                       const std::string &barrier = "nvvm.barrier0") {
+    return run(R"(
+    %mbar = llvm.getelementptr %shared[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %ticks = llvm.mlir.constant(10000000 : i32) : i32
+    llvm.cond_br %first, ^first, ^then
+  ^first:
+    )" + once + R"(
+    llvm.br ^then
+  ^then:
+    )" + barrier + body,
+               shape);
+  }
+};
+
+const char init64[] = "nvvm.mbarrier.init %mbar, %c64 : !llvm.ptr<3>, i32";
+const char wait0[] =
+    "nvvm.mbarrier.try_wait.parity %mbar, %c0, %ticks : !llvm.ptr<3>, i32, "
+    "i32\n";
+const char wait1[] =
+    "nvvm.mbarrier.try_wait.parity %mbar, %c1, %ticks : !llvm.ptr<3>, i32, "
+    "i32\n";
+const char arrive[] =
+    "%state = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64\n";
+const char store[] = "\n llvm.store %tid, %slot : i32, !llvm.ptr<3>\n";
+const char load[] = R"(
+    %value = llvm.load %opposite : !llvm.ptr<3> -> i32
+    llvm.store %value, %to : i32, !llvm.ptr
+)";
+
+TEST_F(MBarrierTest, OrdersArrivalsBeforeWaits) {
+  const char testUntil[] = R"(
+    llvm.br ^poll
+  ^poll:
+    %done = nvvm.mbarrier.test.wait %mbar, %state : !llvm.ptr<3>, i64 -> i1
+    llvm.cond_br %done, ^after, ^poll
+  ^after:
+)";
+  const char tryState[] =
+      "%ok = nvvm.mbarrier.try_wait %mbar, %state : !llvm.ptr<3>, i64 -> i1\n";
+  const char tryParity[] =
+      "%ok = nvvm.mbarrier.try_wait %mbar, %c0 : !llvm.ptr<3>, i32 -> i1\n";
+  for (const char *wait : {wait0, testUntil, tryState, tryParity}) {
+    ASSERT_EQ(runAfter(init64, std::string(store) + arrive + wait + load), "")
+        << wait;
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(out[i], 63 - i);
+  }
+  EXPECT_THAT(runAfter(init64, std::string(store) + arrive + load),
+              HasSubstr("reads 4 bytes of shared memory"));
+  // The phase before the first has completed.
+  EXPECT_THAT(runAfter(init64, std::string(store) + arrive + wait1 + load),
+              HasSubstr("reads 4 bytes of shared memory"));
+}
+
+TEST_F(MBarrierTest, RelaxedArrivalsNeedAFence) {
+  std::string relaxed = "%state = nvvm.mbarrier.arrive %mbar {relaxed = true} "
+                        ": !llvm.ptr<3> -> i64\n";
+  EXPECT_THAT(runAfter(init64, store + relaxed + wait0 + load),
+              HasSubstr("race: reads 4 bytes"));
+  EXPECT_EQ(runAfter(init64, store + std::string("llvm.fence acq_rel\n") +
+                                 relaxed + wait0 + load),
+            "");
+}
+
+TEST_F(MBarrierTest, CountsArrivals) {
+  std::string many = "%state = nvvm.mbarrier.arrive %mbar, %c2 : "
+                     "!llvm.ptr<3> -> i64\n";
+  std::string fault = runAfter(
+      "nvvm.mbarrier.init %mbar, %c63 : !llvm.ptr<3>, i32", store + many);
+  EXPECT_THAT(fault, HasSubstr("arrives 2 times at the mbarrier at 0x400, "
+                               "whose phase 0 had 1 arrivals pending"));
+
+  fault = runAfter("nvvm.mbarrier.init %mbar, %c96 : !llvm.ptr<3>, i32",
+                   std::string(store) + arrive + wait0);
+  EXPECT_THAT(fault, HasSubstr("deadlock"));
+  EXPECT_THAT(fault, HasSubstr("for the end of phase 0 of the mbarrier at "
+                               "0x400: 64 of 96 arrivals"));
+
+  fault = runAfter("nvvm.mbarrier.init %mbar, %c63 : !llvm.ptr<3>, i32",
+                   std::string(store) + arrive + wait0 + load);
+  EXPECT_THAT(fault, HasSubstr("race: reads 4 bytes"));
+
+  EXPECT_THAT(runAfter("nvvm.mbarrier.init %mbar, %c0 : !llvm.ptr<3>, i32", ""),
+              HasSubstr("initializes an mbarrier for 0 arrivals, which must be "
+                        "1 to 1048575"));
+}
+
+TEST_F(MBarrierTest, DropsArrivals) {
+  // The upper half leaves after the first phase.
+  std::string body = std::string(store) + R"(
+    %low = llvm.icmp "ult" %tid, %c32 : i32
+    llvm.cond_br %low, ^stay, ^leave
+  ^leave:
+    %dropped = nvvm.mbarrier.arrive_drop %mbar : !llvm.ptr<3> -> i64
+    llvm.br ^end
+  ^stay:
+    %0 = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64
+)" + wait0 + load + "%1 = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64\n" +
+                     wait1 + R"(
+    llvm.br ^end
+  ^end:
+)";
+  EXPECT_EQ(runAfter(init64, body), "");
+}
+
+TEST_F(MBarrierTest, ArrivesWithoutCompleting) {
+  std::string part = "%s = nvvm.mbarrier.arrive.nocomplete %mbar, %c1 : "
+                     "!llvm.ptr<3>, i32 -> i64\n";
+  EXPECT_EQ(runAfter("nvvm.mbarrier.init %mbar, %c128 : !llvm.ptr<3>, i32",
+                     store + part + arrive + wait0 + load),
+            "");
+  EXPECT_THAT(runAfter(init64, part),
+              HasSubstr("would complete phase 0 of the mbarrier at 0x400"));
+}
+
+TEST_F(MBarrierTest, CountsBytes) {
+  std::string once = std::string(init64) + R"(
+    nvvm.mbarrier.expect_tx %mbar, %c512 : !llvm.ptr<3>, i32
+)";
+  std::string complete = R"(
+    nvvm.mbarrier.complete_tx %mbar, %c8 : !llvm.ptr<3>, i32
+)";
+  EXPECT_EQ(runAfter(once, store + complete + arrive + wait0 + load), "");
+  EXPECT_THAT(runAfter(once, std::string(store) + arrive + wait0),
+              HasSubstr("64 of 64 arrivals, 512 bytes of copies are missing"));
+  EXPECT_THAT(runAfter(init64, store + complete + arrive + wait0),
+              HasSubstr("512 bytes came that no expect_tx announced"));
+  EXPECT_THAT(runAfter(std::string(init64) + R"(
+    %many = llvm.mlir.constant(1048576 : i32) : i32
+    nvvm.mbarrier.expect_tx %mbar, %many : !llvm.ptr<3>, i32
+)",
+                       ""),
+              HasSubstr("would wait for 1048576 bytes, which must be -1048575 "
+                        "to 1048575"));
+}
+
+TEST_F(MBarrierTest, ChecksItsLife) {
+  EXPECT_THAT(runAfter("", arrive),
+              HasSubstr("there is no initialized mbarrier at 0x400"));
+  EXPECT_THAT(runAfter(init64, arrive, makeShape(64, 1032), "\n"),
+              HasSubstr("no barrier orders that after its initialization by "
+                        "nvvm.mbarrier.init at"));
+  EXPECT_THAT(runAfter(std::string(init64) + "\n" + init64, ""),
+              HasSubstr("put an mbarrier.inval between them"));
+  EXPECT_EQ(runAfter(std::string(init64) +
+                         "\n nvvm.mbarrier.inval %mbar : !llvm.ptr<3>\n" +
+                         init64,
+                     std::string(store) + arrive + wait0 + load),
+            "");
+  EXPECT_THAT(
+      runAfter(R"(
+    %odd = llvm.getelementptr %mbar[-4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    nvvm.mbarrier.init %odd, %c1 : !llvm.ptr<3>, i32
+)",
+               ""),
+      HasSubstr("misaligned write of 8 bytes of shared memory at 0x3fc"));
+}
+
+TEST_F(MBarrierTest, FindsPhasesThatWereMissed) {
+  // One thread ends two phases while the others wait for the first.
+  auto makeBody = [](const std::string &producer) {
+    return R"(
+    %produces = llvm.icmp "eq" %tid, )" +
+           producer + R"( : i32
+    llvm.cond_br %produces, ^produce, ^consume
+  ^produce:
+    %s0 = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64
+    %s1 = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64
+    llvm.br ^end
+  ^consume:
+)" + wait0 +
+           R"(
+    llvm.br ^end
+  ^end:
+)";
+  };
+  std::string once = "nvvm.mbarrier.init %mbar, %c1 : !llvm.ptr<3>, i32";
+  EXPECT_THAT(
+      runAfter(once, makeBody("%c32"), makeShape(33, 1032)),
+      HasSubstr("waits for the end of phase 0 of the mbarrier at 0x400, "
+                "which is in phase 2"));
+  EXPECT_THAT(runAfter(once, makeBody("%c0"), makeShape(33, 1032)),
+              HasSubstr("for the end of phase 2 of the mbarrier at 0x400: 0 of "
+                        "1 arrivals"));
+}
+
+/// CTA 1 tells CTA 0 through an mbarrier there that it wrote.
+std::string makeRemote() {
+  return R"(
+    %remote = llvm.icmp "eq" %rank, %c1 : i32
+    llvm.cond_br %remote, ^write, ^read
+  ^write:
+    %there = nvvm.mapa %slot, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    llvm.store %tid, %there : i32, !llvm.ptr<7>
+    %mbarThere = nvvm.mapa %mbar, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    nvvm.mbarrier.arrive %mbarThere {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+    llvm.br ^end
+  ^read:
+    nvvm.mbarrier.try_wait.parity %mbar, %c0, %ticks : !llvm.ptr<3>, i32, i32
+    %value = llvm.load %opposite : !llvm.ptr<3> -> i32
+    llvm.store %value, %to : i32, !llvm.ptr
+    llvm.br ^end
+  ^end:
+)";
+}
+
+TEST_F(MBarrierTest, TakesArrivalsOfOtherCTAs) {
+  LaunchShape shape = makeShape(64, 1032, 2, 2);
+  std::string fence = "\n nvvm.fence.mbarrier.init\n";
+  std::string relaxed = "nvvm.cluster.arrive.relaxed\n nvvm.cluster.wait\n";
+  ASSERT_EQ(runAfter(init64 + fence, makeRemote(), shape, relaxed), "");
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(out[i], 63 - i);
+  EXPECT_THAT(
+      runAfter(init64, makeRemote(), shape,
+               "nvvm.cluster.arrive\n nvvm.cluster.wait\n"),
+      HasSubstr("another CTA uses the mbarrier at 0x400 of CTA 0 of the "
+                "cluster, but no fence.mbarrier.init"));
+  EXPECT_THAT(runAfter(init64, makeRemote(), shape, relaxed),
+              HasSubstr("no barrier orders that after its initialization"));
+}
+
+} // namespace
