@@ -11,13 +11,23 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace mlir::nm_sparse::emulator;
 
-ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
-  static const ArrayRef<OpEntry> tables[] = {
-      getRegisterOps(),   getBarrierOps(),    getFenceOps(),
-      getClusterOps(),    getMBarrierOps(),   getAsyncCopyOps(),
-      getBulkCopyOps(),   getTensorCopyOps(), getWarpOps(),
-      getArithmeticOps(), getIntrinsicOps(),  getInlineOps(),
-      getMatrixOps(),     getMmaOps(),        getWarpgroupOps(),
+ArrayRef<OpTable> emulator::getOpTables() {
+  static const OpTable tables[] = {
+      {"Special registers", getRegisterOps()},
+      {"Barriers of warps, CTAs and clusters", getBarrierOps()},
+      {"Fences and hints", getFenceOps()},
+      {"Clusters", getClusterOps()},
+      {"mbarriers", getMBarrierOps()},
+      {"cp.async", getAsyncCopyOps()},
+      {"Bulk copies", getBulkCopyOps()},
+      {"Tensor copies (TMA)", getTensorCopyOps()},
+      {"Exchange in a warp", getWarpOps()},
+      {"Conversions and arithmetic", getArithmeticOps()},
+      {"Intrinsics of LLVM", getIntrinsicOps()},
+      {"Inline PTX", getInlineOps()},
+      {"Fragments of matrices", getMatrixOps()},
+      {"Products of a warp", getMmaOps()},
+      {"Warpgroups", getWarpgroupOps()},
   };
   return tables;
 }
@@ -25,8 +35,8 @@ ArrayRef<ArrayRef<OpEntry>> emulator::getOpTables() {
 static const llvm::StringMap<const OpEntry *> &getEntries() {
   static const llvm::StringMap<const OpEntry *> entries = [] {
     llvm::StringMap<const OpEntry *> map;
-    for (ArrayRef<OpEntry> table : emulator::getOpTables())
-      for (const OpEntry &entry : table) {
+    for (const OpTable &table : emulator::getOpTables())
+      for (const OpEntry &entry : table.ops) {
         [[maybe_unused]] bool isNew =
             map.try_emplace(entry.name, &entry).second;
         assert(isNew && "an operation is in two tables of the emulator");

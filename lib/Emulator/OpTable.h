@@ -40,8 +40,12 @@ ArrayRef<OpEntry> getArithmeticOps(); ///< Conversions, prmt, dp4a, ...
 ArrayRef<OpEntry> getIntrinsicOps();  ///< llvm.nvvm.*
 ArrayRef<OpEntry> getInlineOps();     ///< Inline PTX.
 
+struct OpTable {
+  StringRef title; ///< "Fences": for docs/Emulator.md.
+  ArrayRef<OpEntry> ops;
+};
 /// All of the above.
-ArrayRef<ArrayRef<OpEntry>> getOpTables();
+ArrayRef<OpTable> getOpTables();
 
 /// The entry for operations of this name, null when there is none.
 const OpEntry *findOpEntry(StringRef name);

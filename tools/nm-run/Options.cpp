@@ -46,6 +46,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addFlag("help", options.help);
   line.addFlag("h", options.help);
   line.addFlag("probe-device", options.probe);
+  line.addFlag("print-emulated", options.printEmulated);
   line.addFlag("check", request.check);
   line.addFlag("bench", request.bench);
   line.addString("entry", request.entry);
@@ -81,7 +82,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   auto positional = line.parse(arguments);
   if (!positional)
     return positional.takeError();
-  if (options.help || options.probe)
+  if (options.help || options.probe || options.printEmulated)
     return options;
   size_t expected = options.batch.empty() ? 1 : 0;
   if (positional->size() != expected)

@@ -18,6 +18,7 @@ struct RunOptions {
   int64_t jobs = 1;
   int64_t timeout = 120;
   bool probe = false;
+  bool printEmulated = false;
   bool help = false;
 };
 

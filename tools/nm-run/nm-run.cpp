@@ -41,6 +41,7 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --jobs N           runs of a batch at a time; default 1
   --timeout S        seconds after which a run of a batch is given up; 120
   --probe-device     say which GPU there is; status 1 if none
+  --print-emulated   print which operations are emulated, as a table
 
 Status: 0 all well, 1 a check failed or a run could not go on, 2 bad usage.
 )";
@@ -90,6 +91,10 @@ int main(int argc, char **argv) {
   }
   if (options->probe)
     return probeDevice();
+  if (options->printEmulated) {
+    llvm::outs() << describeEmulatedOps();
+    return 0;
+  }
   llvm::json::Object header = makeHeader(argc, argv);
   if (!options->batch.empty())
     return runBatch(*options, std::move(header));

@@ -209,6 +209,54 @@ TEST(Inline, Warp) {
   EXPECT_EQ(result.out[31], 7);
 }
 
+/// The first CTA writes a number and raises a flag; the second waits for the
+/// flag and reads the number.
+std::string passOn(const std::string &store, const std::string &load) {
+  KernelRunner runner(R"(
+  llvm.func @f(%flag: !llvm.ptr, %data: !llvm.ptr, %out: !llvm.ptr) attributes {nvvm.kernel} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %c7 = llvm.mlir.constant(7 : i32) : i32
+    %block = nvvm.read.ptx.sreg.ctaid.x : i32
+    %first = llvm.icmp "eq" %block, %c0 : i32
+    llvm.cond_br %first, ^bb1, ^bb2
+  ^bb1:
+    llvm.store %c7, %data : i32, !llvm.ptr
+    nvvm.inline_ptx ")" +
+                      store + R"( [$0], $1;" ro(%flag, %c1 : !llvm.ptr, i32)
+    llvm.br ^bb4
+  ^bb2:
+    %seen = nvvm.inline_ptx ")" +
+                      load + R"( $0, [$1];" ro(%flag : !llvm.ptr) -> i32
+    %done = llvm.icmp "eq" %seen, %c1 : i32
+    llvm.cond_br %done, ^bb3, ^bb2
+  ^bb3:
+    %value = llvm.load %data : !llvm.ptr -> i32
+    llvm.store %value, %out : i32, !llvm.ptr
+    llvm.br ^bb4
+  ^bb4:
+    llvm.return
+  })");
+  auto *flag = runner.upload<int32_t>({0});
+  auto *data = runner.upload<int32_t>({0});
+  auto *out = runner.upload<int32_t>({0});
+  std::string fault = runner.run("f", makeShape(1, 0, 2), flag, data, out);
+  if (fault.empty()) {
+    EXPECT_EQ(*out, 7);
+  }
+  return fault;
+}
+
+TEST(Inline, OrdersAccordingToTheSemantics) {
+  EXPECT_EQ(passOn("st.release.gpu.global.b32", "ld.acquire.gpu.global.b32"),
+            "");
+  std::string fault =
+      passOn("st.relaxed.gpu.global.b32", "ld.relaxed.gpu.global.b32");
+  EXPECT_NE(fault.find("race: reads 4 bytes of global memory"),
+            std::string::npos)
+      << fault;
+}
+
 TEST(Inline, FindsMisalignedVectors) {
   Result result = run(R"(
     nvvm.inline_ptx "st.global.v4.b32 [$0 + 4], {$1, $1, $1, $1};" ro(%out, %t : !llvm.ptr, i32))");

@@ -38,6 +38,9 @@ struct EmulatorUse {
 /// What was emulated since the last call.
 EmulatorUse takeEmulatorUse();
 
+/// The operations that are emulated, as a table in Markdown.
+std::string describeEmulatedOps();
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_EMULATOR_EMULATOR_H

@@ -12,7 +12,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
-#include <set>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -293,27 +292,30 @@ static SmallVector<ArrayRef<InlineForm>> getTables() {
   return {getInlineMoves(), getInlineMemory(), getInlineBridges()};
 }
 
+std::map<std::string, std::vector<std::string>> emulator::listInlinePtx() {
+  std::map<std::string, std::vector<std::string>> known;
+  auto add = [&](StringRef family, StringRef form) {
+    known[family.split('.').first.str()].push_back(form.str());
+  };
+  for (const Function *function : getFunctions())
+    add(function->ptx, function->ptx);
+  for (ArrayRef<InlineForm> table : getTables())
+    for (const InlineForm &form : table)
+      add(form.family, form.forms);
+  add("bra", "bra");
+  for (auto &[family, forms] : known)
+    llvm::sort(forms);
+  return known;
+}
+
 /// Of the instructions that are emulated those that begin like `mnemonic`,
 /// otherwise all by their first word.
 static std::string listKnown(StringRef mnemonic) {
-  StringRef family = mnemonic.split('.').first;
-  std::set<std::string> similar, words;
-  for (const Function *function : getFunctions()) {
-    StringRef word = function->ptx.split('.').first;
-    words.insert(word.str());
-    if (word == family)
-      similar.insert(function->ptx.str());
-  }
-  words.insert("bra");
-  for (ArrayRef<InlineForm> table : getTables())
-    for (const InlineForm &form : table) {
-      StringRef word = form.family.split('.').first;
-      words.insert(word.str());
-      if (word == family)
-        similar.insert(form.forms.str());
-    }
-  return similar.empty() ? "known are " + llvm::join(words, ", ")
-                         : "known are " + llvm::join(similar, ", ");
+  auto known = listInlinePtx();
+  auto similar = known.find(mnemonic.split('.').first.str());
+  if (similar != known.end())
+    return "known are " + llvm::join(similar->second, ", ");
+  return "known are " + llvm::join(llvm::make_first_range(known), ", ");
 }
 
 FailureOr<Step> InlineCompiler::compile(const PtxInstruction &instruction) {

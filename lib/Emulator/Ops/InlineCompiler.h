@@ -15,6 +15,7 @@
 #include "InlineText.h"
 #include "Registers.h"
 #include "mlir/IR/Diagnostics.h"
+#include <map>
 
 namespace mlir::nm_sparse::emulator {
 
@@ -102,6 +103,10 @@ struct InlineForm {
 ArrayRef<InlineForm> getInlineMoves();   ///< mov, cvta, setp, selp
 ArrayRef<InlineForm> getInlineMemory();  ///< ld, st, atom, red
 ArrayRef<InlineForm> getInlineBridges(); ///< What is an nvvm operation too.
+
+/// The instructions that are emulated, sorted, by the first word of their
+/// mnemonics.
+std::map<std::string, std::vector<std::string>> listInlinePtx();
 
 } // namespace mlir::nm_sparse::emulator
 

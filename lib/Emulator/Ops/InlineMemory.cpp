@@ -20,6 +20,8 @@ struct MemoryForm {
   AddressSpace space = AddressSpace::Generic;
   /// May wait for another thread: volatile, relaxed, acquire, ...
   bool isStrong = false;
+  bool acquires = false, releases = false;
+  bool isGPU = false;     ///< Of a scope that reaches other clusters.
   bool hasPolicy = false; ///< The last operand is a cache policy.
   unsigned elements = 1;
   StringRef type;   ///< "b32"
@@ -40,9 +42,16 @@ std::optional<std::string> readForm(StringRef mnemonic, MemoryForm &form) {
       form.space = AddressSpace::Shared;
     else if (part == "shared::cluster")
       form.space = AddressSpace::SharedCluster;
-    else if (part == "volatile" || part == "relaxed" || part == "acquire" ||
-             part == "release" || part == "acq_rel")
+    else if (part == "volatile" || part == "relaxed")
       form.isStrong = true;
+    else if (part == "acquire")
+      form.isStrong = form.acquires = true;
+    else if (part == "release")
+      form.isStrong = form.releases = true;
+    else if (part == "acq_rel")
+      form.isStrong = form.acquires = form.releases = true;
+    else if (part == "gpu" || part == "sys")
+      form.isGPU = true;
     else if (part == "L2::cache_hint")
       form.hasPolicy = true;
     else if (part == "v2" || part == "v4" || part == "v8")
@@ -53,10 +62,9 @@ std::optional<std::string> readForm(StringRef mnemonic, MemoryForm &form) {
       form.type = part;
       form.elementBytes = bytes;
     } else if (part != "weak" && part != "cta" && part != "cluster" &&
-               part != "gpu" && part != "sys" && part != "nc" &&
-               part != "noftz" && part != "ca" && part != "cg" &&
-               part != "cs" && part != "lu" && part != "cv" && part != "wb" &&
-               part != "wt" && !part.starts_with("L1::") &&
+               part != "nc" && part != "noftz" && part != "ca" &&
+               part != "cg" && part != "cs" && part != "lu" && part != "cv" &&
+               part != "wb" && part != "wt" && !part.starts_with("L1::") &&
                !part.starts_with("L2::"))
       return ("is not emulated because of ." + part).str();
   }
@@ -117,6 +125,12 @@ void poll(Thread &thread) {
                /*isGlobal=*/true);
 }
 
+/// Acquire and release are relaxed operations with a fence behind or before.
+void fence(Thread &thread, const MemoryForm &form) {
+  if (form.isGPU)
+    thread.fenceGPU();
+}
+
 FailureOr<Step> compileLoad(InlineCompiler &compiler,
                             const PtxInstruction &instruction) {
   MemoryForm form;
@@ -135,7 +149,8 @@ FailureOr<Step> compileLoad(InlineCompiler &compiler,
       poll(thread);
     unsigned bytes = form.getBytes();
     const char *from = thread.access(address(frame), form.space, bytes, bytes,
-                                     AccessKind::Read);
+                                     form.isStrong ? AccessKind::StrongRead
+                                                   : AccessKind::Read);
     for (size_t i = 0; i < to.size(); ++i) {
       int64_t value =
           loadAtomically(from + i * form.elementBytes, form.elementBytes);
@@ -145,6 +160,8 @@ FailureOr<Step> compileLoad(InlineCompiler &compiler,
       }
       std::memcpy(frame[to[i]], &value, widths[i]);
     }
+    if (form.acquires)
+      fence(thread, form);
   });
 }
 
@@ -161,7 +178,8 @@ FailureOr<Step> compileStore(InlineCompiler &compiler,
       [=, from = *from, address = *address](Thread &thread, Frame frame) {
         unsigned bytes = form.getBytes();
         char *to = thread.access(address(frame), form.space, bytes, bytes,
-                                 AccessKind::Write);
+                                 form.isStrong ? AccessKind::StrongWrite
+                                               : AccessKind::Write);
         for (size_t i = 0; i < from.size(); ++i) {
           uint64_t value = 0;
           std::memcpy(&value, frame[from[i]], form.elementBytes);
