@@ -280,6 +280,9 @@ class Generators:
     def support(self, _):
         return self.tool("nm-compile", "--print-support").strip()
 
+    def emulated(self, _):
+        return self.tool("nm-run", "--print-emulated").strip()
+
     def input(self, _):
         return fenced(code_of(WALK), "mlir")
 

@@ -17,8 +17,9 @@ using namespace mlir::nm_sparse::emulator;
 static StringRef getCommonPrefix(ArrayRef<OpEntry> ops) {
   StringRef prefix = ops.front().name;
   for (const OpEntry &entry : ops)
-    while (!entry.name.starts_with(prefix) || !prefix.ends_with("."))
+    while (!entry.name.starts_with(prefix))
       prefix = prefix.drop_back();
+  prefix = prefix.take_front(prefix.rfind('.') + 1);
   return prefix.count('.') > 1 ? prefix : "";
 }
 

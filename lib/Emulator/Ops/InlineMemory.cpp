@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../GlobalOrder.h"
 #include "../Machine.h"
 #include "AtomicUpdate.h"
 #include "InlineCompiler.h"
@@ -131,6 +132,14 @@ void fence(Thread &thread, const MemoryForm &form) {
     thread.fenceGPU();
 }
 
+/// What another cluster published after the check of a read and before the read
+/// itself, which `thread` therefore may have seen.
+void observe(Thread &thread, uint64_t address, const char *where) {
+  bool isGlobal = address == reinterpret_cast<uint64_t>(where);
+  if (isGlobal)
+    thread.cta.cluster.launch.order->observe(thread, address);
+}
+
 FailureOr<Step> compileLoad(InlineCompiler &compiler,
                             const PtxInstruction &instruction) {
   MemoryForm form;
@@ -160,6 +169,8 @@ FailureOr<Step> compileLoad(InlineCompiler &compiler,
       }
       std::memcpy(frame[to[i]], &value, widths[i]);
     }
+    if (form.isStrong)
+      observe(thread, address(frame), from);
     if (form.acquires)
       fence(thread, form);
   });
@@ -176,6 +187,8 @@ FailureOr<Step> compileStore(InlineCompiler &compiler,
     return failure();
   return Step(
       [=, from = *from, address = *address](Thread &thread, Frame frame) {
+        if (form.releases)
+          fence(thread, form);
         unsigned bytes = form.getBytes();
         char *to = thread.access(address(frame), form.space, bytes, bytes,
                                  form.isStrong ? AccessKind::StrongWrite
@@ -228,6 +241,8 @@ FailureOr<Step> compileUpdate(InlineCompiler &compiler,
       [=, from = *from, address = *address](Thread &thread, Frame frame) {
         if (swap)
           poll(thread);
+        if (form.releases)
+          fence(thread, form);
         unsigned bytes = form.getBytes(), element = form.elementBytes;
         char *where = thread.access(address(frame), form.space, bytes, bytes,
                                     AccessKind::Atomic);
@@ -241,6 +256,9 @@ FailureOr<Step> compileUpdate(InlineCompiler &compiler,
           if (hasResult)
             std::memcpy(frame[to[i]], &old, element);
         }
+        observe(thread, address(frame), where);
+        if (form.acquires)
+          fence(thread, form);
       });
 }
 
