@@ -9,8 +9,10 @@
 
 #include "HostLowering.h"
 
+#include "AccumulatorUses.h"
 #include "Memory.h"
 #include "OpTable.h"
+#include "Ops/WarpgroupTable.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
@@ -64,6 +66,8 @@ private:
   Site &addSite(Operation *source);
   Value makePointer(Location loc, uint64_t address);
   Value offsetPointer(Location loc, Value base, uint64_t offset);
+  void checkAccumulators(Operation *op, Operation *source,
+                         const ProductSet &products);
   void addEntry(LLVM::LLVMFuncOp function);
   uint64_t getBytes(Type type) { return layout.getTypeSize(type); }
   uint64_t getAlignment(Type type) { return layout.getTypeABIAlignment(type); }
@@ -321,6 +325,22 @@ LogicalResult Lowering::lowerOp(Operation *op, Operation *source) {
   return success();
 }
 
+/// Before `op` reads what `products` write, they must be complete.
+void Lowering::checkAccumulators(Operation *op, Operation *source,
+                                 const ProductSet &products) {
+  Site &site = addSite(source);
+  site.handler =
+      [list = SmallVector<Operation *>(products.begin(), products.end())](
+          Thread &thread, Values, Values) {
+        for (Operation *product : list)
+          useAccumulators(thread, product);
+      };
+  builder.setInsertionPoint(op);
+  LLVM::CallOp::create(
+      builder, op->getLoc(), TypeRange(), "nmsEmulatorOp",
+      ValueRange{makePointer(op->getLoc(), uint64_t(&site)), scratch, scratch});
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
@@ -345,9 +365,13 @@ LogicalResult Lowering::lowerFunction(LLVM::LLVMFuncOp function,
       LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(context),
                              builder.getI8Type(), one, /*alignment=*/64);
   scratchBytes = 0;
-  for (auto [op, origin] : ops)
+  llvm::DenseMap<Operation *, ProductSet> uses = findAccumulatorUses(source);
+  for (auto [op, origin] : ops) {
+    if (auto products = uses.find(origin); products != uses.end())
+      checkAccumulators(op, origin, products->second);
     if (failed(lowerOp(op, origin)))
       return failure();
+  }
   builder.setInsertionPoint(scratch);
   scratch.getArraySizeMutable().assign(LLVM::ConstantOp::create(
       builder, loc, builder.getI32Type(),

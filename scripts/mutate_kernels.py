@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Removes synchronization from compiled kernels, one operation at a time, and
+tells which of the damaged kernels the emulator does not find.
+
+A mutant is a kernel without one of its barriers, fences, waits, commits or
+arrivals. It is found when the emulator reports a fault or the result is wrong.
+Commits and waits of cp.async that no cp.async can come before are no mistakes
+to remove.
+
+usage: mutate_kernels.py [--only TEXT] [--bin DIR] [--jobs N] [--json FILE]
+                         [--redundant FILE]
+
+`--redundant`: lines "kernel-glob operation reason" that say which mutants are
+no mistakes. Status 1 when less than 95 % of the others are found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import fnmatch
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test/Integration/Emulator/Inputs"))
+from kernels import kernels, text  # noqa: E402
+
+REQUIRED = 0.95
+SYNCHRONIZATION = re.compile(
+    r"nvvm\.(barrier0|barrier|barrier\.arrive|bar\.warp\.sync"
+    r"|cp\.async\.(commit\.group|wait\.group|mbarrier\.arrive)"
+    r"|cp\.async\.bulk\.(commit_group|wait_group)"
+    r"|mbarrier\.(init|expect_tx|arrive[\w.]*|try_wait[\w.]*|test\.wait)"
+    r"|fence\.[\w.]+|memory\.barrier|cluster\.(arrive[\w.]*|wait)"
+    r"|wgmma\.(fence|commit\.group\.sync|wait\.group\.sync)\.aligned)(?![\w.])"
+)
+RESULT = re.compile(r"^(\s*%[\w]+) = .*[:>] *(i1|i32|i64)\s*$")
+
+
+COPY_WAITS = ("nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
+
+
+class Mutant(NamedTuple):
+    kernel: str
+    operation: str  # "nothing": the kernel as it is
+    line: int
+    arguments: str  # of nm-run
+    no_mistake: str  # the reason, if it is known to be none
+
+
+def mutate(lines: list[str], at: int) -> list[str]:
+    """`lines` without the operation on line `at`; results become zero, or true
+    for a wait."""
+    result = RESULT.match(lines[at])
+    if not result:
+        return lines[:at] + lines[at + 1 :]
+    value = "true" if result[2] == "i1" else f"0 : {result[2]}"
+    constant = f"{result[1]} = llvm.mlir.constant({value}) : {result[2]}"
+    return lines[:at] + [constant] + lines[at + 1 :]
+
+
+def find_operations(lines: list[str]) -> list[tuple[int, str]]:
+    """Line and name of each operation that synchronizes, inside of kernels."""
+    found = []
+    inside = False
+    for number, line in enumerate(lines):
+        inside = inside or "gpu.module" in line
+        match = SYNCHRONIZATION.search(line)
+        if inside and match:
+            found.append((number, match[0]))
+    return found
+
+
+def copies_before(lines: list[str], at: int) -> bool:
+    """Whether a cp.async may have been issued before line `at` is reached."""
+    start = max(i for i in range(at) if "llvm.func" in lines[i])
+    if any("nvvm.cp.async.shared.global" in line for line in lines[start:at]):
+        return True
+    # Back from a later line to here, or to before.
+    before = {"^bb0"}
+    for line in lines[start : at + 1]:
+        before.update(re.findall(r"^\s*(\^bb\d+)", line))
+    end = next(i for i in range(at, len(lines)) if "llvm.return" in lines[i])
+    return any(
+        target in before
+        for line in lines[at:end]
+        if "llvm.br" in line or "llvm.cond_br" in line
+        for target in re.findall(r"\^bb\d+", line)
+    )
+
+
+def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):
+    """Batch lines for the kernel of `case` and for each of its mutants."""
+    source = out / f"{name}.mlir"
+    source.write_text(text(case), encoding="utf-8")
+    lowered = subprocess.run(
+        [
+            binaries / "nm-opt",
+            "--nm-sparse-to-nvvm=chip=sm_90a host-memory=true tokens=77",
+            source,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    run = f"{source} --device emulate --check --size m=77"
+    unchanged = write(out, name, 0, lowered)
+    yield Mutant(name, "nothing", 0, f"{run} --lowered {unchanged}", "")
+    for number, operation in find_operations(lowered):
+        mutant = write(out, name, number, mutate(lowered, number))
+        reason = ""
+        if operation in COPY_WAITS and not copies_before(lowered, number):
+            reason = "no cp.async comes before it"
+        yield Mutant(name, operation, number + 1, f"{run} --lowered {mutant}", reason)
+
+
+def write(out: pathlib.Path, name: str, number: int, lines: list[str]):
+    path = out / f"{name}.{number}.mlir"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def read_redundant(path: pathlib.Path | None) -> list[tuple[str, str, str]]:
+    if path is None:
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [line.split(maxsplit=2) for line in lines]
+    return [tuple(row) for row in rows if row and not row[0].startswith("#")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--redundant", type=pathlib.Path)
+    options = parser.parse_args()
+
+    redundant = read_redundant(options.redundant)
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder)
+        mutants = [
+            mutant
+            for name, case in kernels()
+            if options.only in name
+            for mutant in write_mutants(out, name, case, options.bin)
+        ]
+        listing = out / "list.txt"
+        listing.write_text("\n".join(m.arguments for m in mutants) + "\n", encoding="utf-8")
+        report = out / "report.json"
+        subprocess.run(
+            [
+                options.bin / "nm-run",
+                f"--batch={listing}",
+                f"--jobs={options.jobs}",
+                f"--json={report}",
+                "--timeout=60",
+            ],
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        runs = json.loads(report.read_text(encoding="utf-8"))["runs"]
+
+    survivors, excused = [], []
+    totals, found = collections.Counter(), collections.Counter()
+    broken = []
+    for (name, operation, line, _, reason), run in zip(mutants, runs):
+        survived = bool(run.get("passed"))
+        if operation == "nothing":
+            if not survived:
+                broken.append(f"{name}: {run.get('error', 'wrong result')}")
+            continue
+        reason = reason or next(
+            (
+                why
+                for glob, what, why in redundant
+                if what == operation and fnmatch.fnmatch(name, glob)
+            ),
+            None,
+        )
+        row = {"kernel": name, "operation": operation, "line": line}
+        if survived and reason:
+            excused.append({**row, "reason": reason})
+            continue
+        totals[operation] += 1
+        found[operation] += not survived
+        if survived:
+            survivors.append(row)
+
+    total, killed = sum(totals.values()), sum(found.values())
+    for operation, count in sorted(totals.items()):
+        print(f"{operation}: {found[operation]} of {count} found")
+    for row in survivors:
+        print(f"not found: {row['kernel']} without {row['operation']}, {row['line']}")
+    for text_ in broken:
+        print(f"FAILED unchanged: {text_}")
+    print(
+        f"{killed} of {total} mutants found; {len(excused)} more are known to be "
+        "no mistakes"
+    )
+    if options.json:
+        options.json.write_text(
+            json.dumps(
+                {
+                    "kernels": len({m.kernel for m in mutants}),
+                    "mutants": total,
+                    "found": killed,
+                    "by_operation": {
+                        operation: {"mutants": totals[operation], "found": count}
+                        for operation, count in sorted(found.items())
+                    },
+                    "not_found": survivors,
+                    "no_mistakes": excused,
+                },
+                indent=2,
+            )
+            + "\n",
+            encoding="utf-8",
+        )
+    return 1 if broken or killed < REQUIRED * total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernels that the emulator runs in the tests: every family of schedules,
+with ragged sizes, both layouts, each element type and each kind of epilogue.
+
+usage: kernels.py OUT_DIR [--only TEXT] [--device D]
+
+Writes one MLIR file for each kernel and `list.txt` for `nm-run --batch`.
+"""
+
+import argparse
+import itertools
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "Pipelines" / "Inputs"))
+from cases import Case, schedule, text  # noqa: E402
+
+FEATURE = {"x_feature_major": True, "y_feature_major": True}
+# Tiles of 128 x 256 x 256, as large as one CTA's work gets.
+LARGE = {"tokens": 128, "k": 256, "outputs": 256}
+# No size is a multiple of a tile, a window or a panel.
+RAGGED = {"tokens": None, "k": 300, "outputs": 200}
+
+
+def simt(tile=(64, 64, 1), warps=(1, 2), stages=3, split_k=1, **modes):
+    return schedule("simt", tile, warps, stages, split_k, **modes)
+
+
+def mma(tile=(64, 64, 2), warps=(2, 2), stages=3, split_k=1, **modes):
+    return schedule("mma", tile, warps, stages, split_k, **modes)
+
+
+def kernels():
+    """Name and case of each kernel."""
+    layouts = {"token": {}, "feature": FEATURE}
+    modes = [("packed", "resident"), ("unpacked", "resident"), ("unpacked", "staged")]
+    for (layout, dims), (operands, index) in itertools.product(layouts.items(), modes):
+        how = f"{layout}-{operands}-{index}"
+        modes_ = {"operands": operands, "index": index}
+        yield (
+            f"simt-{how}",
+            Case("f32", 8, 32, 32, schedule=simt(**modes_), **RAGGED, **dims),
+        )
+        for element in ("f16", "bf16"):
+            yield (
+                f"mma-{element}-{how}",
+                Case(element, 8, 32, 64, schedule=mma(**modes_), **RAGGED, **dims),
+            )
+
+    # Rings of each depth, and the sum of several CTAs.
+    for stages, split_k in ((2, 1), (4, 1), (3, 2), (2, 4)):
+        how = f"stages{stages}-split{split_k}"
+        long = {"tokens": 40, "k": 600, "outputs": 100}
+        yield (
+            f"simt-{how}",
+            Case("f32", 16, 32, 32, schedule=simt(stages=stages, split_k=split_k), **long),
+        )
+        yield (
+            f"mma-{how}",
+            Case(
+                "f16",
+                4,
+                16,
+                32,
+                schedule=mma(stages=stages, split_k=split_k),
+                **long,
+                **FEATURE,
+            ),
+        )
+
+    # What surrounds the product.
+    for epilogue in ("relu", "gelu", "residual"):
+        yield f"simt-{epilogue}", Case("f32", 4, 32, 32, epilogue=epilogue, **RAGGED)
+        yield (
+            f"mma-{epilogue}",
+            Case("f16", 12, 32, 64, epilogue=epilogue, **RAGGED, **FEATURE),
+        )
+        yield f"mma-bf16-{epilogue}", Case("bf16", 2, 16, 32, epilogue=epilogue, **RAGGED)
+    for batch, shared in ((3, False), (2, True)):
+        yield (
+            f"batch{batch}" + ("-shared" if shared else ""),
+            Case("f16", 8, 16, 32, batch=batch, shared_weight=shared, **RAGGED),
+        )
+    yield "outputs-by-inputs", Case("f16", 8, 16, 64, dim=1, **RAGGED)
+    yield "mixed-layouts", Case("f32", 8, 32, 32, x_feature_major=True, **RAGGED)
+
+    # Patterns: from single elements to panels wider than a tile.
+    for element, n, m, panel in (
+        ("f32", 2, 4, 1),
+        ("f32", 1, 2, 4),
+        ("f32", 13, 16, 7),
+        ("f32", 3, 7, 24),
+        ("f32", 100, 300, 128),
+        ("f16", 1, 1, 64),
+        ("f16", 5, 64, 40),
+        ("f16", 2, 4, 8),
+        ("bf16", 16, 32, 256),
+        ("bf16", 128, 256, 96),
+    ):
+        yield f"{element}-{n}of{m}-{panel}", Case(element, n, m, panel, **RAGGED)
+    for tokens in (1, 7, 33):
+        yield (
+            f"tokens{tokens}",
+            Case("f16", 8, 32, 64, tokens=tokens, k=256, outputs=136, **FEATURE),
+        )
+
+    # The tile problem whose time is bounded.
+    large = {
+        "simt": Case(
+            "f32", 16, 32, 32, schedule=simt((128, 128, 1), (2, 4), 2), **LARGE, **FEATURE
+        ),
+        "mma-f16": Case(
+            "f16", 16, 32, 128, schedule=mma((128, 128, 2), (2, 2), 3), **LARGE, **FEATURE
+        ),
+        "mma-bf16": Case(
+            "bf16", 16, 32, 128, schedule=mma((128, 128, 2), (2, 4), 3), **LARGE
+        ),
+    }
+    for name, case in large.items():
+        yield f"large-{name}", case
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="names that hold this text")
+    parser.add_argument("--device", default="emulate")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for name, case in kernels():
+        if arguments.only not in name:
+            continue
+        path = arguments.out / f"{name}.mlir"
+        path.write_text(text(case), encoding="utf-8")
+        lines.append(
+            f"{path} --device {arguments.device} --check --size m=77 "
+            f"--seed {len(lines)} --output {arguments.out / name}"
+        )
+    (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(lines)} kernels in {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
