@@ -5,21 +5,18 @@ tells which of the damaged kernels the emulator does not find.
 
 A mutant is a kernel without one of its barriers, fences, waits, commits or
 arrivals. It is found when the emulator reports a fault or the result is wrong.
-Commits and waits of cp.async that no cp.async can come before are no mistakes
-to remove.
+Commits and waits of cp.async that no cp.async comes before, and commits that
+nothing waits behind, are no mistakes to remove.
 
 usage: mutate_kernels.py [--only TEXT] [--bin DIR] [--jobs N] [--json FILE]
-                         [--redundant FILE]
 
-`--redundant`: lines "kernel-glob operation reason" that say which mutants are
-no mistakes. Status 1 when less than 95 % of the others are found.
+Status 1 when less than 95 % of those that are mistakes are found.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import fnmatch
 import json
 import pathlib
 import re
@@ -44,7 +41,8 @@ SYNCHRONIZATION = re.compile(
 RESULT = re.compile(r"^(\s*%[\w]+) = .*[:>] *(i1|i32|i64)\s*$")
 
 
-COPY_WAITS = ("nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
+COPY = "nvvm.cp.async.shared.global"
+COMMIT, WAIT = "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group"
 
 
 class Mutant(NamedTuple):
@@ -78,22 +76,36 @@ def find_operations(lines: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-def copies_before(lines: list[str], at: int) -> bool:
-    """Whether a cp.async may have been issued before line `at` is reached."""
-    start = max(i for i in range(at) if "llvm.func" in lines[i])
-    if any("nvvm.cp.async.shared.global" in line for line in lines[start:at]):
-        return True
-    # Back from a later line to here, or to before.
-    before = {"^bb0"}
-    for line in lines[start : at + 1]:
-        before.update(re.findall(r"^\s*(\^bb\d+)", line))
-    end = next(i for i in range(at, len(lines)) if "llvm.return" in lines[i])
-    return any(
-        target in before
-        for line in lines[at:end]
-        if "llvm.br" in line or "llvm.cond_br" in line
-        for target in re.findall(r"\^bb\d+", line)
-    )
+class Kernel:
+    """The function around line `at`, and what can run before and after it."""
+
+    def __init__(self, lines: list[str], at: int):
+        begin = max(i for i in range(at) if "llvm.func" in lines[i])
+        end = next(i for i in range(at, len(lines)) if "llvm.return" in lines[i])
+        self.before, self.after = lines[begin:at], lines[at + 1 : end]
+        blocks = set(re.findall(r"^\s*(\^bb\d+)", "\n".join(self.before), re.M))
+        self.is_in_loop = any(
+            target in blocks
+            for line in self.after
+            if "llvm.br" in line or "llvm.cond_br" in line
+            for target in re.findall(r"\^bb\d+", line)
+        )
+
+    def may_follow(self, operation: str) -> bool:
+        return self.is_in_loop or any(operation in line for line in self.before)
+
+    def may_precede(self, operation: str) -> bool:
+        return self.is_in_loop or any(operation in line for line in self.after)
+
+
+def find_excuse(lines: list[str], at: int, operation: str) -> str:
+    """Why a kernel without the operation on line `at` is none the worse."""
+    kernel = Kernel(lines, at)
+    if operation in (COMMIT, WAIT) and not kernel.may_follow(COPY):
+        return "no cp.async comes before it"
+    if operation == COMMIT and not kernel.may_precede(WAIT):
+        return "nothing waits behind it"
+    return ""
 
 
 def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):
@@ -115,10 +127,8 @@ def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):
     yield Mutant(name, "nothing", 0, f"{run} --lowered {unchanged}", "")
     for number, operation in find_operations(lowered):
         mutant = write(out, name, number, mutate(lowered, number))
-        reason = ""
-        if operation in COPY_WAITS and not copies_before(lowered, number):
-            reason = "no cp.async comes before it"
-        yield Mutant(name, operation, number + 1, f"{run} --lowered {mutant}", reason)
+        excuse = find_excuse(lowered, number, operation)
+        yield Mutant(name, operation, number + 1, f"{run} --lowered {mutant}", excuse)
 
 
 def write(out: pathlib.Path, name: str, number: int, lines: list[str]):
@@ -127,24 +137,14 @@ def write(out: pathlib.Path, name: str, number: int, lines: list[str]):
     return path
 
 
-def read_redundant(path: pathlib.Path | None) -> list[tuple[str, str, str]]:
-    if path is None:
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [line.split(maxsplit=2) for line in lines]
-    return [tuple(row) for row in rows if row and not row[0].startswith("#")]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="kernels whose name holds this")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--redundant", type=pathlib.Path)
     options = parser.parse_args()
 
-    redundant = read_redundant(options.redundant)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder)
         mutants = [
@@ -178,14 +178,6 @@ def main() -> int:
             if not survived:
                 broken.append(f"{name}: {run.get('error', 'wrong result')}")
             continue
-        reason = reason or next(
-            (
-                why
-                for glob, what, why in redundant
-                if what == operation and fnmatch.fnmatch(name, glob)
-            ),
-            None,
-        )
         row = {"kernel": name, "operation": operation, "line": line}
         if survived and reason:
             excused.append({**row, "reason": reason})

@@ -115,3 +115,46 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+#s = #nm_sparse.schedule<simt, tile = [32, 32, 1], warps = [1, 1], stages = 2, split_k = 1,
+                         operands = unpacked, index = resident>
+
+// Only the product reads this index: it arrives with the first group.
+
+// EXPAND-LABEL: func @unpacked
+// EXPAND: nm_sparse.async_copy ins(%arg2
+// EXPAND-NOT: gpu.barrier
+// EXPAND: scf.for
+// EXPAND: nvvm.cp.async.wait.group 0
+// EXPAND-NEXT: gpu.barrier
+// EXPAND: nm_sparse.tile_matmul
+func.func @unpacked(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: memref<8x32xf32>,
+                    %i: memref<8x1xi8>) {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %it = memref.alloc() : memref<8x1xi8, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
+    nm_sparse.async_copy ins(%i : memref<8x1xi8>)
+      outs(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
+    %sum = scf.for %k = %c0 to %c64 step %c1 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
+      nm_sparse.async_copy ins(%v : memref<8x32xf32>)
+        outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
+      %r = nm_sparse.tile_matmul #w schedule = #s
+        ins(%x, %vt : memref<32x32xf32, #gpu.address_space<workgroup>>,
+                      memref<8x32xf32, #gpu.address_space<workgroup>>)
+        index(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
+        acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
+      scf.yield %r : vector<32x32xf32>
+    }
+    gpu.terminator
+  }
+  return
+}

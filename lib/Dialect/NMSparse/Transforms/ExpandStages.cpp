@@ -262,13 +262,31 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
   return success();
 }
 
-/// Copies before the loop (a resident index) must have arrived when it starts.
-void waitForResidentCopies(gpu::LaunchOp launch, scf::ForOp loop) {
+/// Whether a copy in `loop` reads `buffer`, say a gather its index.
+bool isReadByCopies(scf::ForOp loop, Value buffer) {
+  WalkResult result = loop->walk([&](Operation *op) {
+    if (!isa<AsyncCopyOp, AsyncGatherOp>(op))
+      return WalkResult::advance();
+    for (Value operand : op->getOperands()) {
+      while (auto view = operand.getDefiningOp<ViewLikeOpInterface>())
+        operand = view.getViewSource();
+      if (operand == buffer)
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+/// What copies of the loop read must have arrived when it starts. What only the
+/// product reads becomes part of the first group, for which the loop waits.
+void waitForResidentCopies(scf::ForOp loop) {
   Operation *lastCopy = nullptr;
   for (Operation &op : *loop->getBlock()) {
     if (&op == loop)
       break;
-    if (isa<AsyncCopyOp, AsyncGatherOp>(op))
+    auto copy = dyn_cast<AsyncCopyOp>(op);
+    if (copy && isReadByCopies(loop, copy.getDst()))
       lastCopy = &op;
   }
   if (!lastCopy)
@@ -284,15 +302,14 @@ void waitForResidentCopies(gpu::LaunchOp launch, scf::ForOp loop) {
 struct ExpandStages
     : public nm_sparse::impl::NMSparseExpandStagesPassBase<ExpandStages> {
   void runOnOperation() override {
-    SmallVector<std::pair<gpu::LaunchOp, scf::ForOp>> loops;
+    SmallVector<scf::ForOp> loops;
     getOperation()->walk([&](scf::ForOp loop) {
-      auto launch = loop->getParentOfType<gpu::LaunchOp>();
-      if (launch && findStagedProduct(loop))
-        loops.emplace_back(launch, loop);
+      if (loop->getParentOfType<gpu::LaunchOp>() && findStagedProduct(loop))
+        loops.push_back(loop);
     });
     IRRewriter rewriter(&getContext());
-    for (auto [launch, loop] : loops) {
-      waitForResidentCopies(launch, loop);
+    for (scf::ForOp loop : loops) {
+      waitForResidentCopies(loop);
       if (failed(expandLoop(rewriter, loop, findStagedProduct(loop))))
         return signalPassFailure();
     }

@@ -18,8 +18,10 @@ from cases import Case, schedule, text  # noqa: E402
 FEATURE = {"x_feature_major": True, "y_feature_major": True}
 # Tiles of 128 x 256 x 256, as large as one CTA's work gets.
 LARGE = {"tokens": 128, "k": 256, "outputs": 256}
-# No size is a multiple of a tile, a window or a panel.
+# No size is a multiple of a tile, a window or a panel, and the ring of stages
+# goes round more than once.
 RAGGED = {"tokens": None, "k": 300, "outputs": 200}
+RAGGED_LONG = {"tokens": None, "k": 1100, "outputs": 72}
 
 
 def simt(tile=(64, 64, 1), warps=(1, 2), stages=3, split_k=1, **modes):
@@ -70,12 +72,12 @@ def kernels():
 
     # What surrounds the product.
     for epilogue in ("relu", "gelu", "residual"):
-        yield f"simt-{epilogue}", Case("f32", 4, 32, 32, epilogue=epilogue, **RAGGED)
+        yield f"simt-{epilogue}", Case("f32", 4, 32, 32, epilogue=epilogue, **RAGGED_LONG)
         yield (
             f"mma-{epilogue}",
-            Case("f16", 12, 32, 64, epilogue=epilogue, **RAGGED, **FEATURE),
+            Case("f16", 12, 32, 64, epilogue=epilogue, **RAGGED_LONG, **FEATURE),
         )
-        yield f"mma-bf16-{epilogue}", Case("bf16", 2, 16, 32, epilogue=epilogue, **RAGGED)
+        yield f"mma-bf16-{epilogue}", Case("bf16", 8, 16, 32, epilogue=epilogue, **RAGGED_LONG)
     for batch, shared in ((3, False), (2, True)):
         yield (
             f"batch{batch}" + ("-shared" if shared else ""),
@@ -97,11 +99,11 @@ def kernels():
         ("bf16", 16, 32, 256),
         ("bf16", 128, 256, 96),
     ):
-        yield f"{element}-{n}of{m}-{panel}", Case(element, n, m, panel, **RAGGED)
+        yield f"{element}-{n}of{m}-{panel}", Case(element, n, m, panel, **RAGGED_LONG)
     for tokens in (1, 7, 33):
         yield (
             f"tokens{tokens}",
-            Case("f16", 8, 32, 64, tokens=tokens, k=256, outputs=136, **FEATURE),
+            Case("f16", 8, 32, 64, tokens=tokens, k=2048, outputs=136, **FEATURE),
         )
 
     # The tile problem whose time is bounded.
