@@ -289,7 +289,8 @@ static FailureOr<Step> compileFunction(InlineCompiler &compiler,
 }
 
 static SmallVector<ArrayRef<InlineForm>> getTables() {
-  return {getInlineMoves(), getInlineMemory(), getInlineBridges()};
+  return {getInlineMoves(), getInlineMemory(), getInlineBridges(),
+          getInlineProducts()};
 }
 
 std::map<std::string, std::vector<std::string>> emulator::listInlinePtx() {

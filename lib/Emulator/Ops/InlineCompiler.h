@@ -100,9 +100,10 @@ struct InlineForm {
 };
 
 // One table for each file.
-ArrayRef<InlineForm> getInlineMoves();   ///< mov, cvta, setp, selp
-ArrayRef<InlineForm> getInlineMemory();  ///< ld, st, atom, red
-ArrayRef<InlineForm> getInlineBridges(); ///< What is an nvvm operation too.
+ArrayRef<InlineForm> getInlineMoves();    ///< mov, cvta, setp, selp
+ArrayRef<InlineForm> getInlineMemory();   ///< ld, st, atom, red
+ArrayRef<InlineForm> getInlineBridges();  ///< What is an nvvm operation too.
+ArrayRef<InlineForm> getInlineProducts(); ///< mma, wgmma.mma_async
 
 /// The instructions that are emulated, sorted, by the first word of their
 /// mnemonics.

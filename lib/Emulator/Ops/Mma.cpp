@@ -4,22 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Mma.h"
 #include "../Collective.h"
 #include "../OpTable.h"
-#include "WarpProduct.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace mlir::nm_sparse::emulator {
 
 namespace {
-
-/// Positions of the operands of one op, with words of 32 bits each register
-/// operand has.
-struct ProductOperands {
-  unsigned a, countA, b, countB, c, countC;
-  unsigned metadata = 0, selector = 0;
-  unsigned wordsPerOperand = 1;
-};
 
 std::optional<ElementType> getType(std::optional<NVVM::MMATypes> type) {
   if (!type)
@@ -68,6 +60,18 @@ void runProduct(Thread &thread, WarpProduct product,
     from += bytes;
   }
 }
+
+} // namespace
+
+void runWarpProduct(Thread &thread, const WarpProduct &product,
+                    const ProductOperands &operands, Values values,
+                    Values results) {
+  runWarpCollective(thread, ~0u, values, results, [&](ArrayRef<Lane> lanes) {
+    runProduct(thread, product, operands, lanes);
+  });
+}
+
+namespace {
 
 /// What both ops share.
 template <typename Op>
@@ -119,12 +123,10 @@ FailureOr<Handler> prepareProduct(Op op, Sparsity sparsity) {
                   << product.countA() / words << ", "
                   << product.countB() / words << " and "
                   << product.countAccumulators() / words;
-  return Handler([product, operands](Thread &thread, Values values,
-                                     Values results) {
-    runWarpCollective(thread, ~0u, values, results, [&](ArrayRef<Lane> lanes) {
-      runProduct(thread, product, operands, lanes);
-    });
-  });
+  return Handler(
+      [product, operands](Thread &thread, Values values, Values results) {
+        runWarpProduct(thread, product, operands, values, results);
+      });
 }
 
 FailureOr<Handler> prepareMma(Operation *op) {

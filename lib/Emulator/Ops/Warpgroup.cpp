@@ -8,6 +8,7 @@
 #include "WarpgroupProduct.h"
 #include "WarpgroupTable.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 
 namespace mlir::nm_sparse::emulator {
 
@@ -30,33 +31,6 @@ FailureOr<Handler> prepareWait(Operation *op) {
   return Handler([pending](Thread &thread, Values, Values) {
     WarpgroupTable::get(thread).wait(thread, pending);
   });
-}
-
-/// Operands of nvvm.wgmma.mma_async.
-enum { accumulators, descriptorA, descriptorB };
-
-void runProduct(Thread &thread, ArrayRef<Lane> lanes,
-                const WarpgroupProduct &product, bool accumulate) {
-  thread_local std::vector<uint32_t> registers;
-  unsigned count = product.countAccumulators();
-  registers.resize(lanes.size() * count);
-  WarpgroupOperands operands;
-  operands.descriptorA = lanes.front().operand<uint64_t>(descriptorA);
-  operands.descriptorB = lanes.front().operand<uint64_t>(descriptorB);
-  operands.accumulate = accumulate;
-  operands.accumulators = registers.data();
-  for (auto [i, lane] : llvm::enumerate(lanes)) {
-    memcpy(&registers[i * count], lane.operands[accumulators], 4 * count);
-    if (lane.operand<uint64_t>(descriptorA) != operands.descriptorA ||
-        lane.operand<uint64_t>(descriptorB) != operands.descriptorB)
-      thread.fault("thread " + Twine(lane.thread->id) +
-                   " has other descriptors than thread " +
-                   Twine(lanes.front().thread->id) +
-                   "; all threads of a warpgroup must have the same");
-  }
-  runWarpgroupProduct(thread, lanes, product, operands);
-  for (auto [i, lane] : llvm::enumerate(lanes))
-    memcpy(lane.results[0], &registers[i * count], 4 * count);
 }
 
 FailureOr<Handler> prepareProduct(Operation *op) {
@@ -85,14 +59,27 @@ FailureOr<Handler> prepareProduct(Operation *op) {
   std::string error = product.verify();
   if (!error.empty())
     return op->emitError("emulating nvvm.wgmma.mma_async: ") << error;
+  auto registers = cast<LLVM::LLVMStructType>(wgmma.getInouts().getType());
+  unsigned bits = 0;
+  for (Type type : registers.getBody())
+    bits += DataLayout::closest(op).getTypeSizeInBits(type);
+  if (bits != 32 * product.countAccumulators())
+    return op->emitError(
+               "emulating nvvm.wgmma.mma_async: the accumulators have ")
+           << bits << " bits; its shape and type need "
+           << 32 * product.countAccumulators();
   bool accumulate = wgmma.getScaleD() == NVVM::WGMMAScaleOut::one;
-  return Handler(
-      [product, accumulate](Thread &thread, Values operands, Values results) {
-        runWarpgroupCollective(thread, operands, results,
-                               [&](ArrayRef<Lane> lanes) {
-                                 runProduct(thread, lanes, product, accumulate);
-                               });
-      });
+  return Handler([product, accumulate](Thread &thread, Values operands,
+                                       Values results) {
+    enum { accumulators, descriptorA, descriptorB };
+    memcpy(results[0], operands[accumulators], 4 * product.countAccumulators());
+    WarpgroupArrival arrival;
+    arrival.descriptorA = *static_cast<uint64_t *>(operands[descriptorA]);
+    arrival.descriptorB = *static_cast<uint64_t *>(operands[descriptorB]);
+    arrival.accumulate = accumulate;
+    arrival.accumulators = static_cast<uint32_t *>(results[0]);
+    runWarpgroupProduct(thread, product, arrival);
+  });
 }
 
 FailureOr<Handler> prepareSetRegisters(Operation *op) {

@@ -243,11 +243,31 @@ std::string multiplyWarpgroup(const WarpgroupProduct &product,
                                 selected, scratch);
 }
 
-void runWarpgroupProduct(Thread &thread, ArrayRef<Lane> lanes,
-                         const WarpgroupProduct &product,
-                         const WarpgroupOperands &operands) {
-  auto [agent, moment] = WarpgroupTable::get(thread).issue(thread);
-  // What all threads know has happened before, whichever of them reads.
+namespace {
+
+/// What no thread may differ in.
+void checkUniform(Thread &thread, ArrayRef<Lane> lanes) {
+  const auto &first = lanes.front().operand<WarpgroupArrival>(0);
+  for (const Lane &lane : lanes) {
+    const auto &other = lane.operand<WarpgroupArrival>(0);
+    const char *what = nullptr;
+    if (other.descriptorA != first.descriptorA)
+      what = "descriptor of A";
+    else if (other.descriptorB != first.descriptorB)
+      what = "descriptor of B";
+    else if (other.selector != first.selector)
+      what = "sparsity selector";
+    else if (other.accumulate != first.accumulate)
+      what = "scale-d";
+    if (what)
+      thread.fault("thread " + Twine(lane.thread->id) + " has another " + what +
+                   " than thread " + Twine(lanes.front().thread->id) +
+                   "; all threads of a warpgroup must have the same");
+  }
+}
+
+/// What all threads know has happened before, whichever of them reads.
+Clock meetKnown(ArrayRef<Lane> lanes) {
   Clock after, known;
   lanes.front().thread->release(after);
   for (const Lane &lane : lanes.drop_front()) {
@@ -255,6 +275,40 @@ void runWarpgroupProduct(Thread &thread, ArrayRef<Lane> lanes,
     lane.thread->release(known);
     after.meet(known);
   }
+  return after;
+}
+
+struct Registers {
+  std::vector<uint32_t> a, metadata, accumulators;
+};
+
+void execute(Thread &thread, ArrayRef<Lane> lanes,
+             const WarpgroupProduct &product) {
+  thread_local Registers registers;
+  checkUniform(thread, lanes);
+  unsigned count = product.countAccumulators();
+  registers.a.resize(warpgroupSize * 4);
+  registers.metadata.resize(warpgroupSize);
+  registers.accumulators.resize(warpgroupSize * count);
+  for (auto [i, lane] : llvm::enumerate(lanes)) {
+    const auto &arrival = lane.operand<WarpgroupArrival>(0);
+    std::copy_n(arrival.a, 4, &registers.a[i * 4]);
+    registers.metadata[i] = arrival.metadata;
+    std::copy_n(arrival.accumulators, count,
+                &registers.accumulators[i * count]);
+  }
+  const auto &first = lanes.front().operand<WarpgroupArrival>(0);
+  WarpgroupOperands operands;
+  operands.descriptorA = first.descriptorA;
+  operands.descriptorB = first.descriptorB;
+  operands.a = product.isRegisterA ? registers.a.data() : nullptr;
+  operands.metadata = registers.metadata.data();
+  operands.selector = first.selector;
+  operands.accumulate = first.accumulate;
+  operands.accumulators = registers.accumulators.data();
+
+  auto [agent, moment] = WarpgroupTable::get(thread).issue(thread);
+  Clock after = meetKnown(lanes);
   DotNumerics numerics =
       getDotNumerics(thread.cta.cluster.launch.chip, /*isWarpgroup=*/true,
                      product.types.a, product.getDepth());
@@ -267,6 +321,19 @@ void runWarpgroupProduct(Thread &thread, ArrayRef<Lane> lanes,
       });
   if (!error.empty())
     thread.fault(error);
+  for (auto [i, lane] : llvm::enumerate(lanes))
+    std::copy_n(&registers.accumulators[i * count], count,
+                lane.operand<WarpgroupArrival>(0).accumulators);
+}
+
+} // namespace
+
+void runWarpgroupProduct(Thread &thread, const WarpgroupProduct &product,
+                         WarpgroupArrival &arrival) {
+  void *operands[] = {&arrival};
+  runWarpgroupCollective(thread, operands, nullptr, [&](ArrayRef<Lane> lanes) {
+    execute(thread, lanes, product);
+  });
 }
 
 } // namespace mlir::nm_sparse::emulator

@@ -57,11 +57,18 @@ std::string multiplyWarpgroup(const WarpgroupProduct &product,
                               const WarpgroupOperands &operands,
                               ReadPiece readPiece);
 
-/// Executes one product of the warpgroup of `lanes`, all of which have arrived;
-/// `thread` is the calling one.
-void runWarpgroupProduct(Thread &thread, ArrayRef<Lane> lanes,
-                         const WarpgroupProduct &product,
-                         const WarpgroupOperands &operands);
+/// What one thread brings to a product.
+struct WarpgroupArrival {
+  uint64_t descriptorA = 0, descriptorB = 0;
+  uint32_t a[4] = {}; ///< Where A is in registers.
+  uint32_t metadata = 0, selector = 0;
+  bool accumulate = true;
+  uint32_t *accumulators = nullptr;
+};
+
+/// Waits for the other threads of the warpgroup; the last one computes.
+void runWarpgroupProduct(Thread &thread, const WarpgroupProduct &product,
+                         WarpgroupArrival &arrival);
 
 } // namespace mlir::nm_sparse::emulator
 
