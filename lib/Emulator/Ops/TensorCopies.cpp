@@ -23,19 +23,21 @@ namespace {
 // Into shared memory
 //===----------------------------------------------------------------------===//
 
-/// The box as it is in shared memory before it is swizzled.
+/// All rows of the box, without gaps.
 std::vector<char> readBox(Thread &thread, const TensorBox &box) {
   std::vector<char> data(box.getBytes());
   box.forEachRow([&](const TensorBox::Row &row) {
-    char *to = data.data() + row.offset;
+    char *to = data.data() + row.index * box.getRowBytes();
     uint32_t behind = row.before + row.bytes;
     box.fill(to, row.before);
     box.fill(to + behind, box.getRowBytes() - behind);
-    if (row.bytes != 0)
-      std::memcpy(to + row.before,
-                  thread.access(row.address, AddressSpace::Global, row.bytes,
-                                /*alignment=*/1, AccessKind::Read),
-                  row.bytes);
+    if (row.bytes == 0)
+      return;
+    std::memcpy(to + row.before,
+                thread.access(row.address, AddressSpace::Global, row.bytes,
+                              /*alignment=*/1, AccessKind::Read),
+                row.bytes);
+    box.convert(to + row.before, row.bytes);
   });
   return data;
 }
@@ -45,12 +47,13 @@ void writeBox(const BulkTarget &to, const TensorBox &box, const char *data) {
   constexpr uint32_t chunk = TensorBox::chunkBytes;
   char *range =
       box.isRange(base) ? to.write(base, box.getBytes(), chunk) : nullptr;
-  for (uint32_t i = 0; i < box.getBytes(); i += chunk) {
-    uint64_t where = box.swizzle(base + i);
-    char *place =
-        range ? range + (where - base) : to.write(where, chunk, chunk);
-    std::memcpy(place, data + i, chunk);
-  }
+  for (uint32_t row = 0; row < box.getNumRows(); ++row)
+    for (uint32_t i = 0; i < box.getRowBytes(); i += chunk, data += chunk) {
+      uint64_t where = box.locate(base, row, i);
+      std::memcpy(range ? range + (where - base)
+                        : to.write(where, chunk, chunk),
+                  data, chunk);
+    }
   to.complete(box.getBytes());
 }
 
@@ -75,7 +78,7 @@ FailureOr<Handler> prepareLoad(Operation *op) {
     if (!predicate(operands))
       return;
     TensorBox box(thread, map(operands), coordinates(operands));
-    box.checkAddress(thread, target(operands));
+    TensorBox::checkAddress(thread, target(operands));
     SmallVector<BulkTarget, 1> targets = getBulkTargets(
         thread, target(operands), mbarrier(operands), mask(operands));
     std::vector<char> data = readBox(thread, box);
@@ -120,18 +123,21 @@ FailureOr<Handler> prepareMapPrefetch(Operation *op) {
 // Out of shared memory
 //===----------------------------------------------------------------------===//
 
-/// `bytes` at `offset` of the box that is swizzled at `base`, and no others:
-/// what is outside of the tensor may be unwritten.
-void readPart(const BulkSource &from, const TensorBox &box, uint64_t base,
-              uint32_t offset, uint32_t bytes, char *data) {
+/// The part of `row` inside the tensor, of the box at `base`. What is outside
+/// may be unwritten.
+std::vector<char> readRow(const BulkSource &from, const TensorBox &box,
+                          uint64_t base, const TensorBox::Row &row) {
   constexpr uint32_t chunk = TensorBox::chunkBytes;
-  for (uint32_t done = 0; done < bytes;) {
-    uint32_t within = (offset + done) % chunk;
-    uint32_t count = std::min(chunk - within, bytes - done);
-    uint64_t where = box.swizzle(base + offset + done - within) + within;
-    std::memcpy(data + done, from.read(where, count, /*alignment=*/1), count);
+  std::vector<char> data(row.bytes);
+  for (uint32_t done = 0; done < row.bytes;) {
+    uint32_t offset = row.before + done;
+    uint32_t within = offset % chunk;
+    uint32_t count = std::min(chunk - within, row.bytes - done);
+    uint64_t where = box.locate(base, row.index, offset - within) + within;
+    std::memcpy(&data[done], from.read(where, count, /*alignment=*/1), count);
     done += count;
   }
+  return data;
 }
 
 FailureOr<Handler> prepareStore(Operation *op) {
@@ -149,14 +155,13 @@ FailureOr<Handler> prepareStore(Operation *op) {
       return;
     TensorBox box(thread, map(operands), coordinates(operands));
     uint64_t base = source(operands);
-    box.checkAddress(thread, base);
+    TensorBox::checkAddress(thread, base);
+    box.checkStart(thread);
     BulkSource from(thread);
-    std::vector<char> data(box.getRowBytes());
     box.forEachRow([&](const TensorBox::Row &row) {
       if (row.bytes == 0)
         return;
-      readPart(from, box, base, row.offset + row.before, row.bytes,
-               data.data());
+      std::vector<char> data = readRow(from, box, base, row);
       std::memcpy(from.write(row.address, row.bytes, /*alignment=*/1),
                   data.data(), row.bytes);
     });
@@ -176,7 +181,8 @@ FailureOr<Handler> prepareReduce(Operation *op) {
   return Handler([=](Thread &thread, Values operands, Values) {
     TensorBox box(thread, map(operands), coordinates(operands));
     uint64_t base = source(operands);
-    box.checkAddress(thread, base);
+    TensorBox::checkAddress(thread, base);
+    box.checkStart(thread);
     ElementUpdate update = getElementUpdate(kind, box.getMap().type);
     if (!update)
       thread.fault(llvm::formatv("reduces by {0}, which a tensor map of data "
@@ -184,12 +190,10 @@ FailureOr<Handler> prepareReduce(Operation *op) {
                                  NVVM::stringifyTMAReduxKind(kind),
                                  static_cast<unsigned>(box.getMap().type)));
     BulkSource from(thread);
-    std::vector<char> data(box.getRowBytes());
     box.forEachRow([&](const TensorBox::Row &row) {
       if (row.bytes == 0)
         return;
-      readPart(from, box, base, row.offset + row.before, row.bytes,
-               data.data());
+      std::vector<char> data = readRow(from, box, base, row);
       char *target = from.write(row.address, row.bytes, /*alignment=*/1,
                                 AccessKind::Atomic);
       for (uint32_t i = 0; i < row.bytes; i += box.getMap().elementBytes)

@@ -2,10 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// As an H200 does them: subnormal values stay, a NaN is the canonical one.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TensorReduction.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/bit.h"
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -40,6 +44,10 @@ template <typename T>
 T add(T old, T value) {
   return old + value;
 }
+float addFloat(float old, float value) {
+  float sum = old + value;
+  return std::isnan(sum) ? llvm::bit_cast<float>(0x7fffffff) : sum;
+}
 template <typename T>
 T smaller(T old, T value) {
   return std::min(old, value);
@@ -72,6 +80,8 @@ APFloat unpack(uint16_t bits) {
   return APFloat(format(), llvm::APInt(16, bits));
 }
 uint16_t pack(const APFloat &value) {
+  if (value.isNaN())
+    return 0x7fff;
   return static_cast<uint16_t>(value.bitcastToAPInt().getZExtValue());
 }
 template <const llvm::fltSemantics &(*format)()>
@@ -145,7 +155,7 @@ ElementUpdate emulator::getElementUpdate(TMAReduxKind kind,
   case TensorMapType::BFloat16:
     return getHalfUpdate<APFloat::BFloat>(kind);
   case TensorMapType::Float32:
-    return kind == TMAReduxKind::ADD ? update<float, add<float>> : nullptr;
+    return kind == TMAReduxKind::ADD ? update<float, addFloat> : nullptr;
   case TensorMapType::Float64:
     return kind == TMAReduxKind::ADD ? update<double, add<double>> : nullptr;
   default:
