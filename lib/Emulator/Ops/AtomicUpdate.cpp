@@ -88,7 +88,7 @@ struct Entry {
   AtomicUpdate update;
 };
 
-const Entry entries[] = {
+constexpr Entry entries[] = {
     {"add", "u32", add<uint32_t>},    {"add", "s32", add<uint32_t>},
     {"add", "u64", add<uint64_t>},    {"add", "f32", addFloat},
     {"add", "f64", addDouble},        {"add", "f16", updateOne<0>},

@@ -367,7 +367,7 @@ FailureOr<Handler> InlineCompiler::run() {
       FailureOr<unsigned> place = getValue(instruction, guard, 1);
       if (failed(place))
         return failure();
-      compiled.guard = *place;
+      compiled.guard.emplace(*place);
       compiled.isGuardNegated = instruction.isGuardNegated;
     }
     StringRef mnemonic = instruction.mnemonic;

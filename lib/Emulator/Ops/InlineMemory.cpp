@@ -235,7 +235,7 @@ FailureOr<Step> compileUpdate(InlineCompiler &compiler,
         instruction, instruction.operands[2 + hasResult], form.elementBytes);
     if (failed(place))
       return failure();
-    swap = *place;
+    swap.emplace(*place);
   }
   return Step(
       [=, from = *from, address = *address](Thread &thread, Frame frame) {

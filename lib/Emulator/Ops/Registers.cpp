@@ -103,7 +103,7 @@ struct Register {
 
 constexpr StringRef prefix = "nvvm.read.ptx.sreg.";
 
-const Register registers[] = {
+constexpr Register registers[] = {
     {"nvvm.read.ptx.sreg.tid.x", readThread<0>},
     {"nvvm.read.ptx.sreg.tid.y", readThread<1>},
     {"nvvm.read.ptx.sreg.tid.z", readThread<2>},
