@@ -257,6 +257,73 @@ TEST(Inline, OrdersAccordingToTheSemantics) {
       << fault;
 }
 
+/// The second CTA of a cluster sends to the first, which waits on its mbarrier
+/// for `bytes` and stores the first number.
+Result send(const std::string &instruction, int bytes) {
+  KernelRunner runner(R"(
+  llvm.mlir.global external @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
+  llvm.mlir.global external @data() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4 x i32>
+  llvm.func @f(%out: !llvm.ptr) attributes {nvvm.kernel} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %c5 = llvm.mlir.constant(5 : i32) : i32
+    %bytes = llvm.mlir.constant()" +
+                      std::to_string(bytes) + R"( : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %data = llvm.mlir.addressof @data : !llvm.ptr<3>
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %first = llvm.icmp "eq" %rank, %c0 : i32
+    llvm.cond_br %first, ^bb1, ^bb2
+  ^bb1:
+    llvm.store %c1, %data : i32, !llvm.ptr<3>
+    nvvm.mbarrier.init %barrier, %c1 : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    nvvm.mbarrier.arrive.expect_tx %barrier, %bytes : !llvm.ptr<3>, i32
+    llvm.br ^bb2
+  ^bb2:
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    llvm.cond_br %first, ^bb4, ^bb3
+  ^bb3:
+    %to = nvvm.mapa %data, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    %end = nvvm.mapa %barrier, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    nvvm.inline_ptx ")" +
+                      instruction +
+                      R"(" ro(%to, %c5, %end : !llvm.ptr<7>, i32, !llvm.ptr<7>)
+    llvm.br ^bb5
+  ^bb4:
+    nvvm.mbarrier.try_wait.parity %barrier, %c0, %c1 : !llvm.ptr<3>, i32, i32
+    %value = llvm.load %data : !llvm.ptr<3> -> i32
+    llvm.store %value, %out : i32, !llvm.ptr
+    llvm.br ^bb5
+  ^bb5:
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    llvm.return
+  })");
+  auto *out = runner.upload<int32_t>({0});
+  Result result;
+  result.fault = runner.run("f", makeShape(1, 0, 2, 2), out);
+  result.out = {*out};
+  return result;
+}
+
+TEST(Inline, SendsToOtherCTAs) {
+  Result result = send("st.async.weak.shared::cluster.mbarrier::complete_tx::"
+                       "bytes.v4.b32 [$0], {$1, $1, $1, $1}, [$2];",
+                       16);
+  EXPECT_EQ(result.fault, "");
+  EXPECT_EQ(result.out[0], 5);
+  const std::string update =
+      "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes."
+      "add.u32 [$0], $1, [$2];";
+  result = send(update, 4);
+  EXPECT_EQ(result.fault, "");
+  EXPECT_EQ(result.out[0], 6);
+  result = send(update, 8);
+  EXPECT_NE(result.fault.find("deadlock"), std::string::npos) << result.fault;
+}
+
 TEST(Inline, FindsMisalignedVectors) {
   Result result = run(R"(
     nvvm.inline_ptx "st.global.v4.b32 [$0 + 4], {$1, $1, $1, $1};" ro(%out, %t : !llvm.ptr, i32))");

@@ -59,7 +59,7 @@ public:
     if (mlir::failed(address))
       isBad = true;
     else
-      sources.push_back({0, *address});
+      sources.push_back({0, InlineAddress(*address)});
     return block->addArgument(type, loc);
   }
   /// Operand `i`, which must be an immediate.

@@ -289,8 +289,8 @@ static FailureOr<Step> compileFunction(InlineCompiler &compiler,
 }
 
 static SmallVector<ArrayRef<InlineForm>> getTables() {
-  return {getInlineMoves(), getInlineMemory(), getInlineBridges(),
-          getInlineProducts()};
+  return {getInlineMoves(), getInlineMemory(), getInlineAsync(),
+          getInlineBridges(), getInlineProducts()};
 }
 
 std::map<std::string, std::vector<std::string>> emulator::listInlinePtx() {

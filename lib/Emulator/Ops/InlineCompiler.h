@@ -102,6 +102,7 @@ struct InlineForm {
 // One table for each file.
 ArrayRef<InlineForm> getInlineMoves();    ///< mov, cvta, setp, selp
 ArrayRef<InlineForm> getInlineMemory();   ///< ld, st, atom, red
+ArrayRef<InlineForm> getInlineAsync();    ///< st.async, red.async
 ArrayRef<InlineForm> getInlineBridges();  ///< What is an nvvm operation too.
 ArrayRef<InlineForm> getInlineProducts(); ///< mma, wgmma.mma_async
 

@@ -137,7 +137,8 @@ bool compare(StringRef how, T a, T b) {
 }
 
 template <typename T>
-Step makeComparison(std::string how, unsigned to, unsigned a, unsigned b) {
+Step makeComparison(const std::string &how, unsigned to, unsigned a,
+                    unsigned b) {
   return [=](Thread &, Frame frame) {
     *static_cast<uint8_t *>(frame[to]) = compare<T>(
         how, *static_cast<T *>(frame[a]), *static_cast<T *>(frame[b]));
