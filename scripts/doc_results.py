@@ -186,3 +186,48 @@ def everything(folder):
         section.append(other_table(runs))
         parts.append("\n\n".join(part for part in section if part))
     return "\n\n".join(parts) if parts else NONE
+
+
+def agreement(report):
+    """How the emulator's results compare with a GPU's."""
+    results = [result for row in report["kernels"] for result in row["results"]]
+    equal = sum(result["bit_equal"] == 1.0 for result in results)
+    worst = max(result.get("relative_difference", 0.0) for result in results)
+    ulps = max(result.get("largest_ulps", 0) for result in results)
+    return (
+        f"{report['agreeing']} of {len(report['kernels'])} kernels agree with an "
+        f"{report['gpu']} on the same inputs (commit `{report['commit']}`): "
+        f"{equal} of {len(results)} results are equal in every bit, f32 results "
+        f"differ by {worst:.1g} of their norm at most, f16 and bf16 results by "
+        f"{ulps} units in the last place."
+    )
+
+
+def mutants(report):
+    """Which removals of synchronization the emulator finds."""
+    lines = ["| Removed | Mutants | Found |", "|---|---|---|"]
+    for operation, row in report["by_operation"].items():
+        lines.append(f"| `{operation}` | {row['mutants']} | {row['found']} |")
+    lines.append(f"| all | {report['mutants']} | {report['found']} |")
+    text = "\n".join(lines)
+    for row in report["not_found"]:
+        text += (
+            f"\n\nNot found: `{row['kernel']}` without `{row['operation']}` in line "
+            f"{row['line']}: {row['reason']}."
+        )
+    excuses = Counter(row["reason"] for row in report["no_mistakes"])
+    for reason, count in sorted(excuses.items()):
+        text += f"\n\nNo mistake to remove ({reason}): {count} more."
+    return text
+
+
+def emulator(folder):
+    parts = []
+    for name, describe in (
+        ("h200-emulator.json", agreement),
+        ("emulator-mutants.json", mutants),
+    ):
+        path = Path(folder) / name
+        if path.exists():
+            parts.append(describe(json.loads(path.read_text("utf-8"))))
+    return "\n\n".join(parts) if parts else NONE

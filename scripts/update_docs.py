@@ -296,6 +296,9 @@ class Generators:
     def speed(self, _):
         return doc_results.headline(ROOT / "bench/results")
 
+    def emulator(self, _):
+        return doc_results.emulator(ROOT / "bench/results")
+
     def results(self, _):
         return doc_results.everything(ROOT / "bench/results")
 

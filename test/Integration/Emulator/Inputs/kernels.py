@@ -55,7 +55,9 @@ def kernels():
         long = {"tokens": 40, "k": 600, "outputs": 100}
         yield (
             f"simt-{how}",
-            Case("f32", 16, 32, 32, schedule=simt(stages=stages, split_k=split_k), **long),
+            Case(
+                "f32", 16, 32, 32, schedule=simt(stages=stages, split_k=split_k), **long
+            ),
         )
         yield (
             f"mma-{how}",
@@ -72,12 +74,18 @@ def kernels():
 
     # What surrounds the product.
     for epilogue in ("relu", "gelu", "residual"):
-        yield f"simt-{epilogue}", Case("f32", 4, 32, 32, epilogue=epilogue, **RAGGED_LONG)
+        yield (
+            f"simt-{epilogue}",
+            Case("f32", 4, 32, 32, epilogue=epilogue, **RAGGED_LONG),
+        )
         yield (
             f"mma-{epilogue}",
             Case("f16", 12, 32, 64, epilogue=epilogue, **RAGGED_LONG, **FEATURE),
         )
-        yield f"mma-bf16-{epilogue}", Case("bf16", 8, 16, 32, epilogue=epilogue, **RAGGED_LONG)
+        yield (
+            f"mma-bf16-{epilogue}",
+            Case("bf16", 8, 16, 32, epilogue=epilogue, **RAGGED_LONG),
+        )
     for batch, shared in ((3, False), (2, True)):
         yield (
             f"batch{batch}" + ("-shared" if shared else ""),
@@ -109,10 +117,22 @@ def kernels():
     # The tile problem whose time is bounded.
     large = {
         "simt": Case(
-            "f32", 16, 32, 32, schedule=simt((128, 128, 1), (2, 4), 2), **LARGE, **FEATURE
+            "f32",
+            16,
+            32,
+            32,
+            schedule=simt((128, 128, 1), (2, 4), 2),
+            **LARGE,
+            **FEATURE,
         ),
         "mma-f16": Case(
-            "f16", 16, 32, 128, schedule=mma((128, 128, 2), (2, 2), 3), **LARGE, **FEATURE
+            "f16",
+            16,
+            32,
+            128,
+            schedule=mma((128, 128, 2), (2, 2), 3),
+            **LARGE,
+            **FEATURE,
         ),
         "mma-bf16": Case(
             "bf16", 16, 32, 128, schedule=mma((128, 128, 2), (2, 4), 3), **LARGE
