@@ -15,6 +15,8 @@ using namespace mlir::nm_sparse::emulator;
 static bool isProduct(Operation *op) {
   if (auto inlined = dyn_cast<NVVM::InlinePtxOp>(op))
     return inlined.getPtxCode().contains("wgmma.mma_async");
+  if (auto inlined = dyn_cast<LLVM::InlineAsmOp>(op))
+    return inlined.getAsmString().contains("wgmma.mma_async");
   return isa<NVVM::WgmmaMmaAsyncOp>(op);
 }
 

@@ -88,6 +88,51 @@ TEST(Kernel, FindsReadsOfWhatNothingWrote) {
       << fault;
 }
 
+/// Each CTA writes a number and counts itself; the last one adds them all up.
+std::string makeSum(const std::string &release, const std::string &acquire) {
+  return R"(
+  llvm.func @sum(%data: !llvm.ptr, %counter: !llvm.ptr, %out: !llvm.ptr) attributes {nvvm.kernel} {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %block = nvvm.read.ptx.sreg.ctaid.x : i32
+    %slot = llvm.getelementptr %data[%block] : (!llvm.ptr, i32) -> !llvm.ptr, i32
+    llvm.store %block, %slot : i32, !llvm.ptr
+    )" + release +
+         R"(
+    %arrived = llvm.atomicrmw add %counter, %one acq_rel : !llvm.ptr, i32
+    )" + acquire +
+         R"(
+    %isLast = llvm.icmp "eq" %arrived, %one : i32
+    llvm.cond_br %isLast, ^last, ^end
+  ^last:
+    %a = llvm.load %data : !llvm.ptr -> i32
+    %second = llvm.getelementptr %data[1] : (!llvm.ptr) -> !llvm.ptr, i32
+    %b = llvm.load %second : !llvm.ptr -> i32
+    %sum = llvm.add %a, %b : i32
+    llvm.store %sum, %out : i32, !llvm.ptr
+    llvm.br ^end
+  ^end:
+    llvm.return
+  })";
+}
+
+TEST(Kernel, OrdersCTAsByFencesAndAtomics) {
+  auto run = [](const char *release, const char *acquire) {
+    KernelRunner runner(makeSum(release, acquire));
+    int *data = runner.allocate<int>(2), *out = runner.allocate<int>(1);
+    int *counter = runner.upload<int>({0});
+    std::string fault =
+        runner.run("sum", makeShape(1, 0, 2), data, counter, out);
+    EXPECT_TRUE(!fault.empty() || *out == 1);
+    return fault;
+  };
+  const char *fence = "nvvm.memory.barrier <gpu>";
+  EXPECT_EQ(run(fence, fence), "");
+  for (std::string fault : {run("", fence), run(fence, "")})
+    EXPECT_NE(fault.find("no fences and atomic operation order the blocks"),
+              std::string::npos)
+        << fault;
+}
+
 TEST(Kernel, RefusesWhatItDoesNotKnow) {
   KernelRunner runner(R"(
   llvm.func @f() attributes {nvvm.kernel} {

@@ -232,6 +232,20 @@ TEST(ProductKernel, FindsMissingInstructions) {
               "wgmma.commit_group must come before");
 }
 
+TEST(ProductKernel, FindsReadsOfResultsInFlight) {
+  std::string before = std::string(proxyFence) + "nvvm.barrier0\n" + issue;
+  expectFault(before, "reads the result of a warpgroup product in flight");
+  // Moving registers is no read; the last product's wait counts.
+  std::string moved = before + R"(
+    %d0 = llvm.extractvalue %d[0] : !llvm.struct<(f32, f32, f32, f32)>
+    llvm.br ^next(%d0 : f32)
+  ^next(%moved: f32):
+  )";
+  expectFault(moved + "%sum = llvm.fadd %moved, %one : f32\n" + wait,
+              "in flight");
+  EXPECT_EQ(run(moved + wait + "%sum = llvm.fadd %moved, %one : f32\n"), "");
+}
+
 TEST(ProductKernel, Registers) {
   std::string all = std::string(proxyFence) + "nvvm.barrier0\n" + issue + wait;
   EXPECT_EQ(run("nvvm.setmaxregister decrease 40\n"
