@@ -45,6 +45,20 @@ unsigned CTA::countLive() const {
                         [](const auto &thread) { return !thread->hasEnded(); });
 }
 
+std::string CTA::findInFlight() const {
+  VectorClock known;
+  for (const auto &thread : threads)
+    known.join(thread->known.generic);
+  std::string what = shared.findInFlight(cluster, known);
+  if (what.empty())
+    what = mbarriers->findInFlight(known);
+  if (what.empty())
+    return {};
+  return llvm::formatv("kernel '{0}', block ({1}, {2}, {3}): it ends while {4}",
+                       cluster.launch.kernelName, position[0], position[1],
+                       position[2], what);
+}
+
 //===----------------------------------------------------------------------===//
 // Clusters
 //===----------------------------------------------------------------------===//
@@ -121,6 +135,9 @@ std::string Cluster::run() {
       std::string divergent = thread.cta.collectives->threadEnded(thread);
       if (!divergent.empty())
         return divergent;
+      if (thread.cta.countLive() == 0)
+        if (std::string what = thread.cta.findInFlight(); !what.empty())
+          return what;
     }
     if (!thread.polls || progress != seen) {
       seen = progress;

@@ -130,6 +130,9 @@ void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
         "arrives {0} times at {1}, whose phase {2} had {3} arrivals pending: "
         "initialize it with the number of arrivals of a phase",
         count, describe(barrier), barrier.phase, barrier.pending));
+  if (&thread.cta != &cta)
+    barrier.remoteArrivals[thread.getAgent()] = {thread.getMoment(),
+                                                 thread.site};
   barrier.arriving.join(clock);
   barrier.pending -= count;
   completePhaseIfAll(thread, barrier);
@@ -141,6 +144,16 @@ void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
   // What the thread does next was not released.
   if (!isRelaxed)
     thread.known.generic.advance(thread.getAgent(), thread.getMoment() + 1);
+}
+
+std::string MBarrierTable::findInFlight(const VectorClock &known) const {
+  for (const auto &[address, barrier] : barriers)
+    for (const auto &[agent, arrival] : barrier.remoteArrivals)
+      if (known.get(agent) < arrival.moment)
+        return llvm::formatv("a thread of another CTA arrives at {0} by {1}, "
+                             "which may be later",
+                             describe(barrier), arrival.site->text);
+  return {};
 }
 
 void MBarrierTable::addArrival(Thread &thread, MBarrier &barrier) {

@@ -8,6 +8,7 @@
 #define NM_SPARSE_LIB_EMULATOR_MBARRIER_H
 
 #include "Machine.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace mlir::nm_sparse::emulator {
 
@@ -31,6 +32,13 @@ struct MBarrier {
   Moment initMoment = 0;
   Moment fenceMoment = 0; ///< Of fence.mbarrier.init; 0: none.
   const Site *initSite = nullptr;
+
+  /// The last arrivals by threads of other CTAs.
+  struct Arrival {
+    Moment moment;
+    const Site *site;
+  };
+  llvm::MapVector<AgentId, Arrival> remoteArrivals;
 };
 
 /// Who uses an mbarrier.
@@ -82,6 +90,10 @@ public:
   static uint64_t getState(const MBarrier &barrier);
   int64_t getPhaseOfState(Thread &thread, const MBarrier &barrier,
                           uint64_t state) const;
+
+  /// Arrivals that may be later than all that `known` knows; empty when there
+  /// is none.
+  std::string findInFlight(const VectorClock &known) const;
 
   /// fence.mbarrier.init of `thread`.
   void fence(Thread &thread);

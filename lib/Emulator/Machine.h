@@ -170,6 +170,9 @@ public:
   std::shared_ptr<WarpgroupTable> warpgroups;
 
   unsigned countLive() const;
+  /// Now that all threads have ended: what may still use the CTA's shared
+  /// memory or mbarriers; empty when nothing does.
+  std::string findInFlight() const;
 };
 
 /// One cluster, and the scheduler of its threads.

@@ -90,6 +90,10 @@ public:
   /// empty when nothing is.
   std::string access(const Cluster &cluster, uint32_t offset, uint32_t bytes,
                      const SharedAccess &access);
+  /// What may still access this memory after all that `known` knows, of other
+  /// CTAs and the async proxy; empty when nothing does.
+  std::string findInFlight(const Cluster &cluster,
+                           const VectorClock &known) const;
 
 private:
   struct Mark {
@@ -104,6 +108,7 @@ private:
     SmallVector<Mark, 1>
         reads; ///< Since the write, none ordered before another.
   };
+  std::string describeAgent(const Cluster &cluster, const Mark &mark) const;
   std::string describe(const Cluster &cluster, const SharedAccess &access,
                        uint32_t offset, uint32_t bytes, const Mark &other,
                        bool otherWrites) const;

@@ -24,23 +24,24 @@ static StringRef getVerb(AccessKind kind) {
   return !writes(kind) ? "reads" : !reads(kind) ? "writes" : "updates";
 }
 
+std::string SharedMemory::describeAgent(const Cluster &cluster,
+                                        const Mark &mark) const {
+  std::string text = cluster.getAgentText(mark.agent).str();
+  if (!text.empty())
+    text += " of ";
+  text += llvm::formatv("thread {0}", mark.thread);
+  if (cluster.launch.getClusterSize() > 1)
+    text += llvm::formatv(" of CTA {0} of the cluster", mark.rank);
+  return text;
+}
+
 std::string SharedMemory::describe(const Cluster &cluster,
                                    const SharedAccess &access, uint32_t offset,
                                    uint32_t bytes, const Mark &other,
                                    bool otherWrites) const {
-  auto name = [&](AgentId agent, unsigned thread, unsigned rank) {
-    std::string text = cluster.getAgentText(agent).str();
-    if (!text.empty())
-      text += " of ";
-    text += llvm::formatv("thread {0}", thread);
-    if (cluster.launch.getClusterSize() > 1)
-      text += llvm::formatv(" of CTA {0} of the cluster", rank);
-    return text;
-  };
   std::string text = llvm::formatv(
       "race: {0} {1} bytes of shared memory at {2:x}, which {3} {4} by {5}",
-      getVerb(access.kind), bytes, offset,
-      name(other.agent, other.thread, other.rank),
+      getVerb(access.kind), bytes, offset, describeAgent(cluster, other),
       otherWrites ? "writes" : "reads", other.site->text);
   bool onlyProxy = otherWrites && access.isAsyncProxy && !other.isAsyncProxy &&
                    other.moment <= access.known->generic.get(other.agent);
@@ -95,6 +96,31 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
         return describe(cluster, access, offset, bytes, read, false);
     cell.reads.clear();
     cell.write = mark;
+  }
+  return {};
+}
+
+std::string SharedMemory::findInFlight(const Cluster &cluster,
+                                       const VectorClock &known) const {
+  size_t numThreads =
+      cluster.launch.getThreads() * cluster.launch.getClusterSize();
+  auto find = [&](size_t cell, const Mark &mark, StringRef verb) {
+    // The end of a thread waits for its cp.async.
+    bool isAsyncCopy = mark.agent >= numThreads && !mark.isAsyncProxy;
+    if (isAsyncCopy || known.get(mark.agent) >= mark.moment)
+      return std::string();
+    return llvm::formatv("{0} {1} its shared memory at {2:x} by {3}, which may "
+                         "be later",
+                         describeAgent(cluster, mark), verb,
+                         cell << granuleShift, mark.site->text)
+        .str();
+  };
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (std::string text = find(i, cells[i].write, "writes"); !text.empty())
+      return text;
+    for (const Mark &read : cells[i].reads)
+      if (std::string text = find(i, read, "reads"); !text.empty())
+        return text;
   }
   return {};
 }

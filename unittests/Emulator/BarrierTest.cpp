@@ -222,6 +222,30 @@ TEST_F(BarrierTest, ChecksTheUseOfTheClusterBarrier) {
   EXPECT_EQ(fault, "");
 }
 
+TEST_F(BarrierTest, FindsAccessesThatOutliveTheirCTA) {
+  auto makeBody = [](const std::string &end) {
+    return R"(
+    %zeroth = llvm.icmp "eq" %rank, %c0 : i32
+    %there = nvvm.mapa %slot, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    nvvm.cluster.arrive
+    llvm.cond_br %zeroth, ^wait, ^write
+  ^write:
+    llvm.store %tid, %there : i32, !llvm.ptr<7>
+    llvm.br ^wait
+  ^wait:
+    nvvm.cluster.wait
+)" + end;
+  };
+  EXPECT_THAT(
+      run(makeBody(""), makeShape(32, 256, 2, 2)),
+      HasSubstr("block (0, 0, 0): it ends while thread 0 of CTA 1 of the "
+                "cluster writes its shared memory at 0x0 by llvm.store "
+                "at"));
+  EXPECT_EQ(run(makeBody("nvvm.cluster.arrive\n nvvm.cluster.wait\n"),
+                makeShape(32, 256, 2, 2)),
+            "");
+}
+
 TEST_F(BarrierTest, FindsAccessesToACTAThatEnded) {
   std::string body = R"(
     %zeroth = llvm.icmp "eq" %rank, %c0 : i32

@@ -245,6 +245,21 @@ TEST_F(BulkCopyTest, StoresInGroups) {
               HasSubstr("race: reads 4 bytes of global memory"));
 }
 
+TEST_F(BulkCopyTest, FindsCopiesThatOutliveTheirCTA) {
+  std::string fence = "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}";
+  EXPECT_THAT(
+      run(makeStore(fence, "nvvm.cp.async.bulk.commit.group", ""),
+          makeShape(64, 256)),
+      HasSubstr("it ends while a bulk copy of thread 0 reads its shared "
+                "memory at 0x0 by nvvm.cp.async.bulk.global.shared.cta "
+                "at"));
+  EXPECT_THAT(run(makeLoad(fenceInit, std::string(expect) + copy, ""),
+                  makeShape(64, 1032)),
+              HasSubstr("it ends while a bulk copy of thread 0 writes its "
+                        "shared memory at 0x0 by "
+                        "nvvm.cp.async.bulk.shared.cluster.global at"));
+}
+
 TEST_F(BulkCopyTest, PrefetchesAndClears) {
   EXPECT_EQ(run(R"(
     nvvm.cp.async.bulk.prefetch %globalIn, %c256 : !llvm.ptr<1>

@@ -223,6 +223,27 @@ std::string makeRemote() {
 )";
 }
 
+TEST_F(MBarrierTest, FindsArrivalsThatOutliveTheirCTA) {
+  // Nobody waits for the arrivals.
+  std::string body = R"(
+    nvvm.cluster.arrive
+    %remote = llvm.icmp "eq" %rank, %c1 : i32
+    llvm.cond_br %remote, ^arrive, ^wait
+  ^arrive:
+    %mbarThere = nvvm.mapa %mbar, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
+    nvvm.mbarrier.arrive %mbarThere : !llvm.ptr<7>
+    llvm.br ^wait
+  ^wait:
+    nvvm.cluster.wait
+)";
+  EXPECT_THAT(runAfter(std::string(init64) + "\n nvvm.fence.mbarrier.init\n",
+                       body, makeShape(64, 1032, 2, 2),
+                       "nvvm.cluster.arrive\n nvvm.cluster.wait\n"),
+              HasSubstr("it ends while a thread of another CTA arrives at the "
+                        "mbarrier at 0x400 of CTA 0 of the cluster by "
+                        "nvvm.mbarrier.arrive at"));
+}
+
 TEST_F(MBarrierTest, TakesArrivalsOfOtherCTAs) {
   LaunchShape shape = makeShape(64, 1032, 2, 2);
   std::string fence = "\n nvvm.fence.mbarrier.init\n";
