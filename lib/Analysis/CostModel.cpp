@@ -68,18 +68,19 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                             schedule.getTileOutputs(), problem.elementBytes);
   int64_t indexBytes = encoding.getIndexBitWidth() / 8;
   int64_t panels = schedule.getTilePanels(encoding);
+  // The mbarriers of --nm-sparse-specialize-warps.
+  int64_t once = schedule.getProducers() > 0 ? 128 : 0;
   if (schedule.isResident()) {
     int64_t steps =
         llvm::divideCeil(problem.windows, schedule.getTileWindows());
-    return stage * schedule.getStages() +
-           llvm::alignTo(steps * schedule.getTileWindows() * encoding.getN() *
-                             panels * indexBytes,
-                         128);
-  }
-  if (!schedule.isPacked())
+    once += llvm::alignTo(steps * schedule.getTileWindows() * encoding.getN() *
+                              panels * indexBytes,
+                          128);
+  } else if (!schedule.isPacked()) {
     stage += tileBytes(schedule.getTileWindows() * encoding.getN(), panels,
                        indexBytes);
-  return stage * schedule.getStages();
+  }
+  return stage * schedule.getStages() + once;
 }
 
 int64_t nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
@@ -120,7 +121,7 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   result.sharedBytes = getSharedBytes(problem, schedule);
 
   // Whole waves: a last partial wave lasts as long as a full one.
-  int64_t perSM = getCtasPerSM(result.sharedBytes, threads,
+  int64_t perSM = getCtasPerSM(result.sharedBytes, schedule.getBlockThreads(),
                                tokens * outputs / threads, chip);
   perSM = std::min<int64_t>(
       perSM, llvm::divideCeil(result.ctas, chip.multiprocessors));
@@ -242,7 +243,8 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
         context, simt ? ScheduleKind::Simt : ScheduleKind::Mma,
         {shape.tokens, shape.outputs, windows},
         {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, operands,
-        index);
+        index,
+        /*producers=*/0);
     if (!simt && !schedule.isPanelAligned(encoding))
       return;
     // A gather of rows needs their positions at once: the index is resident.

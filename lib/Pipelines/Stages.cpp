@@ -61,6 +61,9 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createNMSparseSplitKPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAssignStagesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseExpandStagesPass());
+  NMSparseSpecializeWarpsPassOptions specialize;
+  specialize.chip = options.chip;
+  pm.addNestedPass<func::FuncOp>(createNMSparseSpecializeWarpsPass(specialize));
 }
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,

@@ -25,6 +25,22 @@ struct Chip {
   double mma;       ///< f16 flops through mma.sync.
   double l2Bytes;   ///< Bytes from L2.
   double dramBytes; ///< Bytes from device memory.
+
+  /// mbarrier.try_wait, on which producer and consumer warps wait.
+  bool hasTryWait() const { return getNumber() >= 90; }
+  /// setmaxnreg, which moves registers between warpgroups.
+  bool hasSetMaxRegisters() const {
+    return hasTryWait() && name.ends_with("a");
+  }
+
+private:
+  /// The 90 of sm_90a.
+  unsigned getNumber() const {
+    llvm::StringRef digits = name.drop_front(3);
+    unsigned number = 0;
+    digits.consumeInteger(10, number);
+    return number;
+  }
 };
 
 /// All chips that are compiled for, oldest first.

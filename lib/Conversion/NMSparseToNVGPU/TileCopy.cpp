@@ -51,11 +51,20 @@ using ChunkSourceFn =
 /// Emits the copy of one tile by all threads.
 class TileCopier {
 public:
+  /// `threads` is the first of those that take part and their number; without
+  /// it the threads of the product do.
   TileCopier(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
-             Value dst)
-      : b(b), loc(loc), layout(layout), src(src), dst(dst),
-        srcType(cast<MemRefType>(src.getType())),
+             Value dst, std::optional<ArrayRef<int64_t>> threads)
+      : b(b), loc(loc), threadId(layout.threadId), threads(layout.numThreads),
+        src(src), dst(dst), srcType(cast<MemRefType>(src.getType())),
         dstType(cast<MemRefType>(dst.getType())) {
+    if (threads) {
+      this->threads = threads->back();
+      isProducer = threads->front() != 0;
+      if (isProducer)
+        threadId = b.createOrFold<arith::SubIOp>(loc, threadId,
+                                                 constant(threads->front()));
+    }
     flattenSource();
   }
 
@@ -140,10 +149,17 @@ public:
 
   /// Copies the tile in chunks of `width` elements. Neighbouring threads take
   /// neighbouring chunks of a row, or, with `rowFastest`, neighbouring rows.
-  void copy(int64_t width, bool rowFastest, ChunkSourceFn source) {
+  /// Each chunk comes from its own place in the source when `isPlain`.
+  void copy(int64_t width, bool rowFastest, bool isPlain,
+            ChunkSourceFn source) {
+    // Threads that only copy have few registers. The narrow copy beside a wide
+    // one, seldom taken, loads nothing ahead.
+    int64_t batchSize = kBatch;
+    if (isProducer && width == 1)
+      batchSize = rowFastest ? 4 : 1;
     int64_t rows = dstType.getDimSize(0);
     int64_t columns = dstType.getDimSize(1) / width;
-    int64_t chunks = rows * columns, threads = layout.numThreads;
+    int64_t chunks = rows * columns;
     int64_t fast = rowFastest ? rows : columns;
     int64_t rounds = chunks / threads;
     auto position = [&](Value chunk) {
@@ -153,38 +169,49 @@ public:
     };
     // Rounds that all threads take part in, in batches.
     int64_t done = 0;
-    if (rounds > 2 * kBatch) {
-      int64_t batches = rounds / kBatch;
-      auto loop = scf::ForOp::create(b, loc, layout.threadId,
-                                     constant(batches * kBatch * threads),
-                                     constant(kBatch * threads));
+    if (rounds > 2 * batchSize) {
+      int64_t batches = rounds / batchSize;
+      auto loop = scf::ForOp::create(b, loc, threadId,
+                                     constant(batches * batchSize * threads),
+                                     constant(batchSize * threads));
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       SmallVector<Position> batch;
-      for (int64_t i = 0; i < kBatch; ++i)
+      for (int64_t i = 0; i < batchSize; ++i)
         batch.push_back(position(b.createOrFold<arith::AddIOp>(
             loc, loop.getInductionVar(), constant(i * threads))));
       copyBatch(width, batch, source);
-      done = batches * kBatch;
+      done = batches * batchSize;
     }
     SmallVector<Position> batch;
+    Value flat;
     // The fast coordinate is often the same in each round.
     bool sameFast = threads % fast == 0;
-    Value first =
-        b.createOrFold<arith::RemUIOp>(loc, layout.threadId, constant(fast));
+    Value first = b.createOrFold<arith::RemUIOp>(loc, threadId, constant(fast));
     Value second =
-        b.createOrFold<arith::DivUIOp>(loc, layout.threadId, constant(fast));
+        b.createOrFold<arith::DivUIOp>(loc, threadId, constant(fast));
     for (int64_t i = done; i < rounds; ++i) {
-      if (sameFast)
-        batch.push_back(
-            toPosition(first,
-                       b.createOrFold<arith::AddIOp>(
-                           loc, second, constant(i * (threads / fast))),
-                       width, rowFastest));
-      else
+      if (sameFast) {
+        int64_t step = threads / fast;
+        Position to =
+            toPosition(first, advance(second, i * step), width, rowFastest);
+        if (!rowFastest)
+          to.swizzleRow = advance(second, i * step % 8);
+        // One address a thread, from which the others are a constant away.
+        if (isPlain && !rowFastest) {
+          if (flat)
+            flat = b.createOrFold<arith::AddIOp>(
+                loc, flat,
+                b.createOrFold<arith::MulIOp>(loc, pitch, constant(step)));
+          else
+            flat = getFlatIndex({to.row, to.column}, width > 1);
+          to.flat = flat;
+        }
+        batch.push_back(to);
+      } else
         batch.push_back(position(b.createOrFold<arith::AddIOp>(
-            loc, layout.threadId, constant(i * threads))));
-      if (batch.size() == kBatch || i + 1 == rounds) {
+            loc, threadId, constant(i * threads))));
+      if (static_cast<int64_t>(batch.size()) == batchSize || i + 1 == rounds) {
         copyBatch(width, batch, source);
         batch.clear();
       }
@@ -192,15 +219,15 @@ public:
     if (chunks % threads == 0)
       return;
     // The last chunks, taken by some of the threads.
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                         layout.threadId,
-                                         constant(chunks - rounds * threads));
+    Value inside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, threadId,
+                              constant(chunks - rounds * threads));
     auto ifOp = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
     copyBatch(width,
               position(b.createOrFold<arith::AddIOp>(
-                  loc, layout.threadId, constant(rounds * threads))),
+                  loc, threadId, constant(rounds * threads))),
               source);
   }
 
@@ -212,13 +239,20 @@ private:
 
   struct Position {
     Value row, column;
+    /// A row that is swizzled like this one, and the chunk's position in the
+    /// flat source, where they are cheaper to find.
+    Value swizzleRow, flat;
   };
+
+  Value advance(Value v, int64_t by) {
+    return b.createOrFold<arith::AddIOp>(loc, v, constant(by));
+  }
 
   Position toPosition(Value first, Value second, int64_t width,
                       bool rowFastest) {
     Value column = b.createOrFold<arith::MulIOp>(
         loc, rowFastest ? second : first, constant(width));
-    return {rowFastest ? first : second, column};
+    return {rowFastest ? first : second, column, Value(), Value()};
   }
 
   void copyBatch(int64_t width, ArrayRef<Position> batch,
@@ -232,8 +266,7 @@ private:
       for (auto [to, from] : llvm::zip_equal(batch, sources))
         nvgpu::DeviceAsyncCopyOp::create(
             b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), dst,
-            ValueRange{to.row, emitTileColumn(b, loc, dst, to.row, to.column)},
-            flat, ValueRange{getFlatIndex(from.indices, width > 1)},
+            getDestination(to), flat, getSource(to, from, width > 1),
             b.getIndexAttr(width), from.valid, bypassL1);
       return;
     }
@@ -241,9 +274,15 @@ private:
     for (const ChunkSource &from : sources)
       elements.push_back(loadElement(from));
     for (auto [to, element] : llvm::zip_equal(batch, elements))
-      memref::StoreOp::create(
-          b, loc, element, dst,
-          ValueRange{to.row, emitTileColumn(b, loc, dst, to.row, to.column)});
+      memref::StoreOp::create(b, loc, element, dst, getDestination(to));
+  }
+
+  SmallVector<Value, 2> getDestination(const Position &to) {
+    Value row = to.swizzleRow ? to.swizzleRow : to.row;
+    return {to.row, emitTileColumn(b, loc, dst, row, to.column)};
+  }
+  Value getSource(const Position &to, const ChunkSource &from, bool wide) {
+    return to.flat ? to.flat : getFlatIndex(from.indices, wide);
   }
 
   Value loadElement(const ChunkSource &from) {
@@ -269,7 +308,9 @@ private:
 
   OpBuilder &b;
   Location loc;
-  const ThreadLayout &layout;
+  Value threadId;
+  int64_t threads;
+  bool isProducer = false;
   Value src, dst;
   MemRefType srcType, dstType;
   Value flat, pitch;
@@ -340,7 +381,7 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
     Location loc = op.getLoc();
     bool transposed = op.getTransposed();
     Value src = op.getSrc();
-    TileCopier copier(rewriter, loc, layout, src, op.getDst());
+    TileCopier copier(rewriter, loc, layout, src, op.getDst(), op.getThreads());
     Value rows = memref::DimOp::create(rewriter, loc, src, 0);
     Value columns = memref::DimOp::create(rewriter, loc, src, 1);
     // Extents that fill the destination need no test.
@@ -350,7 +391,7 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
 
     auto emit = [&](int64_t width) {
       copier.copy(
-          width, /*rowFastest=*/transposed,
+          width, /*rowFastest=*/transposed, /*isPlain=*/true,
           [&](OpBuilder &b, Value row, Value column) {
             if (transposed)
               std::swap(row, column);
@@ -396,7 +437,7 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     EncodingAttr encoding = op.getEncoding();
     bool transposed = op.getTransposed();
     Value src = op.getSrc(), index = op.getIndex();
-    TileCopier copier(rewriter, loc, layout, src, op.getDst());
+    TileCopier copier(rewriter, loc, layout, src, op.getDst(), op.getThreads());
     int64_t panelRows = dstType.getDimSize(0) / panels;
     int64_t kDim = transposed ? 1 : 0;
     Value kExtent = memref::DimOp::create(rewriter, loc, src, kDim);
@@ -454,7 +495,7 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
         from.valid = selectCount(b, loc, exists, count, width);
         return from;
       };
-      copier.copy(width, /*rowFastest=*/transposed, source);
+      copier.copy(width, /*rowFastest=*/transposed, /*isPlain=*/false, source);
     };
     if (transposed)
       emit(1);

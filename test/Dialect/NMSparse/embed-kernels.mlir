@@ -18,6 +18,23 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// The location behind a named barrier is not taken for one of its attributes.
+
+// CHECK: gpu.binary @named
+// CHECK-SAME: \22nvvm.barrier\22(%0, %1) <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i32, i32) -> () loc(
+module attributes {gpu.container_module} {
+  gpu.module @named [#nvvm.target<O = 3, chip = "sm_90a">] {
+    llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} {
+      %id = llvm.mlir.constant(1 : i32) : i32
+      %threads = llvm.mlir.constant(128 : i32) : i32
+      nvvm.barrier id = %id number_of_threads = %threads
+      llvm.return
+    }
+  }
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   // expected-error @below {{nm-sparse-embed-kernels: gpu.module @kernels has no #nvvm.target: attach one}}
   gpu.module @kernels {

@@ -163,6 +163,11 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
+// expected-error @below {{producers must be in [0, 24] beside 2 x 4 warps, got 25}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 25>
+
+// -----
+
 // The description of packed arguments.
 
 // expected-error @below {{nm_sparse encoding has dim = 2, legal for a tensor of rank 2 are 0 and 1}}

@@ -380,7 +380,23 @@ func.func @copy_extent(%s: memref<4x8xf16>, %d: memref<4x8xf16, 3>) {
 
 // -----
 
+func.func @copy_threads(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
+  // expected-error @below {{threads must be [first, count] inside the 1024 of a CTA, got [1000, 32]}}
+  nm_sparse.async_copy threads = [1000, 32] ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>)
+  return
+}
+
+// -----
+
 // nm_sparse.async_gather
+
+func.func @gather_threads(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{threads must be [first, count] inside the 1024 of a CTA, got [128]}}
+  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> threads = [128] ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
 
 func.func @gather_destination(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16xf16, 3>) {
   // expected-error @below {{destination must be a static rank-2 tile}}

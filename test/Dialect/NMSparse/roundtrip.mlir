@@ -6,7 +6,8 @@
 #f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
 
 // Every attribute that a type or an operation holds is printed once, as an alias.
-// CHECK-DAG: #schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+// CHECK-DAG: = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+// CHECK-DAG: = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
 // CHECK-DAG: #[[$W:sparse[0-9]*]] = #nm_sparse.encoding<8:32, block = [1, 128]>
 // CHECK-DAG: #[[$T:sparse[0-9]*]] = #nm_sparse.encoding<2:4, dim = 1>
 // CHECK-DAG: #[[$F:sparse[0-9]*]] = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
@@ -68,11 +69,25 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
   nm_sparse.async_gather #w
     ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
     outs(%x : memref<32x128xf16, 3>)
+  // CHECK: nm_sparse.async_copy threads = [256, 128] ins
+  nm_sparse.async_copy threads = [256, 128]
+    ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
+    outs(%v : memref<32x128xf16, 3>)
+  // CHECK: nm_sparse.async_gather {{.*}} threads = [256, 128] ins
+  nm_sparse.async_gather #w threads = [256, 128]
+    ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
+    outs(%x : memref<32x128xf16, 3>)
+  // CHECK: nm_sparse.tile_matmul {{.*}} condensed ins
+  %p = nm_sparse.tile_matmul #w
+    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
+      stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
+    condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+    acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   // CHECK: nm_sparse.tile_matmul {{.*}} condensed ins
   %r = nm_sparse.tile_matmul #w
     schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
       stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
-    acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
+    acc(%p : vector<128x128xf32>) -> vector<128x128xf32>
   return %r : vector<128x128xf32>
 }

@@ -6,6 +6,9 @@
 // 200 KiB: one CTA, nothing is said.
 // CHECK: gpu.func @one
 // CHECK-NOT: minctasm
+// Warps that pass registers on have the SM to themselves.
+// CHECK: gpu.func @moves
+// CHECK-SAME: nvvm.minctasm = 1
 module attributes {gpu.container_module} {
 gpu.module @kernels {
   gpu.func @three(%n: index, %out: memref<4xf32>) kernel {
@@ -29,6 +32,17 @@ gpu.module @kernels {
     memref.store %r, %out[%c0] : memref<4xf32>
     gpu.return
   }
+  gpu.func @moves(%n: index, %out: memref<4xf32>) kernel {
+    nvvm.setmaxregister decrease 56
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %f = arith.constant 0.0 : f32
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %f) -> (f32) {
+      scf.yield %a : f32
+    }
+    memref.store %r, %out[%c0] : memref<4xf32>
+    gpu.return
+  }
 }
 func.func @host(%n: index, %out: memref<4xf32>) {
   %c1 = arith.constant 1 : index
@@ -40,6 +54,9 @@ func.func @host(%n: index, %out: memref<4xf32>) {
     args(%n : index, %out : memref<4xf32>)
   gpu.launch_func @kernels::@one blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %large
+    args(%n : index, %out : memref<4xf32>)
+  gpu.launch_func @kernels::@moves blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
     args(%n : index, %out : memref<4xf32>)
   return
 }

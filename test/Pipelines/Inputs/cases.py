@@ -53,12 +53,20 @@ class Case:
 
 
 def schedule(
-    kind, tile, warps, stages=3, split_k=1, operands="packed", index="resident"
+    kind,
+    tile,
+    warps,
+    stages=3,
+    split_k=1,
+    operands="packed",
+    index="resident",
+    producers=0,
 ):
     return (
         f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
         f"warps = {list(warps)}, stages = {stages}, split_k = {split_k}, "
-        f"operands = {operands}, index = {index}>"
+        f"operands = {operands}, index = {index}"
+        + (f", producers = {producers}>" if producers else ">")
     )
 
 

@@ -50,8 +50,28 @@ LAYERS = {
     ),
 }
 
+# Warps that copy and warps that multiply, which older chips cannot run.
+PRODUCERS = {
+    "producers": Case(
+        "f16",
+        8,
+        32,
+        128,
+        x_feature_major=True,
+        y_feature_major=True,
+        schedule=schedule("mma", (128, 128, 4), (2, 2), producers=4),
+    ),
+    "producers, two warpgroups, token-major": Case(
+        "bf16",
+        8,
+        32,
+        64,
+        schedule=schedule("mma", (128, 64, 4), (4, 2), producers=4),
+    ),
+}
 
 CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+NEW_CHIPS = CHIPS[3:]
 
 
 def main():
@@ -59,7 +79,7 @@ def main():
     cases = [
         (name, dataclasses.replace(layer, chip=chip))
         for chip in CHIPS
-        for name, layer in LAYERS.items()
+        for name, layer in (LAYERS | (PRODUCERS if chip in NEW_CHIPS else {})).items()
     ]
 
     def run(named):

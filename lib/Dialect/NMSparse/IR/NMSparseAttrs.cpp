@@ -175,7 +175,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, ArrayRef<int64_t> tile,
                                    ArrayRef<int64_t> warps, int64_t stages,
                                    int64_t splitK, OperandMode operands,
-                                   IndexMode) {
+                                   IndexMode, int64_t producers) {
   if (tile.size() != 3 || llvm::any_of(tile, [](int64_t v) { return v < 1; }))
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, windows]";
@@ -202,6 +202,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "stages must be in [2, 5], got " << stages;
   if (splitK < 1 || splitK > 64)
     return emitError() << "split_k must be in [1, 64], got " << splitK;
+  if (producers < 0 || producers + warps[0] * warps[1] > 32)
+    return emitError() << "producers must be in [0, "
+                       << 32 - warps[0] * warps[1] << "] beside " << warps[0]
+                       << " x " << warps[1] << " warps, got " << producers;
   return success();
 }
 

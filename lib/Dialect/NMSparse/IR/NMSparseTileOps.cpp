@@ -46,6 +46,17 @@ static LogicalResult verifyDestination(Operation *op, Value dst,
   return success();
 }
 
+/// The threads that share a copy are a range of the CTA's.
+static LogicalResult verifyThreads(Operation *op,
+                                   std::optional<ArrayRef<int64_t>> threads) {
+  if (threads && (threads->size() != 2 || (*threads)[0] < 0 ||
+                  (*threads)[1] < 1 || (*threads)[0] + (*threads)[1] > 1024))
+    return op->emitOpError("threads must be [first, count] inside the 1024 of "
+                           "a CTA, got [")
+           << *threads << "]";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // AsyncCopyOp
 //===----------------------------------------------------------------------===//
@@ -54,7 +65,8 @@ LogicalResult AsyncCopyOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto dst = cast<ShapedType>(getDst().getType());
   OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
-  if (failed(verifyDestination(*this, getDst(), result)))
+  if (failed(verifyDestination(*this, getDst(), result)) ||
+      failed(verifyThreads(*this, getThreads())))
     return failure();
   if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
     return emitOpError("source must be a rank-2 tile of element type ")
@@ -87,7 +99,8 @@ LogicalResult AsyncGatherOp::verify() {
   auto index = cast<ShapedType>(getIndex().getType());
   auto dst = cast<ShapedType>(getDst().getType());
   OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
-  if (failed(verifyDestination(*this, getDst(), result)))
+  if (failed(verifyDestination(*this, getDst(), result)) ||
+      failed(verifyThreads(*this, getThreads())))
     return failure();
   if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
     return emitOpError("source must be a rank-2 tile of element type ")

@@ -20,8 +20,12 @@
 //
 // One barrier a step suffices: it tells both that the tile has arrived for all
 // threads and that all have left the tile which is about to be overwritten.
+// Loops whose schedule has producers are --nm-sparse-specialize-warps'
+// business.
 //
 //===----------------------------------------------------------------------===//
+
+#include "StagedLoop.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,45 +47,6 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-std::optional<int64_t> getStage(Operation *op) {
-  NMSparseDialect::StageAttrHelper stage(op->getContext());
-  if (!stage.isAttrPresent(op))
-    return std::nullopt;
-  return stage.getAttr(op).getInt();
-}
-
-/// The staged product of `loop` and its stage, or nothing.
-TileMatmulOp findStagedProduct(scf::ForOp loop) {
-  for (auto product : loop.getOps<TileMatmulOp>())
-    if (getStage(product))
-      return product;
-  return {};
-}
-
-/// Elements added to each row of a tile against bank conflicts. 16-byte steps
-/// put 8 rows of one column in 8 different bank groups, but also move every
-/// other row off the 32-byte sectors that the copies arrive in, which fetches
-/// those sectors twice. So only where nothing else helps: not for tiles that
-/// the exit swizzles (see isSwizzledTile), nor for 32-bit tiles, whose rows are
-/// read by whole warps, unless their columns are written one element a thread.
-int64_t getPadding(MemRefType type, bool transposed) {
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  if (isSwizzledTile(type) || (bytes == 4 && !transposed))
-    return 0;
-  int64_t rowBytes = type.getDimSize(1) * bytes;
-  return rowBytes % 32 == 0 ? 16 / bytes : 0;
-}
-
-/// True when `alloc` is filled by a copy that transposes.
-bool isFilledTransposed(memref::AllocOp alloc) {
-  return llvm::any_of(alloc->getUsers(), [](Operation *user) {
-    if (auto copy = dyn_cast<AsyncCopyOp>(user))
-      return copy.getTransposed();
-    auto gather = dyn_cast<AsyncGatherOp>(user);
-    return gather && gather.getTransposed();
-  });
-}
-
 /// Slot `((iv - lower) / step) % stages` of the ring, in 32 bits: the division
 /// of a 64-bit index is a chain that the first load of each step waits for.
 Value emitSlot(OpBuilder &b, Location loc, scf::ForOp loop, int64_t stages) {
@@ -98,60 +63,22 @@ Value emitSlot(OpBuilder &b, Location loc, scf::ForOp loop, int64_t stages) {
   return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), slot);
 }
 
-Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,
-                   MemRefType tile) {
-  SmallVector<OpFoldResult> offsets = {slot, b.getIndexAttr(0),
-                                       b.getIndexAttr(0)};
-  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1),
-                                     b.getIndexAttr(tile.getDimSize(0)),
-                                     b.getIndexAttr(tile.getDimSize(1))};
-  SmallVector<OpFoldResult> strides(3, b.getIndexAttr(1));
-  MemRefType type = memref::SubViewOp::inferRankReducedResultType(
-      tile.getShape(), cast<MemRefType>(ring.getType()), offsets, sizes,
-      strides);
-  return memref::SubViewOp::create(b, loc, type, ring, offsets, sizes, strides);
-}
-
 /// Replaces each tile that the loop's copies fill by a ring of `stages` tiles.
-LogicalResult multiBuffer(scf::ForOp loop, TileMatmulOp product,
-                          int64_t stages) {
-  llvm::SetVector<Operation *> tiles;
-  for (Operation &op : *loop.getBody()) {
-    auto copy = dyn_cast<DestinationStyleOpInterface>(op);
-    if (!copy)
-      continue;
-    if (getStage(&op) != 0)
-      return op.emitError("needs stage 0, as every copy of a staged loop");
-    auto alloc = copy.getDpsInits()[0].getDefiningOp<memref::AllocOp>();
-    if (!alloc)
-      return op.emitError("must write to an allocation of its own to be "
-                          "multi-buffered");
-    for (Operation *user : alloc->getUsers())
-      if (!isa<AsyncCopyOp, AsyncGatherOp, TileMatmulOp>(user) ||
-          user->getParentOp() != loop)
-        return user->emitError("use of a tile that is multi-buffered; only "
-                               "copies and products of its loop may use it");
-    tiles.insert(alloc);
-  }
+LogicalResult multiBuffer(scf::ForOp loop, int64_t stages) {
+  FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
+  if (failed(tiles))
+    return failure();
   OpBuilder b(loop);
-  for (Operation *tile : tiles) {
-    auto alloc = cast<memref::AllocOp>(tile);
-    MemRefType type = alloc.getType();
-    Location loc = alloc.getLoc();
-    auto ringType = MemRefType::get(
-        {stages, type.getDimSize(0),
-         type.getDimSize(1) + getPadding(type, isFilledTransposed(alloc))},
-        type.getElementType(), MemRefLayoutAttrInterface(),
-        type.getMemorySpace());
-    b.setInsertionPoint(alloc);
-    Value ring = memref::AllocOp::create(b, loc, ringType);
+  for (memref::AllocOp tile : *tiles) {
+    b.setInsertionPoint(tile);
+    Value ring = createRing(b, tile, stages);
     // A view of its own for each user: a stage must not wait for another's.
-    for (OpOperand &use : llvm::make_early_inc_range(alloc->getUses())) {
+    for (OpOperand &use : llvm::make_early_inc_range(tile->getUses())) {
       b.setInsertionPoint(use.getOwner());
-      Value slot = emitSlot(b, loc, loop, stages);
-      use.set(emitRingTile(b, loc, ring, slot, type));
+      Value slot = emitSlot(b, tile.getLoc(), loop, stages);
+      use.set(emitRingTile(b, tile.getLoc(), ring, slot, tile.getType()));
     }
-    alloc.erase();
+    tile.erase();
   }
   return success();
 }
@@ -212,7 +139,7 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
     return product.emitOpError("needs a stage of at least 1 to overlap with "
                                "the copies, got ")
            << last;
-  if (failed(multiBuffer(loop, product, stages)))
+  if (failed(multiBuffer(loop, stages)))
     return failure();
 
   OpBuilder b(product);
@@ -304,7 +231,9 @@ struct ExpandStages
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
     getOperation()->walk([&](scf::ForOp loop) {
-      if (loop->getParentOfType<gpu::LaunchOp>() && findStagedProduct(loop))
+      TileMatmulOp product = findStagedProduct(loop);
+      if (loop->getParentOfType<gpu::LaunchOp>() && product &&
+          product.getSchedule().getProducers() == 0)
         loops.push_back(loop);
     });
     IRRewriter rewriter(&getContext());

@@ -128,7 +128,7 @@ FailureOr<gpu::LaunchOp> nm_sparse::mapForallToGPU(RewriterBase &b,
   for (auto [count, dim] : llvm::zip_equal(getCounts(b, forall), *dims))
     grid[dim] = count;
   Value threads = arith::ConstantIndexOp::create(
-      b, loc, product.getSchedule().getNumThreads());
+      b, loc, product.getSchedule().getBlockThreads());
   auto launch = gpu::LaunchOp::create(b, loc, grid[0], grid[1], grid[2],
                                       threads, one, one);
 

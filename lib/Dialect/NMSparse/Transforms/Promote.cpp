@@ -67,7 +67,8 @@ static Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
 static Value copyToTile(OpBuilder &b, Location loc, Value source,
                         ArrayRef<int64_t> shape, bool transposed = false) {
   Value tile = allocTile(b, loc, shape, source);
-  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile, transposed)
+  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile, transposed,
+                             /*threads=*/DenseI64ArrayAttr())
       .getResult();
 }
 
@@ -204,7 +205,8 @@ Value Promoter::getXTile(Value index) {
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
     return AsyncGatherOp::create(
                b, loc, tile.getType(), encoding, x, index, tile, tokenMajor,
-               allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels))
+               allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
+               /*threads=*/DenseI64ArrayAttr())
         .getResult();
   }
   int64_t rows = schedule.getTileWindows() * encoding.getWindowRows();

@@ -43,6 +43,10 @@ struct SelectSchedule
         return op.emitOpError("has a schedule that needs ")
                << bytes << " bytes of shared memory, " << target.name << " has "
                << target.sharedBytes << " for a CTA: " << given;
+      if (given.getProducers() > 0 && !target.hasTryWait())
+        return op.emitOpError("has a schedule with producers, which ")
+               << target.name << " has no mbarrier waits for (sm_90 and newer "
+               << "have): " << given;
       return success();
     }
     auto ranked = rankSchedules(problem, target);

@@ -39,6 +39,12 @@ int64_t countAccumulators(gpu::GPUFuncOp kernel) {
   return most;
 }
 
+bool hasSetMaxRegisters(gpu::GPUFuncOp kernel) {
+  return kernel
+      .walk([](NVVM::SetMaxRegisterOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 struct SetOccupancy
     : public nm_sparse::impl::NMSparseSetOccupancyPassBase<SetOccupancy> {
   using Base::Base;
@@ -61,7 +67,12 @@ struct SetOccupancy
       if (!kernel || !threads || !shared || accumulators == 0)
         return;
       int64_t ctas = getCtasPerSM(*shared, *threads, accumulators, *target);
-      if (ctas > 1)
+      // Warps that pass registers on count on those of a whole SM; ptxas heeds
+      // them only where it knows how many each thread starts with.
+      bool movesRegisters = hasSetMaxRegisters(kernel);
+      if (movesRegisters)
+        ctas = 1;
+      if (ctas > 1 || movesRegisters)
         kernel->setAttr(
             NVVM::NVVMDialect::getMinctasmAttrName(),
             IntegerAttr::get(IntegerType::get(&getContext(), 32), ctas));

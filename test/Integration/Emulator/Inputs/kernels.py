@@ -72,6 +72,32 @@ def kernels():
             ),
         )
 
+    # Warps that only copy.
+    for (layout, dims), (operands, index) in itertools.product(layouts.items(), modes):
+        how = f"producers-{layout}-{operands}-{index}"
+        modes_ = {"operands": operands, "index": index}
+        one, four = simt(**modes_, producers=1), mma(**modes_, producers=4)
+        yield f"simt-{how}", Case("f32", 8, 32, 32, schedule=one, **RAGGED, **dims)
+        yield f"mma-{how}", Case("f16", 8, 32, 64, schedule=four, **RAGGED, **dims)
+    for stages, split_k, epilogue in (
+        (2, 2, "none"),
+        (4, 1, "gelu"),
+        (3, 4, "residual"),
+    ):
+        yield (
+            f"mma-producers-stages{stages}-split{split_k}-{epilogue}",
+            Case(
+                "bf16",
+                4,
+                16,
+                32,
+                epilogue=epilogue,
+                schedule=mma(stages=stages, split_k=split_k, producers=3),
+                **RAGGED_LONG,
+                **FEATURE,
+            ),
+        )
+
     # What surrounds the product.
     for epilogue in ("relu", "gelu", "residual"):
         yield (

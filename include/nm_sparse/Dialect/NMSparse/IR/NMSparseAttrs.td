@@ -177,6 +177,8 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
       names (`async_gather`); `unpacked` copies whole windows.
     * `index`: `resident` copies the panel's index once before the K loop,
       `staged` copies it step by step.
+    * `producers`: warps of the CTA beside `warps` that only copy, while `warps`
+      only multiply; 0 (default, not printed) lets every warp do both.
 
     ```mlir
     #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
@@ -190,19 +192,26 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     "int64_t":$stages,
     "int64_t":$splitK,
     "::mlir::nm_sparse::OperandMode":$operands,
-    "::mlir::nm_sparse::IndexMode":$index
+    "::mlir::nm_sparse::IndexMode":$index,
+    DefaultValuedParameter<"int64_t", "0">:$producers
   );
   let assemblyFormat = [{
     `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
     `stages` `=` $stages `,` `split_k` `=` $splitK `,`
-    `operands` `=` $operands `,` `index` `=` $index `>`
+    `operands` `=` $operands `,` `index` `=` $index
+    (`,` `producers` `=` $producers^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getTileTokens() const { return getTile()[0]; }
     int64_t getTileOutputs() const { return getTile()[1]; }
     int64_t getTileWindows() const { return getTile()[2]; }
+    /// Threads that multiply, the first of the CTA.
     int64_t getNumThreads() const { return getWarps()[0] * getWarps()[1] * 32; }
+    /// All threads of the CTA, those of `producers` last.
+    int64_t getBlockThreads() const {
+      return getNumThreads() + getProducers() * 32;
+    }
     bool isPacked() const { return getOperands() == OperandMode::Packed; }
     bool isResident() const { return getIndex() == IndexMode::Resident; }
     /// Rows of the condensed tiles of one K step: the kept rows of `windows`

@@ -34,7 +34,8 @@ def NMSparse_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
     // Pipeline stage of an operation in the body of a K loop; written by
-    // --nm-sparse-assign-stages, consumed by --nm-sparse-expand-stages.
+    // --nm-sparse-assign-stages, consumed by --nm-sparse-expand-stages and
+    // --nm-sparse-specialize-warps.
     "::mlir::IntegerAttr":$stage,
     // On a linalg contraction: the schedule of the nm_sparse.matmul that
     // --convert-linalg-to-nm-sparse makes of it.

@@ -193,11 +193,12 @@ def NMSparse_AsyncCopyOp : NMSparse_Op<"async_copy",
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "start to copy a tile into workgroup memory";
   let description = [{
-    All threads of the CTA together start to copy `src` (global memory, possibly
-    smaller than the tile at the ragged edge) into `dst` (workgroup memory,
-    static shape) and fill the rest of `dst` with zeros. With `transposed`,
-    element `[i, j]` of the source goes to `[j, i]`. The data may be read after
-    a wait on the group that holds the copy and a barrier.
+    All threads of the CTA together, or the `threads = [first, count]` of it,
+    start to copy `src` (global memory, possibly smaller than the tile at the
+    ragged edge) into `dst` (workgroup memory, static shape) and fill the rest of
+    `dst` with zeros. With `transposed`, element `[i, j]` of the source goes to
+    `[j, i]`. The data may be read after a wait on the group that holds the copy
+    and a barrier, or behind an mbarrier that tracks the copy.
 
     ```mlir
     nm_sparse.async_copy ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
@@ -205,10 +206,12 @@ def NMSparse_AsyncCopyOp : NMSparse_Op<"async_copy",
     ```
   }];
   let arguments = (ins NMSparse_Tile:$src, NMSparse_Tile:$dst,
-                       UnitAttr:$transposed);
+                       UnitAttr:$transposed,
+                       OptionalAttr<DenseI64ArrayAttr>:$threads);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    (`transposed` $transposed^)? `ins` `(` $src `:` type($src) `)`
+    (`transposed` $transposed^)? (`threads` `=` $threads^)?
+    `ins` `(` $src `:` type($src) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];
   let hasVerifier = 1;
@@ -222,8 +225,9 @@ def NMSparse_AsyncGatherOp : NMSparse_Op<"async_gather",
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "start to copy the activation rows that an index names";
   let description = [{
-    All threads of the CTA together start to copy, for each panel `p` and kept
-    row `r`, one row of `src` into `dst`:
+    All threads of the CTA together, or the `threads = [first, count]` of it,
+    start to copy, for each panel `p` and kept row `r`, one row of `src` into
+    `dst`:
 
     `dst[p * R + r, t] = src[(r / n) * m + index[r, p], t]`
 
@@ -242,10 +246,12 @@ def NMSparse_AsyncGatherOp : NMSparse_Op<"async_gather",
   let arguments = (ins NMSparse_EncodingAttr:$encoding, NMSparse_Tile:$src,
                        NMSparse_Tile:$index, NMSparse_Tile:$dst,
                        UnitAttr:$transposed,
-                       OptionalAttr<I64Attr>:$panels);
+                       OptionalAttr<I64Attr>:$panels,
+                       OptionalAttr<DenseI64ArrayAttr>:$threads);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     $encoding (`transposed` $transposed^)? (`panels` `=` $panels^)?
+    (`threads` `=` $threads^)?
     `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];

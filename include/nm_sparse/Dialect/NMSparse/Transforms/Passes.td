@@ -484,6 +484,54 @@ def NMSparseExpandStagesPass
                            "::mlir::scf::SCFDialect"];
 }
 
+def NMSparseSpecializeWarpsPass
+    : Pass<"nm-sparse-specialize-warps", "::mlir::func::FuncOp"> {
+  let summary = "split staged K loops between producer and consumer warps";
+  let description = [{
+    Where the schedule has `producers = P`, the last P warps of each CTA copy and
+    the others multiply. Gives each tile that the staged loop fills one buffer
+    for each stage, and each stage two mbarriers: `full`, on which the copies of
+    the producers arrive when they are done, and `empty`, on which each consumer
+    warp arrives when it has read the tiles. What follows the loop, and
+    everything before it that touches memory, is the consumers'; their barriers
+    leave the producers out. An index that only gathers read is copied by the
+    producers.
+
+    On chips that can (`sm_90a`) the producers give registers to the consumers,
+    which then have the SM to themselves, if both are whole warpgroups.
+
+    ```mlir
+    scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
+      nm_sparse.async_copy {nm_sparse.stage = 0 : i32} ...
+      %r = nm_sparse.tile_matmul {nm_sparse.stage = 2 : i32} ...
+    }
+    // becomes
+    scf.if %is_consumer {
+      scf.for %w = ... iter_args(%a = %zero, %slot = %c0, %parity = %0) {
+        nvvm.mbarrier.try_wait %full_slot, %parity, ...
+        %r = nm_sparse.tile_matmul ...
+        nvvm.bar.warp.sync ...
+        scf.if %first_lane { nvvm.mbarrier.arrive %empty_slot }
+      }
+    } else {
+      scf.for %w = ... iter_args(%slot = %c0, %parity = %1) {
+        nvvm.mbarrier.try_wait %empty_slot, %parity, ...
+        nm_sparse.async_copy threads = [128, 128] ...
+        nvvm.cp.async.mbarrier.arrive %full_slot {noinc = true}
+      }
+    }
+    ```
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def NMSparseAllocateSharedMemoryPass
     : Pass<"nm-sparse-allocate-shared-memory", "::mlir::func::FuncOp"> {
   let summary = "place the workgroup tiles of each launch in dynamic shared memory";

@@ -1,0 +1,480 @@
+//===- SpecializeWarps.cpp - warps that copy, warps that multiply ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Consumes the stages written by --nm-sparse-assign-stages where the schedule
+// has producers. With S stages a launch
+//
+//   for w { copies(w) -> tile; product(tile) }; epilogue
+//
+// becomes (ring = S tiles, full and empty = S mbarriers each)
+//
+//   if (thread < consumers) {
+//     for w { wait(full[s]); product(ring[s]); arrive(empty[s]); s = next(s) }
+//     epilogue
+//   } else {
+//     for w { wait(empty[s]); copies(w) -> ring[s]; arrive(full[s]); ... }
+//   }
+//
+// A producer thread does not wait for its copies: the mbarrier counts its
+// arrival when they are done, so that S steps are in flight.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StagedLoop.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESPECIALIZEWARPSPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Named barriers: 0 is that of the whole CTA.
+constexpr int64_t kConsumerBarrier = 1, kProducerBarrier = 2;
+/// Registers of a producer thread, where they can be given away.
+constexpr int64_t kProducerRegisters = 56;
+/// Registers of one thread, as far as setmaxnreg can raise them.
+constexpr int64_t kMaxRegisters = 240, kRegistersPerSM = 65536;
+
+/// Splits one launch.
+class Specializer {
+public:
+  Specializer(gpu::LaunchOp launch, scf::ForOp loop, TileMatmulOp product,
+              bool movesRegisters)
+      : launch(launch), loop(loop), product(product), b(loop),
+        loc(product.getLoc()), stages(*getStage(product) + 1),
+        consumers(product.getSchedule().getNumThreads()),
+        producers(product.getSchedule().getProducers() * 32),
+        movesRegisters(movesRegisters) {}
+
+  LogicalResult run();
+
+private:
+  /// The copies of the loop, or what is left of it without them.
+  enum class Role { Producer, Consumer };
+
+  LogicalResult checkBody();
+  LogicalResult sortSetup();
+  void createRings();
+  void createBarriers();
+  void emitResidentCopies(ArrayRef<Operation *> copies, Role role);
+  scf::ForOp emitLoop(Role role);
+  void emitProducerArrival(Value slot);
+  void emitConsumerArrival(Value slot);
+  void moveEpilogue(scf::ForOp consumerLoop);
+
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value word(int64_t v) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+  }
+  Value equals(Value a, Value c) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, a, c);
+  }
+  DenseI64ArrayAttr getThreads(Role role) {
+    return role == Role::Producer
+               ? b.getDenseI64ArrayAttr({consumers, producers})
+               : b.getDenseI64ArrayAttr({0, consumers});
+  }
+  /// Address of mbarrier `slot` of `barriers`.
+  Value getBarrier(Value barriers, Value slot);
+  void emitWait(Value barriers, Value slot, Value parity);
+  void emitNamedBarrier(Role role);
+  /// Runs `emit` in the first lane of each warp, whose accesses are done.
+  void emitOncePerWarp(function_ref<void()> emit);
+
+  gpu::LaunchOp launch;
+  scf::ForOp loop;
+  TileMatmulOp product;
+  OpBuilder b;
+  Location loc;
+  int64_t stages, consumers, producers;
+  bool movesRegisters;
+
+  /// Operations before the loop that only one role runs.
+  SmallVector<Operation *> producerCopies, consumerCopies, consumerSetup;
+  SmallVector<std::pair<memref::AllocOp, Value>> rings;
+  Value thread, full, empty;
+};
+
+} // namespace
+
+static bool isCopy(Operation *op) {
+  return isa<AsyncCopyOp, AsyncGatherOp>(op);
+}
+
+static void setThreads(Operation *copy, DenseI64ArrayAttr threads) {
+  if (auto gather = dyn_cast<AsyncGatherOp>(copy))
+    return gather.setThreadsAttr(threads);
+  cast<AsyncCopyOp>(copy).setThreadsAttr(threads);
+}
+
+/// cp.async moves 4 bytes at least, so tiles of narrower elements may be filled
+/// by ordinary stores, depending on how the source is aligned.
+static bool mayStore(Operation *copy) {
+  auto dst = cast<DestinationStyleOpInterface>(copy).getDpsInits()[0];
+  return cast<MemRefType>(dst.getType()).getElementTypeBitWidth() < 32;
+}
+
+/// Everything in `block` that `roots` depend on.
+static void collectSlice(Block *block, Operation *root,
+                         llvm::SmallPtrSetImpl<Operation *> &slice) {
+  SmallVector<Operation *> worklist = {root};
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          if (def->getBlock() == block && slice.insert(def).second)
+            worklist.push_back(def);
+    });
+  }
+}
+
+LogicalResult Specializer::checkBody() {
+  if (loop.getNumRegionIterArgs() != 1)
+    return loop.emitOpError("must carry the accumulator alone to be split "
+                            "between producers and consumers");
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (&op != product && !isCopy(&op) && !isMemoryEffectFree(&op))
+      return op.emitOpError("in a K loop that is split between producers and "
+                            "consumers must be a copy or the product, or have "
+                            "no effect on memory");
+  return success();
+}
+
+/// Sorts what stands before the loop: copies go to the role that reads what
+/// they bring, and what touches memory or depends on it to the consumers.
+LogicalResult Specializer::sortSetup() {
+  Block *block = loop->getBlock();
+  llvm::SmallPtrSet<Operation *, 16> needed;
+  for (Value bound :
+       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+    if (Operation *def = bound.getDefiningOp()) {
+      needed.insert(def);
+      collectSlice(block, def, needed);
+    }
+  for (Operation &op : *loop.getBody())
+    if (isCopy(&op)) {
+      // Operands inside the loop lead to values outside.
+      llvm::SmallPtrSet<Operation *, 16> inside = {&op};
+      collectSlice(loop.getBody(), &op, inside);
+      for (Operation *use : inside)
+        collectSlice(block, use, needed);
+    }
+  llvm::SmallPtrSet<Operation *, 16> moved;
+  for (Operation &op : *block) {
+    if (&op == loop)
+      break;
+    if (isCopy(&op)) {
+      Operation *tile = cast<DestinationStyleOpInterface>(op)
+                            .getDpsInits()[0]
+                            .getDefiningOp();
+      if (tile && needed.contains(tile)) {
+        producerCopies.push_back(&op);
+        collectSlice(block, &op, needed);
+      } else {
+        consumerCopies.push_back(&op);
+      }
+      continue;
+    }
+    bool stays = isa<memref::AllocOp>(op) || isMemoryEffectFree(&op);
+    for (Value operand : op.getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        stays &= !moved.contains(def);
+    if (stays)
+      continue;
+    if (needed.contains(&op))
+      return op.emitOpError("touches memory and decides what is copied; the "
+                            "producers have no part in it");
+    moved.insert(&op);
+    consumerSetup.push_back(&op);
+  }
+  return success();
+}
+
+void Specializer::createRings() {
+  FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
+  for (memref::AllocOp tile : *tiles) {
+    b.setInsertionPoint(tile);
+    rings.emplace_back(tile, createRing(b, tile, stages));
+  }
+}
+
+Value Specializer::getBarrier(Value barriers, Value slot) {
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, barriers);
+  Value offset = arith::MulIOp::create(b, loc, slot, constant(8));
+  Value address = arith::IndexCastUIOp::create(
+      b, loc, b.getI64Type(), arith::AddIOp::create(b, loc, base, offset));
+  auto pointer = LLVM::LLVMPointerType::get(
+      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+  return LLVM::IntToPtrOp::create(b, loc, pointer, address);
+}
+
+/// Allocates the mbarriers and sets them up: all threads pass them after that.
+void Specializer::createBarriers() {
+  auto type = MemRefType::get(
+      {stages}, b.getI64Type(), MemRefLayoutAttrInterface(),
+      gpu::AddressSpaceAttr::get(b.getContext(),
+                                 gpu::GPUDialect::getWorkgroupAddressSpace()));
+  b.setInsertionPoint(loop);
+  full = memref::AllocOp::create(b, loc, type);
+  empty = memref::AllocOp::create(b, loc, type);
+  thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
+    return isCopy(&op) && mayStore(&op);
+  });
+  auto ifFirst = scf::IfOp::create(b, loc, equals(thread, constant(0)),
+                                   /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifFirst.thenBlock());
+    Value fullCount = word(producers + (stores ? producers / 32 : 0));
+    Value emptyCount = word(consumers / 32);
+    for (int64_t s = 0; s < stages; ++s) {
+      Value slot = constant(s);
+      NVVM::MBarrierInitOp::create(b, loc, getBarrier(full, slot), fullCount,
+                                   Value());
+      NVVM::MBarrierInitOp::create(b, loc, getBarrier(empty, slot), emptyCount,
+                                   Value());
+    }
+  }
+  gpu::BarrierOp::create(b, loc);
+}
+
+/// Returns when the phase of the given parity is over.
+void Specializer::emitWait(Value barriers, Value slot, Value parity) {
+  Value barrier = getBarrier(barriers, slot);
+  auto loop = scf::WhileOp::create(b, loc, TypeRange(), ValueRange());
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&loop.getBefore());
+  // The hardware suspends the thread for a while before it says no.
+  Value over = NVVM::MBarrierTryWaitOp::create(b, loc, b.getI1Type(), barrier,
+                                               parity, Value());
+  Value again = arith::XOrIOp::create(
+      b, loc, over, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  scf::ConditionOp::create(b, loc, again, ValueRange());
+  b.createBlock(&loop.getAfter());
+  scf::YieldOp::create(b, loc);
+}
+
+void Specializer::emitNamedBarrier(Role role) {
+  bool isProducer = role == Role::Producer;
+  NVVM::BarrierOp::create(
+      b, loc, TypeRange(),
+      word(isProducer ? kProducerBarrier : kConsumerBarrier),
+      word(isProducer ? producers : consumers), NVVM::BarrierReductionAttr(),
+      Value());
+}
+
+void Specializer::emitOncePerWarp(function_ref<void()> emit) {
+  NVVM::SyncWarpOp::create(b, loc, word(-1));
+  Value lane = arith::RemUIOp::create(b, loc, thread, constant(32));
+  auto ifFirst = scf::IfOp::create(b, loc, equals(lane, constant(0)),
+                                   /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifFirst.thenBlock());
+  emit();
+}
+
+/// The copies of this thread arrive when they are done; its stores are done
+/// now.
+void Specializer::emitProducerArrival(Value slot) {
+  NVVM::CpAsyncMBarrierArriveOp::create(b, loc, getBarrier(full, slot),
+                                        /*noinc=*/true);
+  bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
+    return isCopy(&op) && mayStore(&op);
+  });
+  if (stores)
+    emitOncePerWarp([&] {
+      NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
+                                     getBarrier(full, slot), Value());
+    });
+}
+
+void Specializer::emitConsumerArrival(Value slot) {
+  emitOncePerWarp([&] {
+    NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
+                                   getBarrier(empty, slot), Value());
+  });
+}
+
+/// Copies before the loop, which the threads of `role` then read.
+void Specializer::emitResidentCopies(ArrayRef<Operation *> copies, Role role) {
+  if (copies.empty())
+    return;
+  for (Operation *copy : copies) {
+    b.insert(copy->clone());
+    setThreads(&*std::prev(b.getInsertionPoint()), getThreads(role));
+  }
+  NVVM::CpAsyncCommitGroupOp::create(b, loc);
+  NVVM::CpAsyncWaitGroupOp::create(b, loc, b.getI32IntegerAttr(0));
+  emitNamedBarrier(role);
+}
+
+/// The part of the K loop that `role` runs. It also carries the slot of the
+/// ring and the parity of the mbarrier's phase to wait for.
+scf::ForOp Specializer::emitLoop(Role role) {
+  bool isProducer = role == Role::Producer;
+  SmallVector<Value> inits;
+  if (!isProducer)
+    inits.push_back(loop.getInitArgs()[0]);
+  // A wait for the phase before the first one returns at once: all is empty.
+  inits.append({constant(0), word(isProducer ? 1 : 0)});
+  auto split = scf::ForOp::create(b, loc, loop.getLowerBound(),
+                                  loop.getUpperBound(), loop.getStep(), inits);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(split.getBody());
+  Value slot = split.getRegionIterArgs().drop_back().back();
+  Value parity = split.getRegionIterArgs().back();
+  emitWait(isProducer ? empty : full, slot, parity);
+
+  IRMapping map;
+  map.map(loop.getInductionVar(), split.getInductionVar());
+  if (!isProducer)
+    map.map(loop.getRegionIterArg(0), split.getRegionIterArg(0));
+  for (auto &[tile, ring] : rings)
+    map.map(tile.getResult(),
+            emitRingTile(b, tile.getLoc(), ring, slot, tile.getType()));
+  NMSparseDialect::StageAttrHelper stage(loop.getContext());
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (isProducer ? &op == product : isCopy(&op))
+      continue;
+    Operation *copy = b.clone(op, map);
+    if (stage.isAttrPresent(copy))
+      stage.removeAttr(copy);
+    if (isCopy(copy))
+      setThreads(copy, getThreads(role));
+  }
+  if (isProducer)
+    emitProducerArrival(slot);
+  else
+    emitConsumerArrival(slot);
+
+  Value next = arith::AddIOp::create(b, loc, slot, constant(1));
+  Value wraps = equals(next, constant(stages));
+  SmallVector<Value> carried;
+  if (!isProducer)
+    carried.push_back(map.lookup(product.getResult()));
+  carried.push_back(arith::SelectOp::create(b, loc, wraps, constant(0), next));
+  carried.push_back(arith::XOrIOp::create(
+      b, loc, parity, arith::ExtUIOp::create(b, loc, b.getI32Type(), wraps)));
+  scf::YieldOp::create(b, loc, carried);
+
+  // What only the other role needed.
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(*split.getBody())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  return split;
+}
+
+/// Everything after the loop, which has its result from `consumerLoop` now.
+void Specializer::moveEpilogue(scf::ForOp consumerLoop) {
+  SmallVector<Operation *> rest;
+  Operation *roles = consumerLoop->getParentOp();
+  for (Operation *op = roles->getNextNode(); op; op = op->getNextNode())
+    if (op != loop && !isa<gpu::TerminatorOp>(op))
+      rest.push_back(op);
+  Operation *end = consumerLoop->getBlock()->getTerminator();
+  for (Operation *op : rest) {
+    op->moveBefore(end);
+    op->walk([&](gpu::BarrierOp barrier) {
+      b.setInsertionPoint(barrier);
+      emitNamedBarrier(Role::Consumer);
+      barrier.erase();
+    });
+  }
+  loop.getResult(0).replaceAllUsesWith(consumerLoop.getResult(0));
+}
+
+LogicalResult Specializer::run() {
+  if (failed(checkBody()) || failed(findStagedTiles(loop)) ||
+      failed(sortSetup()))
+    return failure();
+  createRings();
+  createBarriers();
+  Value isConsumer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                           thread, constant(consumers));
+  auto roles = scf::IfOp::create(b, loc, isConsumer, /*withElseRegion=*/true);
+
+  int64_t atEntry = kRegistersPerSM / (consumers + producers) / 8 * 8;
+  int64_t given = std::min(kMaxRegisters, (atEntry * (consumers + producers) -
+                                           kProducerRegisters * producers) /
+                                              consumers / 8 * 8);
+  bool moves = movesRegisters && given > atEntry && consumers % 128 == 0 &&
+               producers % 128 == 0;
+
+  b.setInsertionPointToStart(roles.elseBlock());
+  if (moves)
+    NVVM::SetMaxRegisterOp::create(b, loc, kProducerRegisters,
+                                   NVVM::SetMaxRegisterAction::decrease);
+  emitResidentCopies(producerCopies, Role::Producer);
+  emitLoop(Role::Producer);
+
+  b.setInsertionPointToStart(roles.thenBlock());
+  if (moves)
+    NVVM::SetMaxRegisterOp::create(b, loc, given,
+                                   NVVM::SetMaxRegisterAction::increase);
+  for (Operation *op : consumerSetup)
+    op->moveBefore(roles.thenBlock()->getTerminator());
+  b.setInsertionPoint(roles.thenBlock()->getTerminator());
+  emitResidentCopies(consumerCopies, Role::Consumer);
+  moveEpilogue(emitLoop(Role::Consumer));
+
+  loop.erase();
+  for (auto &[tile, ring] : rings)
+    tile.erase();
+  for (ArrayRef<Operation *> copies :
+       {ArrayRef(producerCopies), ArrayRef(consumerCopies)})
+    for (Operation *copy : copies)
+      copy->erase();
+  return success();
+}
+
+namespace {
+
+struct SpecializeWarps
+    : public nm_sparse::impl::NMSparseSpecializeWarpsPassBase<SpecializeWarps> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<std::pair<gpu::LaunchOp, scf::ForOp>> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      auto launch = loop->getParentOfType<gpu::LaunchOp>();
+      TileMatmulOp product = findStagedProduct(loop);
+      if (launch && product && product.getSchedule().getProducers() > 0)
+        loops.emplace_back(launch, loop);
+    });
+    for (auto [launch, loop] : loops) {
+      TileMatmulOp product = findStagedProduct(loop);
+      if (loop->getParentOp() != launch.getOperation()) {
+        product.emitOpError("with producers must be in a K loop at the top of "
+                            "its launch");
+        return signalPassFailure();
+      }
+      const Chip *target = findChip(chip);
+      bool movesRegisters = target && target->hasSetMaxRegisters();
+      if (failed(Specializer(launch, loop, product, movesRegisters).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
