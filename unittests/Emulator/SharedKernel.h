@@ -8,7 +8,6 @@
 #define NM_SPARSE_UNITTESTS_EMULATOR_SHAREDKERNEL_H
 
 #include "KernelRunner.h"
-#include "gmock/gmock.h"
 
 namespace mlir::nm_sparse::emulator {
 
@@ -62,7 +61,14 @@ protected:
   int32_t *in = nullptr, *out = nullptr;
 };
 
-using ::testing::HasSubstr;
+/// Whether a message has `part` in it.
+inline ::testing::AssertionResult contains(const std::string &message,
+                                           const std::string &part) {
+  if (message.find(part) != std::string::npos)
+    return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << "no \"" << part << "\" in \"" << message << "\"";
+}
 
 } // namespace mlir::nm_sparse::emulator
 

@@ -30,7 +30,7 @@ private:
 template <typename T>
 class OptionalReader {
 public:
-  OptionalReader(MutableOperandRange range) {
+  OptionalReader(const MutableOperandRange &range) {
     if (!range.empty())
       reader.emplace(range[0]);
   }
@@ -46,7 +46,7 @@ private:
 /// Whether the predicate of an operation, if it has one, lets it run.
 class PredicateReader {
 public:
-  PredicateReader(MutableOperandRange range) : reader(range) {}
+  PredicateReader(const MutableOperandRange &range) : reader(range) {}
   bool operator()(Values operands) const {
     return reader(operands).value_or(1) & 1;
   }
@@ -59,7 +59,7 @@ private:
 template <typename T>
 class VariadicReader {
 public:
-  VariadicReader(MutableOperandRange range)
+  VariadicReader(const MutableOperandRange &range)
       : first(range.empty() ? 0 : range[0].getOperandNumber()),
         count(range.size()) {}
   unsigned size() const { return count; }
