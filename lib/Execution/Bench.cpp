@@ -14,6 +14,9 @@
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <chrono>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -54,6 +57,16 @@ nm_sparse::findProducts(ModuleOp module, int64_t dynamicSize) {
   return products;
 }
 
+int64_t nm_sparse::getNumSets(ArrayRef<Product> products) {
+  // Some three times the L2 cache of an H200, in operands of the dense product.
+  constexpr int64_t wantedBytes = 160 << 20, mostSets = 64;
+  int64_t bytes = 1;
+  for (const Product &p : products)
+    bytes +=
+        p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * nmsKindBytes(p.kind);
+  return std::clamp<int64_t>(llvm::divideCeil(wantedBytes, bytes), 1, mostSets);
+}
+
 static double getFlops(const Product &product) {
   return 2.0 * product.batch * product.m * product.n * product.k;
 }
@@ -65,8 +78,15 @@ static llvm::json::Object toJSON(const NmsTiming &timing) {
       {"replays", timing.replays},    {"inner", timing.inner}};
 }
 
-llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products,
-                                     RunReport &report) {
+static double getUnixTime() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products, int64_t sets,
+                                     int64_t budget, RunReport &report) {
+  double begin = getUnixTime();
   double flops = 0;
   for (const Product &product : products)
     flops += getFlops(product);
@@ -76,6 +96,8 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products,
   bool compared = false;
   std::string why;
   NmsBenchOptions options = {};
+  options.sets = int32_t(sets);
+  options.budgetMs = int32_t(budget);
   if (products.size() == 1) {
     NmsVersus versus = {};
     const Product &p = products.front();
@@ -108,7 +130,10 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products,
   double tflops = flops / ours.medianUs * 1e-6;
   report.json["time"] = toJSON(ours);
   report.json["tflops_dense_equivalent"] = tflops;
-  report.json["launches"] = nmsRecordCount();
+  report.json["launches"] = nmsRecordCount() / sets;
+  report.json["sets"] = sets;
+  // When the clocks that another program reads are those of this measurement.
+  report.json["measured_at"] = llvm::json::Array{begin, getUnixTime()};
   report.text += llvm::formatv("  {0:f2} us, {1:f1} TFLOP/s dense-equivalent",
                                ours.medianUs, tflops);
   if (compared) {

@@ -21,8 +21,14 @@ struct Product {
 llvm::Expected<SmallVector<Product>> findProducts(ModuleOp module,
                                                   int64_t dynamicSize);
 
-/// Times the recorded launches, and cuBLAS on `products`.
-llvm::Error benchRecorded(ArrayRef<Product> products, RunReport &report);
+/// Calls of the function to record, each with buffers of its own, so that what
+/// one reads is gone from the L2 cache before its turn comes again.
+int64_t getNumSets(ArrayRef<Product> products);
+
+/// Times the launches recorded in `sets` calls, and cuBLAS on `products`.
+/// `budget` is in milliseconds, 0 for none.
+llvm::Error benchRecorded(ArrayRef<Product> products, int64_t sets,
+                          int64_t budget, RunReport &report);
 
 } // namespace mlir::nm_sparse
 

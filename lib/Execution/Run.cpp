@@ -19,6 +19,12 @@
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <utility>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -62,6 +68,33 @@ llvm::Expected<Operation *> nm_sparse::findEntry(ModuleOp module,
 }
 
 namespace {
+
+/// Holds the file of RunRequest::lock while the GPU is used: shared by runs
+/// that only execute, alone by one that takes times.
+class DeviceLock {
+public:
+  static llvm::Expected<DeviceLock> take(StringRef path, bool alone) {
+    DeviceLock lock;
+    if (path.empty())
+      return std::move(lock);
+    // Opened here and not before: processes that inherit a file share its lock.
+    lock.file = open(path.str().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (lock.file < 0 || flock(lock.file, alone ? LOCK_EX : LOCK_SH))
+      return llvm::createStringError("cannot lock " + path.str() + ": " +
+                                     std::strerror(errno));
+    return std::move(lock);
+  }
+  ~DeviceLock() {
+    if (file >= 0)
+      close(file);
+  }
+  DeviceLock(DeviceLock &&other) noexcept : file(std::exchange(other.file, -1)) {}
+  DeviceLock &operator=(DeviceLock &&) = delete;
+
+private:
+  DeviceLock() = default;
+  int file = -1;
+};
 
 /// The state of one run.
 class Runner {
@@ -218,11 +251,20 @@ llvm::Error Runner::bench() {
   auto products = findProducts(*module, request.dynamicSize);
   if (!products)
     return products.takeError();
+  auto lock = DeviceLock::take(request.lock, /*alone=*/true);
+  if (!lock)
+    return lock.takeError();
   if (nmsRecordBegin())
     return llvm::createStringError(nmsLastError());
-  auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);
-  llvm::Error error =
-      returned ? benchRecorded(*products, report) : returned.takeError();
+  int64_t sets = getNumSets(*products);
+  llvm::Error error = llvm::Error::success();
+  for (int64_t set = 0; set < sets && !error; ++set) {
+    auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);
+    if (!returned)
+      error = returned.takeError();
+  }
+  if (!error)
+    error = benchRecorded(*products, sets, request.benchBudget, report);
   nmsRecordEnd();
   return error;
 }
@@ -261,15 +303,21 @@ llvm::Expected<RunReport> Runner::run() {
                     : device == Device::Emulate ? "the emulator, "
                                                 : "the CPU",
                     chip);
-  if (llvm::Error error = execute())
-    return std::move(error);
+  {
+    auto lock = DeviceLock::take(request.lock, /*alone=*/false);
+    if (!lock)
+      return lock.takeError();
+    if (llvm::Error error = execute())
+      return std::move(error);
+    if (request.check)
+      if (llvm::Error error = check())
+        return std::move(error);
+  }
   if (!request.output.empty())
     if (llvm::Error error = writeResults(request.output, results, report))
       return std::move(error);
-  if (request.check)
-    if (llvm::Error error = check())
-      return std::move(error);
-  if (request.bench)
+  // The time of a wrong kernel means nothing.
+  if (request.bench && report.passed)
     if (llvm::Error error = bench())
       return std::move(error);
   return std::move(report);

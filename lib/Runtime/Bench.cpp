@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <memory>
 
 using namespace nms;
 
@@ -55,12 +56,15 @@ bool makeProblem(int32_t kind, int64_t m, int64_t n, int64_t k, int64_t batch,
   return true;
 }
 
-/// The cuBLAS side: handle, workspace and operands.
+/// The cuBLAS side: handle, workspace and sets of operands.
 class Dense {
 public:
-  Dense(const Context &cu, const Problem &problem)
-      : cu(cu), p(problem), x(cu, size(p.m, p.k)), w(cu, size(p.k, p.n)),
-        y(cu, size(p.m, p.n)), workspace(cu, workspaceBytes) {}
+  Dense(const Context &cu, const Problem &problem, int count)
+      : cu(cu), p(problem), workspace(cu, workspaceBytes) {
+    for (int set = 0; set < count; ++set)
+      sets.push_back(std::make_unique<Operands>(
+          cu, size(p.m, p.k), size(p.k, p.n), size(p.m, p.n)));
+  }
   ~Dense() {
     if (handle)
       (void)api->destroy(handle);
@@ -69,10 +73,14 @@ public:
   Dense &operator=(const Dense &) = delete;
 
   bool prepare(cuda::Stream stream) {
-    if (!x || !w || !y || !workspace)
+    if (!workspace)
       return false;
+    for (const auto &set : sets)
+      if (!set->x || !set->w || !set->y)
+        return false;
     api = cublas::api();
-    return api && fill(x, size(p.m, p.k), 1) && fill(w, size(p.k, p.n), 2) &&
+    return api && fill(&Operands::x, size(p.m, p.k), 1) &&
+           fill(&Operands::w, size(p.k, p.n), 2) &&
            cublas::check(api->create(&handle), "creating a cuBLAS handle") &&
            cublas::check(api->getVersion(handle, &version),
                          "reading the version of cuBLAS") &&
@@ -84,7 +92,8 @@ public:
   }
 
   /// Row-major y = x * w is column-major y' = w' * x'.
-  bool multiply(bool weightTransposed) {
+  bool multiply(bool weightTransposed, int set) {
+    const auto &[x, w, y] = *sets[static_cast<size_t>(set)];
     const float one = 1.0f, zero = 0.0f;
     int op = weightTransposed ? cublas::opT : cublas::opN;
     int ldw = weightTransposed ? p.k : p.n;
@@ -110,6 +119,12 @@ public:
   int version = 0;
 
 private:
+  struct Operands {
+    Operands(const Context &cu, size_t xBytes, size_t wBytes, size_t yBytes)
+        : x(cu, xBytes), w(cu, wBytes), y(cu, yBytes) {}
+    OwnedBuffer x, w, y;
+  };
+
   // What cuBLAS recommends for Hopper and newer.
   static constexpr size_t workspaceBytes = size_t(64) << 20;
 
@@ -118,19 +133,21 @@ private:
            static_cast<size_t>(columns) * static_cast<size_t>(p.bytes);
   }
 
-  bool fill(const OwnedBuffer &buffer, size_t bytes, uint64_t stream) {
+  bool fill(OwnedBuffer Operands::*operand, size_t bytes, uint64_t stream) {
     // One block is made and repeated: enough random bits for an honest power
     // draw, without spending minutes on the CPU.
-    size_t block = std::min(bytes, size_t(64) << 20);
+    size_t block = std::min(bytes, size_t(32) << 20);
     std::vector<char> host(block);
     if (nmsRandomNormal(p.kind, host.data(),
                         static_cast<int64_t>(block) / p.bytes, 1, stream))
       return false;
-    for (size_t done = 0; done < bytes; done += block)
-      if (!cu.check(cu->memcpyHtoD(buffer.device() + done, host.data(),
-                                   std::min(block, bytes - done)),
-                    "copying random operands to the device"))
-        return false;
+    for (const auto &set : sets)
+      for (size_t done = 0; done < bytes; done += block)
+        if (!cu.check(cu->memcpyHtoD(((*set).*operand).device() + done,
+                                     host.data(),
+                                     std::min(block, bytes - done)),
+                      "copying random operands to the device"))
+          return false;
     return true;
   }
 
@@ -138,7 +155,8 @@ private:
   const Problem &p;
   const cublas::Api *api = nullptr;
   cublas::Handle handle = nullptr;
-  OwnedBuffer x, w, y, workspace;
+  std::vector<std::unique_ptr<Operands>> sets;
+  OwnedBuffer workspace;
 };
 
 int benchDense(const char *entry, bool withRecorded, const Problem &problem,
@@ -146,25 +164,24 @@ int benchDense(const char *entry, bool withRecorded, const Problem &problem,
   Context cu;
   if (!cu)
     return 1;
-  if (withRecorded && nmsRecordCount() == 0)
-    return fail("%s: no launch was recorded: call nmsRecordBegin and then the "
-                "compiled function first",
-                entry);
+  int sets = getSets(options);
+  if (withRecorded && !checkRecorded(entry, sets))
+    return 1;
   OwnedStream stream(cu);
-  Dense dense(cu, problem);
+  Dense dense(cu, problem, sets);
   if (!stream || !dense.prepare(stream.get()))
     return 1;
   std::vector<Work> works = {
-      [&](cuda::Stream) { return dense.multiply(false); },
-      [&](cuda::Stream) { return dense.multiply(true); }};
+      [&](cuda::Stream, int set) { return dense.multiply(false, set); },
+      [&](cuda::Stream, int set) { return dense.multiply(true, set); }};
   // The first call of a shape loads kernels, which a capture does not allow.
   for (const Work &work : works)
-    if (!work(stream.get()))
+    if (!work(stream.get(), 0))
       return 1;
   bool memsets = options && options->includeMemsets;
   if (withRecorded)
-    works.push_back([&cu, memsets](cuda::Stream target) {
-      return replayRecorded(cu, target, memsets);
+    works.push_back([&cu, memsets, sets](cuda::Stream target, int set) {
+      return replayRecorded(cu, target, memsets, set, sets);
     });
   std::vector<NmsTiming> timings;
   if (!timeInterleaved(cu, stream.get(), works, options, timings))
@@ -197,15 +214,16 @@ extern "C" int nmsBenchRecorded(const NmsBenchOptions *options,
   Context cu;
   if (!cu)
     return 1;
-  if (nmsRecordCount() == 0)
-    return fail("nmsBenchRecorded: no launch was recorded: call nmsRecordBegin "
-                "and then the compiled function first");
+  int sets = getSets(options);
+  if (!checkRecorded("nmsBenchRecorded", sets))
+    return 1;
   OwnedStream stream(cu);
   bool memsets = options && options->includeMemsets;
   std::vector<NmsTiming> timings;
   if (!stream ||
-      !timeInterleaved(cu, stream.get(), {[&cu, memsets](cuda::Stream target) {
-                         return replayRecorded(cu, target, memsets);
+      !timeInterleaved(cu, stream.get(),
+                       {[&cu, memsets, sets](cuda::Stream target, int set) {
+                         return replayRecorded(cu, target, memsets, set, sets);
                        }},
                        options, timings))
     return 1;

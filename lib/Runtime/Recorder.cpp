@@ -9,6 +9,7 @@
 
 #include "RecorderState.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -127,10 +128,34 @@ bool nms::reviveHostRange(void *base, size_t bytes) {
   return true;
 }
 
-bool nms::replayRecorded(const Context &cu, cuda::Stream stream,
-                         bool includeMemsets) {
+bool nms::checkRecorded(const char *entry, int calls) {
   std::lock_guard<std::mutex> lock(state().mutex);
-  for (Action &action : state().actions) {
+  const std::vector<Action> &actions = state().actions;
+  if (state().launches == 0)
+    return !fail("%s: no launch was recorded: call nmsRecordBegin and then the "
+                 "compiled function first",
+                 entry);
+  size_t period = actions.size() / static_cast<size_t>(calls);
+  bool equal = period * static_cast<size_t>(calls) == actions.size();
+  for (size_t i = period; equal && i < actions.size(); ++i) {
+    const Action &one = actions[i], &first = actions[i % period];
+    equal = !one.function == !first.function &&
+            std::equal(one.shape.grid, one.shape.grid + 3, first.shape.grid);
+  }
+  if (!equal)
+    return !fail("%s: the %zu recorded launches and memsets are not those of "
+                 "%d equal calls: check the option `sets`",
+                 entry, actions.size(), calls);
+  return true;
+}
+
+bool nms::replayRecorded(const Context &cu, cuda::Stream stream,
+                         bool includeMemsets, int call, int calls) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  size_t period = state().actions.size() / static_cast<size_t>(calls);
+  size_t first = static_cast<size_t>(call) * period;
+  for (size_t i = first; i < first + period; ++i) {
+    Action &action = state().actions[i];
     if (action.function) {
       std::vector<void *> params;
       for (size_t offset : action.paramOffsets)

@@ -34,9 +34,13 @@ bool deferUnregister(void *base, size_t bytes);
 /// it then counts as registered again.
 bool reviveHostRange(void *base, size_t bytes);
 
-/// Enqueues what was recorded on `stream`.
-bool replayRecorded(const Context &cu, cuda::Stream stream,
-                    bool includeMemsets);
+/// Enqueues call number `call` of the `calls` that were recorded on `stream`.
+bool replayRecorded(const Context &cu, cuda::Stream stream, bool includeMemsets,
+                    int call, int calls);
+
+/// False with the reason recorded when there are no launches, or they are not
+/// those of `calls` equal calls.
+bool checkRecorded(const char *entry, int calls);
 
 } // namespace nms
 

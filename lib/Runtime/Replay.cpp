@@ -38,6 +38,7 @@ namespace {
 
 constexpr double targetReplayUs = 300;
 constexpr int maxInner = 100;
+constexpr int fewestReplays = 5;
 
 /// A captured graph, ready to be launched.
 class Replayable {
@@ -50,13 +51,13 @@ public:
   Replayable(const Replayable &) = delete;
   Replayable &operator=(const Replayable &) = delete;
 
-  bool capture(cuda::Stream stream, const Work &work, int inner) {
+  bool capture(cuda::Stream stream, const Work &work, int inner, int sets) {
     if (!cu.check(cu->streamBeginCapture(stream, cuda::captureThreadLocal),
                   "capturing a stream"))
       return false;
     bool enqueued = true;
     for (int i = 0; i < inner && enqueued; ++i)
-      enqueued = work(stream);
+      enqueued = work(stream, i % sets);
     cuda::Graph graph = nullptr;
     // Capturing must end also when the work failed, whose reason then stands.
     cuda::Result ended = cu->streamEndCapture(stream, &graph);
@@ -120,21 +121,26 @@ private:
   bool valid = false;
 };
 
-/// How many copies of the work make a replay long enough to be timed well.
-bool chooseInner(const Context &cu, cuda::Stream stream, const Work &work,
-                 int &inner) {
+/// Time of one copy of the work, roughly.
+bool estimate(const Context &cu, cuda::Stream stream, const Work &work,
+              double &microseconds) {
   Replayable once(cu);
   Stopwatch watch(cu);
-  double microseconds = 0;
-  if (!once.capture(stream, work, 1))
+  if (!once.capture(stream, work, 1, 1))
     return false;
   for (int i = 0; i < 3; ++i)
     if (!watch.replay(once, stream) || !watch.read(microseconds))
       return false;
-  inner = static_cast<int>(
+  return true;
+}
+
+/// How many copies of the work make a replay long enough to be timed well, and
+/// use all sets of buffers equally often.
+int chooseInner(double microseconds, int sets) {
+  int inner = static_cast<int>(
       std::clamp(std::round(targetReplayUs / std::max(microseconds, 0.1)), 1.0,
                  static_cast<double>(maxInner)));
-  return true;
+  return (inner + sets - 1) / sets * sets;
 }
 
 NmsTiming summarize(std::vector<double> samples, int inner) {
@@ -165,6 +171,10 @@ NmsTiming summarize(std::vector<double> samples, int inner) {
 
 } // namespace
 
+int nms::getSets(const NmsBenchOptions *options) {
+  return options && options->sets > 0 ? options->sets : 1;
+}
+
 bool nms::timeInterleaved(const Context &cu, cuda::Stream stream,
                           const std::vector<Work> &works,
                           const NmsBenchOptions *options,
@@ -176,16 +186,27 @@ bool nms::timeInterleaved(const Context &cu, cuda::Stream stream,
     return false;
 
   size_t count = works.size();
+  int sets = getSets(options);
   std::vector<std::unique_ptr<Replayable>> graphs;
   std::vector<int> inners(count, 1);
+  double roundUs = 0;
   for (size_t w = 0; w < count; ++w) {
-    if (options && options->inner > 0)
-      inners[w] = options->inner;
-    else if (!chooseInner(cu, stream, works[w], inners[w]))
+    double microseconds = 0;
+    if (!estimate(cu, stream, works[w], microseconds))
       return false;
+    inners[w] = options && options->inner > 0 ? options->inner
+                                              : chooseInner(microseconds, sets);
+    roundUs += microseconds * inners[w];
     graphs.push_back(std::make_unique<Replayable>(cu));
-    if (!graphs[w]->capture(stream, works[w], inners[w]))
+    if (!graphs[w]->capture(stream, works[w], inners[w], sets))
       return false;
+  }
+  if (options && options->budgetMs > 0) {
+    double rounds = 1000.0 * options->budgetMs / std::max(roundUs, 0.1);
+    if (rounds < replays)
+      replays =
+          std::min(replays, std::max(static_cast<int>(rounds), fewestReplays));
+    warmup = std::min(warmup, std::max(replays / 3, 1));
   }
   for (int i = 0; i < warmup; ++i)
     for (auto &graph : graphs)

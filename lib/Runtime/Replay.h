@@ -46,9 +46,12 @@ private:
   cuda::DevicePtr pointer = 0;
 };
 
-/// Enqueues the work of one sample on the stream; false with the reason
-/// recorded.
-using Work = std::function<bool(cuda::Stream)>;
+/// Enqueues the work on the stream, with the given set of buffers; false with
+/// the reason recorded.
+using Work = std::function<bool(cuda::Stream, int set)>;
+
+/// Sets of buffers that the options ask for.
+int getSets(const NmsBenchOptions *options);
 
 /// Times each piece of work as Recorder.h describes, alternating between them.
 bool timeInterleaved(const Context &cu, cuda::Stream stream,

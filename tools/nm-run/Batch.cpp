@@ -61,10 +61,11 @@ void reportAndExit(const char *message, void *) {
 }
 
 [[noreturn]] void runWorker(ArrayRef<RunOptions> runs, int pipe,
-                            std::atomic<size_t> &next) {
+                            std::atomic<size_t> &next,
+                            Clock::time_point deadline) {
   worker.pipe = pipe;
   nmsSetErrorHandler(reportAndExit, nullptr);
-  for (size_t line; (line = next++) < runs.size();) {
+  for (size_t line; Clock::now() < deadline && (line = next++) < runs.size();) {
     worker.line = line;
     send(pipe, llvm::json::Object{{"line", int64_t(line)}, {"start", true}});
     auto report = run(runs[line].request);
@@ -100,6 +101,8 @@ public:
         mmap(nullptr, sizeof(std::atomic<size_t>), PROT_READ | PROT_WRITE,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     next = new (memory) std::atomic<size_t>(0);
+    if (options.deadline)
+      deadline = Clock::now() + std::chrono::seconds(options.deadline);
   }
   ~Pool() { munmap(next, sizeof(std::atomic<size_t>)); }
 
@@ -111,11 +114,13 @@ public:
   }
   llvm::json::Array takeResults() {
     llvm::json::Array array;
+    // Those that the deadline left out are empty.
     for (llvm::json::Object &result : results)
-      array.push_back(std::move(result));
+      if (!result.empty())
+        array.push_back(std::move(result));
     return array;
   }
-  size_t failed = 0, errors = 0;
+  size_t done = 0, failed = 0, errors = 0;
 
 private:
   void start();
@@ -130,7 +135,7 @@ private:
   std::vector<llvm::json::Object> results;
   std::atomic<size_t> *next;
   std::vector<Worker> workers;
-  size_t done = 0;
+  Clock::time_point deadline = Clock::time_point::max();
 };
 
 void Pool::start() {
@@ -141,7 +146,7 @@ void Pool::start() {
   pid_t process = fork();
   if (process == 0) {
     close(ends[0]);
-    runWorker(runs, ends[1], *next);
+    runWorker(runs, ends[1], *next, deadline);
   }
   close(ends[1]);
   if (process < 0) {
@@ -239,7 +244,7 @@ void Pool::step() {
       continue;
     }
     finish(worker);
-    replace += *next < runs.size();
+    replace += *next < runs.size() && Clock::now() < deadline;
   }
   workers = std::move(alive);
   for (; replace; --replace)
@@ -287,9 +292,12 @@ int nm_sparse::runBatch(const RunOptions &options, llvm::json::Object header) {
   size_t count = runs.size();
   Pool pool(options, std::move(runs), std::move(texts));
   pool.run();
-  llvm::outs() << count << " runs: " << count - pool.failed - pool.errors
+  llvm::outs() << count << " runs: " << pool.done - pool.failed - pool.errors
                << " passed, " << pool.failed << " failed, " << pool.errors
-               << " could not run\n";
+               << " could not run";
+  if (pool.done < count)
+    llvm::outs() << ", " << count - pool.done << " not begun in time";
+  llvm::outs() << "\n";
   if (!options.json.empty()) {
     header["runs"] = pool.takeResults();
     if (llvm::Error error = writeJSON(options.json, std::move(header))) {

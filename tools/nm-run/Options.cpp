@@ -53,9 +53,12 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addString("schedule", request.schedule);
   line.addString("lowered", request.lowered);
   line.addString("output", request.output);
+  line.addString("lock", request.lock);
+  line.addNumber<int64_t>("bench-ms", request.benchBudget, 1, 3600000);
   line.addString("json", options.json);
   line.addString("batch", options.batch);
   line.addNumber<int64_t>("jobs", options.jobs, 1, 256);
+  line.addNumber<int64_t>("deadline", options.deadline, 1, 86400);
   line.addNumber<int64_t>("timeout", options.timeout, 1, 86400);
   line.addNumber<uint64_t>("seed", request.seed, 0, INT64_MAX);
   line.addValue("size", [&](StringRef text) {

@@ -17,6 +17,7 @@ struct RunOptions {
   std::string batch;
   int64_t jobs = 1;
   int64_t timeout = 120;
+  int64_t deadline = 0;
   bool probe = false;
   bool printEmulated = false;
   bool help = false;

@@ -29,6 +29,9 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --check            compare with a float64 dense product; status 1 if wrong
   --tolerance T      largest relative Frobenius error; default by result type
   --bench            time the kernels, and cuBLAS beside them (on a GPU)
+  --bench-ms N       take at most about N ms of samples; default: 50 replays
+  --lock FILE        runs that name the same FILE take times one after another,
+                     and use the GPU for nothing else meanwhile
   --schedule TEXT    schedule of every sparse matmul, instead of the model's
   --chip C           chip to compile for, and to emulate; default: the GPU's,
                      or sm_90a
@@ -40,6 +43,7 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --batch LIST       one line of arguments for each run, instead of IN.mlir
   --jobs N           runs of a batch at a time; default 1
   --timeout S        seconds after which a run of a batch is given up; 120
+  --deadline S       seconds after which no further run of a batch is begun
   --probe-device     say which GPU there is; status 1 if none
   --print-emulated   print which operations are emulated, as a table
 

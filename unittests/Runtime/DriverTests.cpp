@@ -231,6 +231,54 @@ TEST_F(DriverTest, RecordAndReplay) {
   EXPECT_EQ(nmsRecordCount(), 0);
 }
 
+TEST_F(DriverTest, CallsTakeTurns) {
+  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
+  void *k = kernel();
+  for (uint64_t buffer : {1, 100, 10000})
+    launch(k, 1, 0, buffer);
+  NmsBenchOptions options = {};
+  options.sets = 3;
+  NmsTiming timing;
+  // Once to estimate, with the first call's buffers, and then each equally.
+  fake().sumOfFirstParams = 0;
+  ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
+  EXPECT_EQ(timing.inner, 30);
+  EXPECT_EQ(fake().sumOfFirstParams, 1u + 10u * 10101u);
+  EXPECT_NEAR(timing.medianUs, 10, 1e-3);
+
+  NmsVersus versus;
+  ASSERT_EQ(nmsBenchAgainstCublas(0, 64, 32, 16, 1, &options, &versus), 0)
+      << nmsLastError();
+  EXPECT_EQ(versus.cublasTN.inner, 15);
+  EXPECT_NEAR(versus.cublasTN.medianUs, 20, 1e-3);
+
+  options.sets = 2;
+  EXPECT_NE(nmsBenchRecorded(&options, &timing), 0);
+  EXPECT_NE(std::string(nmsLastError())
+                .find("3 recorded launches and memsets are not those of 2 "
+                      "equal calls"),
+            std::string::npos);
+  EXPECT_EQ(nmsRecordEnd(), 0);
+}
+
+TEST_F(DriverTest, BudgetLimitsTheSamples) {
+  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
+  launch(kernel(), 1);
+  NmsBenchOptions options = {};
+  options.inner = 100; // a replay takes 1 ms
+  options.budgetMs = 20;
+  NmsTiming timing;
+  ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
+  EXPECT_EQ(timing.replays, 20);
+  options.budgetMs = 1;
+  ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
+  EXPECT_EQ(timing.replays, 5);
+  options.budgetMs = 1000;
+  ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
+  EXPECT_EQ(timing.replays, 50);
+  EXPECT_EQ(nmsRecordEnd(), 0);
+}
+
 TEST_F(DriverTest, FailedReplayEndsTheCapture) {
   ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
   launch(kernel(), 3);

@@ -57,6 +57,7 @@ Result launched(const unsigned *cluster, unsigned x, unsigned y, unsigned z,
   state.grid[2] = z;
   if (params)
     memcpy(&state.firstParam, params[0], 8);
+  state.sumOfFirstParams += state.firstParam;
   spend(10);
   return success;
 }

@@ -23,6 +23,7 @@ struct FakeState {
   unsigned grid[3] = {0, 0, 0};
   unsigned cluster[3] = {0, 0, 0};
   uint64_t firstParam = 0;
+  uint64_t sumOfFirstParams = 0;
   uint64_t boxInner = 0, boxOuter = 0, strideBytes = 0;
   int failNextLaunch = 0; // a CUresult
 };

@@ -36,6 +36,10 @@ struct RunRequest {
   unsigned emulatorJobs = 0; ///< Threads of the emulator; 0: one for each core.
   bool check = false;
   bool bench = false;
+  int64_t benchBudget = 0; ///< Milliseconds for the samples; 0: no limit.
+  /// Runs that name the same file here take times alone: the GPU is shared only
+  /// by runs that take none. Empty: the GPU is this run's own.
+  std::string lock;
   double tolerance = -1; ///< Negative: by the result's type.
 };
 

@@ -10,10 +10,13 @@
 // How it is measured: a graph holds `inner` copies of the whole list of
 // launches; one replay is one launch of the graph between two events; a sample
 // is the time of a replay divided by `inner`. Replays are queued without
-// waiting in between, so the host's launch cost is hidden. Buffers are not
-// rotated and the L2 cache is not flushed: the recorded launches have fixed
-// arguments, and cuBLAS gets the same treatment (one set of buffers, a graph of
-// `inner` calls), so small problems run from L2 on both sides.
+// waiting in between, so the host's launch cost is hidden.
+//
+// Buffers: call the function several times before the measurement, and say so
+// in `sets`. Each call has its own buffers, and the copies in a graph take the
+// calls in turn; cuBLAS rotates over as many sets. With enough of them nothing
+// is in the L2 cache that a program would not find there either. With one set,
+// small problems run from L2 on both sides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +49,9 @@ typedef struct NmsBenchOptions {
   int32_t replays;        // samples; default 50
   int32_t inner;          // copies per replay; default: about 300 us of work
   int32_t includeMemsets; // replay the recorded memsets too, in their order
+  int32_t sets;           // calls that were recorded, all alike; default 1
+  int32_t budgetMs;       // take fewer samples, but at least 5, when `replays`
+                          // of all that is timed would take longer; default no
 } NmsBenchOptions;
 
 typedef struct NmsTiming {
