@@ -28,6 +28,11 @@ void explainLaunches(llvm::raw_ostream &os, ModuleOp module);
 void explainPTX(llvm::raw_ostream &os, StringRef ptx,
                 const ResourceMap *resources);
 
+/// For each sparse matmul of `module`, as the front stage left it, the `count`
+/// best schedules for `tokens` tokens, as JSON; the first one is the choice.
+llvm::Error printCandidates(ModuleOp module, StringRef chip, int64_t tokens,
+                            int64_t count, llvm::raw_ostream &os);
+
 /// The support table: each combination is compiled.
 void printSupport(MLIRContext &context, llvm::raw_ostream &os);
 

@@ -28,6 +28,8 @@ Compiles linalg with sparse weights to GPU kernels.
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
   --tokens N         tokens to choose the schedule for, where M is dynamic
+  --candidates N     print the N best schedules of each sparse matmul and what
+                     the model predicts, as JSON, and stop
   --explain          say what each stage did
   --print-support    print what can be compiled, as tables, and stop
 
@@ -38,6 +40,7 @@ namespace {
 struct Options {
   std::string output, emit = "ptx", manifest;
   GPUPipelineOptions pipeline;
+  int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
   std::string input;
 };
@@ -118,6 +121,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   line.addFlag("help", options.help);
   line.addFlag("h", options.help);
   line.addNumber<int64_t>("tokens", tokens, 1, 1 << 24);
+  line.addNumber<int64_t>("candidates", options.candidates, 1, 1000);
   line.addValue("chip", [&](StringRef text) -> llvm::Error {
     if (getDefaultFeatures(text).empty())
       return llvm::createStringError("'" + text.str() +
@@ -145,7 +149,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
     return llvm::createStringError(
         "expected one input file; --help shows the usage");
   options.input = positional->front();
-  if (options.output.empty())
+  if (options.output.empty() && !options.candidates)
     return llvm::createStringError("-o OUT is missing; - is standard output");
   if (!options.manifest.empty() && isStage(options.emit) &&
       options.emit != "nvvm")
@@ -173,6 +177,10 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
       return error;
     std::chrono::duration<double, std::milli> time =
         std::chrono::steady_clock::now() - start;
+    if (stage.name == "front" && options.candidates)
+      return printCandidates(module, options.pipeline.chip,
+                             options.pipeline.tokens, options.candidates,
+                             llvm::outs());
     if (stage.name == "schedule")
       products = collectProducts(module);
     if (options.explain) {
