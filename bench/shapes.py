@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is measured: lists of shapes, and the suites that use them.
+
+A shape is (tokens, outputs, contraction): m, n, k of the dense product.
+"""
+
+import dataclasses
+from typing import Optional
+
+from layers import SPARSITIES, Layer
+
+# NM-SpMM (arXiv 2503.01253): 100 points, pairs (n, k) of five LLaMA sizes.
+LLAMA = [(2048, 5632), (4096, 11008), (5120, 13824), (6656, 17920), (8192, 22016)]
+PAIRS = [
+    pair
+    for hidden, inner in LLAMA
+    for pair in (
+        (hidden, hidden),
+        (3 * hidden, hidden),
+        (hidden, inner),
+        (inner, hidden),
+    )
+]
+NMSPMM = [(m, n, k) for m in (256, 512, 1024, 2048, 4096) for n, k in PAIRS]
+
+# nmSPARSE (MLSys'23): M9 to M32; M1 to M8 are one token each.
+NMSPARSE_PAIRS = [  # (k, n)
+    (1024, 1024),
+    (2048, 2048),
+    (4096, 4096),
+    (8192, 8192),
+    (1024, 4096),
+    (4096, 1024),
+    (5120, 20480),
+    (20480, 5120),
+]
+NMSPARSE = [(m, n, k) for m in (256, 1024, 4096) for k, n in NMSPARSE_PAIRS]
+
+CUBES = [(4096,) * 3, (8192,) * 3]
+
+
+def is_large(shape):
+    m, n, k = shape
+    return m >= 2048 and min(n, k) >= 4096
+
+
+LARGE = sorted({s for s in NMSPMM + NMSPARSE + CUBES if is_large(s)})
+
+SHAPES = {"nmspmm": NMSPMM, "nmsparse": NMSPARSE, "cubes": CUBES, "large": LARGE}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A layer, and a schedule where the model is not to choose."""
+
+    layer: Layer
+    label: str = ""
+    schedule: Optional[str] = None
+
+
+def cases(shapes, types, lengths, layouts=("feature",), epilogues=("product",)):
+    return [
+        Case(Layer(type_, sparsity, length, layout, shape, epilogue))
+        for shape in shapes
+        for type_ in types
+        for length in lengths
+        for layout in layouts
+        for epilogue in epilogues
+        for sparsity in SPARSITIES
+    ]
+
+
+def simt(tile, warps, stages, operands, index, split_k=1):
+    return (
+        f"#nm_sparse.schedule<simt, tile = {list(tile)}, warps = {list(warps)}, "
+        f"stages = {stages}, split_k = {split_k}, operands = {operands}, "
+        f"index = {index}>"
+    )
+
+
+# The steps of NM-SpMM's ablation, as schedules: each adds one thing to the step
+# before. Its first version has no tiles in shared memory, which no schedule
+# says; "blocking" has them, with one output for each thread.
+ABLATION = {
+    "blocking": simt((32, 32, 1), (4, 8), 2, "unpacked", "staged"),
+    "hierarchical tiling": simt((64, 128, 1), (1, 4), 2, "unpacked", "staged"),
+    "resident index": simt((64, 128, 1), (1, 4), 2, "unpacked", "resident"),
+    "packing": simt((64, 128, 1), (1, 4), 2, "packed", "resident"),
+    "pipelining": simt((64, 128, 1), (1, 4), 4, "packed", "resident"),
+    "split-K": simt((64, 128, 1), (1, 4), 4, "packed", "resident", 2),
+}
+ABLATION_SHAPES = [(4096, 4096, 4096), (256, 4096, 4096)]
+
+SUITES = {
+    # The quickest look: the two cubes in every type.
+    "cubes": cases(CUBES, ["f16"], [128, 256])
+    + cases(CUBES[:1], ["bf16"], [128])
+    + cases(CUBES[:1], ["f32"], [32, 64]),
+    "large": cases(LARGE, ["f16"], [128]),
+    "large-256": cases(LARGE, ["f16"], [256]),
+    "lengths": cases(CUBES, ["f16", "bf16"], [64, 128, 256]),
+    "layouts": cases(CUBES, ["f16"], [128], ["feature", "token", "mixed"]),
+    "epilogues": cases(CUBES, ["f16"], [128], epilogues=["product", "gelu"]),
+    "nmsparse": cases(NMSPARSE, ["f16"], [128]) + cases(NMSPARSE, ["f32"], [32]),
+    "nmspmm": cases(NMSPMM, ["f32"], [32]),
+    # Six points that span both.
+    "nmspmm-few": cases(NMSPMM[::17], ["f32"], [32, 64]),
+    "small": cases(
+        [s for s in NMSPARSE + NMSPMM if s[0] in (256, 1024)], ["f16"], [128]
+    ),
+    "ablation": [
+        Case(Layer("f32", sparsity, 32, "feature", shape), label, schedule)
+        for shape in ABLATION_SHAPES
+        for sparsity in SPARSITIES
+        for label, schedule in {**ABLATION, "the model's choice": None}.items()
+    ],
+}
+
+
+def select(names, only=""):
+    """The cases of several suites, each once; `only`: parts of names, all of
+    which must match, separated by commas."""
+    wanted = [part for part in only.split(",") if part]
+    chosen = [case for name in names for case in SUITES[name]]
+    return [
+        case
+        for case in dict.fromkeys(chosen)
+        if all(part in case.layer.name for part in wanted)
+    ]
