@@ -18,6 +18,6 @@ format: ## as lint, fixing what can be fixed
 static: ## nm-opt and the other tools without libMLIR.so, in build-static
 	@scripts/build.sh static
 docs:   ## fill the generated parts of README.md and docs/
-	@scripts/build.sh dev nm-compile nm-run && python3 scripts/update_docs.py
+	@scripts/build.sh dev nm-compile nm-run && build/venv/bin/python scripts/update_docs.py
 clean:  ## remove every build folder
 	@rm -rf build build-*

@@ -17,6 +17,7 @@ import fcntl
 import json
 import math
 import statistics
+import sys
 import time
 
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
@@ -154,7 +155,10 @@ def main():
     parser.add_argument("--deadline", type=float, default=math.inf)
     arguments = parser.parse_args()
     started = time.time()
-    import torch
+    try:
+        import torch
+    except ImportError:
+        sys.exit("cusparselt.py: no PyTorch here, so cuSPARSELt is not timed")
 
     report = {"torch": torch.__version__, "runs": []}
     report["cusparselt"] = torch.backends.cusparselt.version()

@@ -40,7 +40,9 @@ def arguments_of(argv=None):
     parser.add_argument("--tool", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--suite", nargs="+", choices=shapes.SUITES, required=True)
-    parser.add_argument("--only", default="", help="TEXT[,TEXT]: parts of names")
+    parser.add_argument(
+        "--only", default="", help="patterns of parts of names: f16,s50,4096x*"
+    )
     parser.add_argument("--limit", type=int, help="the first N cases alone")
     parser.add_argument("--schedule", help="forces a schedule on every case")
     parser.add_argument("--candidates", type=int, default=1, metavar="K")

@@ -5,6 +5,7 @@ A shape is (tokens, outputs, contraction): m, n, k of the dense product.
 """
 
 import dataclasses
+import fnmatch
 from typing import Optional
 
 from layers import SPARSITIES, Layer
@@ -106,7 +107,7 @@ SUITES = {
     # Six points that span both.
     "nmspmm-few": cases(NMSPMM[::17], ["f32"], [32, 64]),
     "small": cases(
-        [s for s in NMSPARSE + NMSPMM if s[0] in (256, 1024)], ["f16"], [128]
+        sorted({s for s in NMSPARSE + NMSPMM if s[0] in (256, 1024)}), ["f16"], [128]
     ),
     "ablation": [
         Case(Layer("f32", sparsity, 32, "feature", shape), label, schedule)
@@ -118,12 +119,12 @@ SUITES = {
 
 
 def select(names, only=""):
-    """The cases of several suites, each once; `only`: parts of names, all of
-    which must match, separated by commas."""
-    wanted = [part for part in only.split(",") if part]
+    """The cases of several suites, each once. `only` holds patterns, such as
+    "f16,s50,4096x*": a name must have a matching part for each."""
+    wanted = [pattern for pattern in only.split(",") if pattern]
     chosen = [case for name in names for case in SUITES[name]]
     return [
         case
         for case in dict.fromkeys(chosen)
-        if all(part in case.layer.name for part in wanted)
+        if all(fnmatch.filter(case.layer.name.split("_"), p) for p in wanted)
     ]

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tables of the recorded measurements, for update_docs.py.
 
-Reads the reports of `nm-run --json`, single ones and batches, in one folder.
-bench/make_configs.py names its configurations TYPE_sSPARSITY_LLENGTH_LAYOUT_
-TOKENSxOUTPUTSxCONTRACTION_EPILOGUE; other inputs are listed by file name.
+Reads the reports of `nm-run --json`, single ones and batches, and of
+bench/run.py, in one folder. bench/layers.py names its configurations TYPE_sSPARSITY_
+LLENGTH_LAYOUT_TOKENSxOUTPUTSxCONTRACTION_EPILOGUE; other inputs are listed by
+file name.
 """
 
 import json
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
-NAME = re.compile(
-    r"(?P<type>\w+?)_s(?P<sparsity>[\d.]+)_L(?P<length>\d+)_(?P<layout>\w+?)_"
-    r"(?P<shape>\d+x\d+x\d+)_(?P<epilogue>\w+)$"
-)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+from layers import NAME  # noqa: E402
+
 HEADLINE = "4096x4096x4096"
 NONE = "No measurement is recorded yet."
 
@@ -153,7 +154,9 @@ def headline(folder):
             run
             for run in runs
             if (configuration(run) or {}).get("shape") == HEADLINE
-            and configuration(run)["epilogue"] in ("plain", "linear")
+            and configuration(run)["epilogue"] in ("plain", "linear", "product")
+            and run.get("role", "choice") == "choice"
+            and "label" not in run
         ]
         table = speed_table(chosen)
         if table:
@@ -164,6 +167,8 @@ def headline(folder):
 def everything(folder):
     parts = []
     for name, header, runs in load(folder):
+        if "suites" in header:  # of bench/run.py, for docs/Performance.md
+            continue
         section = [f"## {name}", conditions(name, header, runs)]
         section.append(correctness(runs))
         shapes = Counter()

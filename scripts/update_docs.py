@@ -28,6 +28,10 @@ from pathlib import Path
 import doc_results
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import plots  # noqa: E402
+import report  # noqa: E402
+
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 EXAMPLE = "examples/linear.mlir"
 WALK = "docs/walk.mlir"
@@ -244,8 +248,9 @@ def select(text, stage):
 class Generators:
     """One method for each kind of generated part."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, write=True):
         self.folder = folder
+        self.write = write  # figures, too
         self.tool = functools.partial(run, folder)
 
     def example(self, _):
@@ -299,6 +304,12 @@ class Generators:
     def emulator(self, _):
         return doc_results.emulator(ROOT / "bench/results")
 
+    def performance(self, _):
+        return report.page()
+
+    def figure(self, name):
+        return plots.make(name, ROOT / "docs/images", write=self.write)
+
     def results(self, _):
         return doc_results.everything(ROOT / "bench/results")
 
@@ -332,7 +343,7 @@ def main():
     parser.add_argument("--bin", default=str(ROOT / "build/bin"))
     parser.add_argument("pages", nargs="*", default=PAGES)
     arguments = parser.parse_args()
-    generators = Generators(arguments.bin)
+    generators = Generators(arguments.bin, not arguments.check)
     stale = 0
     for page in arguments.pages:
         path = ROOT / page

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Figures of the newest measurements, for docs/Performance.md.
+
+A figure is a function from data to a file. The data's digest stands in the file,
+so that whether it is up to date can be told without drawing it, and without
+matplotlib.
+"""
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+
+import report
+from layers import SPARSITIES
+
+# Okabe and Ito's colours, told apart by colour-blind readers too.
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+COLORS = {"f16": BLUE, "bf16": GREEN, "f32": ORANGE}
+MARKERS = {32: "o", 64: "s", 128: "D", 256: "^"}
+GREY = "#666666"
+
+
+def digest(data):
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_current(path, data):
+    if not path.exists():
+        return False
+    found = re.search(r"data ([0-9a-f]{16})", path.read_text("utf-8"))
+    return bool(found) and found[1] == digest(data)
+
+
+def name_of(result):
+    type_, length, layout = result.kind
+    return f"{type_}, L = {length}, {layout}"
+
+
+def plain(results):
+    """Without epilogues: what is compared with the bare dense product."""
+    return [r for r in results if r.layer.epilogue in ("product", "linear", "plain")]
+
+
+def speedup_data(results):
+    """{type: {series: [[sparsity, speedup]]}} of the largest cube of each kind."""
+    cubes = defaultdict(list)
+    for result in plain(results):
+        if len(set(result.layer.shape)) == 1:
+            cubes[result.kind].append(result)
+    data = defaultdict(dict)
+    for (type_, length, layout), found in cubes.items():
+        size = max(r.layer.shape[0] for r in found)
+        points = [r for r in found if r.layer.shape[0] == size]
+        data[type_][f"L = {length}, {layout}, {size}³"] = sorted(
+            [float(r.layer.sparsity), r.speedup] for r in points
+        )
+    return dict(data)
+
+
+def share_data(results):
+    """{series: {sparsity: [share of the ideal of each shape]}}"""
+    data = defaultdict(lambda: defaultdict(list))
+    for result in plain(results):
+        if result.layer.shape[0] >= 256:
+            share = result.speedup / result.ideal
+            data[name_of(result)][result.layer.sparsity].append(share)
+    return {s: {k: sorted(v) for k, v in d.items()} for s, d in data.items()}
+
+
+def roofline_data(results, ceilings):
+    """Each product as [flops of kept weights per byte, TFLOP/s]."""
+    points = defaultdict(list)
+    for result in plain(results):
+        m, n, k = result.layer.shape
+        kept = 1 - float(result.layer.sparsity) / 100
+        size = 4 if result.layer.type == "f32" else 2
+        index = k * n * kept / result.layer.length
+        moved = size * (m * k + kept * k * n + m * n) + index
+        flops = 2 * m * n * k * kept
+        points[result.layer.type].append([flops / moved, flops / result.us * 1e-6])
+    return {"points": {t: sorted(p) for t, p in points.items()}, "ceilings": ceilings}
+
+
+def start(columns=1, width=7.2, height=3.6):
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "font.size": 9,
+            "font.family": "sans-serif",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.edgecolor": GREY,
+            "axes.grid": True,
+            "grid.color": "#e6e6e6",
+            "legend.frameon": False,
+            "svg.hashsalt": "nm_sparse",
+            "svg.fonttype": "path",
+        }
+    )
+    figure, axes = plt.subplots(
+        1, columns, figsize=(width, height), squeeze=False, layout="constrained"
+    )
+    return plt, figure, axes[0]
+
+
+def draw_speedup(data):
+    most = max(map(len, data.values()))
+    plt, figure, axes = start(len(data), 2.9 * len(data), 3.2 + 0.16 * most)
+    for axis, (type_, series) in zip(axes, sorted(data.items())):
+        ideal = [100 / (100 - float(s)) for s in SPARSITIES]
+        places = {float(s): i for i, s in enumerate(SPARSITIES)}
+        axis.plot(range(len(ideal)), ideal, "--", color=GREY, label="ideal, m/n")
+        colors = [BLUE, ORANGE, GREEN, PURPLE, "#E69F00", "#56B4E9"]
+        for (name, points), color, marker in zip(
+            sorted(series.items()), colors * 3, "oDs^vP" * 3
+        ):
+            at = [places[sparsity] for sparsity, _ in points]
+            values = [value for _, value in points]
+            axis.plot(at, values, color=color, marker=marker, markersize=5, label=name)
+        axis.axhline(1, color=GREY, linewidth=0.8)
+        axis.set_yscale("log", base=2)
+        axis.set_yticks([0.5, 1, 2, 4, 8], ["0.5x", "1x", "2x", "4x", "8x"])
+        axis.set_xticks(range(len(ideal)), [f"{s} %" for s in SPARSITIES])
+        axis.set_title(type_, loc="left")
+        axis.set_xlabel("sparsity")
+        lowest = min(value for d in data.values() for p in d.values() for _, value in p)
+        axis.set_ylim(min(0.8, 0.9 * lowest), 9)
+        axis.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.19))
+    axes[0].set_ylabel("speed over dense cuBLAS")
+    return plt, figure
+
+
+def draw_share(data):
+    plt, figure, (axis,) = start(height=max(1.6, 0.42 * len(data) + 1.2))
+    shades = ["#9ecae1", "#4292c6", "#08519c", "#08244d"]
+    for line, (_, cells) in enumerate(sorted(data.items(), reverse=True)):
+        for offset, (sparsity, color) in enumerate(zip(SPARSITIES, shades)):
+            shares = [100 * share for share in cells.get(sparsity, [])]
+            place = line + 0.24 - 0.16 * offset
+            axis.plot(
+                shares,
+                [place] * len(shares),
+                "o",
+                color=color,
+                markersize=5,
+                alpha=0.8,
+                label=f"{sparsity} % sparse" if line == 0 else None,
+            )
+    axis.set_yticks(range(len(data)), sorted(data, reverse=True))
+    axis.set_ylim(-0.5, len(data) - 0.5)
+    axis.grid(axis="y", visible=False)
+    axis.set_xlim(0, 105)
+    axis.axvline(100, color=GREY, linestyle="--")
+    axis.set_xlabel("share of the ideal speed over cuBLAS, %; a dot is a shape")
+    figure.legend(ncols=4, loc="outside upper center")
+    return plt, figure
+
+
+def draw_roofline(data):
+    plt, figure, (axis,) = start(height=4.2)
+    ceilings = data["ceilings"]
+    memory = ceilings["dram_tbps"]
+    low, high = 4, 8000
+    every = [x for points in data["points"].values() for x, _ in points]
+    low = min([low, *every])
+    roofs = {  # name, and on which side of its line that stands
+        "ffma_tflops": ("FFMA, f32", "bottom"),
+        "mma_tflops": ("mma.sync, f16", "top"),
+        "wgmma_tflops": ("wgmma, f16", "bottom"),
+    }
+    for key, (name, side) in roofs.items():
+        peak = ceilings[key]
+        ridge = peak / memory
+        axis.plot([max(low, ridge), high], [peak, peak], color=GREY, linewidth=1)
+        axis.annotate(
+            f"{name}: {peak:.0f} TFLOP/s",
+            (high, peak * (1.05 if side == "bottom" else 0.95)),
+            ha="right",
+            va=side,
+            color=GREY,
+            fontsize=8,
+        )
+    top = max(ceilings[key] for key in roofs) / memory
+    axis.plot([low, top], [low * memory, top * memory], color=GREY, linewidth=1)
+    axis.annotate(
+        f"device memory: {memory:.1f} TB/s",
+        (low * 1.6, low * memory),
+        color=GREY,
+        fontsize=8,
+    )
+    for type_, points in sorted(data["points"].items()):
+        axis.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            {"f16": "o", "bf16": "^", "f32": "s"}[type_],
+            color=COLORS[type_],
+            markersize=5,
+            alpha=0.7,
+            label=type_,
+        )
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlim(low, high)
+    axis.set_ylim(8, 1300)
+    axis.set_xlabel("operations on kept weights per byte of operands and result")
+    axis.set_ylabel("TFLOP/s on kept weights")
+    axis.legend(loc="lower right")
+    return plt, figure
+
+
+FIGURES = {
+    "speedup": (speedup_data, draw_speedup, "Speed over dense cuBLAS by sparsity"),
+    "share": (share_data, draw_share, "Share of the ideal speed, shape by shape"),
+    "roofline": (roofline_data, draw_roofline, "Products under the measured ceilings"),
+}
+
+
+def make(name, folder, results=report.RESULTS, write=True):
+    """The figure's line of Markdown; writes the file unless it is up to date."""
+    collect, draw, title = FIGURES[name]
+    newest = report.latest(report.load(results))
+    if not newest:
+        return report.NONE
+    extra = []
+    if collect is roofline_data:
+        extra.append(report.rivals(results).get("ceilings", {}))
+        if not extra[0]:
+            return report.NONE
+    data = collect(newest, *extra)
+    path = folder / f"{name}.svg"
+    if write and not is_current(path, data):
+        plt, figure = draw(data)
+        folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(
+            path, metadata={"Date": None, "Description": f"data {digest(data)}"}
+        )
+        plt.close(figure)
+    # The digest makes the page stale when the figure is.
+    return f"![{title}](images/{name}.svg) <!-- {digest(data)} -->"
