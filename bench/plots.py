@@ -9,6 +9,7 @@ matplotlib.
 import hashlib
 import json
 import re
+import statistics
 from collections import defaultdict
 
 import report
@@ -17,7 +18,6 @@ from layers import SPARSITIES
 # Okabe and Ito's colours, told apart by colour-blind readers too.
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 COLORS = {"f16": BLUE, "bf16": GREEN, "f32": ORANGE}
-MARKERS = {32: "o", 64: "s", 128: "D", 256: "^"}
 GREY = "#666666"
 
 
@@ -149,16 +149,22 @@ def draw_share(data):
                 "o",
                 color=color,
                 markersize=5,
-                alpha=0.8,
-                label=f"{sparsity} % sparse" if line == 0 else None,
+                markeredgewidth=0,
+                alpha=0.35 if len(shares) > 8 else 0.9,
             )
+            if len(shares) > 2:
+                median = statistics.median(shares)
+                axis.plot(median, place, "|", color="black", markersize=7)
     axis.set_yticks(range(len(data)), sorted(data, reverse=True))
     axis.set_ylim(-0.5, len(data) - 0.5)
     axis.grid(axis="y", visible=False)
     axis.set_xlim(0, 105)
     axis.axvline(100, color=GREY, linestyle="--")
     axis.set_xlabel("share of the ideal speed over cuBLAS, %; a dot is a shape")
-    figure.legend(ncols=4, loc="outside upper center")
+    for sparsity, color in zip(SPARSITIES, shades):
+        axis.plot([], [], "o", color=color, label=f"{sparsity} % sparse")
+    axis.plot([], [], "|", color="black", markersize=9, label="median")
+    figure.legend(ncols=5, loc="outside upper center")
     return plt, figure
 
 
@@ -166,7 +172,7 @@ def draw_roofline(data):
     plt, figure, (axis,) = start(height=4.2)
     ceilings = data["ceilings"]
     memory = ceilings["dram_tbps"]
-    low, high = 4, 8000
+    low, high = 4, 20000
     every = [x for points in data["points"].values() for x, _ in points]
     low = min([low, *every])
     roofs = {  # name, and on which side of its line that stands
@@ -200,8 +206,9 @@ def draw_roofline(data):
             [y for _, y in points],
             {"f16": "o", "bf16": "^", "f32": "s"}[type_],
             color=COLORS[type_],
-            markersize=5,
-            alpha=0.7,
+            markersize=4,
+            markeredgewidth=0,
+            alpha=0.5,
             label=type_,
         )
     axis.set_xscale("log")

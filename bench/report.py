@@ -34,7 +34,8 @@ class Result:
 
     def __init__(self, run, layer):
         self.run, self.layer = run, layer
-        self.role = run.get("role", "choice")
+        self.label = run.get("label")  # of a step of an ablation
+        self.role = "step" if self.label else run.get("role", "choice")
         self.us = run["time"]["median_us"]
         self.speedup = run.get("speedup")
         self.predicted_us = run.get("predicted_us")
@@ -84,7 +85,7 @@ def latest(reports):
     newest = {}
     for _, _, results in reports:
         for result in results:
-            if result.role == "choice" and result.speedup and "label" not in result.run:
+            if result.role == "choice" and result.speedup:
                 newest[result.layer] = result
     return list(newest.values())
 
@@ -144,8 +145,8 @@ def speed(results):
         lines = []
         for kind, cells in sorted(rows.items()):
             count = len({r.layer.shape for found in cells.values() for r in found})
-            # A list of which one shape was measured is no list.
-            if count == 1 and len(members) > 1:
+            # One or two shapes of a list do not stand for it.
+            if count < min(3, len(members)):
                 continue
             counts = [f"{count} of {len(members)}"] if len(members) > 1 else []
             shown = [cell(cells[s]) if s in cells else "" for s in SPARSITIES]
@@ -242,10 +243,9 @@ def ablation(results):
     """Times of the labelled schedules, a column for each sparsity."""
     rows = defaultdict(dict)
     for result in results:
-        if "label" in result.run:
-            rows[result.layer.shape, result.run["label"]][result.layer.sparsity] = (
-                result
-            )
+        if result.label:
+            cells = rows[result.layer.shape, result.label]
+            cells[result.layer.sparsity] = result
     lines = []
     for (shape, label), cells in rows.items():
         shown = [
@@ -261,7 +261,7 @@ def every_shape(results):
     """All choices, a line for each shape."""
     rows = defaultdict(dict)
     for result in results:
-        if result.role == "choice" and result.speedup and "label" not in result.run:
+        if result.role == "choice" and result.speedup:
             rows[result.layer.shape, result.kind][result.layer.sparsity] = result
     lines = []
     for (shape, kind), cells in sorted(rows.items()):
