@@ -175,7 +175,7 @@ TEST(Inline, PredicatesAndBranches) {
   EXPECT_EQ(result.out[10], 12);
 }
 
-const std::string exchange = R"(
+constexpr const char *exchange = R"(
     %shared = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %slot = llvm.getelementptr %shared[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
     nvvm.inline_ptx "st.shared.b32 [$0], $1;" ro(%slot, %t : !llvm.ptr<3>, i32)
