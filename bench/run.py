@@ -15,10 +15,12 @@ Usage: run.py --tool FILE --out RESULT.json --suite NAME... [options]
 import argparse
 import concurrent.futures
 import json
+import lzma
 import math
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,7 @@ NOTES = [
 
 def arguments_of(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tool", type=pathlib.Path, required=True)
+    parser.add_argument("--tool", type=pathlib.Path, required=True, help="or FILE.xz")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--suite", nargs="+", choices=shapes.SUITES, required=True)
     parser.add_argument(
@@ -52,6 +54,17 @@ def arguments_of(argv=None):
     parser.add_argument("--no-cusparselt", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the inputs")
     return parser.parse_args(argv)
+
+
+def unpacked(tool, folder):
+    """The tool itself, where it is given as FILE.xz."""
+    if tool.suffix != ".xz":
+        return tool.resolve()
+    target = folder / tool.stem
+    with lzma.open(tool) as packed, open(target, "wb") as file:
+        shutil.copyfileobj(packed, file)
+    target.chmod(0o755)
+    return target
 
 
 def command_of(tool, name):
@@ -203,6 +216,7 @@ def main(argv=None):
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.keep or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
+        arguments.tool = unpacked(arguments.tool, folder)
         report, runs, other, watch = measure(arguments, cases, folder.resolve())
     header = {
         "commit": report["commit"],

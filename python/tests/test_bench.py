@@ -2,6 +2,7 @@
 """bench/: the lists of shapes, a run on a stand-in for the tools, the report."""
 
 import json
+import lzma
 import re
 import stat
 import sys
@@ -107,6 +108,15 @@ def test_run_keeps_what_was_known(result):
     assert "arguments" not in first
     # One line for each run.
     assert sum('"role"' in line for line in result.read_text().splitlines()) == 12
+
+
+def test_a_packed_tool_is_unpacked(tool, tmp_path):
+    packed = tmp_path / "nm-sparse.xz"
+    packed.write_bytes(lzma.compress(tool.read_bytes()))
+    (tmp_path / "scratch").mkdir()
+    found = run.unpacked(packed, tmp_path / "scratch")
+    assert found.read_bytes() == tool.read_bytes() and found.stat().st_mode & 0o100
+    assert run.unpacked(tool, tmp_path) == tool
 
 
 def test_forced_schedules_are_no_choice():
