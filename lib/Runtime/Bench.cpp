@@ -136,7 +136,7 @@ private:
   bool fill(OwnedBuffer Operands::*operand, size_t bytes, uint64_t stream) {
     // One block is made and repeated: enough random bits for an honest power
     // draw, without spending minutes on the CPU.
-    size_t block = std::min(bytes, size_t(32) << 20);
+    size_t block = std::min(bytes, size_t(8) << 20);
     std::vector<char> host(block);
     if (nmsRandomNormal(p.kind, host.data(),
                         static_cast<int64_t>(block) / p.bytes, 1, stream))

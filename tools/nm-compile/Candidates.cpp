@@ -26,7 +26,8 @@ static std::string print(Attribute attribute) {
 static llvm::json::Array
 takeDistinct(ArrayRef<std::pair<ScheduleAttr, Prediction>> ranked,
              size_t count) {
-  std::set<std::tuple<ScheduleKind, int64_t, int64_t, int64_t, int64_t, bool>>
+  std::set<std::tuple<ScheduleKind, int64_t, int64_t, int64_t, int64_t, int64_t,
+                      bool>>
       seen;
   llvm::json::Array chosen;
   for (const auto &[schedule, prediction] : ranked) {
@@ -34,7 +35,8 @@ takeDistinct(ArrayRef<std::pair<ScheduleAttr, Prediction>> ranked,
       break;
     if (!seen.emplace(schedule.getKind(), schedule.getTileTokens(),
                       schedule.getTileOutputs(), schedule.getTileWindows(),
-                      schedule.getSplitK(), schedule.isPacked())
+                      schedule.getSplitK(), schedule.getProducers(),
+                      schedule.isPacked())
              .second)
       continue;
     chosen.push_back(
