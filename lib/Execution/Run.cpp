@@ -88,7 +88,8 @@ public:
     if (file >= 0)
       close(file);
   }
-  DeviceLock(DeviceLock &&other) noexcept : file(std::exchange(other.file, -1)) {}
+  DeviceLock(DeviceLock &&other) noexcept
+      : file(std::exchange(other.file, -1)) {}
   DeviceLock &operator=(DeviceLock &&) = delete;
 
 private:

@@ -180,7 +180,7 @@ int benchDense(const char *entry, bool withRecorded, const Problem &problem,
       return 1;
   bool memsets = options && options->includeMemsets;
   if (withRecorded)
-    works.push_back([&cu, memsets, sets](cuda::Stream target, int set) {
+    works.emplace_back([&cu, memsets, sets](cuda::Stream target, int set) {
       return replayRecorded(cu, target, memsets, set, sets);
     });
   std::vector<NmsTiming> timings;

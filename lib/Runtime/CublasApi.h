@@ -42,6 +42,8 @@ enum : int {
      int, long long, int, int, int))
 
 struct Api {
+// A declarator, which parentheses would change.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define NMS_MEMBER(NAME, SYMBOL, PARAMS) Status(*NAME) PARAMS = nullptr;
   NMS_CUBLAS_REQUIRED(NMS_MEMBER)
 #undef NMS_MEMBER

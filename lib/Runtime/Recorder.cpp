@@ -158,6 +158,7 @@ bool nms::replayRecorded(const Context &cu, cuda::Stream stream,
     Action &action = state().actions[i];
     if (action.function) {
       std::vector<void *> params;
+      params.reserve(action.paramOffsets.size());
       for (size_t offset : action.paramOffsets)
         params.push_back(action.paramWords.data() + offset);
       if (!cu.check(launchRaw(cu, action.function, action.shape, stream,

@@ -214,6 +214,7 @@ bool nms::timeInterleaved(const Context &cu, cuda::Stream stream,
         return false;
 
   std::vector<std::unique_ptr<Stopwatch>> watches;
+  watches.reserve(count * static_cast<size_t>(replays));
   for (size_t i = 0; i < count * static_cast<size_t>(replays); ++i)
     watches.push_back(std::make_unique<Stopwatch>(cu));
   for (int round = 0; round < replays; ++round) {

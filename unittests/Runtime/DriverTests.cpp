@@ -196,7 +196,7 @@ TEST_F(DriverTest, RecordAndReplay) {
   EXPECT_NE(raised.find("it takes 2 arguments, 3 are passed"),
             std::string::npos);
 
-  NmsBenchOptions options = {2, 8, 0, 0};
+  NmsBenchOptions options = {2, 8, 0, 0, 1, 0};
   fake().firstParam = 0;
   ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
   EXPECT_NEAR(timing.medianUs, 20, 1e-3);
@@ -206,7 +206,7 @@ TEST_F(DriverTest, RecordAndReplay) {
   EXPECT_EQ(fake().firstParam, 42u);
   EXPECT_EQ(fake().grid[0], 5u);
 
-  options = {1, 4, 2, 1};
+  options = {1, 4, 2, 1, 1, 0};
   ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
   EXPECT_NEAR(timing.medianUs, 21, 1e-3);
   EXPECT_EQ(timing.inner, 2);
