@@ -6,7 +6,8 @@
 // random and on adversarial registers and prints, for each, one line of
 //   mnemonic selector | A | B | accumulators | metadata | results
 // in hexadecimal words, those of one lane after the other; B of wgmma is in
-// shared memory, unswizzled and K-major. The emulator is compared with it by
+// shared memory, unswizzled and K-major. Dense instructions have no metadata.
+// The emulator is compared with it by
 //   nvcc -O2 -gencode=arch=compute_90a,code=sm_90a -o numerics
 //     bench/tensor_core_numerics.cu && ./numerics > results.txt
 //   NMS_TENSOR_CORE_RESULTS=results.txt NMSparseEmulatorTests
@@ -17,10 +18,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <vector>
 
-constexpr int tiles = 24; ///< Of each instruction.
+constexpr int tiles = 28; ///< Of each instruction.
 
 struct Registers {
   const uint32_t *a, *b, *metadata;
@@ -68,6 +70,7 @@ struct Registers {
 #define D4A2B1 "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3}"
 #define D2A4B2 "{%0,%1}, {%2,%3,%4,%5}, {%6,%7}, {%0,%1}"
 #define D4A2B2M "{%0,%1,%2,%3}, {%4,%5}, {%6,%7}, {%0,%1,%2,%3}, %8"
+#define D2A4B4M "{%0,%1}, {%2,%3,%4,%5}, {%6,%7,%8,%9}, {%0,%1}, %10"
 #define D4A4B4M                                                                \
   "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9,%10,%11}, {%0,%1,%2,%3}, %12"
 
@@ -81,13 +84,18 @@ struct Registers {
 #define TF32_8 SYNC "m16n8k8.row.col.f32.tf32.tf32.f32"
 #define E4M3_32 SYNC "m16n8k32.row.col.f32.e4m3.e4m3.f32"
 #define E5M2_32 SYNC "m16n8k32.row.col.f32.e5m2.e5m2.f32"
+#define E4M3_16 SYNC "m16n8k16.row.col.f32.e4m3.e4m3.f32"
+#define MIXED_32 SYNC "m16n8k32.row.col.f32.e4m3.e5m2.f32"
 #define SP_F16_16 SPARSE "m16n8k16.row.col.f32.f16.f16.f32"
 #define SP_F16_32 SPARSE "m16n8k32.row.col.f32.f16.f16.f32"
+#define SP_F16_F16 SPARSE "m16n8k32.row.col.f16.f16.f16.f16"
+#define SP_BF16_32 SPARSE "m16n8k32.row.col.f32.bf16.bf16.f32"
 #define SP_TF32_8 SPARSE "m16n8k8.row.col.f32.tf32.tf32.f32"
 #define SP_TF32_16 SPARSE "m16n8k16.row.col.f32.tf32.tf32.f32"
 #define SP_S8_32 SPARSE "m16n8k32.row.col.s32.s8.s8.s32"
 #define SP_S8_64 SPARSE "m16n8k64.row.col.s32.s8.s8.s32"
 #define SP_E4M3_64 SPARSE "m16n8k64.row.col.f32.e4m3.e4m3.f32"
+#define SP_E5M2_64 SPARSE "m16n8k64.row.col.f32.e5m2.e5m2.f32"
 
 MMA(f16x8, F16_8, 2, 1, 4, D4A2B1)
 MMA(f16x16, F16_16, 4, 2, 4, D4A4B2)
@@ -97,13 +105,18 @@ MMA(tf32x4, TF32_4, 2, 1, 4, D4A2B1)
 MMA(tf32x8, TF32_8, 4, 2, 4, D4A4B2)
 MMA(e4m3x32, E4M3_32, 4, 2, 4, D4A4B2)
 MMA(e5m2x32, E5M2_32, 4, 2, 4, D4A4B2)
+MMA(e4m3x16, E4M3_16, 2, 1, 4, D4A2B1)
+MMA(mixedx32, MIXED_32, 4, 2, 4, D4A4B2)
 MMA_SP(spF16x16, SP_F16_16, 2, 2, 4, D4A2B2M, "3")
 MMA_SP(spF16x32, SP_F16_32, 4, 4, 4, D4A4B4M, "1")
+MMA_SP(spF16F16, SP_F16_F16, 4, 4, 2, D2A4B4M, "0")
+MMA_SP(spBf16x32, SP_BF16_32, 4, 4, 4, D4A4B4M, "0")
 MMA_SP(spTf32x8, SP_TF32_8, 2, 2, 4, D4A2B2M, "2")
 MMA_SP(spTf32x16, SP_TF32_16, 4, 4, 4, D4A4B4M, "0")
 MMA_SP(spS8x32, SP_S8_32, 2, 2, 4, D4A2B2M, "1")
 MMA_SP(spS8x64, SP_S8_64, 4, 4, 4, D4A4B4M, "0")
 MMA_SP(spE4m3x64, SP_E4M3_64, 4, 4, 4, D4A4B4M, "0")
+MMA_SP(spE5m2x64, SP_E5M2_64, 4, 4, 4, D4A4B4M, "0")
 
 /// B, with LBO and SBO of 128 bytes, and what is around a wgmma.
 #define WGMMA_BEGIN(wordsB, countD)                                            \
@@ -142,6 +155,8 @@ MMA_SP(spE4m3x64, SP_E4M3_64, 4, 4, 4, D4A4B4M, "0")
 
 #define WG_D4 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, 1, 1, 1"
 #define WG_D2 "{%0,%1}, {%2,%3,%4,%5}, %6, 1, 1, 1"
+#define WG_SP_D2(selector)                                                     \
+  "{%0,%1}, {%2,%3,%4,%5}, %6, %7, " selector ", 1, 1, 1"
 #define WG_SP_D4(selector)                                                     \
   "{%0,%1,%2,%3}, {%4,%5,%6,%7}, %8, %9, " selector ", 1, 1, 1"
 
@@ -153,10 +168,15 @@ MMA_SP(spE4m3x64, SP_E4M3_64, 4, 4, 4, D4A4B4M, "0")
 #define WG_TF32 ASYNC "m64n8k8.f32.tf32.tf32"
 #define WG_E4M3 ASYNC "m64n8k32.f32.e4m3.e4m3"
 #define WG_E5M2 ASYNC "m64n8k32.f32.e5m2.e5m2"
+#define WG_MIXED ASYNC "m64n8k32.f32.e4m3.e5m2"
 #define WG_E4M3_F16 ASYNC "m64n8k32.f16.e4m3.e4m3"
 #define WG_SP_F16 ASYNC_SPARSE "m64n8k32.f32.f16.f16"
+#define WG_SP_F16_F16 ASYNC_SPARSE "m64n8k32.f16.f16.f16"
+#define WG_SP_BF16 ASYNC_SPARSE "m64n8k32.f32.bf16.bf16"
 #define WG_SP_TF32 ASYNC_SPARSE "m64n8k16.f32.tf32.tf32"
 #define WG_SP_E4M3 ASYNC_SPARSE "m64n8k64.f32.e4m3.e4m3"
+#define WG_SP_E5M2 ASYNC_SPARSE "m64n8k64.f32.e5m2.e5m2"
+#define WG_SP_E4M3_F16 ASYNC_SPARSE "m64n8k64.f16.e4m3.e4m3"
 
 WGMMA(wgF16, WG_F16, 4, WG_D4 ", 0")
 WGMMA(wgF16F16, WG_F16_F16, 2, WG_D2 ", 0")
@@ -164,10 +184,15 @@ WGMMA(wgBf16, WG_BF16, 4, WG_D4 ", 0")
 WGMMA(wgTf32, WG_TF32, 4, WG_D4)
 WGMMA(wgE4m3, WG_E4M3, 4, WG_D4)
 WGMMA(wgE5m2, WG_E5M2, 4, WG_D4)
+WGMMA(wgMixed, WG_MIXED, 4, WG_D4)
 WGMMA(wgE4m3F16, WG_E4M3_F16, 2, WG_D2)
 WGMMA_SP(wgSpF16, WG_SP_F16, 4, WG_SP_D4("1") ", 0")
+WGMMA_SP(wgSpF16F16, WG_SP_F16_F16, 2, WG_SP_D2("0") ", 0")
+WGMMA_SP(wgSpBf16, WG_SP_BF16, 4, WG_SP_D4("1") ", 0")
 WGMMA_SP(wgSpTf32, WG_SP_TF32, 4, WG_SP_D4("0"))
 WGMMA_SP(wgSpE4m3, WG_SP_E4M3, 4, WG_SP_D4("0"))
+WGMMA_SP(wgSpE5m2, WG_SP_E5M2, 4, WG_SP_D4("0"))
+WGMMA_SP(wgSpE4m3F16, WG_SP_E4M3_F16, 2, WG_SP_D2("0"))
 
 enum Type { F16, BF16, TF32, E4M3, E5M2, S8, F32, S32 };
 
@@ -180,14 +205,15 @@ constexpr Format formats[] = {{16, 10, 15},  {16, 7, 127}, {32, 23, 127},
                               {32, 23, 127}, {32, 0, 0}};
 
 /// A number; `kind` 0: of all exponents, 1: near 1, 2: few bits at exponents
-/// that make sums cancel, 3: small, subnormal and zero.
+/// that make sums cancel, 3: small, subnormal and zero, 4: as 0 with a few of
+/// the largest exponent, which infinities and NaNs have.
 uint32_t draw(Type type, int kind, std::mt19937 &random) {
   Format format = formats[type];
   if (format.mantissa == 0)
     return random() & (format.bits == 32 ? 0x7fffffu : 0xffu);
   uint32_t mantissa = random() & ((1u << format.mantissa) - 1);
   int top = (1 << (format.bits - 1 - format.mantissa)) - 2, exponent;
-  if (kind == 0)
+  if (kind == 0 || kind == 4)
     exponent = 1 + random() % top;
   else if (kind == 1)
     exponent = format.bias - 2 + static_cast<int>(random() % 4);
@@ -200,6 +226,11 @@ uint32_t draw(Type type, int kind, std::mt19937 &random) {
   if (random() % 8 == 0)
     mantissa = exponent = 0;
   exponent = exponent < 0 ? 0 : exponent > top ? top : exponent;
+  if (kind == 4 && random() % 64 == 0) {
+    exponent = top + 1;
+    if (random() % 4 != 0)
+      mantissa = 0;
+  }
   return (random() & 1) << (format.bits - 1) | exponent << format.mantissa |
          mantissa;
 }
@@ -238,10 +269,16 @@ void run(void (*kernel)(Registers), const char *mnemonic, unsigned selector,
          int countD) {
   std::mt19937 random(7);
   for (int tile = 0; tile < tiles; ++tile) {
-    // Accumulators as large as a product, much larger, and much smaller.
-    int kind = tile % 4, startKind = tile / 4 % 3;
+    // Accumulators as large as a product, much larger, and much smaller; at
+    // last numbers that are not finite and accumulators that are not normal.
+    static const int lastKinds[] = {4, 4, 3, 0},
+                     lastStartKinds[] = {0, 4, 3, 3};
+    bool isLast = tile >= 24;
+    int kind = isLast ? lastKinds[tile - 24] : tile % 4;
+    int startKind = isLast ? lastStartKinds[tile - 24] : tile / 4 % 3;
     auto a = drawWords(threads * countA, factor, kind, random);
-    auto b = drawWords(wordsB, factor, tile % 8 == 7 ? 0 : kind, random);
+    auto b =
+        drawWords(wordsB, factor, !isLast && tile % 8 == 7 ? 0 : kind, random);
     auto d = drawWords(threads * countD, accumulator, startKind, random);
     std::vector<uint32_t> metadata(threads);
     for (uint32_t &word : metadata)
@@ -258,6 +295,8 @@ void run(void (*kernel)(Registers), const char *mnemonic, unsigned selector,
     CHECK(cudaMemcpy(result.data(), registers.d, result.size() * 4,
                      cudaMemcpyDeviceToHost));
     printf("%s %u", mnemonic, selector);
+    if (!strstr(mnemonic, ".sp"))
+      metadata.clear();
     for (const auto *words : {&a, &b, &d, &metadata, &result})
       print(*words);
     printf("\n");
@@ -273,22 +312,32 @@ int main() {
   run(tf32x8, TF32_8, 0, 32, TF32, F32, 4, 64, 4);
   run(e4m3x32, E4M3_32, 0, 32, E4M3, F32, 4, 64, 4);
   run(e5m2x32, E5M2_32, 0, 32, E5M2, F32, 4, 64, 4);
+  run(e4m3x16, E4M3_16, 0, 32, E4M3, F32, 2, 32, 4);
+  run(mixedx32, MIXED_32, 0, 32, E5M2, F32, 4, 64, 4);
   run(spF16x16, SP_F16_16, 3, 32, F16, F32, 2, 64, 4);
   run(spF16x32, SP_F16_32, 1, 32, F16, F32, 4, 128, 4);
+  run(spF16F16, SP_F16_F16, 0, 32, F16, F16, 4, 128, 2);
+  run(spBf16x32, SP_BF16_32, 0, 32, BF16, F32, 4, 128, 4);
   run(spTf32x8, SP_TF32_8, 2, 32, TF32, F32, 2, 64, 4);
   run(spTf32x16, SP_TF32_16, 0, 32, TF32, F32, 4, 128, 4);
   run(spS8x32, SP_S8_32, 1, 32, S8, S32, 2, 64, 4);
   run(spS8x64, SP_S8_64, 0, 32, S8, S32, 4, 128, 4);
   run(spE4m3x64, SP_E4M3_64, 0, 32, E4M3, F32, 4, 128, 4);
+  run(spE5m2x64, SP_E5M2_64, 0, 32, E5M2, F32, 4, 128, 4);
   run(wgF16, WG_F16, 0, 128, F16, F32, 4, 64, 4);
   run(wgF16F16, WG_F16_F16, 0, 128, F16, F16, 4, 64, 2);
   run(wgBf16, WG_BF16, 0, 128, BF16, F32, 4, 64, 4);
   run(wgTf32, WG_TF32, 0, 128, TF32, F32, 4, 64, 4);
   run(wgE4m3, WG_E4M3, 0, 128, E4M3, F32, 4, 64, 4);
   run(wgE5m2, WG_E5M2, 0, 128, E5M2, F32, 4, 64, 4);
+  run(wgMixed, WG_MIXED, 0, 128, E5M2, F32, 4, 64, 4);
   run(wgE4m3F16, WG_E4M3_F16, 0, 128, E4M3, F16, 4, 64, 2);
   run(wgSpF16, WG_SP_F16, 1, 128, F16, F32, 4, 128, 4);
+  run(wgSpF16F16, WG_SP_F16_F16, 0, 128, F16, F16, 4, 128, 2);
+  run(wgSpBf16, WG_SP_BF16, 1, 128, BF16, F32, 4, 128, 4);
   run(wgSpTf32, WG_SP_TF32, 0, 128, TF32, F32, 4, 128, 4);
   run(wgSpE4m3, WG_SP_E4M3, 0, 128, E4M3, F32, 4, 128, 4);
+  run(wgSpE5m2, WG_SP_E5M2, 0, 128, E5M2, F32, 4, 128, 4);
+  run(wgSpE4m3F16, WG_SP_E4M3_F16, 0, 128, E4M3, F16, 4, 128, 2);
   return 0;
 }

@@ -10,98 +10,15 @@
 
 #include "DotProduct.h"
 #include "../../Runtime/Element.h"
+#include "llvm/ADT/SmallVector.h"
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace mlir::nm_sparse::emulator {
-
-//===----------------------------------------------------------------------===//
-// Per chip
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-struct NumericsEntry {
-  unsigned minChip; ///< Of this chip and later ones.
-  bool isWarpgroup;
-  unsigned bits; ///< Of a factor.
-  DotNumerics numerics;
-};
-
-/// The last entry that fits holds. Warp instructions of Hopper turn 8-bit
-/// factors into f16.
-constexpr NumericsEntry numericsTable[] = {
-    {70, false, 16, {4, 23, 23}},  {75, false, 16, {8, 24, 23}},
-    {80, false, 32, {4, 24, 23}},  {89, false, 8, {16, 13, 13}},
-    {90, false, 32, {8, 25, 23}},  {90, false, 16, {16, 25, 23}},
-    {90, false, 8, {16, 25, 23}},  {90, true, 32, {8, 25, 23}},
-    {90, true, 16, {16, 25, 23}},  {90, true, 8, {32, 13, 13}},
-    {100, false, 8, {32, 25, 23}},
-};
-
-} // namespace
-
-DotNumerics getDotNumerics(StringRef chip, bool isWarpgroup, ElementType factor,
-                           unsigned depth) {
-  unsigned number = 0;
-  chip.consume_front("sm_");
-  if (chip.consumeInteger(10, number))
-    number = 90;
-  DotNumerics numerics{16, 25, 23};
-  for (const NumericsEntry &entry : numericsTable)
-    if (number >= entry.minChip && entry.isWarpgroup == isWarpgroup &&
-        entry.bits == getBits(factor))
-      numerics = entry.numerics;
-  numerics.block = std::min(numerics.block, depth);
-  return numerics;
-}
-
-//===----------------------------------------------------------------------===//
-// Operands
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-constexpr uint32_t exponentMask = 0x7f800000u;
-constexpr float minNormal = 0x1p-126f;
-
-float getPower(float value) {
-  return nms::bitCast<float>(nms::bitCast<uint32_t>(value) & exponentMask);
-}
-
-} // namespace
-
-void FloatMatrix::reset(ElementType newType, unsigned newRows,
-                        unsigned newColumns) {
-  type = newType;
-  rows = newRows;
-  columns = newColumns;
-  values.assign(rows * columns, 0.0f);
-  powers.assign(rows * columns, 0.0f);
-  lowestPower = std::ldexp(1.0f, getMinExponent(type));
-  minPower = std::numeric_limits<float>::infinity();
-  finite = true;
-}
-
-void FloatMatrix::set(unsigned row, unsigned column, uint32_t bits) {
-  float value = decodeFloat(type, bits);
-  values[row * columns + column] = value;
-  if (value == 0)
-    return;
-  float power = std::max(getPower(value), lowestPower);
-  powers[row * columns + column] = power;
-  minPower = std::min(minPower, power);
-  if (!std::isfinite(power))
-    finite = false;
-}
-
-void FloatMatrix::negate() {
-  for (float &value : values)
-    value = -value;
-}
 
 //===----------------------------------------------------------------------===//
 // The plain way
@@ -109,15 +26,20 @@ void FloatMatrix::negate() {
 
 namespace {
 
+constexpr float minNormal = 0x1p-126f;
+
+float getCanonicalNaN() { return nms::bitCast<float>(0x7fffffffu); }
+
 float getStartPower(ElementType accumulator, float start) {
   bool isHalf = accumulator == ElementType::F16 && start != 0;
   return std::max(getPower(start), isHalf ? 0x1p-14f : minNormal);
 }
 
+/// Never -0: whatever becomes zero has no sign.
 float roundResult(const DotNumerics &numerics, ElementType accumulator,
                   double value) {
   if (accumulator == ElementType::F16)
-    return nms::f16ToF32(nms::f32ToF16(nms::roundToOdd(value)));
+    return nms::f16ToF32(nms::f32ToF16(nms::roundToOdd(value))) + 0.0f;
   double magnitude = std::fabs(value);
   if (magnitude >= 0x1p128)
     return std::copysign(std::numeric_limits<float>::infinity(),
@@ -125,7 +47,8 @@ float roundResult(const DotNumerics &numerics, ElementType accumulator,
   int exponent = magnitude == 0 ? 0 : std::max(std::ilogb(magnitude), -126);
   int shift = static_cast<int>(numerics.resultBits) - exponent;
   return static_cast<float>(
-      std::ldexp(std::trunc(std::ldexp(value, shift)), -shift));
+             std::ldexp(std::trunc(std::ldexp(value, shift)), -shift)) +
+         0.0f;
 }
 
 /// One block of products of one element. Strides are in elements.
@@ -150,7 +73,7 @@ float addSlowly(const DotNumerics &numerics, ElementType accumulator,
                             products.bPowers[row]);
   }
   if (std::isnan(plain))
-    return nms::bitCast<float>(0x7fffffffu);
+    return getCanonicalNaN();
   if (std::isinf(plain))
     return static_cast<float>(plain);
 
@@ -209,7 +132,7 @@ bool addQuickly(const DotNumerics &numerics, ElementType accumulator,
   Floats start = load(accumulators);
   Floats startPower =
       max(reinterpret_cast<Floats>(reinterpret_cast<Ints>(start) &
-                                   static_cast<int32_t>(exponentMask)),
+                                   static_cast<int32_t>(floatExponentMask)),
           splat(minNormal));
   if (accumulator == ElementType::F16)
     startPower = start != 0 ? max(startPower, splat(0x1p-14f)) : startPower;
@@ -258,11 +181,45 @@ bool addQuickly(const DotNumerics &numerics, ElementType accumulator,
   return true;
 }
 
+/// Adds with 8-bit factors that become f16.
+void multiplyConverted(DotNumerics numerics, ElementType accumulator,
+                       const FloatMatrix &a, const FloatMatrix &b,
+                       const uint8_t *selected, float *accumulators) {
+  unsigned depth = a.getColumns(), rows = a.getRows();
+  llvm::SmallVector<unsigned> order(depth);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(),
+                        [](unsigned k) { return k % 4 < 2; });
+  std::vector<uint8_t> ordered;
+  for (unsigned row = 0; row < rows; ++row)
+    for (unsigned k : order)
+      ordered.push_back(selected ? selected[row * depth + k]
+                                 : static_cast<uint8_t>(k));
+  FloatMatrix convertedA = a.takeColumns(order), convertedB = b;
+  convertedA.convert(ElementType::F16);
+  convertedB.convert(ElementType::F16);
+  std::vector<float> sums(rows * b.getColumns());
+  numerics.isConverted = false;
+  multiplyFloats(numerics, ElementType::F32, convertedA, convertedB,
+                 ordered.data(), sums.data());
+  for (float sum : sums) {
+    float total = *accumulators + sum;
+    if (std::isnan(total))
+      total = getCanonicalNaN();
+    else if (accumulator == ElementType::F16)
+      total = nms::f16ToF32(nms::f32ToF16(total));
+    *accumulators++ = total;
+  }
+}
+
 } // namespace
 
 void multiplyFloats(const DotNumerics &numerics, ElementType accumulator,
                     const FloatMatrix &a, const FloatMatrix &b,
                     const uint8_t *selected, float *accumulators) {
+  if (numerics.isConverted)
+    return multiplyConverted(numerics, accumulator, a, b, selected,
+                             accumulators);
   unsigned columns = b.getColumns(), depth = a.getColumns();
   assert(columns % width == 0 && numerics.fractionBits <= 25);
   bool isFinite = a.isFinite() && b.isFinite();
