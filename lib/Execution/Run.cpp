@@ -117,6 +117,10 @@ private:
   llvm::Error openGPU();
   llvm::Error openEmulator();
   llvm::Expected<Lowered> lower();
+  /// Calls the entry function, with the GPU shared if the run takes a lock.
+  llvm::Expected<std::vector<HostArray>> call(CompiledModule &function,
+                                              std::vector<Argument> &arguments,
+                                              ArrayRef<ResultType> types);
   llvm::Error execute();
   llvm::Error check();
   llvm::Error bench();
@@ -197,6 +201,15 @@ llvm::Expected<Lowered> Runner::lower() {
   return lowerForGPU(*module, name, chip, request.dynamicSize, format);
 }
 
+llvm::Expected<std::vector<HostArray>>
+Runner::call(CompiledModule &function, std::vector<Argument> &arguments,
+             ArrayRef<ResultType> types) {
+  auto lock = DeviceLock::take(request.lock, /*alone=*/false);
+  if (!lock)
+    return lock.takeError();
+  return function.call(entry.getSymName(), arguments, types);
+}
+
 llvm::Error Runner::execute() {
   auto lowered = lower();
   if (!lowered)
@@ -211,7 +224,7 @@ llvm::Error Runner::execute() {
     report.text += "  schedule " + schedule + "\n";
 
   arguments = inputs.packed;
-  auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);
+  auto returned = call(*compiled, arguments, resultTypes);
   if (!returned)
     return returned.takeError();
   results = std::move(*returned);
@@ -241,7 +254,7 @@ llvm::Error Runner::check() {
   auto reference = CompiledModule::create(lowered->module.get(), 2);
   if (!reference)
     return reference.takeError();
-  auto want = (*reference)->call(entry.getSymName(), *copies, *wantTypes);
+  auto want = call(**reference, *copies, *wantTypes);
   if (!want)
     return want.takeError();
 
@@ -304,18 +317,13 @@ llvm::Expected<RunReport> Runner::run() {
                     : device == Device::Emulate ? "the emulator, "
                                                 : "the CPU",
                     chip);
-  {
-    auto lock = DeviceLock::take(request.lock, /*alone=*/false);
-    if (!lock)
-      return lock.takeError();
-    if (llvm::Error error = execute())
-      return std::move(error);
-    if (request.check)
-      if (llvm::Error error = check())
-        return std::move(error);
-  }
+  if (llvm::Error error = execute())
+    return std::move(error);
   if (!request.output.empty())
     if (llvm::Error error = writeResults(request.output, results, report))
+      return std::move(error);
+  if (request.check)
+    if (llvm::Error error = check())
       return std::move(error);
   // The time of a wrong kernel means nothing.
   if (request.bench && report.passed)
