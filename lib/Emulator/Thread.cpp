@@ -37,6 +37,8 @@ void Thread::fenceProxy() {
 }
 
 void Thread::fenceGPU() {
+  for (uint64_t address : observed)
+    cta.cluster.launch.order->observe(*this, address);
   joinForeign(known.others, seen);
   known.gpu = known.generic;
   known.generic.advance(getAgent(), getMoment() + 1);
@@ -96,7 +98,7 @@ char *Thread::accessAs(AgentId agent, Moment moment, bool isAsyncProxy,
     if (!wrong.empty())
       fault(wrong);
     if (isStrong(kind) && reads(kind))
-      order.observe(*this, address);
+      observed.insert(address);
     if (isStrong(kind) && writes(kind))
       order.publish(*this, address);
     return reinterpret_cast<char *>(address);
