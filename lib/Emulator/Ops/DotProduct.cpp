@@ -16,7 +16,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 namespace mlir::nm_sparse::emulator {
 
@@ -186,10 +185,11 @@ void multiplyConverted(DotNumerics numerics, ElementType accumulator,
                        const FloatMatrix &a, const FloatMatrix &b,
                        const uint8_t *selected, float *accumulators) {
   unsigned depth = a.getColumns(), rows = a.getRows();
-  llvm::SmallVector<unsigned> order(depth);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_partition(order.begin(), order.end(),
-                        [](unsigned k) { return k % 4 < 2; });
+  llvm::SmallVector<unsigned> order;
+  for (unsigned half : {0u, 2u})
+    for (unsigned k = 0; k < depth; ++k)
+      if ((k & 2) == half)
+        order.push_back(k);
   std::vector<uint8_t> ordered;
   for (unsigned row = 0; row < rows; ++row)
     for (unsigned k : order)
