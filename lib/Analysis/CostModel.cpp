@@ -58,9 +58,13 @@ static std::pair<int64_t, int64_t> getXTile(const MatmulProblem &problem,
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   EncodingAttr encoding = problem.encoding;
-  // --nm-sparse-expand-stages pads each row by at most 16 bytes.
+  // --nm-sparse-expand-stages pads each row by at most 16 bytes, and none of
+  // the tiles of warpgroup products, which are aligned instead.
+  bool blocks = schedule.getKind() == ScheduleKind::Wgmma;
   auto tileBytes = [&](int64_t rows, int64_t columns, int64_t element) {
-    return llvm::alignTo(rows * (columns * element + 16), 128);
+    return blocks ? llvm::alignTo(rows * columns * element,
+                                  kSwizzledBlockAlignment)
+                  : llvm::alignTo(rows * (columns * element + 16), 128);
   };
   auto [xRows, xColumns] = getXTile(problem, schedule);
   int64_t stage = tileBytes(xRows, xColumns, problem.elementBytes) +
@@ -151,11 +155,12 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   double readBytes;
   int64_t warpTokens = tokens / schedule.getWarps()[0];
   int64_t warpOutputs = outputs / schedule.getWarps()[1];
-  double warps = double(threads / 32);
+  int64_t threadOutputs = warpOutputs / 4;
+  auto warps = double(schedule.getWarps()[0] * schedule.getWarps()[1]);
   if (simt) {
     // A quarter warp of 16-byte reads is one wavefront, broadcasts included.
-    int64_t group = std::min<int64_t>(warpOutputs / 4, encoding.getBlockN());
-    double groups = double(warpOutputs / 4) / group;
+    int64_t group = std::min<int64_t>(threadOutputs, encoding.getBlockN());
+    double groups = double(threadOutputs) / double(group);
     readBytes = rows * warps * 32.0 * 4.0 *
                 (double(warpTokens) / 8.0 * groups + double(warpOutputs) / 4.0);
   } else {

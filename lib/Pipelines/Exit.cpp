@@ -108,6 +108,8 @@ static void buildHostLLVM(OpPassManager &pm) {
 static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
   if (options.format == "mlir")
     return pm.addPass(createNMSparseEmbedKernelsPass());
+  // What has no LLVM intrinsic becomes inline PTX.
+  pm.addNestedPass<gpu::GPUModuleOp>(createConvertNVVMToLLVMPass());
   GpuModuleToBinaryPassOptions binary;
   binary.compilationTarget = options.format;
   pm.addPass(createGpuModuleToBinaryPass(binary));
@@ -117,10 +119,11 @@ void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   if (options.checkIndex)
     pm.addPass(createNMSparseCheckIndexPass());
+  // First, so that no conversion of host code reaches into the kernels.
+  buildBinary(pm, options);
   buildHostLoops(pm);
   buildHostLLVM(pm);
   pm.addPass(createGpuToLLVMConversionPass());
-  buildBinary(pm, options);
   pm.addPass(createConvertFuncToLLVMPass());
   pm.addPass(createArithToLLVMConversionPass());
   pm.addPass(createConvertIndexToLLVMPass());

@@ -4,7 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -39,10 +42,15 @@ llvm::Expected<std::string> nm_sparse::translateToPTX(ModuleOp module) {
     return llvm::createStringError(
         "gpu.module @" + kernel.getName().str() +
         " needs exactly one target; --nvvm-attach-target sets it");
+  // What has no LLVM intrinsic becomes inline PTX.
+  OwningOpRef<gpu::GPUModuleOp> lowered(kernel.clone());
+  PassManager pm(module.getContext(), gpu::GPUModuleOp::getOperationName());
+  pm.addPass(createConvertNVVMToLLVMPass());
   gpu::TargetOptions options({}, {}, {}, {}, gpu::CompilationTarget::Assembly);
   ErrorCollector errors(module.getContext());
-  std::optional<SmallVector<char, 0>> text =
-      target.serializeToObject(kernel, options);
+  std::optional<SmallVector<char, 0>> text;
+  if (succeeded(pm.run(*lowered)))
+    text = target.serializeToObject(*lowered, options);
   if (!text)
     return llvm::createStringError(
         "gpu.module @" + kernel.getName().str() +

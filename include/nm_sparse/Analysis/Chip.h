@@ -23,6 +23,7 @@ struct Chip {
   int64_t multiprocessors;
   double ffma;      ///< f32 flops on the CUDA cores.
   double mma;       ///< f16 flops through mma.sync.
+  double wgmma;     ///< f16 flops through wgmma; 0 where there is none.
   double l2Bytes;   ///< Bytes from L2.
   double dramBytes; ///< Bytes from device memory.
 

@@ -23,7 +23,7 @@ using namespace mlir::nm_sparse;
 
 bool nm_sparse::canStoreFragments(const ThreadLayout &layout, Type element,
                                   bool tokensContiguous) {
-  if (layout.kind != ScheduleKind::Mma ||
+  if (layout.kind == ScheduleKind::Simt ||
       element.getIntOrFloatBitWidth() != 16 ||
       tokensContiguous != layout.outputsAreRows)
     return false;

@@ -12,8 +12,8 @@
 namespace mlir::nm_sparse {
 
 /// True when the elements of a tile, of type `element`, can be stored by
-/// storeFragments: 16-bit results of mma.sync whose fragment rows lie along the
-/// dimension that is contiguous in memory, in groups of four fragments.
+/// storeFragments: 16-bit results of tensor cores whose fragment rows lie along
+/// the dimension that is contiguous in memory, in groups of four fragments.
 bool canStoreFragments(const ThreadLayout &layout, Type element,
                        bool tokensContiguous);
 

@@ -64,6 +64,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   populateTileCopyPatterns(converter, *layout, patterns);
   populateSimtPatterns(converter, *layout, patterns);
   populateMmaPatterns(converter, *layout, patterns);
+  populateWgmmaPatterns(converter, *layout, patterns);
   TileEpilogue epilogue;
   // Under split_k a CTA writes its part of the sum before the result.
   epilogue.maxWrites = first.getSchedule().getSplitK() > 1 ? 2 : 1;
@@ -80,7 +81,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
                                                        target);
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
-  epilogue.sinkReads();
+  epilogue.sinkOperations();
   return success();
 }
 

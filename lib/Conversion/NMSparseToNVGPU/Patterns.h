@@ -28,6 +28,11 @@ void populateMmaPatterns(const TypeConverter &converter,
                          const ThreadLayout &layout,
                          RewritePatternSet &patterns);
 
+/// tile_matmul with a `wgmma` schedule -> nvvm.wgmma.mma_async.
+void populateWgmmaPatterns(const TypeConverter &converter,
+                           const ThreadLayout &layout,
+                           RewritePatternSet &patterns);
+
 /// What the conversion made of the operations around the product.
 struct TileEpilogue {
   /// Scalar operations, and reads of tiles so large that their elements and the
@@ -35,10 +40,12 @@ struct TileEpilogue {
   SmallVector<Operation *> elementwise, reads;
   /// Tiles written by the launch, and how many of them may be.
   int64_t numWrites = 0, maxWrites = 1;
+  /// A thread has so many elements that registers hold no two values of each.
+  bool isCrowded = false;
 
-  /// Moves each recorded operation to its first use, so that an element is read
-  /// just before it is combined and written.
-  void sinkReads();
+  /// Where registers are short, moves each recorded operation to its first use,
+  /// so that an element is read and combined just before it is written.
+  void sinkOperations();
 };
 
 /// Elementwise operations, constants, transfers of CTA-tile vectors -> scalars.
@@ -47,10 +54,6 @@ void populateTileVectorPatterns(const TypeConverter &converter,
                                 const ThreadLayout &layout,
                                 TileEpilogue &epilogue,
                                 RewritePatternSet &patterns);
-
-/// Column at which element (`row`, `column`) of a shared-memory tile is stored.
-Value emitTileColumn(OpBuilder &b, Location loc, Value tile, Value row,
-                     Value column);
 
 /// Selects the row of the x tile that holds kept row `row` of the step, for
 /// outputs of panel `panel` (counted from the tile's first): position in the

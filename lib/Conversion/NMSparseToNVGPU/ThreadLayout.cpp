@@ -35,6 +35,28 @@ struct IndexMath {
 };
 } // namespace
 
+/// wgmma leaves thread `lane` of warp `w` of a warpgroup the elements
+/// (16 * w + lane / 4 + {0, 8}, 2 * (lane % 4) + {0, 1}) of each 64 x 8 part of
+/// a product. Its 64 rows are outputs.
+void ThreadLayout::layOutWarpgroups(OpBuilder &builder, Location loc,
+                                    ScheduleAttr schedule) {
+  IndexMath math{builder, loc};
+  outputsAreRows = true;
+  int64_t across = schedule.getWarps()[1] / 4;
+  Value warp = math.div(threadId, 32);
+  Value warpgroup = math.div(threadId, 128);
+  warpToken = math.mul(math.div(warpgroup, across), warpTokens);
+  warpOutput =
+      math.mul(math.rem(warpgroup, across), schedule.getWarpgroupOutputs());
+  token = math.add(warpToken, math.mul(math.rem(lane, 4), 2));
+  output = math.add(
+      warpOutput, math.add(math.mul(math.rem(warp, 4), 16), math.div(lane, 4)));
+  for (int64_t row = 0; row < schedule.getWarpgroupOutputs(); row += 64)
+    for (int64_t column = 0; column < warpTokens; column += 8)
+      for (int64_t e = 0; e < 4; ++e)
+        offsets.push_back({column + e % 2, row + 8 * (e / 2)});
+}
+
 FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
                                              TileMatmulOp op) {
   ScheduleAttr schedule = op.getSchedule();
@@ -70,6 +92,11 @@ FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
     for (int64_t i = 0; i < layout.threadTokens; ++i)
       for (int64_t j = 0; j < layout.threadOutputs; ++j)
         layout.offsets.push_back({i, j});
+    return layout;
+  }
+
+  if (layout.kind == ScheduleKind::Wgmma) {
+    layout.layOutWarpgroups(builder, op.getLoc(), schedule);
     return layout;
   }
 

@@ -46,18 +46,23 @@ public:
   int64_t warpTokens, warpOutputs;
   /// Tokens x outputs of one simt thread.
   int64_t threadTokens = 0, threadOutputs = 0;
-  /// mma: the 16-wide side of a fragment lies along outputs, not tokens.
+  /// mma and wgmma: the 16-wide side of a fragment lies along outputs, not
+  /// tokens.
   bool outputsAreRows = false;
   ScheduleKind kind;
   int64_t numThreads;
 
   Value threadId, lane;
-  /// First token and output of the warp in the CTA tile.
+  /// First token and output of the warp, under wgmma of the warpgroup, in the
+  /// CTA tile.
   Value warpToken, warpOutput;
   /// First token and output of the thread in the CTA tile.
   Value token, output;
 
 private:
+  void layOutWarpgroups(OpBuilder &builder, Location loc,
+                        ScheduleAttr schedule);
+
   SmallVector<TileOffset> offsets;
 };
 

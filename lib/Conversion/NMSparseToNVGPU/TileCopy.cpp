@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+#include "TileStorage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -21,21 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-Value nm_sparse::emitTileColumn(OpBuilder &b, Location loc, Value tile,
-                                Value row, Value column) {
-  auto type = cast<MemRefType>(tile.getType());
-  if (!isSwizzledTile(type))
-    return column;
-  auto constant = [&](int64_t v) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  };
-  int64_t word = 16 / (type.getElementTypeBitWidth() / 8);
-  Value key = b.createOrFold<arith::MulIOp>(
-      loc, b.createOrFold<arith::RemUIOp>(loc, row, constant(8)),
-      constant(word));
-  return b.createOrFold<arith::XOrIOp>(loc, column, key);
-}
 
 namespace {
 
@@ -56,7 +42,8 @@ public:
   TileCopier(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
              Value dst, std::optional<ArrayRef<int64_t>> threads)
       : b(b), loc(loc), threadId(layout.threadId), threads(layout.numThreads),
-        src(src), dst(dst), srcType(cast<MemRefType>(src.getType())),
+        src(src), storage(b, loc, layout.kind, dst),
+        srcType(cast<MemRefType>(src.getType())),
         dstType(cast<MemRefType>(dst.getType())) {
     if (threads) {
       this->threads = threads->back();
@@ -265,21 +252,22 @@ private:
       UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
       for (auto [to, from] : llvm::zip_equal(batch, sources))
         nvgpu::DeviceAsyncCopyOp::create(
-            b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), dst,
-            getDestination(to), flat, getSource(to, from, width > 1),
-            b.getIndexAttr(width), from.valid, bypassL1);
+            b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()),
+            storage.getBuffer(), getDestination(to), flat,
+            getSource(to, from, width > 1), b.getIndexAttr(width), from.valid,
+            bypassL1);
       return;
     }
     SmallVector<Value> elements;
     for (const ChunkSource &from : sources)
       elements.push_back(loadElement(from));
     for (auto [to, element] : llvm::zip_equal(batch, elements))
-      memref::StoreOp::create(b, loc, element, dst, getDestination(to));
+      memref::StoreOp::create(b, loc, element, storage.getBuffer(),
+                              getDestination(to));
   }
 
-  SmallVector<Value, 2> getDestination(const Position &to) {
-    Value row = to.swizzleRow ? to.swizzleRow : to.row;
-    return {to.row, emitTileColumn(b, loc, dst, row, to.column)};
+  SmallVector<Value> getDestination(const Position &to) {
+    return storage.getIndices(b, loc, to.row, to.column, to.swizzleRow);
   }
   Value getSource(const Position &to, const ChunkSource &from, bool wide) {
     return to.flat ? to.flat : getFlatIndex(from.indices, wide);
@@ -311,7 +299,8 @@ private:
   Value threadId;
   int64_t threads;
   bool isProducer = false;
-  Value src, dst;
+  Value src;
+  TileStorage storage;
   MemRefType srcType, dstType;
   Value flat, pitch;
 };

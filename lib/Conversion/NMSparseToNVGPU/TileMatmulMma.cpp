@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+#include "TileStorage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -65,10 +66,11 @@ public:
   /// Four 8x8 matrices, transposed, of k-major `tile` at row `row` (this
   /// lane's) and column `column`.
   Value ldmatrix(Value tile, Value row, Value column) {
+    TileStorage storage(b, loc, layout.kind, tile);
     return nvgpu::LdMatrixOp::create(
-        b, loc, VectorType::get({4, 2}, element), tile,
-        ValueRange{row, emitTileColumn(b, loc, tile, row, column)},
-        b.getBoolAttr(true), b.getI32IntegerAttr(4));
+        b, loc, VectorType::get({4, 2}, element), storage.getBuffer(),
+        storage.getIndices(b, loc, row, column), b.getBoolAttr(true),
+        b.getI32IntegerAttr(4));
   }
 
   /// Rows 2h, 2h + 1 of an ldmatrix result: a B fragment.
@@ -90,14 +92,14 @@ public:
     Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
     Value lanePart =
         b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(4));
+    TileStorage storage(b, loc, layout.kind, op.getX());
     for (int64_t kHalf = 0; kHalf < 2; ++kHalf)
       for (int64_t g = 0; g < groups; ++g)
         for (int64_t i = 0; i < 2; ++i) {
           Value at = add(add(token, lanePart), 8 * g);
           Value scalar = memref::LoadOp::create(
-              b, loc, op.getX(),
-              ValueRange{at, emitTileColumn(b, loc, op.getX(), at,
-                                            xRows[2 * kHalf + i])});
+              b, loc, storage.getBuffer(),
+              storage.getIndices(b, loc, at, xRows[2 * kHalf + i]));
           result = vector::InsertOp::create(
               b, loc, scalar, result, ArrayRef<int64_t>{kHalf * groups + g, i});
         }

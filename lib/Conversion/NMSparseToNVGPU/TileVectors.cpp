@@ -29,6 +29,9 @@ bool isTileVector(const TypeConverter &converter, Type type) {
   return isa<VectorType>(type) && !converter.isLegal(type);
 }
 
+/// Accumulators and elements beside them that registers may hold.
+constexpr int64_t kLiveElements = 112;
+
 struct ElementwiseLowering : public ConversionPattern {
   ElementwiseLowering(const TypeConverter &converter, MLIRContext *context,
                       const ThreadLayout &layout, TileEpilogue &epilogue)
@@ -349,9 +352,6 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
     return success();
   }
 
-  /// Accumulators and elements read beside them that registers may hold.
-  static constexpr int64_t kLiveElements = 112;
-
   const ThreadLayout &layout;
   TileEpilogue &epilogue;
 };
@@ -460,11 +460,7 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
 
 } // namespace
 
-void TileEpilogue::sinkReads() {
-  // The result may share its buffer with an operand of the same tile; with
-  // several results an operand must be read before the first is written.
-  if (reads.empty() || numWrites > maxWrites)
-    return;
+void TileEpilogue::sinkOperations() {
   auto sink = [](Operation *op) {
     Operation *first = nullptr;
     for (Operation *user : op->getUsers()) {
@@ -475,10 +471,15 @@ void TileEpilogue::sinkReads() {
     if (first)
       op->moveBefore(first);
   };
-  for (Operation *op : llvm::reverse(elementwise))
-    sink(op);
-  for (Operation *op : llvm::reverse(reads))
-    sink(op);
+  // The result may share its buffer with an operand of the same tile; with
+  // several results an operand must be read before the first is written.
+  bool sinksReads = !reads.empty() && numWrites <= maxWrites;
+  if (sinksReads || isCrowded)
+    for (Operation *op : llvm::reverse(elementwise))
+      sink(op);
+  if (sinksReads)
+    for (Operation *op : llvm::reverse(reads))
+      sink(op);
 }
 
 void nm_sparse::populateTileVectorPatterns(const TypeConverter &converter,
@@ -486,6 +487,7 @@ void nm_sparse::populateTileVectorPatterns(const TypeConverter &converter,
                                            TileEpilogue &epilogue,
                                            RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
+  epilogue.isCrowded = layout.getNumElements() > kLiveElements;
   patterns.add<BroadcastLowering, ConstantLowering>(converter, context, layout);
   patterns.add<ElementwiseLowering, ReadLowering, WriteLowering>(
       converter, context, layout, epilogue);

@@ -21,6 +21,27 @@ func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
 
 // -----
 
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 64, 2], warps = [1, 4], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x64xf32>
+    // expected-error @below {{with a wgmma schedule needs panels of a multiple of 64 outputs that align with its tiles, got #nm_sparse.encoding<8:32, block = [1, 32]>}}
+    // expected-error @below {{failed to legalize operation}}
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<32x64xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 #w = #nm_sparse.encoding<2:4, block = [1, 32]>
 #s = #nm_sparse.schedule<simt, tile = [32, 32, 2], warps = [1, 1], stages = 2, split_k = 1,
                          operands = packed, index = resident>

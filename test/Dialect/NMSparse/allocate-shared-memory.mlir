@@ -29,3 +29,29 @@ func.func @tiles() {
   }
   return
 }
+
+// One that asks for more comes first.
+
+// CHECK-LABEL: func @aligned
+// CHECK: %[[BYTES:.*]] = arith.constant 2064 : i32
+// CHECK: gpu.launch {{.*}} dynamic_shared_memory_size %[[BYTES]]
+// CHECK: %[[WINDOW:.*]] = gpu.dynamic_shared_memory
+// CHECK-DAG: %[[FIRST:.*]] = arith.constant 0 : index
+// CHECK-DAG: memref.view %[[WINDOW]][%[[FIRST]]][] {{.*}} to memref<1024xf16
+// CHECK-DAG: %[[SECOND:.*]] = arith.constant 2048 : index
+// CHECK-DAG: memref.view %[[WINDOW]][%[[SECOND]]][] {{.*}} to memref<16xi8
+func.func @aligned() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f16
+    %none = arith.constant 0 : i8
+    %a = memref.alloc() : memref<16xi8, #gpu.address_space<workgroup>>
+    %b = memref.alloc() {alignment = 1024 : i64} : memref<1024xf16, #gpu.address_space<workgroup>>
+    memref.store %none, %a[%c0] : memref<16xi8, #gpu.address_space<workgroup>>
+    memref.store %zero, %b[%c0] : memref<1024xf16, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}

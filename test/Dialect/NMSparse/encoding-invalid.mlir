@@ -168,6 +168,38 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
+// Warpgroups.
+
+// expected-error @below {{wgmma warps along outputs must be a multiple of the 4 of a warpgroup, got 6}}
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 6], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a tile of 192 outputs over 2 warpgroups must be a multiple of 64 outputs for each}}
+#s = #nm_sparse.schedule<wgmma, tile = [128, 192, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a tile of 96 tokens over 1 warpgroups must be 64, 128, 192 or 256 tokens for each}}
+#s = #nm_sparse.schedule<wgmma, tile = [96, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a tile of 320 tokens over 1 warpgroups must be 64, 128, 192 or 256 tokens for each}}
+#s = #nm_sparse.schedule<wgmma, tile = [320, 128, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a tile of 256 x 256 over 1 x 8 wgmma warps has 256 accumulators in each thread, more than the 192 that registers hold}}
+#s = #nm_sparse.schedule<wgmma, tile = [256, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
+
+// -----
+
+// expected-error @below {{a wgmma schedule needs operands = packed: warpgroup products cannot select rows of whole windows}}
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = unpacked, index = resident>
+
+// -----
+
 // The description of packed arguments.
 
 // expected-error @below {{nm_sparse encoding has dim = 2, legal for a tensor of rank 2 are 0 and 1}}

@@ -79,6 +79,40 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 
 // -----
 
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 2], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// What products of warpgroups read is aligned.
+
+// EXPAND-LABEL: func @warpgroups
+// EXPAND: memref.alloc() {alignment = 1024 : i64} : memref<2x16x128xf16, #gpu.address_space<workgroup>>
+func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: memref<16x128xf16>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c8 = arith.constant 8 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
+    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+      nm_sparse.async_copy ins(%v : memref<16x128xf16>)
+        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%x, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
+                      memref<16x128xf16, #gpu.address_space<workgroup>>)
+        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+      scf.yield %r : vector<64x128xf32>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 #w = #nm_sparse.encoding<2:4>
 #s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
                          operands = unpacked, index = staged>

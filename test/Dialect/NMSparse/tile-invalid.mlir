@@ -73,3 +73,41 @@ func.func @block(%x: tensor<128x64xf32>, %v: tensor<16x64xf32>,
     outs(%out : tensor<128x64xf32>) -> tensor<128x64xf32>
   return %y : tensor<128x64xf32>
 }
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 128, 1], warps = [1, 4], stages = 3,
+                         split_k = 1, operands = packed, index = resident>
+
+func.func @narrow_panels(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
+                  %i: tensor<16x4xi8>, %out: tensor<128x128xf32>)
+    -> tensor<128x128xf32> {
+  // expected-error @+1 {{has a schedule of kind wgmma, whose 64 outputs of a product share their rows, but panels of 32 outputs; legal are multiples of 64 (or use kind mma)}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 32]>
+    indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x128xf16>, tensor<16x4xi8>)
+    outs(%out : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %y : tensor<128x128xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 128, 1], warps = [1, 4], stages = 3,
+                         split_k = 1, operands = packed, index = resident>
+
+func.func @misaligned_warpgroups(%x: tensor<128x64xf16>, %v: tensor<16x192xf16>,
+                  %i: tensor<16x1xi8>, %out: tensor<128x192xf32>)
+    -> tensor<128x192xf32> {
+  // expected-error @+1 {{has a schedule of kind wgmma with tiles of 128 outputs, which do not align with panels of 192; one must be a multiple of the other (or use kind simt)}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 192]>
+    indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x192xf16>, tensor<16x1xi8>)
+    outs(%out : tensor<128x192xf32>) -> tensor<128x192xf32>
+  return %y : tensor<128x192xf32>
+}

@@ -70,6 +70,52 @@ PRODUCERS = {
     ),
 }
 
+# Products of warpgroups, which only sm_90a has.
+FEATURE = dict(x_feature_major=True, y_feature_major=True)
+WARPGROUPS = {
+    "L = 256, 50 %": Case(
+        "f16",
+        8,
+        16,
+        256,
+        **FEATURE,
+        schedule=schedule("wgmma", (128, 256, 8), (1, 8), 4),
+    ),
+    "L = 128, 25 %": Case(
+        "bf16",
+        8,
+        32,
+        128,
+        **FEATURE,
+        schedule=schedule("wgmma", (256, 128, 8), (1, 8), 4),
+    ),
+    "L = 64, 37.5 %": Case(
+        "f16", 12, 32, 64, **FEATURE, schedule=schedule("wgmma", (256, 128, 4), (1, 8))
+    ),
+    "GELU": Case(
+        "f16",
+        4,
+        16,
+        256,
+        **FEATURE,
+        epilogue="gelu",
+        schedule=schedule("wgmma", (128, 256, 16), (1, 8), 3),
+    ),
+    "split K and residual": Case(
+        "f16",
+        2,
+        16,
+        64,
+        **FEATURE,
+        epilogue="residual",
+        schedule=schedule("wgmma", (128, 128, 16), (1, 8), 3, 2),
+    ),
+    "token-major": Case(
+        "f16", 16, 32, 128, schedule=schedule("wgmma", (128, 128, 4), (1, 8), 3)
+    ),
+}
+
+
 CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 NEW_CHIPS = CHIPS[3:]
 
@@ -80,7 +126,7 @@ def main():
         (name, dataclasses.replace(layer, chip=chip))
         for chip in CHIPS
         for name, layer in (LAYERS | (PRODUCERS if chip in NEW_CHIPS else {})).items()
-    ]
+    ] + list(WARPGROUPS.items())
 
     def run(named):
         return compile_text(text(named[1]), named[1].chip, ptxas)

@@ -171,6 +171,42 @@ RankedTensorType PackedAttr::getIndexType() const {
 // ScheduleAttr
 //===----------------------------------------------------------------------===//
 
+/// Accumulators of a thread that leave room for the rest of its state in the
+/// 255 registers that it may have.
+static constexpr int64_t kMostAccumulators = 192;
+
+/// What the products of a warpgroup need of a schedule.
+static LogicalResult
+verifyWarpgroups(function_ref<InFlightDiagnostic()> emitError,
+                 ArrayRef<int64_t> tile, ArrayRef<int64_t> warps,
+                 OperandMode operands) {
+  if (warps[1] % 4 != 0)
+    return emitError() << "wgmma warps along outputs must be a multiple of the "
+                          "4 of a warpgroup, got "
+                       << warps[1];
+  int64_t warpgroups = warps[1] / 4;
+  if (tile[1] % (warpgroups * 64) != 0)
+    return emitError() << "a tile of " << tile[1] << " outputs over "
+                       << warpgroups
+                       << " warpgroups must be a multiple of 64 outputs for "
+                          "each";
+  if (tile[0] % (warps[0] * 64) != 0 || tile[0] / warps[0] > 256)
+    return emitError() << "a tile of " << tile[0] << " tokens over " << warps[0]
+                       << " warpgroups must be 64, 128, 192 or 256 tokens for "
+                          "each";
+  int64_t accumulators = tile[0] * tile[1] / (warps[0] * warps[1] * 32);
+  if (accumulators > kMostAccumulators)
+    return emitError() << "a tile of " << tile[0] << " x " << tile[1]
+                       << " over " << warps[0] << " x " << warps[1]
+                       << " wgmma warps has " << accumulators
+                       << " accumulators in each thread, more than the "
+                       << kMostAccumulators << " that registers hold";
+  if (operands != OperandMode::Packed)
+    return emitError() << "a wgmma schedule needs operands = packed: warpgroup "
+                          "products cannot select rows of whole windows";
+  return success();
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, ArrayRef<int64_t> tile,
                                    ArrayRef<int64_t> warps, int64_t stages,
@@ -188,6 +224,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (warps[0] > 32 || warps[1] > 32 || warps[0] * warps[1] > 32)
     return emitError() << "a CTA of " << warps[0] << " x " << warps[1]
                        << " warps is larger than the 32 allowed";
+  if (kind == ScheduleKind::Wgmma &&
+      failed(verifyWarpgroups(emitError, tile, warps, operands)))
+    return failure();
   // Lanes of a simt warp lie 8 x 4 over its tile; mma.sync makes 16 x 8.
   int64_t tokenUnit = kind == ScheduleKind::Simt ? 8 : 16;
   int64_t outputUnit = kind == ScheduleKind::Simt ? 4 : 8;
@@ -211,7 +250,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 int64_t ScheduleAttr::getStepRows(EncodingAttr encoding) const {
   int64_t rows = getTileWindows() * encoding.getKeptRows();
-  return getKind() == ScheduleKind::Mma ? llvm::alignTo(rows, 16) : rows;
+  return isTensorCores() ? llvm::alignTo(rows, 16) : rows;
 }
 
 bool ScheduleAttr::isPanelAligned(EncodingAttr encoding) const {

@@ -14,10 +14,13 @@ using namespace mlir::nm_sparse;
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
 
-bool nm_sparse::isSwizzledTile(MemRefType tile) {
+TileLayout nm_sparse::getTileLayout(ScheduleKind kind, MemRefType tile) {
   Type element = tile.getElementType();
-  return (element.isF16() || element.isBF16()) && tile.getRank() == 2 &&
-         tile.getDimSize(1) % 64 == 0;
+  if ((!element.isF16() && !element.isBF16()) || tile.getRank() != 2 ||
+      tile.getDimSize(1) % kSwizzledColumns != 0)
+    return TileLayout::Rows;
+  return kind == ScheduleKind::Wgmma ? TileLayout::SwizzledBlocks
+                                     : TileLayout::SwizzledRows;
 }
 
 /// Operands that are buffers are read; a destination that is one is written.

@@ -22,8 +22,9 @@ using namespace mlir::nm_sparse;
 namespace {
 
 /// Tiles start at multiples of the 128-byte line, so rows whose pitch is a
-/// multiple of 16 bytes keep 16-byte accesses aligned.
-constexpr int64_t kTileAlignment = 128;
+/// multiple of 16 bytes keep 16-byte accesses aligned; or at the alignment that
+/// they ask for.
+constexpr uint64_t kTileAlignment = 128;
 
 struct AllocateSharedMemory
     : public nm_sparse::impl::NMSparseAllocateSharedMemoryPassBase<
@@ -31,11 +32,16 @@ struct AllocateSharedMemory
   using Base::Base;
 
   LogicalResult allocate(gpu::LaunchOp launch) {
-    SmallVector<memref::AllocOp> allocs;
+    auto getAlignment = [](memref::AllocOp op) {
+      return std::max(kTileAlignment, op.getAlignment().value_or(1));
+    };
+    // Those that need more than a line come first, which leaves no gaps.
+    SmallVector<memref::AllocOp> allocs, lines;
     launch.walk([&](memref::AllocOp op) {
       if (gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(op.getType()))
-        allocs.push_back(op);
+        (getAlignment(op) > kTileAlignment ? allocs : lines).push_back(op);
     });
+    allocs.append(lines);
     int64_t bytes = 0;
     SmallVector<int64_t> offsets;
     for (memref::AllocOp op : allocs) {
@@ -44,7 +50,7 @@ struct AllocateSharedMemory
         return op.emitOpError("in workgroup memory must have a static shape "
                               "and no layout, got ")
                << type;
-      bytes = llvm::alignTo(bytes, kTileAlignment);
+      bytes = llvm::alignTo(bytes, getAlignment(op));
       offsets.push_back(bytes);
       bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
     }

@@ -38,6 +38,10 @@ struct SelectSchedule
              << encoding << " of " << element
              << " has no schedule yet; panels must be a multiple of 8 outputs";
     if (ScheduleAttr given = op.getScheduleAttr()) {
+      if (given.getKind() == ScheduleKind::Wgmma && target.wgmma == 0)
+        return op.emitOpError("has a schedule of kind wgmma, which ")
+               << target.name
+               << " has no products of warpgroups for; sm_90a has them";
       int64_t bytes = getSharedBytes(problem, given);
       if (bytes > target.sharedBytes)
         return op.emitOpError("has a schedule that needs ")

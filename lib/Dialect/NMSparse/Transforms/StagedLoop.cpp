@@ -27,11 +27,11 @@ TileMatmulOp nm_sparse::findStagedProduct(scf::ForOp loop) {
 /// put 8 rows of one column in 8 different bank groups, but also move every
 /// other row off the 32-byte sectors that the copies arrive in, which fetches
 /// those sectors twice. So only where nothing else helps: not for tiles that
-/// the exit swizzles (see isSwizzledTile), nor for 32-bit tiles, whose rows are
-/// read by whole warps, unless their columns are written one element a thread.
-static int64_t getPadding(MemRefType type, bool transposed) {
+/// are swizzled, nor for 32-bit tiles, whose rows are read by whole warps,
+/// unless their columns are written one element a thread.
+static int64_t getPadding(MemRefType type, TileLayout layout, bool transposed) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;
-  if (isSwizzledTile(type) || (bytes == 4 && !transposed))
+  if (layout != TileLayout::Rows || (bytes == 4 && !transposed))
     return 0;
   int64_t rowBytes = type.getDimSize(1) * bytes;
   return rowBytes % 32 == 0 ? 16 / bytes : 0;
@@ -71,15 +71,19 @@ nm_sparse::findStagedTiles(scf::ForOp loop) {
   return tiles;
 }
 
-Value nm_sparse::createRing(OpBuilder &b, memref::AllocOp tile,
-                            int64_t stages) {
+Value nm_sparse::createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
+                            ScheduleKind kind) {
   MemRefType type = tile.getType();
+  TileLayout layout = getTileLayout(kind, type);
   auto ringType = MemRefType::get(
       {stages, type.getDimSize(0),
-       type.getDimSize(1) + getPadding(type, isFilledTransposed(tile))},
+       type.getDimSize(1) + getPadding(type, layout, isFilledTransposed(tile))},
       type.getElementType(), MemRefLayoutAttrInterface(),
       type.getMemorySpace());
-  return memref::AllocOp::create(b, tile.getLoc(), ringType);
+  auto ring = memref::AllocOp::create(b, tile.getLoc(), ringType);
+  if (layout == TileLayout::SwizzledBlocks)
+    ring.setAlignment(kSwizzledBlockAlignment);
+  return ring;
 }
 
 Value nm_sparse::emitRingTile(OpBuilder &b, Location loc, Value ring,

@@ -29,8 +29,9 @@ TileMatmulOp findStagedProduct(scf::ForOp loop);
 FailureOr<SmallVector<memref::AllocOp>> findStagedTiles(scf::ForOp loop);
 
 /// Allocates `stages` tiles like `tile` at the builder's insertion point, rows
-/// padded where their banks would conflict.
-Value createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages);
+/// padded where their banks would conflict in a launch of kind `kind`.
+Value createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
+                 ScheduleKind kind);
 
 /// Tile `slot` of a ring of tiles of type `tile`.
 Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,

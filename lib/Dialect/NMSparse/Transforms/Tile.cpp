@@ -52,15 +52,21 @@ static LogicalResult checkSchedule(MatmulOp op) {
            << encoding.getBlockK()
            << " contraction steps in its encoding; legal is block = [1, bn]";
   Type element = getElementTypeOrSelf(op.getX());
-  if (schedule.getKind() == ScheduleKind::Mma &&
-      !isa<Float16Type, BFloat16Type>(element))
-    return op.emitOpError("has a schedule of kind mma, which multiplies f16 or "
-                          "bf16, but operands of ")
+  StringRef kind = stringifyScheduleKind(schedule.getKind());
+  if (schedule.isTensorCores() && !isa<Float16Type, BFloat16Type>(element))
+    return op.emitOpError("has a schedule of kind ")
+           << kind << ", which multiplies f16 or bf16, but operands of "
            << element << "; use kind simt";
-  if (schedule.getKind() == ScheduleKind::Mma &&
-      !schedule.isPanelAligned(encoding))
-    return op.emitOpError("has a schedule of kind mma with tiles of ")
-           << schedule.getTileOutputs() << " outputs, which do not align with "
+  if (schedule.getKind() == ScheduleKind::Wgmma &&
+      encoding.getBlockN() % 64 != 0)
+    return op.emitOpError("has a schedule of kind wgmma, whose 64 outputs of a "
+                          "product share their rows, but panels of ")
+           << encoding.getBlockN()
+           << " outputs; legal are multiples of 64 (or use kind mma)";
+  if (schedule.isTensorCores() && !schedule.isPanelAligned(encoding))
+    return op.emitOpError("has a schedule of kind ")
+           << kind << " with tiles of " << schedule.getTileOutputs()
+           << " outputs, which do not align with "
            << "panels of " << encoding.getBlockN()
            << "; one must be a multiple of the other (or use kind simt)";
   Type result = getElementTypeOrSelf(op.getInit());

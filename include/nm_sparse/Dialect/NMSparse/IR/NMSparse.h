@@ -54,10 +54,29 @@ PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
 std::pair<RankedTensorType, RankedTensorType>
 getPackedTypes(RankedTensorType weight, EncodingAttr encoding);
 
-/// True when the 16-byte words of each row of a shared-memory tile are stored
-/// in the order `word ^ (row % 8)`, so that eight rows of one column lie in
-/// different banks: tiles of 16-bit floats with rows of whole 128-byte lines.
-bool isSwizzledTile(MemRefType tile);
+/// Columns of a 16-bit tile that fill the 128-byte line over which its words
+/// are swizzled.
+constexpr int64_t kSwizzledColumns = 64;
+
+/// How a tile of shared memory is stored.
+enum class TileLayout {
+  /// Row after row.
+  Rows,
+  /// Row after row, the 16-byte words of each in the order `word ^ (row % 8)`,
+  /// so that eight rows of one column lie in different banks.
+  SwizzledRows,
+  /// Blocks of kSwizzledColumns columns, one after the other, each stored as
+  /// SwizzledRows: what products of warpgroups read. Starts at a multiple of
+  /// kSwizzledBlockAlignment bytes.
+  SwizzledBlocks
+};
+
+/// Eight lines of 128 bytes, after which the order of words repeats.
+constexpr int64_t kSwizzledBlockAlignment = 1024;
+
+/// The layout of `tile` in launches whose products are of kind `kind`. Tiles
+/// of 16-bit floats with rows of whole lines are swizzled.
+TileLayout getTileLayout(ScheduleKind kind, MemRefType tile);
 
 } // namespace mlir::nm_sparse
 

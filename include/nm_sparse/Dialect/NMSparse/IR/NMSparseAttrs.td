@@ -138,7 +138,8 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
 def NMSparse_ScheduleKind : I32EnumAttr<"ScheduleKind",
     "which hardware path multiplies", [
       I32EnumAttrCase<"Simt", 0, "simt">,
-      I32EnumAttrCase<"Mma", 1, "mma">]> {
+      I32EnumAttrCase<"Mma", 1, "mma">,
+      I32EnumAttrCase<"Wgmma", 2, "wgmma">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
@@ -165,16 +166,20 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     Every decision about one `nm_sparse.matmul`, made by
     `--nm-sparse-select-schedule` unless the op has one already.
 
-    * kind: `simt` (FFMA, f32) or `mma` (`mma.sync` tensor cores, f16/bf16).
+    * kind: `simt` (FFMA, f32), `mma` (`mma.sync` tensor cores, f16/bf16) or
+      `wgmma` (warpgroup products of sm_90a, f16/bf16).
     * `tile = [tokens, outputs, windows]`: what one CTA computes, and how many
       windows one step of its K loop consumes.
     * `warps = [tokens, outputs]`: warps of the CTA over its tile. A `simt` warp
-      is 8 x 4 lanes, an `mma` warp tiles by 16 x 8 fragments.
+      is 8 x 4 lanes, an `mma` warp tiles by 16 x 8 fragments. Four `wgmma`
+      warps along outputs are a warpgroup, which multiplies a multiple of 64
+      outputs by 64, 128, 192 or 256 tokens.
     * `stages`: depth of the shared-memory ring, 2 to 5.
     * `split_k`: parts of the contraction dimension, each computed by a CTA of its
       own; the last one to finish a tile adds them in order.
     * `operands`: `packed` gathers only the activation rows that the index
-      names (`async_gather`); `unpacked` copies whole windows.
+      names (`async_gather`); `unpacked` copies whole windows, which `wgmma`
+      cannot select rows of.
     * `index`: `resident` copies the panel's index once before the K loop,
       `staged` copies it step by step.
     * `producers`: warps of the CTA beside `warps` that only copy, while `warps`
@@ -215,13 +220,20 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     bool isPacked() const { return getOperands() == OperandMode::Packed; }
     bool isResident() const { return getIndex() == IndexMode::Resident; }
     /// Rows of the condensed tiles of one K step: the kept rows of `windows`
-    /// windows, rounded up to the 16 rows of one mma.sync under `mma`.
+    /// windows, rounded up to the 16 rows of one product of tensor cores.
     int64_t getStepRows(EncodingAttr encoding) const;
     /// Panels that one CTA tile can touch: one when the tile lies inside a
     /// panel, and one more than fit when panels and tiles are not aligned.
     int64_t getTilePanels(EncodingAttr encoding) const;
     /// True when each tile is a whole number of panels or lies inside one.
     bool isPanelAligned(EncodingAttr encoding) const;
+    /// True for the kinds that multiply f16 and bf16 on tensor cores.
+    bool isTensorCores() const { return getKind() != ScheduleKind::Simt; }
+    /// Tokens and outputs that one warpgroup of a `wgmma` schedule computes.
+    int64_t getWarpgroupTokens() const { return getTile()[0] / getWarps()[0]; }
+    int64_t getWarpgroupOutputs() const {
+      return getTile()[1] / getWarps()[1] * 4;
+    }
   }];
 }
 

@@ -1,0 +1,71 @@
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// Two warpgroups of two 64 x 64 products over 32 kept rows, that is, two k16
+// steps. Each product of a step has a panel, and so rows of x, of its own.
+// The threads' copies are made visible first; the accumulators are read last.
+
+// CHECK-LABEL: func @panels
+// CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <col>], B[<f16>, <one>, <row>] : !llvm.struct<
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: nvvm.wgmma.commit.group.sync.aligned
+// CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-COUNT-64: llvm.extractvalue
+func.func @panels(%x: memref<128x64xf16, 3>, %v: memref<32x256xf16, 3>, %out: memref<256x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x256xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<128x64xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<64x256xf32>) -> vector<64x256xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
+      permutation_map = affine_map<(n, m) -> (m, n)>} : vector<64x256xf32>, memref<256x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 64, 2], warps = [1, 4], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// A tile that products read lies in blocks of 64 columns, one after the other;
+// the words of a row are exchanged within its block.
+
+// CHECK-LABEL: func @blocks
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [{{.*}}], sizes: [2, 16, 64], strides: [1024, 64, 1]
+// CHECK: %[[COLUMN:.*]] = arith.muli %{{.*}}, %{{c8.*}} : index
+// CHECK: %[[ROW8:.*]] = arith.remui %[[ROW:.*]], %{{c8.*}} : index
+// CHECK: %[[KEY:.*]] = arith.muli %[[ROW8]], %{{c8.*}} : index
+// CHECK: %[[BLOCK:.*]] = arith.divui %[[COLUMN]], %{{c64.*}} : index
+// CHECK: %[[INNER:.*]] = arith.remui %[[COLUMN]], %{{c64.*}} : index
+// CHECK: %[[WORD:.*]] = arith.xori %[[INNER]], %[[KEY]] : index
+// CHECK: nvgpu.device_async_copy {{.*}}[%[[BLOCK]], %[[ROW]], %[[WORD]]], 8 {bypassL1}
+func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memref<16x64xf16, 3>,
+                  %out: memref<64x128xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<128x64xf32>
+    nm_sparse.async_copy ins(%src : memref<16x128xf16>) outs(%x : memref<16x128xf16, 3>)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<16x128xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<128x64xf32>) -> vector<128x64xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
+      permutation_map = affine_map<(n, m) -> (m, n)>} : vector<128x64xf32>, memref<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
