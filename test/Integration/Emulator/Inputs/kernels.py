@@ -98,6 +98,37 @@ def kernels():
             ),
         )
 
+    # Products of warpgroups: panels narrower than, as wide as and wider than a
+    # tile, windows that fill k16 steps and that do not, one warpgroup and more.
+    for element, n, m, panel, tile, warps, stages, split_k, index in (
+        ("f16", 8, 16, 256, (128, 256, 4), (1, 8), 4, 1, "resident"),
+        ("f16", 4, 16, 128, (256, 128, 8), (1, 8), 3, 1, "resident"),
+        ("bf16", 2, 16, 64, (64, 256, 8), (1, 8), 3, 1, "staged"),
+        ("bf16", 12, 32, 64, (128, 128, 1), (1, 4), 2, 2, "resident"),
+        ("f16", 16, 32, 256, (128, 128, 2), (2, 4), 3, 1, "resident"),
+        ("f16", 3, 7, 192, (64, 192, 5), (1, 12), 4, 1, "resident"),
+    ):
+        kept = schedule("wgmma", tile, warps, stages, split_k, index=index)
+        for layout, dims in layouts.items():
+            yield (
+                f"wgmma-{element}-{n}of{m}-{panel}-{layout}",
+                Case(element, n, m, panel, schedule=kept, **RAGGED, **dims),
+            )
+    for epilogue in ("relu", "gelu", "residual"):
+        yield (
+            f"wgmma-{epilogue}",
+            Case(
+                "f16",
+                8,
+                32,
+                128,
+                epilogue=epilogue,
+                schedule=schedule("wgmma", (128, 128, 4), (1, 8)),
+                **RAGGED_LONG,
+                **FEATURE,
+            ),
+        )
+
     # What surrounds the product.
     for epilogue in ("relu", "gelu", "residual"):
         yield (
@@ -162,6 +193,15 @@ def kernels():
         ),
         "mma-bf16": Case(
             "bf16", 16, 32, 128, schedule=mma((128, 128, 2), (2, 4), 3), **LARGE
+        ),
+        "wgmma": Case(
+            "f16",
+            8,
+            16,
+            256,
+            schedule=schedule("wgmma", (128, 256, 8), (1, 8), 2),
+            **LARGE,
+            **FEATURE,
         ),
     }
     for name, case in large.items():
