@@ -111,6 +111,20 @@ static double getNarrowCopySeconds(const MatmulProblem &problem,
   return schedule.isPacked() ? elements * 1.5e-9 : 0;
 }
 
+/// Flops of `chip` through the units that `kind` uses, and their name.
+static std::pair<double, llvm::StringRef> getMathCeiling(ScheduleKind kind,
+                                                         const Chip &chip) {
+  switch (kind) {
+  case ScheduleKind::Simt:
+    return {chip.ffma, "FFMA"};
+  case ScheduleKind::Mma:
+    return {chip.mma, "mma.sync"};
+  case ScheduleKind::Wgmma:
+    return {chip.wgmma, "wgmma"};
+  }
+  llvm_unreachable("covered switch");
+}
+
 Prediction nm_sparse::predict(const MatmulProblem &problem,
                               ScheduleAttr schedule, const Chip &chip) {
   EncodingAttr encoding = problem.encoding;
@@ -141,8 +155,9 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   double rows = double(schedule.getStepRows(encoding));
   // Looking rows up in the index costs a sixth of the math of simt.
   double lookup = simt && !schedule.isPacked() ? 1.15 : 1.0;
-  double math = perSM * lookup * 2.0 * tokens * outputs * rows /
-                ((simt ? chip.ffma : chip.mma) / sms);
+  auto [ceiling, ceilingName] = getMathCeiling(schedule.getKind(), chip);
+  double math =
+      perSM * lookup * 2.0 * tokens * outputs * rows / (ceiling / sms);
 
   auto [xRows, xColumns] = getXTile(problem, schedule);
   double xElements = double(xRows) * double(xColumns);
@@ -163,6 +178,10 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
     double groups = double(threadOutputs) / double(group);
     readBytes = rows * warps * 32.0 * 4.0 *
                 (double(warpTokens) / 8.0 * groups + double(warpOutputs) / 4.0);
+  } else if (schedule.getKind() == ScheduleKind::Wgmma) {
+    // Each product reads 64 outputs and the tokens of its warpgroup.
+    double products = double(tokens) * double(outputs) / (64.0 * warpTokens);
+    readBytes = rows * 2.0 * products * (64.0 + warpTokens);
   } else {
     double groups = std::max(1.0, double(warpOutputs) / encoding.getBlockN());
     double gather = !problem.xFeatureMajor && !schedule.isPacked() ? 8.0 : 1.0;
@@ -184,7 +203,7 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   result.sharedSeconds = waves * steps * shared;
 
   std::pair<double, llvm::StringRef> terms[] = {
-      {result.mathSeconds, simt ? "FFMA" : "mma.sync"},
+      {result.mathSeconds, ceilingName},
       {result.l2Seconds, "L2"},
       {result.dramSeconds, "DRAM"},
       {result.sharedSeconds, "shared memory"}};
