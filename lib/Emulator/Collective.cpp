@@ -34,14 +34,20 @@ void CollectiveTable::join(Thread &thread, unsigned firstThread, unsigned lanes,
     if (!includes(*candidate, thread.id))
       continue;
     const Site *other = candidate->site;
-    if (other != thread.site)
-      thread.fault(llvm::formatv(
-          "divergence: thread {0} of the same {1} waits "
-          "at {2}",
-          llvm::find_if(candidate->lanes,
-                        [](const Lane &lane) { return lane.thread; })
-              ->thread->id,
-          isWarp ? "warp" : "warpgroup", other->text));
+    if (other != thread.site) {
+      // The warps of a warpgroup go their own ways between its operations.
+      const auto *waiting =
+          llvm::find_if(candidate->lanes, [&](const Lane &lane) {
+            return lane.thread && (!isWarp || lane.thread->id / warpSize ==
+                                                  firstThread / warpSize);
+          });
+      if (waiting == candidate->lanes.end())
+        continue;
+      thread.fault(llvm::formatv("divergence: thread {0} of the same {1} waits "
+                                 "at {2}",
+                                 waiting->thread->id,
+                                 isWarp ? "warp" : "warpgroup", other->text));
+    }
     if (candidate->mask != mask)
       thread.fault(llvm::formatv("divergence: its mask is {0:x}, that of "
                                  "another thread of the warp {1:x}",
