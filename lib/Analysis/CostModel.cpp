@@ -268,7 +268,7 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
         {shape.tokens, shape.outputs, windows},
         {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, operands,
         index,
-        /*producers=*/0);
+        /*producers=*/0, /*persistent=*/false);
     if (!simt && !schedule.isPanelAligned(encoding))
       return;
     // A gather of rows needs their positions at once: the index is resident.

@@ -64,6 +64,9 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
   NMSparseSpecializeWarpsPassOptions specialize;
   specialize.chip = options.chip;
   pm.addNestedPass<func::FuncOp>(createNMSparseSpecializeWarpsPass(specialize));
+  NMSparsePersistPassOptions persist;
+  persist.chip = options.chip;
+  pm.addNestedPass<func::FuncOp>(createNMSparsePersistPass(persist));
 }
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,

@@ -173,7 +173,7 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
             emitProduct(rewriter, loc, element, tokens, values.at(row, block),
                         x.at(panelRows[block], row), accs[block]);
     NVVM::WgmmaGroupSyncAlignedOp::create(rewriter, loc);
-    NVVM::WgmmaWaitGroupSyncOp::create(rewriter, loc, 0);
+    NVVM::WgmmaWaitGroupSyncOp::create(rewriter, loc, op.getInFlight() ? 1 : 0);
     for (int64_t block = 0; block < blocks; ++block)
       for (int64_t i = 0; i < perBlock; ++i)
         scalars[block * perBlock + i] =

@@ -168,6 +168,11 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
+// expected-error @below {{persistent CTAs need producers, which fetch the next tile; got producers = 0}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, persistent = true>
+
+// -----
+
 // Warpgroups.
 
 // expected-error @below {{wgmma warps along outputs must be a multiple of the 4 of a warpgroup, got 6}}
@@ -197,6 +202,11 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // expected-error @below {{a wgmma schedule needs operands = packed: warpgroup products cannot select rows of whole windows}}
 #s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = unpacked, index = resident>
+
+// -----
+
+// expected-error @below {{producers beside wgmma warps must be a multiple of the 4 of a warpgroup, got 6}}
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident, producers = 6>
 
 // -----
 

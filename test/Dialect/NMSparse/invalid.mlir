@@ -703,3 +703,15 @@ func.func private @no_index(tensor<4x4xf32> {nm_sparse.values = #nm_sparse.packe
 
 // expected-error @below {{'nm_sparse.index' on result 0 needs the same 'nm_sparse.values' on the previous result}}
 func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+
+// -----
+
+func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>) {
+  // expected-error @below {{stays in flight with a wgmma schedule only, got}}
+  %r = nm_sparse.tile_matmul #nm_sparse.encoding<8:32, block = [1, 128]>
+    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
+      stages = 3, split_k = 1, operands = packed, index = resident>
+    condensed in_flight ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+    acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
+  return
+}

@@ -180,3 +180,66 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 256, 2], warps = [1, 8], stages = 4, split_k = 1,
+                         operands = packed, index = staged, producers = 4>
+
+// A product of warpgroups stays in flight: a stage is free one step later, and
+// the last after the loop.
+
+// CHECK-LABEL: func @in_flight
+// CHECK: %[[LOOP:.*]]:3 = scf.for %[[K:.*]] = %c0 to %c8 step %c2 iter_args(%{{.*}} = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %{{.*}} = %c0_i32)
+// CHECK: nm_sparse.tile_matmul {{.*}} in_flight ins
+// CHECK: %[[LATER:.*]] = arith.cmpi ugt, %[[K]], %c0
+// CHECK: scf.if %[[LATER]] {
+// CHECK: arith.cmpi eq, %[[SLOT]], %c0
+// CHECK: arith.subi %[[SLOT]], %c1
+// CHECK: nvvm.bar.warp.sync
+// CHECK: nvvm.mbarrier.arrive
+// CHECK: scf.yield
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK: arith.cmpi eq, %[[LOOP]]#1, %c0
+// CHECK: nvvm.mbarrier.arrive
+// CHECK: vector.transfer_write
+func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<64x1xi8>,
+                     %out: memref<64x256xf32>) {
+  %c1 = arith.constant 1 : index
+  %c384 = arith.constant 384 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c384, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c8 = arith.constant 8 : index
+    %zero = arith.constant dense<0.0> : vector<64x256xf32>
+    %vt = memref.alloc() : memref<16x256xf16, #gpu.address_space<workgroup>>
+    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x256xf32>) {
+      %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
+      %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
+      %xs = memref.subview %x[%kx, 0] [64, 64] [1, 1]
+        : memref<256x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
+      %vs = memref.subview %v[%kv, 0] [16, 256] [1, 1]
+        : memref<64x256xf16> to memref<16x256xf16, strided<[256, 1], offset: ?>>
+      %is = memref.subview %i[%kv, 0] [16, 1] [1, 1]
+        : memref<64x1xi8> to memref<16x1xi8, strided<[1, 1], offset: ?>>
+      nm_sparse.async_copy ins(%vs : memref<16x256xf16, strided<[256, 1], offset: ?>>)
+        outs(%vt : memref<16x256xf16, #gpu.address_space<workgroup>>)
+      nm_sparse.async_gather #w
+        ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>,
+                       memref<16x1xi8, strided<[1, 1], offset: ?>>)
+        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
+                       memref<16x256xf16, #gpu.address_space<workgroup>>)
+        acc(%acc : vector<64x256xf32>) -> vector<64x256xf32>
+      scf.yield %r : vector<64x256xf32>
+    }
+    vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x256xf32>, memref<64x256xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -61,12 +61,14 @@ def schedule(
     operands="packed",
     index="resident",
     producers=0,
+    persistent=False,
 ):
     return (
         f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
         f"warps = {list(warps)}, stages = {stages}, split_k = {split_k}, "
         f"operands = {operands}, index = {index}"
-        + (f", producers = {producers}>" if producers else ">")
+        + (f", producers = {producers}" if producers else "")
+        + (", persistent = true>" if persistent else ">")
     )
 
 

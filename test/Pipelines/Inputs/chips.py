@@ -110,6 +110,25 @@ WARPGROUPS = {
         epilogue="residual",
         schedule=schedule("wgmma", (128, 128, 16), (1, 8), 3, 2),
     ),
+    "L = 256, 50 %, producers, persistent": Case(
+        "f16",
+        8,
+        16,
+        256,
+        **FEATURE,
+        schedule=schedule(
+            "wgmma", (128, 256, 8), (1, 8), 4, producers=4, persistent=True
+        ),
+    ),
+    "L = 128, 25 %, producers, GELU": Case(
+        "bf16",
+        4,
+        16,
+        128,
+        **FEATURE,
+        epilogue="gelu",
+        schedule=schedule("wgmma", (256, 128, 16), (1, 8), 4, producers=4),
+    ),
     "token-major": Case(
         "f16", 16, 32, 128, schedule=schedule("wgmma", (128, 128, 4), (1, 8), 3)
     ),

@@ -211,7 +211,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ScheduleKind kind, ArrayRef<int64_t> tile,
                                    ArrayRef<int64_t> warps, int64_t stages,
                                    int64_t splitK, OperandMode operands,
-                                   IndexMode, int64_t producers) {
+                                   IndexMode, int64_t producers,
+                                   bool persistent) {
   if (tile.size() != 3 || llvm::any_of(tile, [](int64_t v) { return v < 1; }))
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, windows]";
@@ -245,6 +246,14 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "producers must be in [0, "
                        << 32 - warps[0] * warps[1] << "] beside " << warps[0]
                        << " x " << warps[1] << " warps, got " << producers;
+  if (kind == ScheduleKind::Wgmma && producers % 4 != 0)
+    return emitError() << "producers beside wgmma warps must be a multiple of "
+                          "the 4 of a warpgroup, got "
+                       << producers;
+  if (persistent && producers == 0)
+    return emitError()
+           << "persistent CTAs need producers, which fetch the next "
+              "tile; got producers = 0";
   return success();
 }
 

@@ -170,6 +170,9 @@ LogicalResult TileMatmulOp::verify() {
       values.getDimSize(0) != rows || values.getDimSize(1) != outputs)
     return emitOpError("values must be a tile of ")
            << rows << " x " << outputs << ", got " << values;
+  if (getInFlight() && schedule.getKind() != ScheduleKind::Wgmma)
+    return emitOpError("stays in flight with a wgmma schedule only, got ")
+           << schedule;
   if (getCondensed() && (getIndex() || getTokenMajor()))
     return emitOpError("a condensed x is k-major and needs no index");
   if (!getCondensed() && !getIndex())

@@ -256,14 +256,14 @@ void Promoter::run() {
   Value panelOffset = op.getPanelOffset();
   if (!panelOffset && !schedule.isPanelAligned(encoding))
     panelOffset = zero;
-  auto product =
-      TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
-                           /*condensed=*/schedule.isPacked(),
-                           /*token_major=*/!schedule.isPacked() && tokenMajor &&
-                               schedule.getKind() == ScheduleKind::Mma,
-                           /*tokens_contiguous=*/false, x, values,
-                           schedule.isPacked() ? Value() : index, panelOffset,
-                           loop.getRegionIterArg(0));
+  auto product = TileMatmulOp::create(
+      b, loc, acc.getType(), encoding, schedule,
+      /*condensed=*/schedule.isPacked(),
+      /*token_major=*/!schedule.isPacked() && tokenMajor &&
+          schedule.getKind() == ScheduleKind::Mma,
+      /*tokens_contiguous=*/false,
+      /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
+      panelOffset, loop.getRegionIterArg(0));
   scf::YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 

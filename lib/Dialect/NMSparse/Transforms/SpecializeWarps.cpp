@@ -76,6 +76,8 @@ private:
   scf::ForOp emitLoop(Role role);
   void emitProducerArrival(Value slot);
   void emitConsumerArrival(Value slot);
+  void emitLateArrival(Value slot, Value step, Value first);
+  void emitLastWait(scf::ForOp consumerLoop);
   void moveEpilogue(scf::ForOp consumerLoop);
 
   Value constant(int64_t v) {
@@ -91,6 +93,10 @@ private:
     return role == Role::Producer
                ? b.getDenseI64ArrayAttr({consumers, producers})
                : b.getDenseI64ArrayAttr({0, consumers});
+  }
+  /// Products of warpgroups overlap with the next wait for a stage.
+  bool staysInFlight() {
+    return product.getSchedule().getKind() == ScheduleKind::Wgmma;
   }
   /// Address of mbarrier `slot` of `barriers`.
   Value getBarrier(Value barriers, Value slot);
@@ -316,6 +322,29 @@ void Specializer::emitConsumerArrival(Value slot) {
   });
 }
 
+/// The product before this one is over: its tiles, one slot back, are read.
+void Specializer::emitLateArrival(Value slot, Value step, Value first) {
+  Value hasPrevious =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, step, first);
+  auto ifOp = scf::IfOp::create(b, loc, hasPrevious, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  Value last = constant(stages - 1);
+  Value isFirst = equals(slot, constant(0));
+  Value previous = arith::SelectOp::create(
+      b, loc, isFirst, last, arith::SubIOp::create(b, loc, slot, constant(1)));
+  emitConsumerArrival(previous);
+}
+
+/// Waits for the last product, if there is one.
+void Specializer::emitLastWait(scf::ForOp consumerLoop) {
+  if (!staysInFlight())
+    return;
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+  emitLateArrival(consumerLoop.getResult(1), loop.getUpperBound(),
+                  loop.getLowerBound());
+}
+
 /// Copies before the loop, which the threads of `role` then read.
 void Specializer::emitResidentCopies(ArrayRef<Operation *> copies, Role role) {
   if (copies.empty())
@@ -362,9 +391,13 @@ scf::ForOp Specializer::emitLoop(Role role) {
       stage.removeAttr(copy);
     if (isCopy(copy))
       setThreads(copy, getThreads(role));
+    else if (auto consumer = dyn_cast<TileMatmulOp>(copy))
+      consumer.setInFlight(staysInFlight());
   }
   if (isProducer)
     emitProducerArrival(slot);
+  else if (staysInFlight())
+    emitLateArrival(slot, split.getInductionVar(), split.getLowerBound());
   else
     emitConsumerArrival(slot);
 
@@ -437,7 +470,9 @@ LogicalResult Specializer::run() {
     op->moveBefore(roles.thenBlock()->getTerminator());
   b.setInsertionPoint(roles.thenBlock()->getTerminator());
   emitResidentCopies(consumerCopies, Role::Consumer);
-  moveEpilogue(emitLoop(Role::Consumer));
+  scf::ForOp consumerLoop = emitLoop(Role::Consumer);
+  emitLastWait(consumerLoop);
+  moveEpilogue(consumerLoop);
 
   loop.erase();
   for (auto &[tile, ring] : rings)

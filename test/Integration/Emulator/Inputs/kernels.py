@@ -129,6 +129,44 @@ def kernels():
             ),
         )
 
+    # More tiles than SMs, in groups of which the last is smaller.
+    many = {"tokens": 2100, "k": 130, "outputs": 40}
+    for split_k, operands in ((1, "packed"), (2, "unpacked")):
+        kept = mma(
+            (32, 16, 2),
+            (2, 1),
+            split_k=split_k,
+            operands=operands,
+            producers=2,
+            persistent=True,
+        )
+        yield (
+            f"mma-persistent-split{split_k}",
+            Case("f16", 8, 32, 16, schedule=kept, **many, **FEATURE),
+        )
+
+    # Warpgroups that multiply what another one copies.
+    for stages, split_k, epilogue, persistent in (
+        (2, 1, "gelu", False),
+        (4, 2, "none", False),
+        (3, 1, "residual", True),
+    ):
+        kept = schedule(
+            "wgmma",
+            (64, 128, 2),
+            (1, 8),
+            stages,
+            split_k,
+            producers=4,
+            persistent=persistent,
+        )
+        yield (
+            f"wgmma-producers-stages{stages}-split{split_k}-{epilogue}",
+            Case(
+                "f16", 8, 32, 128, epilogue=epilogue, schedule=kept, **RAGGED, **FEATURE
+            ),
+        )
+
     # What surrounds the product.
     for epilogue in ("relu", "gelu", "residual"):
         yield (

@@ -184,6 +184,8 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
       `staged` copies it step by step.
     * `producers`: warps of the CTA beside `warps` that only copy, while `warps`
       only multiply; 0 (default, not printed) lets every warp do both.
+    * `persistent = true`: one CTA on each SM goes from tile to tile, so that its
+      producers fetch the next one while the last is written; needs producers.
 
     ```mlir
     #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
@@ -198,13 +200,14 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     "int64_t":$splitK,
     "::mlir::nm_sparse::OperandMode":$operands,
     "::mlir::nm_sparse::IndexMode":$index,
-    DefaultValuedParameter<"int64_t", "0">:$producers
+    DefaultValuedParameter<"int64_t", "0">:$producers,
+    DefaultValuedParameter<"bool", "false">:$persistent
   );
   let assemblyFormat = [{
     `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
     `stages` `=` $stages `,` `split_k` `=` $splitK `,`
     `operands` `=` $operands `,` `index` `=` $index
-    (`,` `producers` `=` $producers^)? `>`
+    (`,` struct($producers, $persistent)^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

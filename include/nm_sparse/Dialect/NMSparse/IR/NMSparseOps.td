@@ -282,6 +282,10 @@ def NMSparse_TileMatmulOp : NMSparse_Op<"tile_matmul",
     neighbouring tokens rather than neighbouring outputs, for a feature-major
     result.
 
+    `in_flight` lets a product of warpgroups go on behind the operation: it waits
+    only for the product before it, so that tiles are read, and the result is
+    there, when the next one, or a wait for all, is over.
+
     ```mlir
     %r = nm_sparse.tile_matmul #nm_sparse.encoding<8:32, block = [1, 128]>
            schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
@@ -294,7 +298,7 @@ def NMSparse_TileMatmulOp : NMSparse_Op<"tile_matmul",
   let arguments = (ins NMSparse_EncodingAttr:$encoding,
                        NMSparse_ScheduleAttr:$schedule,
                        UnitAttr:$condensed, UnitAttr:$token_major,
-                       UnitAttr:$tokens_contiguous,
+                       UnitAttr:$tokens_contiguous, UnitAttr:$in_flight,
                        NMSparse_Tile:$x, NMSparse_Tile:$values,
                        Optional<NMSparse_Tile>:$index,
                        Optional<Index>:$panel_offset,
@@ -303,6 +307,7 @@ def NMSparse_TileMatmulOp : NMSparse_Op<"tile_matmul",
   let assemblyFormat = [{
     $encoding `schedule` `=` $schedule (`condensed` $condensed^)?
     (`token_major` $token_major^)? (`tokens_contiguous` $tokens_contiguous^)?
+    (`in_flight` $in_flight^)?
     `ins` `(` $x `,` $values `:` type($x) `,` type($values) `)`
     (`index` `(` $index^ `:` type($index) `)`)?
     (`panel_offset` `(` $panel_offset^ `)`)?

@@ -532,6 +532,23 @@ def NMSparseSpecializeWarpsPass
                            "::mlir::scf::SCFDialect"];
 }
 
+def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
+  let summary = "keep one CTA on each SM, which loops over tiles";
+  let description = [{
+    Where the schedule is `persistent`: a launch that
+    `--nm-sparse-specialize-warps` has split gets as many CTAs as `chip` has SMs,
+    or as many as there are tiles if these are known to be fewer, and both roles
+    loop over the tiles that were CTAs. The slot of the ring and the parity are
+    carried from tile to tile. Tiles are numbered in groups of 2048 tokens, whose
+    tiles share rows of activations and weights in L2.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def NMSparseAllocateSharedMemoryPass
     : Pass<"nm-sparse-allocate-shared-memory", "::mlir::func::FuncOp"> {
   let summary = "place the workgroup tiles of each launch in dynamic shared memory";
