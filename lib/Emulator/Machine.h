@@ -88,8 +88,9 @@ public:
   /// Published by other clusters at addresses that a strong read of this thread
   /// found, and not known before a fence.
   ForeignClock seen;
-  /// Where those reads were. Compiled code reads after it has told the emulator,
-  /// so what another host thread published in between is looked up at the fence.
+  /// Where those reads were. Compiled code reads after it has told the
+  /// emulator, so what another host thread published in between is looked up at
+  /// the fence.
   llvm::SmallSetVector<uint64_t, 4> observed;
 
   //===--- Memory ---------------------------------------------------------===//
