@@ -6,8 +6,8 @@
 #f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
 
 // Every attribute that a type or an operation holds is printed once, as an alias.
-// CHECK-DAG: = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-// CHECK-DAG: = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
+// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
+// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
 // CHECK-DAG: #[[$W:sparse[0-9]*]] = #nm_sparse.encoding<8:32, block = [1, 128]>
 // CHECK-DAG: #[[$T:sparse[0-9]*]] = #nm_sparse.encoding<2:4, dim = 1>
 // CHECK-DAG: #[[$F:sparse[0-9]*]] = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
