@@ -107,7 +107,7 @@ static double getNarrowCopySeconds(const MatmulProblem &problem,
   if (problem.xFeatureMajor)
     return 0;
   if (problem.elementBytes >= 4)
-    return elements * (schedule.isPacked() ? 0.115e-9 : 0.04e-9);
+    return elements * (schedule.isPacked() ? 0.095e-9 : 0.055e-9);
   return schedule.isPacked() ? elements * 1.5e-9 : 0;
 }
 
@@ -138,13 +138,23 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
                 schedule.getSplitK();
   result.sharedBytes = getSharedBytes(problem, schedule);
 
-  // Whole waves: a last partial wave lasts as long as a full one.
+  int64_t accumulators = tokens * outputs / threads;
   int64_t perSM = getCtasPerSM(result.sharedBytes, schedule.getBlockThreads(),
-                               tokens * outputs / threads, chip);
+                               accumulators, chip);
   perSM = std::min<int64_t>(
       perSM, llvm::divideCeil(result.ctas, chip.multiprocessors));
   int64_t slots = chip.multiprocessors * perSM;
+  // Whole waves: a last partial wave lasts as long as a full one, save that
+  // simt, bound by what its instructions take to issue, speeds up when fewer
+  // CTAs share an SM.
   double waves = double(llvm::divideCeil(result.ctas, slots));
+  int64_t last = result.ctas % slots;
+  if (simt && last > 0)
+    waves +=
+        std::min(1.0, 1.25 *
+                          double(llvm::divideCeil(last, chip.multiprocessors)) /
+                          double(perSM)) -
+        1.0;
   double steps = double(llvm::divideCeil(
       llvm::divideCeil(problem.windows, schedule.getTileWindows()),
       schedule.getSplitK()));
@@ -153,8 +163,14 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   // ceiling.
   double sms = double(chip.multiprocessors);
   double rows = double(schedule.getStepRows(encoding));
-  // Looking rows up in the index costs a sixth of the math of simt.
-  double lookup = simt && !schedule.isPacked() ? 1.15 : 1.0;
+  // Looking a row up in the index takes about 4 instructions for each panel
+  // that a simt thread has outputs of.
+  double lookup = 1.0;
+  int64_t threadOutputs = outputs / schedule.getWarps()[1] / 4;
+  if (simt && !schedule.isPacked())
+    lookup += 4.0 *
+              double(llvm::divideCeil(threadOutputs, encoding.getBlockN())) /
+              double(accumulators);
   auto [ceiling, ceilingName] = getMathCeiling(schedule.getKind(), chip);
   double math =
       perSM * lookup * 2.0 * tokens * outputs * rows / (ceiling / sms);
@@ -170,13 +186,12 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   double readBytes;
   int64_t warpTokens = tokens / schedule.getWarps()[0];
   int64_t warpOutputs = outputs / schedule.getWarps()[1];
-  int64_t threadOutputs = warpOutputs / 4;
   auto warps = double(schedule.getWarps()[0] * schedule.getWarps()[1]);
   if (simt) {
-    // A quarter warp of 16-byte reads is one wavefront, broadcasts included.
+    // Half a warp of 16-byte reads is one wavefront, broadcasts included.
     int64_t group = std::min<int64_t>(threadOutputs, encoding.getBlockN());
     double groups = double(threadOutputs) / double(group);
-    readBytes = rows * warps * 32.0 * 4.0 *
+    readBytes = rows * warps * 16.0 * 4.0 *
                 (double(warpTokens) / 8.0 * groups + double(warpOutputs) / 4.0);
   } else if (schedule.getKind() == ScheduleKind::Wgmma) {
     // Each product reads 64 outputs and the tokens of its warpgroup.
@@ -244,6 +259,11 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   static const Shape simtShapes[] = {
       {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
       {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};
+  // A token-major x is copied element by element: warps of 128 x 32 copy half
+  // as many for each product.
+  static const Shape simtTokenMajorShapes[] = {
+      {128, 128, 1, 4}, {256, 64, 2, 2}, {64, 128, 1, 4}, {128, 64, 2, 2},
+      {64, 64, 1, 2},   {32, 64, 1, 2},  {32, 32, 1, 1},  {8, 128, 1, 4}};
   static const Shape simtNarrowShapes[] = {
       {128, 128, 2, 4}, {32, 64, 1, 2}, {32, 32, 1, 1}, {8, 128, 1, 4}};
   // Warps of 64 x 64 for mma read each fragment from shared memory less often
@@ -289,8 +309,9 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
                              ? ArrayRef<Shape>(mmaShapes)
                              : ArrayRef<Shape>(mmaTokenMajorShapes);
   if (simt)
-    base = bn < 4 ? ArrayRef<Shape>(simtNarrowShapes)
-                  : ArrayRef<Shape>(simtShapes);
+    base = bn < 4                  ? ArrayRef<Shape>(simtNarrowShapes)
+           : problem.xFeatureMajor ? ArrayRef<Shape>(simtShapes)
+                                   : ArrayRef<Shape>(simtTokenMajorShapes);
   SmallVector<Shape> shapes(base);
   // Tiles of powers of two do not align with panels of, say, 96 outputs: add
   // tiles of whole panels, and for panels wider than any tile, divisors of

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -79,19 +80,24 @@ FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
       math.mul(math.rem(warp, schedule.getWarps()[1]), layout.warpOutputs);
 
   if (layout.kind == ScheduleKind::Simt) {
-    // 8 x 4 lanes, each with a contiguous rectangle: the lanes of one quarter
-    // warp read at most 4 different 16-byte words of a row, all in different
-    // banks.
+    // 8 x 4 lanes. A 16-byte read costs one wavefront a half warp, not two,
+    // when lanes 2i and 2i + 1 (or 4i + j and 4i + j + 2) read the same word:
+    // so lanes are numbered 2 outputs, 8 tokens, 2 outputs. Then 8 words lie
+    // side by side along tokens, in all banks; a thread's tokens come in chunks
+    // of 4. Along outputs only 2 words are read at a time.
     layout.threadTokens = layout.warpTokens / 8;
     layout.threadOutputs = layout.warpOutputs / 4;
-    layout.token = math.add(layout.warpToken, math.mul(math.div(layout.lane, 4),
-                                                       layout.threadTokens));
+    layout.tokenChunk = std::gcd<int64_t>(layout.threadTokens, 4);
+    Value tokenLane = math.rem(math.div(layout.lane, 2), 8);
+    Value outputLane = math.add(math.mul(math.div(layout.lane, 16), 2),
+                                math.rem(layout.lane, 2));
+    layout.token =
+        math.add(layout.warpToken, math.mul(tokenLane, layout.tokenChunk));
     layout.output =
-        math.add(layout.warpOutput,
-                 math.mul(math.rem(layout.lane, 4), layout.threadOutputs));
+        math.add(layout.warpOutput, math.mul(outputLane, layout.threadOutputs));
     for (int64_t i = 0; i < layout.threadTokens; ++i)
       for (int64_t j = 0; j < layout.threadOutputs; ++j)
-        layout.offsets.push_back({i, j});
+        layout.offsets.push_back({layout.getTokenOffset(i), j});
     return layout;
   }
 
@@ -138,7 +144,7 @@ ThreadLayout::getRuns(bool alongTokens, int64_t maxWidth) const {
   // Longest power-of-two run that every thread base is a multiple of.
   int64_t unit;
   if (kind == ScheduleKind::Simt)
-    unit = alongTokens ? threadTokens : threadOutputs;
+    unit = alongTokens ? tokenChunk : threadOutputs;
   else
     unit = alongTokens == outputsAreRows ? 2 : 1;
   int64_t width = 1;

@@ -46,6 +46,12 @@ public:
   int64_t warpTokens, warpOutputs;
   /// Tokens x outputs of one simt thread.
   int64_t threadTokens = 0, threadOutputs = 0;
+  /// Neighbouring tokens of one simt thread, and the offset of its token `i`:
+  /// the chunks of 8 lanes lie side by side.
+  int64_t tokenChunk = 1;
+  int64_t getTokenOffset(int64_t i) const {
+    return i / tokenChunk * 8 * tokenChunk + i % tokenChunk;
+  }
   /// mma and wgmma: the 16-wide side of a fragment lies along outputs, not
   /// tokens.
   bool outputsAreRows = false;

@@ -16,6 +16,7 @@
 #include "TileStorage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -47,12 +48,30 @@ public:
         dstType(cast<MemRefType>(dst.getType())) {
     if (threads) {
       this->threads = threads->back();
-      isProducer = threads->front() != 0;
+      firstThread = threads->front();
+      isProducer = firstThread != 0;
       if (isProducer)
-        threadId = b.createOrFold<arith::SubIOp>(loc, threadId,
-                                                 constant(threads->front()));
+        threadId =
+            b.createOrFold<arith::SubIOp>(loc, threadId, constant(firstThread));
     }
     flattenSource();
+  }
+
+  /// What follows is guarded by isAligned.
+  void enterFastPath() { isFast = true; }
+
+  /// What follows is hardly ever taken. The thread's number is read anew, so
+  /// that nothing can be moved out from here: addresses that are carried from
+  /// step to step for its sake would cost a third of the registers.
+  void enterSlowPath() {
+    isFast = false;
+    auto read = LLVM::InlineAsmOp::create(
+        b, loc, b.getI32Type(), ValueRange{}, "mov.u32 $0, %tid.x;", "=r",
+        /*has_side_effects=*/true, /*is_align_stack=*/false,
+        LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+    Value id = arith::IndexCastUIOp::create(b, loc, b.getIndexType(),
+                                            read.getResult(0));
+    threadId = b.createOrFold<arith::SubIOp>(loc, id, constant(firstThread));
   }
 
   Value constant(int64_t v) {
@@ -92,9 +111,9 @@ public:
         ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
   }
   /// Position in the flat source of element (row, column). isAligned, which
-  /// guards the wide path, has made sure that it fits 32 bits.
-  Value getFlatIndex(ArrayRef<Value> indices, bool wide) {
-    if (!wide)
+  /// guards the fast path, has made sure that it fits 32 bits.
+  Value getFlatIndex(ArrayRef<Value> indices) {
+    if (!isFast)
       return arith::AddIOp::create(
           b, loc, arith::MulIOp::create(b, loc, indices[0], pitch), indices[1]);
     auto narrow = [&](Value v) -> Value {
@@ -139,6 +158,8 @@ public:
   /// Each chunk comes from its own place in the source when `isPlain`.
   void copy(int64_t width, bool rowFastest, bool isPlain,
             ChunkSourceFn source) {
+    if (isFast && rowFastest && copyInterleaved(source))
+      return;
     // Threads that only copy have few registers. The narrow copy beside a wide
     // one, seldom taken, loads nothing ahead.
     int64_t batchSize = kBatch;
@@ -191,7 +212,7 @@ public:
                 loc, flat,
                 b.createOrFold<arith::MulIOp>(loc, pitch, constant(step)));
           else
-            flat = getFlatIndex({to.row, to.column}, width > 1);
+            flat = getFlatIndex({to.row, to.column});
           to.flat = flat;
         }
         batch.push_back(to);
@@ -231,6 +252,48 @@ private:
     Value swizzleRow, flat;
   };
 
+  /// Copies single elements of a tile that is transposed on the way: a warp
+  /// takes 8 rows of 4 columns. The rows are one 32-byte sector of the source,
+  /// and since rows of the destination are padded by 4 words, all elements lie
+  /// in different banks. False when the tile does not divide that way.
+  bool copyInterleaved(ChunkSourceFn source) {
+    int64_t rows = dstType.getDimSize(0), columns = dstType.getDimSize(1);
+    // Rows and columns of one round.
+    int64_t roundRows = std::min(rows, threads / 4);
+    int64_t roundColumns = threads / roundRows;
+    if (isProducer || rows % 8 != 0 || threads % roundRows != 0 ||
+        roundColumns % 4 != 0 || rows % roundRows != 0 ||
+        columns % roundColumns != 0)
+      return false;
+    auto divide = [&](Value a, int64_t c) {
+      return b.createOrFold<arith::DivUIOp>(loc, a, constant(c));
+    };
+    auto remainder = [&](Value a, int64_t c) {
+      return b.createOrFold<arith::RemUIOp>(loc, a, constant(c));
+    };
+    auto combine = [&](Value low, Value high, int64_t scale) {
+      return b.createOrFold<arith::AddIOp>(
+          loc, low, b.createOrFold<arith::MulIOp>(loc, high, constant(scale)));
+    };
+    Value warp = divide(threadId, 32);
+    Value row =
+        combine(remainder(threadId, 8), remainder(warp, roundRows / 8), 8);
+    Value column = combine(divide(remainder(threadId, 32), 8),
+                           divide(warp, roundRows / 8), 4);
+    SmallVector<Position> batch;
+    for (int64_t c = 0; c < columns; c += roundColumns)
+      for (int64_t r = 0; r < rows; r += roundRows) {
+        batch.push_back(
+            {advance(row, r), advance(column, c), Value(), Value()});
+        if (batch.size() == kBatch) {
+          copyBatch(1, batch, source);
+          batch.clear();
+        }
+      }
+    copyBatch(1, batch, source);
+    return true;
+  }
+
   Value advance(Value v, int64_t by) {
     return b.createOrFold<arith::AddIOp>(loc, v, constant(by));
   }
@@ -253,9 +316,8 @@ private:
       for (auto [to, from] : llvm::zip_equal(batch, sources))
         nvgpu::DeviceAsyncCopyOp::create(
             b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()),
-            storage.getBuffer(), getDestination(to), flat,
-            getSource(to, from, width > 1), b.getIndexAttr(width), from.valid,
-            bypassL1);
+            storage.getBuffer(), getDestination(to), flat, getSource(to, from),
+            b.getIndexAttr(width), from.valid, bypassL1);
       return;
     }
     SmallVector<Value> elements;
@@ -269,14 +331,14 @@ private:
   SmallVector<Value> getDestination(const Position &to) {
     return storage.getIndices(b, loc, to.row, to.column, to.swizzleRow);
   }
-  Value getSource(const Position &to, const ChunkSource &from, bool wide) {
-    return to.flat ? to.flat : getFlatIndex(from.indices, wide);
+  Value getSource(const Position &to, const ChunkSource &from) {
+    return to.flat ? to.flat : getFlatIndex(from.indices);
   }
 
   Value loadElement(const ChunkSource &from) {
     if (!from.valid)
-      return memref::LoadOp::create(
-          b, loc, flat, ValueRange{getFlatIndex(from.indices, false)});
+      return memref::LoadOp::create(b, loc, flat,
+                                    ValueRange{getFlatIndex(from.indices)});
     Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
                                          from.valid, constant(0));
     auto ifOp = scf::IfOp::create(b, loc, dstType.getElementType(), exists,
@@ -286,7 +348,7 @@ private:
     scf::YieldOp::create(
         b, loc,
         ValueRange{memref::LoadOp::create(
-            b, loc, flat, ValueRange{getFlatIndex(from.indices, false)})});
+            b, loc, flat, ValueRange{getFlatIndex(from.indices)})});
     b.setInsertionPointToStart(ifOp.elseBlock());
     Value zero = arith::ConstantOp::create(
         b, loc, b.getZeroAttr(dstType.getElementType()));
@@ -297,13 +359,27 @@ private:
   OpBuilder &b;
   Location loc;
   Value threadId;
-  int64_t threads;
-  bool isProducer = false;
+  int64_t threads, firstThread = 0;
+  bool isProducer = false, isFast = false;
   Value src;
   TileStorage storage;
   MemRefType srcType, dstType;
   Value flat, pitch;
 };
+
+/// Emits the fast copy where `condition` holds at run time and the slow one
+/// otherwise.
+void emitPaths(OpBuilder &b, Location loc, TileCopier &copier, Value condition,
+               function_ref<void()> fast, function_ref<void()> slow) {
+  auto ifOp = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  copier.enterFastPath();
+  fast();
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  copier.enterSlowPath();
+  slow();
+}
 
 /// Emits the wide copy under an alignment test and the narrow one otherwise.
 void emitBothWidths(OpBuilder &b, Location loc, TileCopier &copier,
@@ -313,13 +389,27 @@ void emitBothWidths(OpBuilder &b, Location loc, TileCopier &copier,
     copy(1);
     return;
   }
-  auto ifOp = scf::IfOp::create(b, loc, copier.isAligned(width),
-                                /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  copy(width);
-  b.setInsertionPointToStart(ifOp.elseBlock());
-  copy(1);
+  emitPaths(
+      b, loc, copier, copier.isAligned(width), [&] { copy(width); },
+      [&] { copy(1); });
+}
+
+/// Emits a transposing copy of single elements: without a test of each token
+/// where the tile has all of them.
+void emitTransposed(OpBuilder &b, Location loc, TileCopier &copier,
+                    Value tokens, int64_t tileTokens,
+                    function_ref<void(bool allTokens)> copy) {
+  if (copier.getElementBytes() < 4) {
+    copy(false);
+    return;
+  }
+  Value whole =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, tokens,
+                            arith::ConstantIndexOp::create(b, loc, tileTokens));
+  Value condition =
+      arith::AndIOp::create(b, loc, whole, copier.isAligned(/*width=*/1));
+  emitPaths(
+      b, loc, copier, condition, [&] { copy(true); }, [&] { copy(false); });
 }
 
 /// `width` where the chunk at `position` lies inside `extent`, else 0.
@@ -378,7 +468,7 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
     bool allRows = srcType.getDimSize(0) == dstType.getDimSize(rowDim);
     bool allColumns = srcType.getDimSize(1) == dstType.getDimSize(1 - rowDim);
 
-    auto emit = [&](int64_t width) {
+    auto emit = [&](int64_t width, bool allRows) {
       copier.copy(
           width, /*rowFastest=*/transposed, /*isPlain=*/true,
           [&](OpBuilder &b, Value row, Value column) {
@@ -393,9 +483,11 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
           });
     };
     if (transposed)
-      emit(1);
+      emitTransposed(rewriter, loc, copier, rows, dstType.getDimSize(1),
+                     [&](bool whole) { emit(1, allRows || whole); });
     else
-      emitBothWidths(rewriter, loc, copier, emit);
+      emitBothWidths(rewriter, loc, copier,
+                     [&](int64_t width) { emit(width, allRows); });
     rewriter.eraseOp(op);
     return success();
   }
@@ -440,7 +532,7 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
                     panelRows / encoding.getN() * encoding.getM() &&
                 allRows;
 
-    auto emit = [&](int64_t width) {
+    auto emit = [&](int64_t width, bool allTokens) {
       auto source = [&](OpBuilder &b, Value row, Value column) {
         auto constant = [&](int64_t v) -> Value {
           return arith::ConstantIndexOp::create(b, loc, v);
@@ -487,9 +579,11 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
       copier.copy(width, /*rowFastest=*/transposed, /*isPlain=*/false, source);
     };
     if (transposed)
-      emit(1);
+      emitTransposed(rewriter, loc, copier, tokens, dstType.getDimSize(1),
+                     [&](bool whole) { emit(1, allTokens || whole); });
     else
-      emitBothWidths(rewriter, loc, copier, emit);
+      emitBothWidths(rewriter, loc, copier,
+                     [&](int64_t width) { emit(width, allTokens); });
     rewriter.eraseOp(op);
     return success();
   }

@@ -91,33 +91,56 @@ struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
                const ThreadLayout &layout)
       : OpConversionPattern(converter, context), layout(layout) {}
 
-  /// Adds the outer product of kept row `row` to `acc`.
-  void emitRow(OpBuilder &b, TileMatmulOp op, Value row, ArrayRef<Value> panels,
-               int64_t group, MutableArrayRef<Value> acc) const {
+  /// What one kept row contributes: the thread's outputs of the weight, then,
+  /// for each panel, its tokens of x.
+  SmallVector<Value> loadFragments(OpBuilder &b, TileMatmulOp op, Value row,
+                                   ArrayRef<Value> panels) const {
     Location loc = op.getLoc();
-    int64_t tokens = layout.threadTokens, outputs = layout.threadOutputs;
-    SmallVector<Value> w =
-        loadRow(b, loc, op.getValues(), row, layout.output, outputs);
-    for (auto [g, panel] : llvm::enumerate(panels)) {
+    auto add = [&](Value a, int64_t v) -> Value {
+      return b.createOrFold<arith::AddIOp>(
+          loc, a, arith::ConstantIndexOp::create(b, loc, v));
+    };
+    SmallVector<Value> fragments = loadRow(b, loc, op.getValues(), row,
+                                           layout.output, layout.threadOutputs);
+    for (Value panel : panels) {
       Value xRow = emitXRow(b, loc, op, row, panel);
-      SmallVector<Value> x;
-      if (op.getTokenMajor()) {
-        for (int64_t i = 0; i < tokens; ++i) {
-          Value token = b.createOrFold<arith::AddIOp>(
-              loc, layout.token, arith::ConstantIndexOp::create(b, loc, i));
-          x.push_back(memref::LoadOp::create(b, loc, op.getX(),
-                                             ValueRange{token, xRow}));
+      for (int64_t i = 0; i < layout.threadTokens; i += layout.tokenChunk) {
+        Value token = add(layout.token, layout.getTokenOffset(i));
+        if (!op.getTokenMajor()) {
+          llvm::append_range(fragments, loadRow(b, loc, op.getX(), xRow, token,
+                                                layout.tokenChunk));
+          continue;
         }
-      } else {
-        x = loadRow(b, loc, op.getX(), xRow, layout.token, tokens);
+        for (int64_t j = 0; j < layout.tokenChunk; ++j)
+          fragments.push_back(memref::LoadOp::create(
+              b, loc, op.getX(), ValueRange{add(token, j), xRow}));
       }
-      for (int64_t i = 0; i < tokens; ++i)
-        for (int64_t j = g * group; j < static_cast<int64_t>(g + 1) * group;
-             ++j) {
-          Value &a = acc[i * outputs + j];
-          a = math::FmaOp::create(b, loc, x[i], w[j], a);
-        }
     }
+    return fragments;
+  }
+
+  /// Adds the outer product of one kept row to `acc`. Where a thread has more
+  /// tokens than outputs they run to and fro, so that at each turn two
+  /// neighbouring FFMAs share both factors: fewer reads of the register file.
+  void multiply(OpBuilder &b, Location loc, ArrayRef<Value> fragments,
+                MutableArrayRef<Value> acc) const {
+    int64_t tokens = layout.threadTokens, outputs = layout.threadOutputs;
+    ArrayRef<Value> w = fragments.take_front(outputs);
+    ArrayRef<Value> x = fragments.drop_front(outputs);
+    int64_t group = outputs * tokens / static_cast<int64_t>(x.size());
+    auto add = [&](int64_t i, int64_t j) {
+      Value &a = acc[i * outputs + j];
+      a = math::FmaOp::create(b, loc, x[j / group * tokens + i], w[j], a);
+    };
+    if (tokens > outputs) {
+      for (int64_t j = 0; j < outputs; ++j)
+        for (int64_t i = 0; i < tokens; ++i)
+          add(j % 2 == 0 ? i : tokens - 1 - i, j);
+      return;
+    }
+    for (int64_t i = 0; i < tokens; ++i)
+      for (int64_t j = 0; j < outputs; ++j)
+        add(i, j);
   }
 
   LogicalResult
@@ -143,39 +166,76 @@ struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
       else if (outputs % bn == 0)
         group = bn;
     }
+    // A panel that holds all outputs of a warp is found from the warp's first.
+    bool wholeWarp = group == outputs && bn % layout.warpOutputs == 0;
+    Value first = wholeWarp ? layout.warpOutput : layout.output;
     SmallVector<Value> panels;
     for (int64_t j = 0; j < outputs; j += group)
-      panels.push_back(emitPanel(rewriter, loc, op,
-                                 rewriter.createOrFold<arith::AddIOp>(
-                                     loc, layout.output, constant(j))));
+      panels.push_back(emitPanel(
+          rewriter, loc, op,
+          rewriter.createOrFold<arith::AddIOp>(loc, first, constant(j))));
 
     SmallVector<Value> acc(adaptor.getAcc());
     int64_t rows = op.getSchedule().getStepRows(encoding);
-    // Unrolled rows let ptxas overlap the loads of one with the math of the
-    // last; past 32 the body outgrows the instruction cache, and ptxas loads so
-    // many rows ahead that registers spill.
-    int64_t unroll = std::clamp<int64_t>(32 * 64 / layout.getNumElements(), 1,
-                                         std::min<int64_t>(rows, 32));
+    // The fragments of a row are loaded while the row before it is multiplied.
+    // Unrolled rows pay for the arithmetic of the loop; a body of more than 16
+    // rows only grows out of the instruction cache.
+    int64_t unroll = std::min<int64_t>(rows, 16);
     while (rows % unroll != 0)
       --unroll;
+    // Two sets of fragments beside the accumulators must fit the registers.
+    int64_t tokens = layout.threadTokens;
+    int64_t fragmentSize =
+        outputs + tokens * static_cast<int64_t>(panels.size());
+    bool ahead = layout.getNumElements() + 2 * fragmentSize <= 192;
+    SmallVector<Value> fragments;
+    if (ahead)
+      fragments = loadFragments(rewriter, op, constant(0), panels);
+    // Multiplies row `row`, having loaded `next` if there is one.
+    auto emitRow = [&](Value row, Value next) {
+      SmallVector<Value> nextFragments;
+      if (!ahead)
+        fragments = loadFragments(rewriter, op, row, panels);
+      else if (next)
+        nextFragments = loadFragments(rewriter, op, next, panels);
+      multiply(rewriter, loc, fragments, acc);
+      fragments = std::move(nextFragments);
+    };
     if (unroll == rows) {
       for (int64_t r = 0; r < rows; ++r)
-        emitRow(rewriter, op, constant(r), panels, group, acc);
-    } else {
-      auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(rows),
-                                     constant(unroll), acc);
+        emitRow(constant(r), r + 1 < rows ? constant(r + 1) : Value());
+      rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
+      return success();
+    }
+    SmallVector<Value> inits(acc);
+    llvm::append_range(inits, fragments);
+    auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(rows),
+                                   constant(unroll), inits);
+    {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(loop.getBody());
-      SmallVector<Value> carried(loop.getRegionIterArgs());
-      for (int64_t r = 0; r < unroll; ++r)
-        emitRow(rewriter, op,
-                rewriter.createOrFold<arith::AddIOp>(
-                    loc, loop.getInductionVar(), constant(r)),
-                panels, group, carried);
-      scf::YieldOp::create(rewriter, loc, carried);
-      acc.assign(loop.getResults().begin(), loop.getResults().end());
+      ValueRange carried = loop.getRegionIterArgs();
+      acc.assign(carried.begin(), carried.begin() + acc.size());
+      fragments.assign(carried.begin() + acc.size(), carried.end());
+      Value iv = loop.getInductionVar();
+      // The last iteration loads what is not used: the tile has no next row.
+      Value end = arith::AddIOp::create(rewriter, loc, iv, constant(unroll));
+      Value more = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::ult, end, constant(rows));
+      Value following =
+          arith::SelectOp::create(rewriter, loc, more, end, constant(0));
+      for (int64_t r = 0; r < unroll; ++r) {
+        auto at = [&](int64_t r) -> Value {
+          return rewriter.createOrFold<arith::AddIOp>(loc, iv, constant(r));
+        };
+        emitRow(at(r), r + 1 < unroll ? at(r + 1) : following);
+      }
+      SmallVector<Value> yielded(acc);
+      llvm::append_range(yielded, fragments);
+      scf::YieldOp::create(rewriter, loc, yielded);
     }
-    rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
+    ValueRange results = loop.getResults().take_front(acc.size());
+    rewriter.replaceOpWithMultiple(op, {results});
     return success();
   }
 

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu | FileCheck %s
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
 
 // Copies and gathers: 16 bytes a thread under an alignment test, one element
 // otherwise; rows and tokens that do not exist are filled with zeros.
@@ -27,6 +27,7 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
     // CHECK: arith.xori
     // CHECK: nvgpu.device_async_copy {{.*}}, 8, %{{.*}} {bypassL1}
     // CHECK: } else {
+    // CHECK: llvm.inline_asm has_side_effects "mov.u32 $0, %tid.x;"
     // CHECK-NOT: device_async_copy
     // CHECK: memref.store
     nm_sparse.async_gather #w
@@ -44,6 +45,47 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<128x128xf32>, memref<128x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+#s = #nm_sparse.schedule<simt, tile = [64, 32, 2], warps = [2, 1], stages = 2,
+                         split_k = 1, operands = unpacked, index = staged>
+#ws = #gpu.address_space<workgroup>
+
+// A copy that transposes moves single elements: without a test of the token
+// where the tile has all 64. The 64 threads take 16 rows of 4 tokens at a time.
+
+// CHECK-LABEL: func @transposed
+func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
+                      %xs: memref<64x64xf32, strided<[68, 1]>, #ws>,
+                      %v: memref<16x32xf32, #ws>, %i: memref<16x1xi8, #ws>,
+                      %y: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c64, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x32xf32>
+    // CHECK: arith.cmpi uge, %{{.*}}, %c64
+    // CHECK: scf.if
+    // CHECK-COUNT-64: nvgpu.device_async_copy {{.*}}, 1 : memref<?xf32{{.*}}> to memref<64x64xf32
+    // CHECK: } else {
+    // CHECK: llvm.inline_asm has_side_effects
+    // CHECK: nvgpu.device_async_copy {{.*}}, 1, %{{.*}} : memref
+    nm_sparse.async_copy transposed
+      ins(%x : memref<?x64xf32, strided<[4096, 1], offset: ?>>)
+      outs(%xs : memref<64x64xf32, strided<[68, 1]>, #ws>)
+    %r = nm_sparse.tile_matmul #w schedule = #s
+      ins(%xs, %v : memref<64x64xf32, strided<[68, 1]>, #ws>, memref<16x32xf32, #ws>)
+      index(%i : memref<16x1xi8, #ws>)
+      acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x32xf32>, memref<64x32xf32>
     gpu.terminator
   }
   return

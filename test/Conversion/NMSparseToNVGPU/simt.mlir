@@ -5,11 +5,14 @@
                          operands = unpacked, index = staged>
 
 // 4 x 8 elements a thread, 4 kept rows: for each, two reads of the weight, and
-// one index and one read of x for the panel that the eight outputs share.
+// one index and one read of x for the panel that the eight outputs share. Each
+// row is read before the row in front of it is multiplied.
 
 // CHECK-LABEL: func @panel
 // CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
 // CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
+// CHECK: vector.load %{{.*}} : memref<8x32xf32, 3>, vector<4xf32>
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
 // CHECK: vector.load %{{.*}} : memref<8x32xf32, 3>, vector<4xf32>
 // CHECK-COUNT-32: math.fma
 // CHECK: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
@@ -62,6 +65,40 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
       ins(%x, %v : memref<8x8xf32, 3>, memref<4x4xf32, 3>) index(%i : memref<4x4xi8, 3>)
       acc(%zero : vector<8x4xf32>) -> vector<8x4xf32>
     vector.transfer_write %r, %out[%m, %c0] : vector<8x4xf32>, memref<?x3xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+#s = #nm_sparse.schedule<simt, tile = [128, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// More than 16 rows are a loop, which carries 16 x 8 sums and the 8 + 16 factors
+// of its next row. The tokens of a thread are chunks of 4, those of 8 lanes side
+// by side.
+
+// CHECK-LABEL: func @loop
+// CHECK: %{{.*}}:152 = scf.for %[[IV:.*]] = %{{.*}} to %{{.*}} step %c16{{.*}} iter_args
+// CHECK: %[[END:.*]] = arith.addi %[[IV]], %c16
+// CHECK: arith.cmpi ult, %[[END]], %c32
+// CHECK-COUNT-6: vector.load
+// CHECK-COUNT-128: math.fma
+// CHECK: scf.yield
+func.func @loop(%x: memref<32x128xf32, 3>, %v: memref<32x32xf32, 3>, %out: memref<128x32xf32>) {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<128x32xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<32x128xf32, 3>, memref<32x32xf32, 3>)
+      acc(%zero : vector<128x32xf32>) -> vector<128x32xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<128x32xf32>, memref<128x32xf32>
     gpu.terminator
   }
   return

@@ -30,11 +30,13 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Values that the K loop carries: the accumulators of a thread.
+/// Values that the K loop carries: the accumulators of a thread. Loops inside
+/// it carry fragments as well.
 int64_t countAccumulators(gpu::GPUFuncOp kernel) {
   size_t most = 0;
   kernel.walk([&](scf::ForOp loop) {
-    most = std::max(most, loop.getInitArgs().size());
+    if (!loop->getParentOfType<scf::ForOp>())
+      most = std::max(most, loop.getInitArgs().size());
   });
   return most;
 }
