@@ -171,12 +171,17 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
     lookup += 4.0 *
               double(llvm::divideCeil(threadOutputs, encoding.getBlockN())) /
               double(accumulators);
-  auto [ceiling, ceilingName] = getMathCeiling(schedule.getKind(), chip);
-  double math =
-      perSM * lookup * 2.0 * tokens * outputs * rows / (ceiling / sms);
-
   auto [xRows, xColumns] = getXTile(problem, schedule);
   double xElements = double(xRows) * double(xColumns);
+  // A simt thread spends 3 instructions on 16 bytes that it copies, and as much
+  // as 12 on those of a gather, which wait for their position.
+  double flops = lookup * 2.0 * tokens * outputs * rows;
+  if (simt)
+    flops += 2.0 * (xElements / 4.0 * (schedule.isPacked() ? 12.0 : 3.0) +
+                    rows * outputs / 4.0 * 3.0);
+  auto [ceiling, ceilingName] = getMathCeiling(schedule.getKind(), chip);
+  double math = perSM * flops / (ceiling / sms);
+
   double stepBytes = (xElements + rows * outputs) * problem.elementBytes;
   // CTAs of a wave ask for the same rows at nearly the same time: a quarter of
   // the lines is served to two at once.
@@ -228,7 +233,9 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   // it shows. A step also costs a barrier, hidden by the SM's other CTAs.
   double rest = result.mathSeconds + result.l2Seconds + result.sharedSeconds;
   rest = std::max(0.0, rest - worst->first);
-  double barriers = waves * steps * 0.35e-6 / perSM;
+  // Three suffice simt, whose warps have long runs of independent FFMAs.
+  double barriers = waves * steps * 0.35e-6 /
+                    double(simt ? std::min<int64_t>(perSM, 3) : perSM);
   // Copies have stages - 1 steps to arrive; under load that takes 1.8 us.
   double step = worst->first / (waves * steps);
   double exposed =
