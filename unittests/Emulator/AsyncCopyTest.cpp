@@ -77,43 +77,52 @@ TEST_F(AsyncCopyTest, FillsWithZeros) {
     EXPECT_EQ(out[63 - i], i % 2 ? 0 : i);
 }
 
-TEST_F(AsyncCopyTest, CompletesOnMBarriers) {
-  auto makeBody = [](const std::string &count, const std::string &arrive) {
-    return R"(
+/// Loads after a phase of an mbarrier for `count` arrivals, in which each
+/// thread does `work`.
+std::string makePhase(const std::string &count, const std::string &work) {
+  return R"(
     %mbar = llvm.getelementptr %shared[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %ticks = llvm.mlir.constant(10000000 : i32) : i32
     llvm.cond_br %first, ^first, ^then
   ^first:
     nvvm.mbarrier.init %mbar, )" +
-           count + R"( : !llvm.ptr<3>, i32
+         count + R"( : !llvm.ptr<3>, i32
     llvm.br ^then
   ^then:
     nvvm.barrier0
-)" + copy + arrive +
-           R"(
+)" + work +
+         R"(
     nvvm.mbarrier.try_wait.parity %mbar, %c0, %ticks : !llvm.ptr<3>, i32, i32
 )" + load;
-  };
+}
+const char copiesArrive[] =
+    "\n nvvm.cp.async.mbarrier.arrive %mbar {noinc = true} : !llvm.ptr<3>\n";
+const char copiesArriveExtra[] =
+    "\n nvvm.cp.async.mbarrier.arrive %mbar : !llvm.ptr<3>\n";
+const char arrive[] =
+    "\n %state = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64\n";
+
+TEST_F(AsyncCopyTest, CompletesOnMBarriers) {
   LaunchShape shape = makeShape(64, 1032);
-  ASSERT_EQ(run(makeBody("%c64", "nvvm.cp.async.mbarrier.arrive %mbar {noinc = "
-                                 "true} : !llvm.ptr<3>"),
-                shape),
-            "");
+  const std::string copies = copy;
+  ASSERT_EQ(run(makePhase("%c64", copies + copiesArrive), shape), "");
   EXPECT_EQ(out[0], 63);
-  std::string both =
-      "nvvm.cp.async.mbarrier.arrive %mbar : !llvm.ptr<3>\n"
-      "%state = nvvm.mbarrier.arrive %mbar : !llvm.ptr<3> -> i64";
-  EXPECT_EQ(run(makeBody("%c64", both), shape), "");
+  EXPECT_EQ(run(makePhase("%c64", copies + copiesArriveExtra + arrive), shape),
+            "");
   EXPECT_TRUE(
-      contains(run(makeBody("%c64", "nvvm.cp.async.mbarrier.arrive %mbar : "
-                                    "!llvm.ptr<3>"),
-                   shape),
+      contains(run(makePhase("%c64", copies + copiesArriveExtra), shape),
                "0 of 64 arrivals"));
-  EXPECT_TRUE(
-      contains(run(makeBody("%c64", "%state = nvvm.mbarrier.arrive %mbar : "
-                                    "!llvm.ptr<3> -> i64"),
-                   shape),
-               "which a cp.async of thread 0 writes"));
+  EXPECT_TRUE(contains(run(makePhase("%c64", copies + arrive), shape),
+                       "which a cp.async of thread 0 writes"));
+}
+
+TEST_F(AsyncCopyTest, DoesNotReleaseStoresByCopies) {
+  LaunchShape shape = makeShape(64, 1032);
+  const std::string store = "\n llvm.store %tid, %slot : i32, !llvm.ptr<3>\n";
+  EXPECT_TRUE(contains(run(makePhase("%c64", store + copiesArrive), shape),
+                       "which thread 0 writes by llvm.store at"));
+  ASSERT_EQ(run(makePhase("%c128", store + copiesArrive + arrive), shape), "");
+  EXPECT_EQ(out[0], 63);
 }
 
 TEST_F(AsyncCopyTest, ChecksAddresses) {

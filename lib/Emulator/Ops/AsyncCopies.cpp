@@ -56,8 +56,8 @@ void emulator::arriveAfterCopies(Thread &thread, MBarrierTable &table,
                                  MBarrier &barrier, bool isExtra) {
   if (isExtra)
     table.addArrival(thread, barrier);
+  // It is the copies that arrive: stores of the thread are not released.
   Clock clock;
-  thread.release(clock);
   if (thread.copiesIssued != 0)
     clock.generic.advance(thread.getCopyAgent(), thread.copiesIssued);
   table.arrive(thread, barrier, 1, clock);

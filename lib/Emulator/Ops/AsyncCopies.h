@@ -22,7 +22,8 @@ void commitCopies(Thread &thread);
 /// cp.async.wait_group: until at most `remaining` groups are in flight.
 void waitForCopies(Thread &thread, uint32_t remaining);
 
-/// cp.async.mbarrier.arrive; `isExtra`: the phase did not count on it.
+/// cp.async.mbarrier.arrive, which releases the copies of `thread` alone;
+/// `isExtra`: the phase did not count on it.
 void arriveAfterCopies(Thread &thread, MBarrierTable &table, MBarrier &barrier,
                        bool isExtra);
 
