@@ -1,6 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps --canonicalize --cse --split-input-file | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps=chip=sm_89 --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --split-input-file | FileCheck %s --check-prefix=EXPAND
+// RUN: sed 's/producers = 4>/producers = 4, persistent = true>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=PERSISTENT
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
@@ -188,22 +189,27 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
                          operands = packed, index = staged, producers = 4>
 
 // A product of warpgroups stays in flight: a stage is free one step later, and
-// the last after the loop.
+// the last after the loop. The wait for it is the whole warp's.
 
 // CHECK-LABEL: func @in_flight
+// PERSISTENT-LABEL: func @in_flight
 // CHECK: %[[LOOP:.*]]:3 = scf.for %[[K:.*]] = %c0 to %c8 step %c2 iter_args(%{{.*}} = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %{{.*}} = %c0_i32)
 // CHECK: nm_sparse.tile_matmul {{.*}} in_flight ins
 // CHECK: %[[LATER:.*]] = arith.cmpi ugt, %[[K]], %c0
 // CHECK: scf.if %[[LATER]] {
 // CHECK: arith.cmpi eq, %[[SLOT]], %c0
 // CHECK: arith.subi %[[SLOT]], %c1
-// CHECK: nvvm.bar.warp.sync
+// CHECK-NOT: nvvm.bar.warp.sync
 // CHECK: nvvm.mbarrier.arrive
 // CHECK: scf.yield
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
-// CHECK: arith.cmpi eq, %[[LOOP]]#1, %c0
-// CHECK: nvvm.mbarrier.arrive
+// PERSISTENT: nvvm.wgmma.wait.group.sync.aligned 0
+// Only producers that go on fill the last stage again.
+// CHECK-NOT: nvvm.mbarrier.arrive
+// PERSISTENT: arith.cmpi eq
+// PERSISTENT: nvvm.mbarrier.arrive
 // CHECK: vector.transfer_write
+// PERSISTENT: vector.transfer_write
 func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<64x1xi8>,
                      %out: memref<64x256xf32>) {
   %c1 = arith.constant 1 : index

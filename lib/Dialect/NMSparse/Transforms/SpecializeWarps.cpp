@@ -102,7 +102,7 @@ private:
   Value getBarrier(Value barriers, Value slot);
   void emitWait(Value barriers, Value slot, Value parity);
   void emitNamedBarrier(Role role);
-  /// Runs `emit` in the first lane of each warp, whose accesses are done.
+  /// Runs `emit` in the first lane of each warp.
   void emitOncePerWarp(function_ref<void()> emit);
 
   gpu::LaunchOp launch;
@@ -291,7 +291,6 @@ void Specializer::emitNamedBarrier(Role role) {
 }
 
 void Specializer::emitOncePerWarp(function_ref<void()> emit) {
-  NVVM::SyncWarpOp::create(b, loc, word(-1));
   Value lane = arith::RemUIOp::create(b, loc, thread, constant(32));
   auto ifFirst = scf::IfOp::create(b, loc, equals(lane, constant(0)),
                                    /*withElseRegion=*/false);
@@ -308,14 +307,21 @@ void Specializer::emitProducerArrival(Value slot) {
   bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
     return isCopy(&op) && mayStore(&op);
   });
-  if (stores)
-    emitOncePerWarp([&] {
-      NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
-                                     getBarrier(full, slot), Value());
-    });
+  if (!stores)
+    return;
+  // Orders the stores of all lanes before the arrival of the first.
+  NVVM::SyncWarpOp::create(b, loc, word(-1));
+  emitOncePerWarp([&] {
+    NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
+                                   getBarrier(full, slot), Value());
+  });
 }
 
 void Specializer::emitConsumerArrival(Value slot) {
+  // Orders the reads of all lanes before the arrival of the first. Products of
+  // warpgroups read in the async proxy, and the wait for them is the warp's.
+  if (!staysInFlight())
+    NVVM::SyncWarpOp::create(b, loc, word(-1));
   emitOncePerWarp([&] {
     NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
                                    getBarrier(empty, slot), Value());
@@ -336,11 +342,14 @@ void Specializer::emitLateArrival(Value slot, Value step, Value first) {
   emitConsumerArrival(previous);
 }
 
-/// Waits for the last product, if there is one.
+/// Waits for the last product, if there is one. Only the producers of a
+/// persistent CTA then fill its slot again.
 void Specializer::emitLastWait(scf::ForOp consumerLoop) {
   if (!staysInFlight())
     return;
   NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+  if (!product.getSchedule().getPersistent())
+    return;
   emitLateArrival(consumerLoop.getResult(1), loop.getUpperBound(),
                   loop.getLowerBound());
 }
