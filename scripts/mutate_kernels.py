@@ -5,8 +5,9 @@ tells which of the damaged kernels the emulator does not find.
 
 A mutant is a kernel without one of its barriers, fences, waits, commits or
 arrivals. It is found when the emulator reports a fault or the result is wrong.
-Commits and waits of cp.async that no cp.async comes before, and commits that
-nothing waits behind, are no mistakes to remove.
+Commits and waits of cp.async that no cp.async comes before, or only such that
+an mbarrier counts, and commits that nothing waits behind, are no mistakes to
+remove.
 
 usage: mutate_kernels.py [--only TEXT] [--bin DIR] [--jobs N] [--json FILE]
 
@@ -43,14 +44,15 @@ RESULT = re.compile(r"^(\s*%[\w]+) = .*[:>] *(i1|i32|i64)\s*$")
 
 COPY = "nvvm.cp.async.shared.global"
 COMMIT, WAIT = "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group"
+ARRIVE = "nvvm.cp.async.mbarrier.arrive"
 
 
 # Why mutants of these kernels go unnoticed: operation, and the reason.
 KNOWN_SURVIVORS = {
-    "simt-relu simt-gelu simt-residual": (
-        "nvvm.barrier0",
-        "a CTA is one warp here, and each of its threads gathers the rows whose "
-        "positions it copied itself",
+    "mma-persistent-split2": (
+        "nvvm.barrier",
+        "the barriers around the counter of the CTAs that share a tile come "
+        "between the last read of an index and the copy of the next",
     ),
 }
 
@@ -87,25 +89,50 @@ def find_operations(lines: list[str]) -> list[tuple[int, str]]:
 
 
 class Kernel:
-    """The function around line `at`, and what can run before and after it."""
+    """The blocks of the function around line `at`, and the branches between."""
 
     def __init__(self, lines: list[str], at: int):
         begin = max(i for i in range(at) if "llvm.func" in lines[i])
-        end = next(i for i in range(at, len(lines)) if "llvm.return" in lines[i])
-        self.before, self.after = lines[begin:at], lines[at + 1 : end]
-        blocks = set(re.findall(r"^\s*(\^bb\d+)", "\n".join(self.before), re.M))
-        self.is_in_loop = any(
-            target in blocks
-            for line in self.after
-            if "llvm.br" in line or "llvm.cond_br" in line
-            for target in re.findall(r"\^bb\d+", line)
-        )
+        self.at, self.lines, self.block_of, self.begin_of = at, lines, {}, {}
+        self.targets = collections.defaultdict(set)
+        block = "^bb0"
+        for i in range(begin + 1, len(lines)):
+            label = re.match(r"\s*(\^bb\d+)", lines[i])
+            block = label[1] if label else block
+            self.block_of[i] = block
+            self.begin_of.setdefault(block, i)
+            if "llvm.br" in lines[i] or "llvm.cond_br" in lines[i]:
+                self.targets[block].update(re.findall(r"\^bb\d+", lines[i]))
+            if re.match(r"\s*}\s*$", lines[i]):
+                break
 
-    def may_follow(self, operation: str) -> bool:
-        return self.is_in_loop or any(operation in line for line in self.before)
+    def leads(self, first: int, second: int, unless: str = "") -> bool:
+        """Whether line `second` can run after line `first`, with no operation
+        `unless` between them."""
+        seen, rest = set(), [first + 1]
+        while rest:
+            for i in range(rest.pop(), max(self.block_of) + 1):
+                if i == second:
+                    return True
+                if unless and unless in self.lines[i]:
+                    break
+                if "llvm.br" in self.lines[i] or "llvm.cond_br" in self.lines[i]:
+                    fresh = self.targets[self.block_of[i]] - seen
+                    seen |= fresh
+                    rest.extend(self.begin_of[block] for block in fresh)
+                    break
+                if "llvm.return" in self.lines[i]:
+                    break
+        return False
+
+    def find(self, operation: str) -> list[int]:
+        return [i for i in self.block_of if operation in self.lines[i]]
+
+    def may_follow(self, operation: str, unless: str = "") -> bool:
+        return any(self.leads(i, self.at, unless) for i in self.find(operation))
 
     def may_precede(self, operation: str) -> bool:
-        return self.is_in_loop or any(operation in line for line in self.after)
+        return any(self.leads(self.at, i) for i in self.find(operation))
 
 
 def find_excuse(lines: list[str], at: int, operation: str) -> str:
@@ -113,6 +140,8 @@ def find_excuse(lines: list[str], at: int, operation: str) -> str:
     kernel = Kernel(lines, at)
     if operation in (COMMIT, WAIT) and not kernel.may_follow(COPY):
         return "no cp.async comes before it"
+    if operation in (COMMIT, WAIT) and not kernel.may_follow(COPY, unless=ARRIVE):
+        return "an mbarrier counts each cp.async before it"
     if operation == COMMIT and not kernel.may_precede(WAIT):
         return "nothing waits behind it"
     return ""

@@ -78,7 +78,9 @@ def kernels():
         modes_ = {"operands": operands, "index": index}
         one, four = simt(**modes_, producers=1), mma(**modes_, producers=4)
         yield f"simt-{how}", Case("f32", 8, 32, 32, schedule=one, **RAGGED, **dims)
-        yield f"mma-{how}", Case("f16", 8, 32, 64, schedule=four, **RAGGED, **dims)
+        # Rows of an odd length are stored, not copied.
+        odd = {**RAGGED, "k": 301} if index == "resident" else RAGGED
+        yield f"mma-{how}", Case("f16", 8, 32, 64, schedule=four, **odd, **dims)
     for stages, split_k, epilogue in (
         (2, 2, "none"),
         (4, 1, "gelu"),
@@ -130,7 +132,7 @@ def kernels():
         )
 
     # More tiles than SMs, in groups of which the last is smaller.
-    many = {"tokens": 2100, "k": 130, "outputs": 40}
+    many = {"tokens": 2101, "k": 130, "outputs": 40}
     for split_k, operands in ((1, "packed"), (2, "unpacked")):
         kept = mma(
             (32, 16, 2),
@@ -146,10 +148,11 @@ def kernels():
         )
 
     # Warpgroups that multiply what another one copies.
-    for stages, split_k, epilogue, persistent in (
-        (2, 1, "gelu", False),
-        (4, 2, "none", False),
-        (3, 1, "residual", True),
+    # Rings that go round more than once, and more tiles than SMs.
+    for stages, split_k, epilogue, persistent, sizes in (
+        (2, 1, "gelu", False, RAGGED),
+        (4, 2, "none", False, {**RAGGED, "k": 1100}),
+        (3, 1, "residual", True, {"tokens": 2101, "k": 130, "outputs": 600}),
     ):
         kept = schedule(
             "wgmma",
@@ -163,7 +166,7 @@ def kernels():
         yield (
             f"wgmma-producers-stages{stages}-split{split_k}-{epilogue}",
             Case(
-                "f16", 8, 32, 128, epilogue=epilogue, schedule=kept, **RAGGED, **FEATURE
+                "f16", 8, 32, 128, epilogue=epilogue, schedule=kept, **sizes, **FEATURE
             ),
         )
 
