@@ -8,9 +8,11 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/CostTable.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <set>
 #include <tuple>
+#include <vector>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -21,31 +23,69 @@ static std::string print(Attribute attribute) {
   return text;
 }
 
+using Ranked = std::pair<ScheduleAttr, Prediction>;
+
 /// The `count` best of `ranked`. Schedules that differ in their ring and index
 /// alone run alike: of those, the best one counts.
-static llvm::json::Array
-takeDistinct(ArrayRef<std::pair<ScheduleAttr, Prediction>> ranked,
-             size_t count) {
-  std::set<std::tuple<ScheduleKind, int64_t, int64_t, int64_t, int64_t, int64_t,
-                      bool>>
+static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count) {
+  std::set<std::tuple<ScheduleKind, std::vector<int64_t>, std::vector<int64_t>,
+                      int64_t, int64_t, bool, bool>>
       seen;
-  llvm::json::Array chosen;
+  SmallVector<Ranked> chosen;
   for (const auto &[schedule, prediction] : ranked) {
     if (chosen.size() == count)
       break;
-    if (!seen.emplace(schedule.getKind(), schedule.getTileTokens(),
-                      schedule.getTileOutputs(), schedule.getTileWindows(),
-                      schedule.getSplitK(), schedule.getProducers(),
-                      schedule.isPacked())
-             .second)
-      continue;
-    chosen.push_back(
-        llvm::json::Object{{"schedule", print(schedule)},
-                           {"predicted_us", prediction.seconds * 1e6},
-                           {"bound", prediction.bound},
-                           {"ctas", prediction.ctas}});
+    if (seen.emplace(schedule.getKind(), schedule.getTile().vec(),
+                     schedule.getWarps().vec(), schedule.getSplitK(),
+                     schedule.getProducers(), schedule.getPersistent(),
+                     schedule.isPacked())
+            .second)
+      chosen.emplace_back(schedule, prediction);
   }
   return chosen;
+}
+
+/// A schedule and all that the model knows of it: bench/fit_model.py combines
+/// the terms again.
+static llvm::json::Object describe(const Ranked &entry) {
+  const auto &[schedule, prediction] = entry;
+  const CostTerms &terms = prediction.terms;
+  return llvm::json::Object{
+      {"schedule", print(schedule)},
+      {"family", stringifyKernelFamily(getKernelFamily(schedule))},
+      {"predicted_us", prediction.seconds * 1e6},
+      {"bound", prediction.bound},
+      {"ctas", prediction.ctas},
+      {"shared_bytes", prediction.sharedBytes},
+      {"terms", llvm::json::Object{{"waves", terms.waves},
+                                   {"steps", terms.steps},
+                                   {"hiding", terms.hiding},
+                                   {"stages", terms.stages},
+                                   {"math", terms.math},
+                                   {"l2", terms.l2},
+                                   {"shared", terms.shared},
+                                   {"narrow", terms.narrow},
+                                   {"copies", terms.copies},
+                                   {"dram", terms.dram},
+                                   {"write", terms.write},
+                                   {"exchange", terms.exchange},
+                                   {"parts", terms.parts}}}};
+}
+
+/// Whether the vendor's dense product would do better.
+static std::string compareWithDense(double seconds, double dense) {
+  return llvm::formatv(
+      "the dense product takes {0:f1} us, {1}", dense * 1e6,
+      seconds > dense
+          ? "which is faster"
+          : llvm::formatv("{0:f2} times as long", dense / seconds).str());
+}
+
+static void explainCandidate(llvm::raw_ostream &os, const Ranked &entry,
+                             bool isChosen) {
+  os << llvm::formatv("    {0} {1,9:f1} us, {2,-13} {3}\n",
+                      isChosen ? "*" : " ", entry.second.seconds * 1e6,
+                      entry.second.bound, entry.first);
 }
 
 llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
@@ -58,14 +98,69 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
   llvm::json::Array products;
   module.walk([&](MatmulOp op) {
     MatmulProblem problem = MatmulProblem::get(op, tokens);
-    products.push_back(llvm::json::Object{
+    llvm::json::Array candidates;
+    for (const Ranked &entry : takeDistinct(rankSchedules(problem, *chip),
+                                            static_cast<size_t>(count)))
+      candidates.push_back(describe(entry));
+    llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
         {"encoding", print(op.getEncoding())},
         {"tokens", problem.tokens},
         {"outputs", problem.outputs},
-        {"candidates", takeDistinct(rankSchedules(problem, *chip),
-                                    static_cast<size_t>(count))}});
+        {"dense_us", predictDense(problem, *chip) * 1e6},
+        {"candidates", std::move(candidates)}};
+    if (ScheduleAttr given = op.getScheduleAttr())
+      product["given"] = describe({given, predict(problem, given, *chip)});
+    products.push_back(std::move(product));
   });
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(products)));
   return llvm::Error::success();
+}
+
+void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
+                                  StringRef chipName, int64_t tokens) {
+  constexpr size_t shown = 5;
+  const Chip *chip = findChip(chipName);
+  module.walk([&](MatmulOp op) {
+    ScheduleAttr schedule = op.getScheduleAttr();
+    if (!chip || !schedule)
+      return;
+    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    Prediction chosen = predict(problem, schedule, *chip);
+    double dense = predictDense(problem, *chip);
+    SmallVector<Ranked> ranked = rankSchedules(problem, *chip);
+    os << llvm::formatv(
+        "  @{0}, {1} tokens: {2:f1} us predicted, bound by {3}; {4}\n",
+        op->getParentOfType<func::FuncOp>().getSymName(), problem.tokens,
+        chosen.seconds * 1e6, chosen.bound,
+        compareWithDense(chosen.seconds, dense));
+    os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
+    bool listed = false;
+    for (const Ranked &entry : takeDistinct(ranked, shown)) {
+      bool isChosen = entry.first == schedule;
+      listed |= isChosen;
+      explainCandidate(os, entry, isChosen);
+    }
+    if (!listed)
+      explainCandidate(os, {schedule, chosen}, /*isChosen=*/true);
+  });
+}
+
+void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
+                                   StringRef chipName, int64_t tokens) {
+  const Chip *chip = findChip(chipName);
+  module.walk([&](MatmulOp op) {
+    ScheduleAttr schedule = op.getScheduleAttr();
+    if (!chip || !schedule)
+      return;
+    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    double seconds = predict(problem, schedule, *chip).seconds;
+    double dense = predictDense(problem, *chip);
+    if (seconds > dense)
+      os << llvm::formatv("nm-compile: warning: @{0}, {1} tokens: {2:f1} us "
+                          "predicted; {3}\n",
+                          op->getParentOfType<func::FuncOp>().getSymName(),
+                          problem.tokens, seconds * 1e6,
+                          compareWithDense(seconds, dense));
+  });
 }

@@ -29,9 +29,18 @@ void explainPTX(llvm::raw_ostream &os, StringRef ptx,
                 const ResourceMap *resources);
 
 /// For each sparse matmul of `module`, as the front stage left it, the `count`
-/// best schedules for `tokens` tokens, as JSON; the first one is the choice.
+/// best schedules for `tokens` tokens, as JSON; the first one is the choice. A
+/// schedule that the matmul was given comes beside them.
 llvm::Error printCandidates(ModuleOp module, StringRef chip, int64_t tokens,
                             int64_t count, llvm::raw_ostream &os);
+
+/// For each sparse matmul of `module`, as the schedule stage left it, what the
+/// model predicts, what it compared, and what a dense product would take.
+void explainCandidates(llvm::raw_ostream &os, ModuleOp module, StringRef chip,
+                       int64_t tokens);
+/// Names the sparse matmuls that a dense product is predicted to beat.
+void warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module, StringRef chip,
+                        int64_t tokens);
 
 /// The support table: each combination is compiled.
 void printSupport(MLIRContext &context, llvm::raw_ostream &os);

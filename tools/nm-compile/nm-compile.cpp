@@ -30,7 +30,8 @@ Compiles linalg with sparse weights to GPU kernels.
   --tokens N         tokens to choose the schedule for, where M is dynamic
   --candidates N     print the N best schedules of each sparse matmul and what
                      the model predicts, as JSON, and stop
-  --explain          say what each stage did
+  --explain          say what each stage did, and which schedules the model
+                     compared
   --print-support    print what can be compiled, as tables, and stop
 
 Stages: )";
@@ -181,14 +182,20 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
       return printCandidates(module, options.pipeline.chip,
                              options.pipeline.tokens, options.candidates,
                              llvm::outs());
-    if (stage.name == "schedule")
+    if (stage.name == "schedule") {
       products = collectProducts(module);
+      warnOfSlowProducts(llvm::errs(), module, options.pipeline.chip,
+                         options.pipeline.tokens);
+    }
     if (options.explain) {
       OpCounts after = countOps(module);
       explainStage(log, stage.name, before, after, time.count());
       before = std::move(after);
-      if (stage.name == "schedule")
+      if (stage.name == "schedule") {
         explainProducts(log, products);
+        explainCandidates(log, module, options.pipeline.chip,
+                          options.pipeline.tokens);
+      }
       if (stage.name == "nvvm")
         explainLaunches(log, module);
     }

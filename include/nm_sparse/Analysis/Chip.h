@@ -26,6 +26,8 @@ struct Chip {
   double wgmma;     ///< f16 flops through wgmma; 0 where there is none.
   double l2Bytes;   ///< Bytes from L2.
   double dramBytes; ///< Bytes from device memory.
+  double dense;     ///< f16 flops of large dense products of the vendor's.
+  double denseFFMA; ///< f32 flops of those.
 
   /// mbarrier.try_wait, on which producer and consumer warps wait.
   bool hasTryWait() const { return getNumber() >= 90; }

@@ -35,24 +35,40 @@ struct MatmulProblem {
 /// Bytes of shared memory that one CTA needs, with padding and ring.
 int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
 
-/// CTAs that run on one SM at a time, at least one: as many as shared memory
-/// allows while the registers left to a thread hold its accumulators and the
-/// rest of its state.
-int64_t getCtasPerSM(int64_t sharedBytes, int64_t threads, int64_t accumulators,
-                     const Chip &chip);
+/// What a schedule does, counted, in seconds at the ceilings of the chip.
+struct CostTerms {
+  double waves;  ///< Times that each SM is filled with CTAs.
+  double steps;  ///< Of the K loop of one CTA.
+  double hiding; ///< CTAs of an SM that hide each other's barriers.
+  double stages;
+  /// One step of the CTAs of an SM: products, bytes from L2, bytes to and from
+  /// shared memory, elements that are copied one by one.
+  double math, l2, shared, narrow;
+  /// Copies of 16 bytes that a thread makes in a step.
+  double copies;
+  /// The whole product: each byte of its operands and result once.
+  double dram;
+  /// The results of one wave.
+  double write;
+  /// The parts of tiles whose contraction is split, and how many of a tile.
+  double exchange, parts;
+};
 
 /// Predicted time of one schedule, in seconds, and what bounds it.
 struct Prediction {
   double seconds;
-  double mathSeconds, l2Seconds, dramSeconds, sharedSeconds;
+  CostTerms terms;
   int64_t ctas;
   int64_t sharedBytes;
-  /// Name of the largest of the four terms.
+  /// Name of the resource that is busy longest.
   llvm::StringRef bound;
 };
 
 Prediction predict(const MatmulProblem &problem, ScheduleAttr schedule,
                    const Chip &chip);
+
+/// Predicted time of the dense product of this shape in the vendor's library.
+double predictDense(const MatmulProblem &problem, const Chip &chip);
 
 /// Every schedule worth comparing that fits the chip, best first.
 SmallVector<std::pair<ScheduleAttr, Prediction>>

@@ -29,7 +29,7 @@
 // The consumers have what follows the loop, and barriers of their own.
 // CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %[[THREAD]], %c256
 // CHECK: scf.if %[[CONSUMES]] {
-// CHECK: nvvm.setmaxregister increase 224
+// CHECK: nvvm.setmaxregister increase 216
 // CHECK-NOT: nm_sparse.async
 // CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c0_i32)
 // CHECK: scf.while
@@ -48,7 +48,7 @@
 
 // The producers have the index, whose positions only the gather reads.
 // CHECK: } else {
-// CHECK: nvvm.setmaxregister decrease 56
+// CHECK: nvvm.setmaxregister decrease 72
 // CHECK: nm_sparse.async_copy threads = [256, 128] {{.*}} outs(%[[INDEX]]
 // CHECK-NEXT: nvvm.cp.async.commit.group
 // CHECK-NEXT: nvvm.cp.async.wait.group 0

@@ -16,8 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/SymbolTable.h"
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {

@@ -31,7 +31,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/IRMapping.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -46,21 +46,16 @@ namespace {
 
 /// Named barriers: 0 is that of the whole CTA.
 constexpr int64_t kConsumerBarrier = 1, kProducerBarrier = 2;
-/// Registers of a producer thread, where they can be given away.
-constexpr int64_t kProducerRegisters = 56;
-/// Registers of one thread, as far as setmaxnreg can raise them.
-constexpr int64_t kMaxRegisters = 240, kRegistersPerSM = 65536;
 
 /// Splits one launch.
 class Specializer {
 public:
   Specializer(gpu::LaunchOp launch, scf::ForOp loop, TileMatmulOp product,
-              bool movesRegisters)
+              const Chip *chip)
       : launch(launch), loop(loop), product(product), b(loop),
         loc(product.getLoc()), stages(*getStage(product) + 1),
         consumers(product.getSchedule().getNumThreads()),
-        producers(product.getSchedule().getProducers() * 32),
-        movesRegisters(movesRegisters) {}
+        producers(product.getSchedule().getProducers() * 32), chip(chip) {}
 
   LogicalResult run();
 
@@ -111,7 +106,7 @@ private:
   OpBuilder b;
   Location loc;
   int64_t stages, consumers, producers;
-  bool movesRegisters;
+  const Chip *chip; ///< Null when it is not known.
 
   /// Operations before the loop that only one role runs.
   SmallVector<Operation *> producerCopies, consumerCopies, consumerSetup;
@@ -457,23 +452,20 @@ LogicalResult Specializer::run() {
                                            thread, constant(consumers));
   auto roles = scf::IfOp::create(b, loc, isConsumer, /*withElseRegion=*/true);
 
-  int64_t atEntry = kRegistersPerSM / (consumers + producers) / 8 * 8;
-  int64_t given = std::min(kMaxRegisters, (atEntry * (consumers + producers) -
-                                           kProducerRegisters * producers) /
-                                              consumers / 8 * 8);
-  bool moves = movesRegisters && given > atEntry && consumers % 128 == 0 &&
-               producers % 128 == 0;
+  std::optional<RegisterShares> registers;
+  if (chip)
+    registers = getRegisterShares(consumers, producers, *chip);
 
   b.setInsertionPointToStart(roles.elseBlock());
-  if (moves)
-    NVVM::SetMaxRegisterOp::create(b, loc, kProducerRegisters,
+  if (registers)
+    NVVM::SetMaxRegisterOp::create(b, loc, registers->producer,
                                    NVVM::SetMaxRegisterAction::decrease);
   emitResidentCopies(producerCopies, Role::Producer);
   emitLoop(Role::Producer);
 
   b.setInsertionPointToStart(roles.thenBlock());
-  if (moves)
-    NVVM::SetMaxRegisterOp::create(b, loc, given,
+  if (registers)
+    NVVM::SetMaxRegisterOp::create(b, loc, registers->consumer,
                                    NVVM::SetMaxRegisterAction::increase);
   for (Operation *op : consumerSetup)
     op->moveBefore(roles.thenBlock()->getTerminator());
@@ -515,8 +507,7 @@ struct SpecializeWarps
         return signalPassFailure();
       }
       const Chip *target = findChip(chip);
-      bool movesRegisters = target && target->hasSetMaxRegisters();
-      if (failed(Specializer(launch, loop, product, movesRegisters).run()))
+      if (failed(Specializer(launch, loop, product, target).run()))
         return signalPassFailure();
     }
   }

@@ -1,0 +1,62 @@
+//===- CostTable.h - what each family of kernels costs ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything in the cost model that was fitted to measurements and not derived.
+// bench/fit_model.py compares it with recorded times and proposes new values.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_COSTTABLE_H
+#define NM_SPARSE_ANALYSIS_COSTTABLE_H
+
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Kernels whose costs are fitted together.
+enum class KernelFamily { Simt, Mma, Wgmma, WgmmaProducers, WgmmaPersistent };
+inline constexpr size_t kNumKernelFamilies = 5;
+
+KernelFamily getKernelFamily(ScheduleAttr schedule);
+llvm::StringRef stringifyKernelFamily(KernelFamily family);
+
+/// How one family differs from what its counts say.
+struct FamilyCosts {
+  /// Part of the chip's ceiling that its products reach in the K loop.
+  double mathShare;
+  /// Part of the bytes asked for that L2 serves: CTAs of a wave ask for the
+  /// same rows at nearly the same time.
+  double l2Share;
+  /// Of what overlaps with the binding resource, the part that shows.
+  double shown;
+  /// Seconds of the barriers of one K step, which other CTAs of the SM hide.
+  double step;
+  /// Seconds for which a thread is busy with one copy of 16 bytes.
+  double copy;
+  /// Seconds until copies arrive, which the ring has stages - 1 steps for.
+  double latency;
+  /// Seconds to fill the ring and to fetch the first index, once a tile.
+  double tile;
+  /// Part of the time in which the result is written that shows.
+  double written;
+};
+
+/// The costs of `family` on `chip`.
+const FamilyCosts &getFamilyCosts(const Chip &chip, KernelFamily family);
+
+/// What surrounds the K loops, alike in all families.
+struct SharedCosts {
+  /// Seconds for one more CTA of a tile to hand over its part.
+  double split;
+  /// Seconds to launch a dense product of the vendor's library.
+  double denseLaunch;
+};
+const SharedCosts &getSharedCosts(const Chip &chip);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_COSTTABLE_H

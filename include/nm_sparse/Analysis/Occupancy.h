@@ -1,0 +1,35 @@
+//===- Occupancy.h - who shares the registers of an SM ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_OCCUPANCY_H
+#define NM_SPARSE_ANALYSIS_OCCUPANCY_H
+
+#include "nm_sparse/Analysis/Chip.h"
+#include <cstdint>
+#include <optional>
+
+namespace mlir::nm_sparse {
+
+/// CTAs that run on one SM at a time, at least one: as many as shared memory
+/// allows while the registers left to a thread hold its accumulators and the
+/// rest of its state.
+int64_t getCtasPerSM(int64_t sharedBytes, int64_t threads, int64_t accumulators,
+                     const Chip &chip);
+
+/// Registers of a thread that copies and of one that multiplies, after
+/// setmaxnreg.
+struct RegisterShares {
+  int64_t producer, consumer;
+};
+
+/// What the warps of a CTA of so many threads make of their registers, or
+/// nothing where they stay as they are.
+std::optional<RegisterShares>
+getRegisterShares(int64_t consumers, int64_t producers, const Chip &chip);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_OCCUPANCY_H

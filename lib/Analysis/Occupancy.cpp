@@ -1,0 +1,44 @@
+//===- Occupancy.cpp - who shares the registers of an SM ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/Occupancy.h"
+
+#include <algorithm>
+
+using namespace mlir::nm_sparse;
+
+static constexpr int64_t kRegistersPerSM = 65536;
+
+int64_t mlir::nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
+                                      int64_t accumulators, const Chip &chip) {
+  constexpr int64_t reservedSharedBytes = 1024;
+  // Beside the accumulators: fragments, addresses, copies in flight. With 88,
+  // kernels with a GELU epilogue spill up to 400 bytes.
+  constexpr int64_t workingRegisters = 104;
+  int64_t registers = std::max<int64_t>(128, accumulators + workingRegisters);
+  int64_t ctas =
+      std::min(chip.sharedBytesPerSM / (sharedBytes + reservedSharedBytes),
+               kRegistersPerSM / (registers * threads));
+  return std::max<int64_t>(1, ctas);
+}
+
+std::optional<RegisterShares>
+mlir::nm_sparse::getRegisterShares(int64_t consumers, int64_t producers,
+                                   const Chip &chip) {
+  // setmaxnreg speaks for a whole warpgroup.
+  if (!chip.hasSetMaxRegisters() || producers == 0 || consumers % 128 != 0 ||
+      producers % 128 != 0)
+    return std::nullopt;
+  // With 56, producers that gather for two panels, or from tile to tile, spill
+  // up to 100 bytes, with 72 none do; setmaxnreg gives 240 at most.
+  constexpr int64_t producer = 72, most = 240;
+  int64_t atEntry = kRegistersPerSM / (consumers + producers) / 8 * 8;
+  int64_t rest = atEntry * (consumers + producers) - producer * producers;
+  int64_t consumer = std::min(most, rest / consumers / 8 * 8);
+  if (consumer <= atEntry)
+    return std::nullopt;
+  return RegisterShares{producer, consumer};
+}

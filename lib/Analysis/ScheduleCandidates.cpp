@@ -1,0 +1,248 @@
+//===- ScheduleCandidates.cpp - the schedules that are compared -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Every kind has its tiles, chosen for what registers hold; the rest of a
+// schedule is enumerated. Only what the later stages can lower is proposed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/Occupancy.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+#include <tuple>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// A CTA tile and the warps over it.
+struct Shape {
+  int64_t tokens, outputs, warpsTokens, warpsOutputs;
+};
+
+/// Who copies.
+struct Role {
+  int64_t producers;
+  bool persistent;
+};
+
+struct Modes {
+  OperandMode operands;
+  IndexMode index;
+};
+
+// Warps of 64 x 32 (64 accumulators of a thread) for simt. Where each output
+// or two has its own rows, the positions take registers too: fewer CTAs.
+constexpr Shape simtShapes[] = {
+    {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
+    {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};
+// A token-major x is copied element by element: warps of 128 x 32 copy half
+// as many for each product.
+constexpr Shape simtTokenMajorShapes[] = {
+    {128, 128, 1, 4}, {256, 64, 2, 2}, {64, 128, 1, 4}, {128, 64, 2, 2},
+    {64, 64, 1, 2},   {32, 64, 1, 2},  {32, 32, 1, 1},  {8, 128, 1, 4}};
+constexpr Shape simtNarrowShapes[] = {
+    {128, 128, 2, 4}, {32, 64, 1, 2}, {32, 32, 1, 1}, {8, 128, 1, 4}};
+// Warps of 64 x 64 for mma read each fragment from shared memory less often
+// than smaller ones. A token-major x, put together from 2-byte loads, leaves
+// no registers for their 128 accumulators.
+constexpr Shape mmaTokenMajorShapes[] = {
+    {128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
+    {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
+constexpr Shape mmaShapes[] = {
+    {256, 128, 4, 2}, {128, 128, 2, 2}, {64, 128, 1, 2}, {128, 64, 2, 1},
+    {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
+// One long window may leave room for the smallest tiles only.
+constexpr Shape smallSimt[] = {{8, 32, 1, 1}, {8, 8, 1, 1}, {8, 4, 1, 1}};
+constexpr Shape smallMma[] = {{16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
+
+class Enumerator {
+public:
+  Enumerator(const MatmulProblem &problem, const Chip &chip)
+      : problem(problem), chip(chip), encoding(problem.encoding) {}
+
+  void addOrdinary();
+  void addWarpgroups();
+
+  SmallVector<std::pair<ScheduleAttr, Prediction>> ranked;
+
+private:
+  SmallVector<int64_t> getWindows(int64_t low, int64_t high) const;
+  void addShape(ScheduleKind kind, Shape shape, Role role,
+                ArrayRef<int64_t> windows, ArrayRef<Modes> modes);
+  void add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
+           int64_t stages, int64_t splitK, Modes modes);
+
+  const MatmulProblem &problem;
+  const Chip &chip;
+  EncodingAttr encoding;
+};
+
+} // namespace
+
+/// Windows of a K step that make `low` to `high` kept rows.
+SmallVector<int64_t> Enumerator::getWindows(int64_t low, int64_t high) const {
+  int64_t n = encoding.getN();
+  SmallVector<int64_t> choices;
+  for (int64_t rows = low; rows <= high; rows *= 2) {
+    int64_t windows = std::max<int64_t>(1, rows / n);
+    // Whole k16 steps waste nothing.
+    if (problem.tensorCores && windows * n % 16 != 0) {
+      int64_t whole = 16 / std::gcd<int64_t>(16, n);
+      windows = std::max(whole, windows / whole * whole);
+      if (windows * n > 2 * high)
+        windows = std::max<int64_t>(1, rows / n);
+    }
+    windows = std::min(windows, problem.windows);
+    if (!llvm::is_contained(choices, windows))
+      choices.push_back(windows);
+  }
+  return choices;
+}
+
+void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
+                     int64_t stages, int64_t splitK, Modes modes) {
+  // Adding up the parts of 128 accumulators takes more registers than exist.
+  int64_t accumulators = shape.tokens * shape.outputs /
+                         (shape.warpsTokens * shape.warpsOutputs * 32);
+  if (splitK > 1 && accumulators > 64)
+    return;
+  auto schedule = ScheduleAttr::get(
+      encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
+      {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,
+      modes.index, role.producers, role.persistent);
+  // A gather of rows needs their positions at once: the index is resident.
+  bool aligned = schedule.isPanelAligned(encoding);
+  if (!aligned && (schedule.isTensorCores() || schedule.isPacked()))
+    return;
+  if (schedule.isPacked() && !schedule.isResident())
+    return;
+  if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
+    return;
+  Prediction prediction = predict(problem, schedule, chip);
+  // A persistent CTA with one tile has none to fetch ahead.
+  if (role.persistent && prediction.ctas <= chip.multiprocessors)
+    return;
+  ranked.emplace_back(schedule, prediction);
+}
+
+void Enumerator::addShape(ScheduleKind kind, Shape shape, Role role,
+                          ArrayRef<int64_t> windows, ArrayRef<Modes> modes) {
+  for (int64_t step : windows)
+    for (int64_t stages : {4, 3, 2})
+      for (int64_t splitK : {1, 2, 4, 8}) {
+        int64_t steps = llvm::divideCeil(problem.windows, step);
+        if (splitK > 1 && steps < splitK * stages)
+          continue;
+        for (Modes mode : modes)
+          add(kind, shape, role, step, stages, splitK, mode);
+      }
+}
+
+/// simt and mma, where each warp copies and multiplies. mma with producers is
+/// slower than without on an H200, 0.86 against 1.04 times the dense product.
+void Enumerator::addOrdinary() {
+  bool simt = !problem.tensorCores;
+  ScheduleKind kind = simt ? ScheduleKind::Simt : ScheduleKind::Mma;
+  int64_t bn = encoding.getBlockN();
+  ArrayRef<Shape> base = problem.xFeatureMajor
+                             ? ArrayRef<Shape>(mmaShapes)
+                             : ArrayRef<Shape>(mmaTokenMajorShapes);
+  if (simt)
+    base = bn < 4                  ? ArrayRef<Shape>(simtNarrowShapes)
+           : problem.xFeatureMajor ? ArrayRef<Shape>(simtShapes)
+                                   : ArrayRef<Shape>(simtTokenMajorShapes);
+  SmallVector<Shape> shapes(base);
+  // Tiles of powers of two do not align with panels of, say, 96 outputs: add
+  // tiles of whole panels, and for panels wider than any tile, divisors of
+  // them.
+  bool anyAligned = llvm::any_of(shapes, [&](Shape s) {
+    return s.outputs % bn == 0 || bn % s.outputs == 0;
+  });
+  if (!anyAligned) {
+    int64_t unit = simt ? 4 : 8;
+    for (int64_t outputs = unit; outputs <= 256; outputs += unit) {
+      if (outputs % bn != 0 && bn % outputs != 0)
+        continue;
+      int64_t warps = 1;
+      for (int64_t w : {2, 4})
+        if (outputs % (w * unit) == 0)
+          warps = w;
+      for (int64_t tokens : {64, 16})
+        if (tokens / 8 * outputs / (unit * warps) <= 128)
+          shapes.push_back({tokens, outputs, 1, warps});
+    }
+  }
+  // K steps of 16 to 64 kept rows (mma), 8 to 32 (simt).
+  SmallVector<int64_t> windows = simt ? getWindows(8, 32) : getWindows(16, 64);
+  static constexpr Modes modes[] = {
+      {OperandMode::Packed, IndexMode::Resident},
+      {OperandMode::Unpacked, IndexMode::Resident},
+      {OperandMode::Unpacked, IndexMode::Staged}};
+  for (Shape shape : shapes)
+    addShape(kind, shape, Role{}, windows, modes);
+  if (!ranked.empty())
+    return;
+  for (Shape shape : simt ? ArrayRef(smallSimt) : ArrayRef(smallMma))
+    addShape(kind, shape, Role{}, windows, modes);
+}
+
+/// wgmma: one or two warpgroups, side by side along tokens or outputs, with 128
+/// accumulators of a thread or fewer: more leave no registers for the rest.
+void Enumerator::addWarpgroups() {
+  // The 64 outputs of a product share their rows, and gathering a token-major
+  // x element by element takes longer than multiplying.
+  if (!problem.tensorCores || chip.wgmma == 0 || !problem.xFeatureMajor ||
+      encoding.getBlockN() % 64 != 0)
+    return;
+  static constexpr Shape shapes[] = {
+      {128, 256, 1, 8}, {256, 128, 1, 8}, {256, 128, 2, 4}, {128, 128, 1, 8},
+      {128, 128, 2, 4}, {64, 256, 1, 8},  {256, 64, 2, 4},  {64, 128, 1, 8},
+      {128, 64, 2, 4},  {256, 64, 1, 4},  {128, 128, 1, 4}, {64, 64, 1, 4}};
+  // Warps that only copy are a warpgroup, so that registers can be moved.
+  static constexpr Role roles[] = {{0, false}, {4, false}, {4, true}};
+  static constexpr Modes packed[] = {
+      {OperandMode::Packed, IndexMode::Resident}};
+  SmallVector<int64_t> windows = getWindows(32, 64);
+  for (Shape shape : shapes)
+    for (Role role : roles) {
+      int64_t consumers = shape.warpsTokens * shape.warpsOutputs * 32;
+      int64_t accumulators = shape.tokens * shape.outputs / consumers;
+      // One warpgroup that multiplies beside one that copies has the registers
+      // it needs from the start.
+      if (role.producers > 0 &&
+          !getRegisterShares(consumers, role.producers * 32, chip))
+        continue;
+      // Threads that also gather for several panels spill up to 150 bytes
+      // beside so many accumulators.
+      if (role.producers == 0 && accumulators > 64 &&
+          shape.outputs > encoding.getBlockN())
+        continue;
+      addShape(ScheduleKind::Wgmma, shape, role, windows, packed);
+    }
+}
+
+SmallVector<std::pair<ScheduleAttr, Prediction>>
+nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
+  Enumerator enumerator(problem, chip);
+  enumerator.addOrdinary();
+  enumerator.addWarpgroups();
+  auto &ranked = enumerator.ranked;
+  // Among equals the deepest ring, and then the order of consideration.
+  SmallVector<unsigned> order =
+      llvm::to_vector(llvm::seq<unsigned>(0, ranked.size()));
+  auto key = [&](unsigned i) {
+    return std::make_tuple(ranked[i].second.seconds,
+                           -ranked[i].first.getStages(), i);
+  };
+  llvm::sort(order, [&](unsigned a, unsigned b) { return key(a) < key(b); });
+  SmallVector<std::pair<ScheduleAttr, Prediction>> sorted;
+  for (unsigned i : order)
+    sorted.push_back(ranked[i]);
+  return sorted;
+}

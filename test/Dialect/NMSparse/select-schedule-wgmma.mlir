@@ -1,0 +1,72 @@
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_90a --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_80 --split-input-file | FileCheck %s --check-prefix=OLD --implicit-check-not=wgmma --implicit-check-not=producers
+
+// Where the model takes products of warpgroups: feature-major activations, and
+// panels that are whole 64 outputs.
+
+// CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<wgmma, tile = [{{128, 256|256, 128}}, 4], {{.*}} stages = 4, split_k = 1, operands = packed, index = resident, producers = 4
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<wgmma, tile = [64, {{[0-9]+}}, {{[0-9]+}}], {{.*}} split_k = {{[0-9]+}}, operands = packed, index = resident, producers = 4>
+// OLD: #nm_sparse.schedule<mma,
+
+#xm = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
+#w256 = #nm_sparse.encoding<16:32, block = [1, 256]>
+#w128 = #nm_sparse.encoding<8:32, block = [1, 128]>
+
+// CHECK-LABEL: func @large
+// CHECK: schedule = #[[LARGE]]
+func.func @large(%x: tensor<8192x8192xf16>, %v: tensor<4096x8192xf16>, %i: tensor<4096x32xi8>,
+                 %y: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
+  %r = nm_sparse.matmul #w256 indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<8192x8192xf16>, tensor<4096x8192xf16>, tensor<4096x32xi8>)
+    outs(%y : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  return %r : tensor<8192x8192xf32>
+}
+
+// Small tiles, so that more SMs have one; none of them has a second one to
+// fetch while it writes the first.
+
+// CHECK-LABEL: func @few_tokens
+// CHECK: schedule = #[[FEW]]
+func.func @few_tokens(%x: tensor<4096x256xbf16>, %v: tensor<1024x4096xbf16>, %i: tensor<1024x32xi8>,
+                      %y: tensor<4096x256xf32>) -> tensor<4096x256xf32> {
+  %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<4096x256xbf16>, tensor<1024x4096xbf16>, tensor<1024x32xi8>)
+    outs(%y : tensor<4096x256xf32>) -> tensor<4096x256xf32>
+  return %r : tensor<4096x256xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
+
+// CHECK-NOT: wgmma
+// CHECK: #nm_sparse.schedule<mma,
+// CHECK-LABEL: func @narrow_panels
+func.func @narrow_panels(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x128xi8>,
+                         %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %r = nm_sparse.matmul <8:32, block = [1, 32]> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<1024x4096xf16>, tensor<1024x128xi8>)
+    outs(%y : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %r : tensor<4096x4096xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
+
+// CHECK-NOT: wgmma
+// CHECK: #nm_sparse.schedule<mma,
+// CHECK-LABEL: func @token_major
+func.func @token_major(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+                       %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %r = nm_sparse.matmul <8:32, block = [1, 128]> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%y : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %r : tensor<4096x4096xf32>
+}
