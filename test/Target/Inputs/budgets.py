@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the kernels of each family may use: registers, spills and shared memory
+as ptxas and the launch have them, and the instructions of their inner loops.
+
+usage: budgets.py PTXAS [--table FILE] [--update] [--only TEXT]
+
+Without --update, a kernel that uses more than the table says is a failure, named
+with both numbers. --update measures anew and writes the table; the difference
+belongs into the review of the change.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Pipelines" / "Inputs"))
+from cases import Case, schedule, text  # noqa: E402
+
+TABLE = pathlib.Path(__file__).parents[1] / "budgets.json"
+FEATURE = {"x_feature_major": True, "y_feature_major": True}
+
+
+def wgmma(tile, warps=(1, 8), stages=4, **roles):
+    return schedule("wgmma", tile, warps, stages, **roles)
+
+
+PACKED = schedule("simt", (128, 64, 2), (2, 2), 3)
+UNPACKED = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "unpacked")
+MMA = schedule("mma", (128, 128, 4), (2, 2), 3)
+MMA_UNPACKED = schedule("mma", (128, 128, 4), (2, 4), 4, 1, "unpacked")
+KERNELS = {
+    "simt, packed": Case("f32", 12, 32, 32, schedule=PACKED, **FEATURE),
+    "simt, unpacked": Case("f32", 16, 32, 32, schedule=UNPACKED, **FEATURE),
+    "simt, token-major": Case("f32", 16, 32, 32, schedule=UNPACKED),
+    "simt, GELU": Case("f32", 12, 32, 32, schedule=PACKED, epilogue="gelu"),
+    "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
+    "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_UNPACKED),
+    "mma, GELU": Case("f16", 16, 32, 128, schedule=MMA, epilogue="gelu", **FEATURE),
+    "wgmma": Case("f16", 16, 32, 256, schedule=wgmma((128, 256, 4)), **FEATURE),
+    "wgmma, producers": Case(
+        "f16", 16, 32, 256, schedule=wgmma((128, 256, 4), producers=4), **FEATURE
+    ),
+    "wgmma, producers, L = 128, GELU": Case(
+        "bf16",
+        8,
+        32,
+        128,
+        schedule=wgmma((256, 128, 8), (2, 4), producers=4),
+        epilogue="gelu",
+        **FEATURE,
+    ),
+    "wgmma, persistent": Case(
+        "f16",
+        16,
+        32,
+        256,
+        schedule=wgmma((128, 256, 4), producers=4, persistent=True),
+        **FEATURE,
+    ),
+    "wgmma, persistent, L = 128": Case(
+        "bf16",
+        8,
+        32,
+        128,
+        schedule=wgmma((256, 128, 8), (2, 4), producers=4, persistent=True),
+        **FEATURE,
+    ),
+}
+
+PRODUCTS = ("wgmma.mma_async", "mma.sync", "fma.rn.f32")
+COPIES = ("cp.async.cg", "cp.async.ca", "cp.async.bulk")
+
+
+def loops(ptx):
+    """The instructions of each loop, as opcodes, smallest loop first: from a
+    label to a later jump to it."""
+    labels, opcodes, jumps = {}, [], []
+    ptx = re.sub(r"//.*", "", ptx)
+    for statement in re.split(r"[;\n](?=\s*(?:[@$\w}]|$))", ptx):
+        statement = statement.strip().lstrip("{} \t\n")
+        label = re.match(r"(\$\w+):\s*", statement)
+        while label:
+            labels[label[1]] = len(opcodes)
+            statement = statement[label.end() :]
+            label = re.match(r"(\$\w+):\s*", statement)
+        match = re.match(r"(?:@!?%p\d+\s+)?([a-z][\w.:]*)(.*)", statement, re.S)
+        if not match:
+            continue
+        if match[1].startswith("bra"):
+            jumps.append((len(opcodes), match[2].strip().rstrip(";")))
+        opcodes.append(match[1])
+    ranges = [(labels[to], at + 1) for at, to in jumps if labels.get(to, at + 1) <= at]
+    found = [opcodes[start:end] for start, end in ranges]
+    return sorted(found, key=len)
+
+
+def count(opcodes, prefixes):
+    return sum(opcode.startswith(prefixes) for opcode in opcodes)
+
+
+def find(found, prefixes):
+    """The smallest loop that has most instructions with these prefixes."""
+    return max(found, key=lambda loop: (count(loop, prefixes), -len(loop)), default=[])
+
+
+def measure(case, ptxas):
+    with tempfile.TemporaryDirectory() as folder:
+        ptx, manifest = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.json")
+        command = ["nm-compile", "-", "-o", ptx, "--manifest", manifest]
+        subprocess.run(command, input=text(case), text=True, check=True)
+        report = subprocess.run(
+            [ptxas, "-v", f"-arch={case.chip}", ptx, "-o", os.path.join(folder, "k")],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+        source = pathlib.Path(ptx).read_text("utf-8")
+        launches = pathlib.Path(manifest).read_text("utf-8")
+
+    def number(pattern, said):
+        return sum(int(value) for value in re.findall(pattern, said))
+
+    found = loops(source)
+    product = next((name for name in PRODUCTS if count(find(found, name), name)), "?")
+    multiplies, copies = find(found, product), find(found, COPIES)
+    # Registers are given out in groups of eight.
+    registers = number(r"Used (\d+) registers", report)
+    return {
+        "registers": (registers + 7) // 8 * 8,
+        "spill_bytes": number(r"(\d+) bytes spill (?:stores|loads)", report),
+        "shared_bytes": number(r"(\d+) bytes smem", report)
+        + number(r'"dynamic_shared_memory": "(\d+)"', launches),
+        # ptxas says so when it makes wgmma wait where the kernel does not.
+        "serialized_products": len(re.findall("serialized|is injected", report)),
+        "products": count(multiplies, product),
+        "product_loop": len(multiplies),
+        "product_loop_loads": count(multiplies, ("ldmatrix", "ld.shared")),
+        "copies": count(copies, COPIES),
+        "copy_loop": len(copies),
+    }
+
+
+def compare(name, allowed, used):
+    """Lines on what `used` has too much of. Fewer products in a loop are as
+    wrong as more: the loop is then another one."""
+    lines = []
+    for what, value in used.items():
+        limit = allowed.get(what)
+        if limit is None or value > limit or (what == "products" and value != limit):
+            lines.append(f"FAILED {name}: {what} is {value}, the budget is {limit}")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("ptxas")
+    parser.add_argument("--table", type=pathlib.Path, default=TABLE)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--only", default="", help="names that hold this text")
+    arguments = parser.parse_args()
+    kernels = {name: case for name, case in KERNELS.items() if arguments.only in name}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        measured = dict(
+            zip(
+                kernels,
+                pool.map(lambda case: measure(case, arguments.ptxas), kernels.values()),
+            )
+        )
+    table = json.loads(arguments.table.read_text()) if arguments.table.exists() else {}
+    if arguments.update:
+        table = {**table, **measured}
+        lines = ",\n".join(
+            f"  {json.dumps(name)}: {json.dumps(table[name])}"
+            for name in KERNELS
+            if name in table
+        )
+        arguments.table.write_text("{\n" + lines + "\n}\n")
+        return 0
+    failures = []
+    for name, used in measured.items():
+        failures += compare(name, table.get(name, {}), used)
+    print("\n".join(failures))
+    failed = len({line.split(":")[0] for line in failures})
+    print(f"{len(measured) - failed} of {len(measured)} within their budgets")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
