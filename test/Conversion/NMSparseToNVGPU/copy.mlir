@@ -90,3 +90,44 @@ func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+#s = #nm_sparse.schedule<simt, tile = [256, 32, 2], warps = [2, 1], stages = 2,
+                         split_k = 1, operands = packed, index = staged>
+#ws = #gpu.address_space<workgroup>
+
+// Two warps gather 16 rows of 256 f32, each every other row: lanes look a row up
+// each, then all read the row of one of them, 2 x 16 bytes.
+
+// CHECK-LABEL: func @rows
+func.func @rows(%x: memref<64x256xf32, strided<[?, 1], offset: ?>>,
+                %i: memref<16x1xi8, #ws>, %xs: memref<16x256xf32, #ws>,
+                %v: memref<16x32xf32, #ws>, %y: memref<256x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c64, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<256x32xf32>
+    // CHECK: scf.if
+    // CHECK: %[[POSITION:.*]] = memref.load %{{.*}} : memref<16x1xi8
+    // CHECK: %[[OFFSET:.*]] = arith.muli {{.*}} : i32
+    // CHECK: gpu.shuffle idx %[[OFFSET]]
+    // CHECK-NOT: memref.load
+    // CHECK-COUNT-16: nvgpu.device_async_copy {{.*}}, 4 {bypassL1}
+    // CHECK-NOT: nvgpu.device_async_copy
+    // CHECK: } else {
+    nm_sparse.async_gather #w
+      ins(%x, %i : memref<64x256xf32, strided<[?, 1], offset: ?>>, memref<16x1xi8, #ws>)
+      outs(%xs : memref<16x256xf32, #ws>)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xs, %v : memref<16x256xf32, #ws>, memref<16x32xf32, #ws>)
+      acc(%zero : vector<256x32xf32>) -> vector<256x32xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<256x32xf32>, memref<256x32xf32>
+    gpu.terminator
+  }
+  return
+}
