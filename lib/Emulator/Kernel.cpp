@@ -9,16 +9,12 @@
 #include "Machine.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/ExecutionEngine/ExecutionEngine.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "nm_sparse/Emulator/FloatSymbols.h"
+#include "nm_sparse/Emulator/HostCompiler.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 #include <cstring>
 
 using namespace mlir;
@@ -85,32 +81,6 @@ const Kernel *KernelModule::lookup(StringRef name) const {
   return nullptr;
 }
 
-/// Machine code of `module`. Kernels are run a few times, so little is
-/// optimized.
-static llvm::Expected<std::unique_ptr<ExecutionEngine>>
-compile(ModuleOp module) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  auto machine = builder->createTargetMachine();
-  if (!machine)
-    return machine.takeError();
-  ExecutionEngineOptions options;
-  auto transformer = makeOptimizingTransformer(1, 0, machine->get());
-  options.transformer = transformer;
-  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Less;
-  options.enableGDBNotificationListener = false;
-  options.enablePerfNotificationListener = false;
-  auto engine = ExecutionEngine::create(module, options, std::move(*machine));
-  if (!engine)
-    return engine.takeError();
-  (*engine)->registerSymbols(getSymbols);
-  (*engine)->initialize();
-  return engine;
-}
-
 llvm::Expected<std::unique_ptr<KernelModule>>
 KernelModule::create(StringRef text, GlobalMemory &memory) {
   std::unique_ptr<KernelModule> result(new KernelModule());
@@ -127,7 +97,8 @@ KernelModule::create(StringRef text, GlobalMemory &memory) {
     return llvm::createStringError(errors.getFirst());
   result->host = std::move(*host);
 
-  auto engine = compile(*result->host.module);
+  // Kernels are run a few times, so little is optimized.
+  auto engine = compileForHost(*result->host.module, 1, getSymbols);
   if (!engine)
     return engine.takeError();
   result->engine = std::move(*engine);

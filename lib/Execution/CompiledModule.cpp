@@ -7,11 +7,7 @@
 #include "nm_sparse/Execution/CompiledModule.h"
 
 #include "Symbols.h"
-#include "mlir/ExecutionEngine/ExecutionEngine.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
+#include "nm_sparse/Emulator/HostCompiler.h"
 #include <cstdlib>
 
 using namespace mlir;
@@ -22,27 +18,9 @@ CompiledModule::~CompiledModule() = default;
 
 llvm::Expected<std::unique_ptr<CompiledModule>>
 CompiledModule::create(ModuleOp module, unsigned optLevel) {
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  auto machine = builder->createTargetMachine();
-  if (!machine)
-    return machine.takeError();
-
-  ExecutionEngineOptions options;
-  auto transformer =
-      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
-  options.transformer = transformer;
-  options.enableGDBNotificationListener = false;
-  options.enablePerfNotificationListener = false;
-  auto engine = ExecutionEngine::create(module, options, std::move(*machine));
+  auto engine = compileForHost(module, optLevel, getRuntimeSymbols);
   if (!engine)
     return engine.takeError();
-  (*engine)->registerSymbols(getRuntimeSymbols);
-  (*engine)->initialize();
-
   std::unique_ptr<CompiledModule> result(new CompiledModule());
   result->engine = std::move(*engine);
   return result;
@@ -73,8 +51,9 @@ CompiledModule::call(StringRef function, MutableArrayRef<Argument> arguments,
     values.push_back(descriptors.back().data());
   }
   std::vector<void *> packed;
+  packed.reserve(values.size());
   for (void *&value : values)
-    packed.push_back(&value);
+    packed.push_back(static_cast<void *>(&value));
   for (auto [position, argument] : llvm::enumerate(arguments))
     if (argument.isScalar)
       packed[position + !results.empty()] = argument.array.data.data();
