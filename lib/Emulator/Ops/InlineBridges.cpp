@@ -2,146 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each instruction becomes the operation that stands for it, on the arguments
-// of a block that nothing calls, and the handler of that operation runs.
+// One function for each family, which builds that operation. See
+// InlineBridge.h.
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Machine.h"
-#include "../OpTable.h"
-#include "InlineCompiler.h"
+#include "InlineBridge.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include <cstring>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace mlir::nm_sparse::emulator;
 
 namespace {
-
-/// Builds one operation, and the step that runs it.
-class Bridge {
-public:
-  Bridge(InlineCompiler &compiler, const PtxInstruction &instruction)
-      : builder(compiler.getOp()->getContext()),
-        loc(compiler.getOp()->getLoc()), compiler(compiler),
-        instruction(instruction) {
-    builder.setInsertionPointToEnd(block.get());
-    StringRef(instruction.mnemonic).split(parts, '.');
-  }
-
-  size_t size() const { return instruction.operands.size(); }
-  bool has(StringRef part) const { return llvm::is_contained(parts, part); }
-  InFlightDiagnostic fail() const { return compiler.fail(instruction); }
-
-  /// Operand `i`, a register or an immediate, as a value of type `type`.
-  Value getValue(unsigned i, Type type) {
-    if (i >= size())
-      return miss();
-    unsigned bits = type.getIntOrFloatBitWidth();
-    auto place = compiler.getValue(instruction, instruction.operands[i],
-                                   bits == 1 ? 1 : bits / 8);
-    if (mlir::failed(place)) {
-      isBad = true;
-      return block->addArgument(type, loc);
-    }
-    sources.push_back({*place, std::nullopt});
-    return block->addArgument(type, loc);
-  }
-  Value getI32(unsigned i) { return getValue(i, builder.getI32Type()); }
-  /// Operand `i`, an address in `space`.
-  Value getPointer(unsigned i, AddressSpace space) {
-    Type type =
-        LLVM::LLVMPointerType::get(builder.getContext(), unsigned(space));
-    if (i >= size())
-      return miss();
-    auto address = compiler.getAddress(instruction, instruction.operands[i]);
-    if (mlir::failed(address))
-      isBad = true;
-    else
-      sources.push_back({0, InlineAddress(*address)});
-    return block->addArgument(type, loc);
-  }
-  /// Operand `i`, which must be an immediate.
-  int64_t getNumber(unsigned i) {
-    if (i < size() &&
-        instruction.operands[i].kind == PtxOperand::Kind::Immediate)
-      return instruction.operands[i].value;
-    isBad = true;
-    fail() << "wants a number as operand " << i;
-    return 0;
-  }
-  /// `operand` gets `bytes` bytes of the result, at `offset`.
-  void setResult(const PtxOperand &operand, unsigned offset, unsigned bytes) {
-    auto place = compiler.getValue(instruction, operand, bytes);
-    if (mlir::failed(place))
-      isBad = true;
-    else
-      results.push_back({*place, offset, bytes});
-  }
-
-  FailureOr<Step> finish(Operation *operation);
-
-  std::shared_ptr<Block> block = std::make_shared<Block>();
-  OpBuilder builder;
-  Location loc;
-  SmallVector<StringRef> parts;
-  InlineCompiler &compiler;
-  const PtxInstruction &instruction;
-
-private:
-  struct Source {
-    unsigned place;
-    std::optional<InlineAddress> address;
-  };
-  struct Result {
-    unsigned place, offset, bytes;
-  };
-
-  Value miss() {
-    if (!isBad)
-      fail() << "has only " << size() << " operands";
-    isBad = true;
-    return block->addArgument(builder.getI32Type(), loc);
-  }
-
-  SmallVector<Source> sources; ///< Of each argument of the block.
-  SmallVector<Result> results;
-  bool isBad = false;
-};
-
-FailureOr<Step> Bridge::finish(Operation *operation) {
-  if (isBad)
-    return failure();
-  const OpEntry *entry = findOpEntry(operation->getName().getStringRef());
-  if (!entry)
-    return fail() << "is not emulated: " << operation->getName() << " is not";
-  FailureOr<Handler> handler = entry->prepare(operation);
-  if (mlir::failed(handler))
-    return failure();
-  SmallVector<unsigned> order;
-  for (Value operand : operation->getOperands())
-    order.push_back(cast<BlockArgument>(operand).getArgNumber());
-  return Step([owner = block, handler = std::move(*handler), order,
-               sources = sources,
-               results = results](Thread &thread, Frame frame) {
-    SmallVector<uint64_t, 8> addresses(sources.size());
-    SmallVector<void *, 8> operands;
-    for (unsigned i : order) {
-      operands.push_back(frame[sources[i].place]);
-      if (sources[i].address) {
-        addresses[i] = (*sources[i].address)(frame);
-        operands.back() = &addresses[i];
-      }
-    }
-    uint64_t values[4] = {};
-    void *result = values;
-    handler(thread, operands.data(), &result);
-    for (const Result &part : results)
-      std::memcpy(frame[part.place],
-                  reinterpret_cast<char *>(values) + part.offset, part.bytes);
-  });
-}
 
 //===----------------------------------------------------------------------===//
 // Barriers and fences
@@ -150,7 +23,7 @@ FailureOr<Step> Bridge::finish(Operation *operation) {
 /// bar.sync id[, threads]; bar.arrive id, threads; bar.warp.sync mask
 FailureOr<Step> compileBarrier(InlineCompiler &compiler,
                                const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   if (bridge.has("warp"))
     return bridge.finish(
@@ -171,7 +44,7 @@ FailureOr<Step> compileBarrier(InlineCompiler &compiler,
 /// barrier.cluster.arrive, barrier.cluster.wait
 FailureOr<Step> compileClusterBarrier(InlineCompiler &compiler,
                                       const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   UnitAttr aligned = bridge.has("aligned") ? b.getUnitAttr() : UnitAttr();
   if (bridge.has("wait"))
@@ -184,7 +57,7 @@ FailureOr<Step> compileClusterBarrier(InlineCompiler &compiler,
 
 FailureOr<Step> compileFence(InlineCompiler &compiler,
                              const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   StringRef mnemonic = instruction.mnemonic;
   if (mnemonic.starts_with("fence.mbarrier_init"))
@@ -229,7 +102,7 @@ FailureOr<Step> compileFence(InlineCompiler &compiler,
 /// cp.async.cg.shared.global[.L2::*] [to], [from], 16[, read][, policy]
 FailureOr<Step> compileCopy(InlineCompiler &compiler,
                             const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   if (!bridge.has("cg") && !bridge.has("ca"))
     return bridge.fail() << "is not emulated; known are cp.async.{ca,cg}, "
@@ -248,7 +121,7 @@ FailureOr<Step> compileCopy(InlineCompiler &compiler,
 
 FailureOr<Step> compileCommit(InlineCompiler &compiler,
                               const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   if (bridge.has("bulk"))
     return bridge.finish(
         NVVM::CpAsyncBulkCommitGroupOp::create(bridge.builder, bridge.loc));
@@ -258,7 +131,7 @@ FailureOr<Step> compileCommit(InlineCompiler &compiler,
 
 FailureOr<Step> compileWait(InlineCompiler &compiler,
                             const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   IntegerAttr groups = b.getI32IntegerAttr(int32_t(bridge.getNumber(0)));
   if (bridge.has("bulk"))
@@ -275,7 +148,7 @@ FailureOr<Step> compileWait(InlineCompiler &compiler,
 /// elect.sync d|p, mask
 FailureOr<Step> compileElect(InlineCompiler &compiler,
                              const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   if (bridge.size() != 2 ||
       instruction.operands[0].kind != PtxOperand::Kind::Pair ||
       instruction.operands[0].elements[0].name != "_")
@@ -289,7 +162,7 @@ FailureOr<Step> compileElect(InlineCompiler &compiler,
 /// shfl.sync.bfly.b32 d[|p], a, b, c, mask
 FailureOr<Step> compileShuffle(InlineCompiler &compiler,
                                const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   if (bridge.size() != 5)
     return bridge.fail() << "has " << bridge.size() << " operands, not 5";
@@ -318,7 +191,7 @@ FailureOr<Step> compileShuffle(InlineCompiler &compiler,
 /// setmaxnreg.inc.sync.aligned.u32 232
 FailureOr<Step> compileRegisters(InlineCompiler &compiler,
                                  const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   auto action = bridge.has("inc") ? NVVM::SetMaxRegisterAction::increase
                                   : NVVM::SetMaxRegisterAction::decrease;
   return bridge.finish(NVVM::SetMaxRegisterOp::create(
@@ -327,7 +200,7 @@ FailureOr<Step> compileRegisters(InlineCompiler &compiler,
 
 FailureOr<Step> compileWarpgroup(InlineCompiler &compiler,
                                  const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   if (bridge.has("fence"))
     return bridge.finish(NVVM::WgmmaFenceAlignedOp::create(b, bridge.loc));
@@ -343,7 +216,7 @@ FailureOr<Step> compileWarpgroup(InlineCompiler &compiler,
 /// mapa.shared::cluster.u32 d, a, rank
 FailureOr<Step> compileMap(InlineCompiler &compiler,
                            const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   OpBuilder &b = bridge.builder;
   if (instruction.mnemonic != "mapa.shared::cluster.u32" || bridge.size() != 3)
     return bridge.fail()
@@ -352,7 +225,7 @@ FailureOr<Step> compileMap(InlineCompiler &compiler,
   PtxInstruction bracketed = instruction;
   PtxOperand &address = bracketed.operands[1];
   address.kind = PtxOperand::Kind::Address;
-  Bridge mapping(compiler, bracketed);
+  InlineBridge mapping(compiler, bracketed);
   mapping.setResult(bracketed.operands[0], 0, 4);
   Value pointer = mapping.getPointer(1, AddressSpace::Shared);
   return mapping.finish(NVVM::MapaOp::create(
@@ -365,7 +238,7 @@ FailureOr<Step> compileMap(InlineCompiler &compiler,
 /// nanosleep.u32 t
 FailureOr<Step> compileSleep(InlineCompiler &compiler,
                              const PtxInstruction &instruction) {
-  Bridge bridge(compiler, instruction);
+  InlineBridge bridge(compiler, instruction);
   return bridge.finish(
       NVVM::NanosleepOp::create(bridge.builder, bridge.loc, bridge.getI32(0)));
 }

@@ -6,188 +6,13 @@
 
 #include "InlineCompiler.h"
 
-#include "../Machine.h"
 #include "../OpTable.h"
 #include "Functions.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "llvm/Support/MathExtras.h"
-#include <cstring>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace mlir::nm_sparse::emulator;
-
-/// What one execution needs.
-struct InlineCompiler::Program {
-  struct Instruction {
-    Step step; ///< Null for a branch.
-    std::optional<unsigned> guard;
-    bool isGuardNegated = false;
-    size_t target = 0; ///< Of a branch.
-  };
-  std::vector<Place> places;
-  std::vector<Tie> ties;
-  std::vector<uint64_t> constants;
-  std::vector<std::pair<unsigned, ReadRegister>> specials;
-  std::vector<Instruction> instructions;
-  unsigned numLocals = 0;
-
-  void run(Thread &thread, Values operands, Values results) const;
-};
-
-void InlineCompiler::Program::run(Thread &thread, Values operands,
-                                  Values results) const {
-  SmallVector<uint64_t, 16> locals(numLocals + 1);
-  SmallVector<void *, 32> frame;
-  for (const Place &place : places)
-    switch (place.kind) {
-    case Place::Operand:
-      frame.push_back(operands[place.index]);
-      break;
-    case Place::Result:
-      frame.push_back(static_cast<char *>(results[place.index]) +
-                      place.fieldOffset);
-      break;
-    case Place::Local:
-      frame.push_back(&locals[place.index]);
-      break;
-    case Place::Constant:
-      frame.push_back(const_cast<uint64_t *>(&constants[place.index]));
-      break;
-    case Place::Discarded:
-      frame.push_back(&locals[numLocals]);
-      break;
-    }
-  for (const Tie &tie : ties)
-    std::memcpy(frame[tie.place], operands[tie.operand], tie.bytes);
-  for (auto [place, read] : specials) {
-    uint64_t value = read(thread);
-    std::memcpy(frame[place], &value, places[place].bytes);
-  }
-  for (size_t next = 0; next < instructions.size();) {
-    const Instruction &instruction = instructions[next++];
-    if (instruction.guard) {
-      bool isSet = *static_cast<uint8_t *>(frame[*instruction.guard]) & 1;
-      if (isSet == instruction.isGuardNegated)
-        continue;
-    }
-    if (instruction.step) {
-      instruction.step(thread, frame.data());
-      continue;
-    }
-    if (instruction.target < next)
-      thread.yield([] { return std::string("it repeats inline PTX"); },
-                   /*isGlobal=*/true);
-    next = instruction.target;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Places
-//===----------------------------------------------------------------------===//
-
-/// Bytes of a value in the host's layout, 0 of what no register holds.
-static unsigned getRegisterBytes(Type type) {
-  if (isa<LLVM::LLVMPointerType>(type))
-    return 8;
-  unsigned count = 1;
-  if (auto vector = dyn_cast<VectorType>(type)) {
-    count = vector.getNumElements();
-    type = vector.getElementType();
-  }
-  if (!type.isIntOrFloat())
-    return 0;
-  return llvm::divideCeil(type.getIntOrFloatBitWidth() * count, 8);
-}
-
-void InlineCompiler::addPlace(StringRef name, Place place) {
-  names[name] = places.size();
-  places.push_back(place);
-}
-
-/// Numbers as the lowering to LLVM does: what is written, then what is read.
-LogicalResult InlineCompiler::bindInlinePtx() {
-  auto ptx = cast<NVVM::InlinePtxOp>(op);
-  if (!ptx.getReadWriteArgs().empty())
-    return op->emitError("inline PTX with rw operands is not emulated: make "
-                         "each a result of llvm.inline_asm that is tied to an "
-                         "operand");
-  unsigned number = 0;
-  auto add = [&](const char *kind, unsigned i, Place place) {
-    addPlace(("$" + Twine(kind) + Twine(i)).str(), place);
-    names["$" + std::to_string(number++)] = places.size() - 1;
-  };
-  for (auto [i, result] : llvm::enumerate(op->getResults()))
-    add("w", i,
-        {Place::Result, getRegisterBytes(result.getType()), unsigned(i)});
-  for (auto [i, value] : llvm::enumerate(ptx.getReadOnlyArgs()))
-    add("r", i,
-        {Place::Operand, getRegisterBytes(value.getType()), unsigned(i)});
-  if (ptx.getPredicate()) {
-    addPlace("$predicate", {Place::Operand, 1, op->getNumOperands() - 1});
-    predicate = places.size() - 1;
-  }
-  return success();
-}
-
-/// Numbers by the constraints: outputs, which start with '=', then inputs, of
-/// which those that are numbers start in an output.
-LogicalResult InlineCompiler::bindInlineAsm() {
-  auto assembly = cast<LLVM::InlineAsmOp>(op);
-  SmallVector<StringRef> constraints;
-  assembly.getConstraints().split(constraints, ',', -1, false);
-  SmallVector<Type> outputs;
-  if (op->getNumResults() == 1) {
-    if (auto fields =
-            dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType()))
-      llvm::append_range(outputs, fields.getBody());
-    else
-      outputs.push_back(op->getResult(0).getType());
-  }
-  unsigned output = 0, input = 0, number = 0, offset = 0;
-  for (StringRef constraint : constraints) {
-    if (constraint.starts_with("~"))
-      continue;
-    std::string name = "$" + std::to_string(number++);
-    if (constraint.starts_with("=")) {
-      if (output == outputs.size())
-        return op->emitError("inline assembly has more outputs than results");
-      unsigned bytes = getRegisterBytes(outputs[output++]);
-      offset = llvm::alignTo(offset, std::max(bytes, 1u));
-      addPlace(name, {Place::Result, bytes, 0, offset});
-      offset += bytes;
-      continue;
-    }
-    if (input == op->getNumOperands())
-      return op->emitError("inline assembly has more inputs than operands");
-    unsigned bytes = getRegisterBytes(op->getOperand(input).getType());
-    unsigned tied = 0;
-    if (constraint.getAsInteger(10, tied)) {
-      addPlace(name, {Place::Operand, bytes, input++});
-      continue;
-    }
-    if (tied >= output)
-      return op->emitError() << "inline assembly ties an input to output "
-                             << tied << " of " << output;
-    names[name] = tied;
-    ties.push_back({input++, tied, bytes});
-  }
-  return success();
-}
-
-LogicalResult InlineCompiler::addRegister(const PtxText::Register &declared) {
-  StringRef type = declared.type;
-  unsigned bits = 0;
-  if (type == "pred")
-    bits = 8;
-  else if (type == "f16x2" || type == "bf16x2")
-    bits = 32;
-  else if (type.ltrim("busf").getAsInteger(10, bits) || bits > 64)
-    return op->emitError() << "inline PTX declares a register of type ." << type
-                           << ": emulated are pred and types of 8 to 64 bits";
-  addPlace(declared.name, {Place::Local, bits / 8, numLocals++});
-  return success();
-}
 
 //===----------------------------------------------------------------------===//
 // Operands
@@ -202,29 +27,31 @@ FailureOr<unsigned> InlineCompiler::getValue(const PtxInstruction &instruction,
                                              const PtxOperand &operand,
                                              unsigned bytes) {
   if (operand.kind == PtxOperand::Kind::Immediate) {
-    constants.push_back(operand.value);
-    places.push_back({Place::Constant, 8, unsigned(constants.size() - 1)});
-    return places.size() - 1;
+    program->constants.push_back(operand.value);
+    program->places.push_back(
+        {Place::Constant, 8, unsigned(program->constants.size() - 1)});
+    return program->places.size() - 1;
   }
   if (operand.kind != PtxOperand::Kind::Name)
     return fail(instruction) << "has an address or a list where a register or "
                                 "a number is emulated";
   if (operand.name == "_") {
-    places.push_back({Place::Discarded, bytes ? bytes : 8});
-    return places.size() - 1;
+    program->places.push_back({Place::Discarded, bytes ? bytes : 8});
+    return program->places.size() - 1;
   }
   auto found = names.find(operand.name);
   if (found == names.end())
     if (ReadRegister read = findRegister(operand.name)) {
-      places.push_back({Place::Local, bytes ? bytes : 8, numLocals++});
-      specials.emplace_back(places.size() - 1, read);
-      return places.size() - 1;
+      program->places.push_back(
+          {Place::Local, bytes ? bytes : 8, program->numLocals++});
+      program->specials.emplace_back(program->places.size() - 1, read);
+      return program->places.size() - 1;
     }
   if (found == names.end())
     return fail(instruction) << "uses '" << operand.name
                              << "', which is no operand, declared register or "
                                 "special register that is emulated";
-  unsigned actual = places[found->second].bytes;
+  unsigned actual = program->places[found->second].bytes;
   if (bytes && actual != bytes)
     return fail(instruction)
            << "wants " << bytes * 8 << " bits, but " << operand.name << " has "
@@ -357,9 +184,8 @@ FailureOr<Handler> InlineCompiler::run() {
            << text->instructions.size()
            << " instructions: only the first would be predicated";
 
-  auto program = std::make_shared<Program>();
   for (const PtxInstruction &instruction : text->instructions) {
-    Program::Instruction compiled;
+    InlineProgram::Instruction compiled;
     compiled.guard = predicate;
     if (!instruction.guard.empty()) {
       PtxOperand guard;
@@ -386,14 +212,10 @@ FailureOr<Handler> InlineCompiler::run() {
     }
     program->instructions.push_back(std::move(compiled));
   }
-  program->specials = std::move(specials);
-  program->places = std::move(places);
-  program->ties = std::move(ties);
-  program->constants = std::move(constants);
-  program->numLocals = numLocals;
-  return Handler([program](Thread &thread, Values operands, Values results) {
-    program->run(thread, operands, results);
-  });
+  return Handler(
+      [program = program](Thread &thread, Values operands, Values results) {
+        program->run(thread, operands, results);
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,18 +11,12 @@
 #ifndef NM_SPARSE_LIB_EMULATOR_OPS_INLINECOMPILER_H
 #define NM_SPARSE_LIB_EMULATOR_OPS_INLINECOMPILER_H
 
-#include "../Site.h"
+#include "InlineProgram.h"
 #include "InlineText.h"
-#include "Registers.h"
 #include "mlir/IR/Diagnostics.h"
 #include <map>
 
 namespace mlir::nm_sparse::emulator {
-
-/// Where the values of one execution are, by place.
-using Frame = void *const *;
-/// One instruction.
-using Step = std::function<void(Thread &, Frame)>;
 
 /// Where an instruction finds an address.
 struct InlineAddress {
@@ -56,22 +50,15 @@ public:
   FailureOr<InlineAddress> getAddress(const PtxInstruction &instruction,
                                       const PtxOperand &operand);
   /// 8 for an immediate, which fits where fewer are wanted.
-  unsigned getBytes(unsigned place) const { return places[place].bytes; }
+  unsigned getBytes(unsigned place) const {
+    return program->places[place].bytes;
+  }
   bool isConstant(unsigned place) const {
-    return places[place].kind == Place::Constant;
+    return program->places[place].kind == Place::Constant;
   }
 
 private:
-  struct Place {
-    enum Kind { Operand, Result, Local, Constant, Discarded } kind;
-    unsigned bytes;
-    unsigned index = 0;       ///< Of the operand, result, local or constant.
-    unsigned fieldOffset = 0; ///< In a result that is a struct.
-  };
-  struct Tie {
-    unsigned operand, place, bytes; ///< The operand's value starts in `place`.
-  };
-  struct Program;
+  using Place = InlineProgram::Place;
 
   LogicalResult bindInlinePtx();
   LogicalResult bindInlineAsm();
@@ -81,13 +68,8 @@ private:
   StringRef getText() const;
 
   Operation *op;
-  std::vector<Place> places;
+  std::shared_ptr<InlineProgram> program = std::make_shared<InlineProgram>();
   llvm::StringMap<unsigned> names;
-  std::vector<Tie> ties;
-  std::vector<uint64_t> constants;
-  /// Special registers are read before the first instruction.
-  std::vector<std::pair<unsigned, ReadRegister>> specials;
-  unsigned numLocals = 0;
   /// The place of the predicate of nvvm.inline_ptx.
   std::optional<unsigned> predicate;
 };

@@ -47,7 +47,9 @@ struct WarpgroupOperands {
   uint32_t *accumulators = nullptr;
 };
 
-/// Returns the 16 bytes at a shared address.
+/// Matrices in shared memory are read in pieces of so many bytes.
+constexpr unsigned matrixPieceBytes = 16;
+/// Returns the piece at a shared address.
 using ReadPiece = llvm::function_ref<const char *(uint32_t address)>;
 
 /// The arithmetic. What is wrong with descriptors or metadata, empty when
