@@ -87,38 +87,53 @@ FailureOr<Handler> prepareBytes(Operation *op) {
   });
 }
 
-/// The attribute of operations that can be relaxed.
-template <typename Op>
-bool isRelaxed(Operation *op) {
-  return cast<Op>(op).getRelaxed();
-}
+/// What the forms of mbarrier.arrive have in common.
+class Arrival {
+public:
+  Arrival(Operation *op, OpOperand &address, bool drops, bool isRelaxed)
+      : mbarrier(address), drops(drops), isRelaxed(isRelaxed),
+        hasResult(op->getNumResults() != 0) {}
+
+  /// The mbarrier, whose state before the arrival is the result.
+  std::pair<MBarrierTable &, MBarrier &> begin(Thread &thread, Values operands,
+                                               Values results) const {
+    auto [table, barrier] = mbarrier(thread, operands);
+    if (hasResult)
+      setResult(results, MBarrierTable::getState(barrier));
+    return {table, barrier};
+  }
+  void finish(Thread &thread, MBarrierTable &table, MBarrier &barrier,
+              uint32_t count) const {
+    if (drops)
+      table.drop(thread, barrier, count);
+    table.arrive(thread, barrier, count, isRelaxed);
+  }
+
+private:
+  MBarrierReader mbarrier;
+  bool drops, isRelaxed, hasResult;
+};
 
 /// mbarrier.arrive, with `drops` arrive_drop.
 template <typename Op, bool drops>
 FailureOr<Handler> prepareArrive(Operation *op) {
-  MBarrierReader mbarrier(cast<Op>(op).getAddrMutable());
-  OptionalReader<uint32_t> given(cast<Op>(op).getCountMutable());
-  bool relaxed = isRelaxed<Op>(op);
-  bool hasResult = op->getNumResults() != 0;
+  auto arrive = cast<Op>(op);
+  Arrival arrival(op, arrive.getAddrMutable(), drops, arrive.getRelaxed());
+  OptionalReader<uint32_t> count(arrive.getCountMutable());
   return Handler([=](Thread &thread, Values operands, Values results) {
-    auto [table, barrier] = mbarrier(thread, operands);
-    if (hasResult)
-      setResult(results, MBarrierTable::getState(barrier));
-    uint32_t count = given(operands).value_or(1);
-    if (drops)
-      table.drop(thread, barrier, count);
-    table.arrive(thread, barrier, count, relaxed);
+    auto [table, barrier] = arrival.begin(thread, operands, results);
+    arrival.finish(thread, table, barrier, count(operands).value_or(1));
   });
 }
 
 /// The forms that must not complete a phase.
 template <typename Op, bool drops>
 FailureOr<Handler> prepareArriveWithoutEnd(Operation *op) {
-  MBarrierReader mbarrier(cast<Op>(op).getAddrMutable());
-  OperandReader<uint32_t> given(cast<Op>(op).getCountMutable());
+  auto arrive = cast<Op>(op);
+  Arrival arrival(op, arrive.getAddrMutable(), drops, /*isRelaxed=*/false);
+  OperandReader<uint32_t> given(arrive.getCountMutable());
   return Handler([=](Thread &thread, Values operands, Values results) {
-    auto [table, barrier] = mbarrier(thread, operands);
-    setResult(results, MBarrierTable::getState(barrier));
+    auto [table, barrier] = arrival.begin(thread, operands, results);
     uint32_t count = given(operands);
     if (count == barrier.pending && barrier.pendingBytes == 0)
       thread.fault(
@@ -126,40 +141,33 @@ FailureOr<Handler> prepareArriveWithoutEnd(Operation *op) {
                         "{1} of the mbarrier at {2:x}: use the form "
                         "without nocomplete",
                         count, barrier.phase, barrier.address));
-    if (drops)
-      table.drop(thread, barrier, count);
-    table.arrive(thread, barrier, count, /*isRelaxed=*/false);
+    arrival.finish(thread, table, barrier, count);
   });
 }
 
+/// Of arrivals that announce bytes, the first has a predicate.
 template <typename Op>
-std::optional<PredicateReader> getPredicate(Operation *) {
+std::optional<PredicateReader> getPredicate(Op) {
   return std::nullopt;
 }
 template <>
 std::optional<PredicateReader>
-getPredicate<NVVM::MBarrierArriveExpectTxOp>(Operation *op) {
-  return PredicateReader(
-      cast<NVVM::MBarrierArriveExpectTxOp>(op).getPredicateMutable());
+getPredicate(NVVM::MBarrierArriveExpectTxOp arrive) {
+  return PredicateReader(arrive.getPredicateMutable());
 }
 
 template <typename Op, bool drops>
 FailureOr<Handler> prepareArriveWithBytes(Operation *op) {
-  MBarrierReader mbarrier(cast<Op>(op).getAddrMutable());
-  OperandReader<int32_t> bytes(cast<Op>(op).getTxcountMutable());
-  std::optional<PredicateReader> predicate = getPredicate<Op>(op);
-  bool relaxed = isRelaxed<Op>(op);
-  bool hasResult = op->getNumResults() != 0;
+  auto arrive = cast<Op>(op);
+  Arrival arrival(op, arrive.getAddrMutable(), drops, arrive.getRelaxed());
+  OperandReader<int32_t> bytes(arrive.getTxcountMutable());
+  std::optional<PredicateReader> predicate = getPredicate(arrive);
   return Handler([=](Thread &thread, Values operands, Values results) {
     if (predicate && !(*predicate)(operands))
       return;
-    auto [table, barrier] = mbarrier(thread, operands);
-    if (hasResult)
-      setResult(results, MBarrierTable::getState(barrier));
+    auto [table, barrier] = arrival.begin(thread, operands, results);
     table.expect(thread, barrier, bytes(operands));
-    if (drops)
-      table.drop(thread, barrier, 1);
-    table.arrive(thread, barrier, 1, relaxed);
+    arrival.finish(thread, table, barrier, 1);
   });
 }
 
@@ -188,36 +196,26 @@ MBarrier &getOwn(Thread &thread, const MBarrierReader &mbarrier,
   return table->get(thread, offset, MBarrierUse::Thread);
 }
 
-FailureOr<Handler> prepareTestWait(Operation *op) {
-  auto wait = cast<NVVM::MBarrierTestWaitOp>(op);
+/// test_wait, and try_wait with `waits`: the hardware may give up after a
+/// while; this waits to the end.
+template <typename Op, bool waits>
+FailureOr<Handler> prepareWait(Operation *op) {
+  auto wait = cast<Op>(op);
   MBarrierReader mbarrier(wait.getAddrMutable());
-  PhaseReader phase(wait.getStateOrPhaseMutable());
+  PhaseReader read(wait.getStateOrPhaseMutable());
   bool relaxed = wait.getRelaxed();
   return Handler([=](Thread &thread, Values operands, Values results) {
     MBarrierTable &table = *thread.cta.mbarriers;
     MBarrier &barrier = getOwn(thread, mbarrier, operands);
-    setResult<uint8_t>(
-        results, table.test(thread, barrier,
-                            phase(thread, table, barrier, operands), relaxed));
+    int64_t phase = read(thread, table, barrier, operands);
+    if (waits)
+      table.wait(thread, barrier, phase, relaxed);
+    setResult<uint8_t>(results,
+                       waits || table.test(thread, barrier, phase, relaxed));
   });
 }
 
-/// The hardware may give up after a while; this waits to the end.
-FailureOr<Handler> prepareTryWait(Operation *op) {
-  auto wait = cast<NVVM::MBarrierTryWaitOp>(op);
-  MBarrierReader mbarrier(wait.getAddrMutable());
-  PhaseReader phase(wait.getStateOrPhaseMutable());
-  bool relaxed = wait.getRelaxed();
-  return Handler([=](Thread &thread, Values operands, Values results) {
-    MBarrierTable &table = *thread.cta.mbarriers;
-    MBarrier &barrier = getOwn(thread, mbarrier, operands);
-    table.wait(thread, barrier, phase(thread, table, barrier, operands),
-               relaxed);
-    setResult<uint8_t>(results, 1);
-  });
-}
-
-FailureOr<Handler> prepareTryWaitParity(Operation *op) {
+FailureOr<Handler> prepareWaitForParity(Operation *op) {
   auto wait = cast<NVVM::MBarrierTryWaitParityOp>(op);
   MBarrierReader mbarrier(wait.getAddrMutable());
   OperandReader<uint32_t> parity(wait.getPhaseMutable());
@@ -255,9 +253,11 @@ ArrayRef<OpEntry> emulator::getMBarrierOps() {
       {"nvvm.mbarrier.arrive_drop.expect_tx",
        prepareArriveWithBytes<NVVM::MBarrierArriveDropExpectTxOp,
                               /*drops=*/true>},
-      {"nvvm.mbarrier.test.wait", prepareTestWait},
-      {"nvvm.mbarrier.try_wait", prepareTryWait},
-      {"nvvm.mbarrier.try_wait.parity", prepareTryWaitParity},
+      {"nvvm.mbarrier.test.wait",
+       prepareWait<NVVM::MBarrierTestWaitOp, /*waits=*/false>},
+      {"nvvm.mbarrier.try_wait",
+       prepareWait<NVVM::MBarrierTryWaitOp, /*waits=*/true>},
+      {"nvvm.mbarrier.try_wait.parity", prepareWaitForParity},
   };
   return entries;
 }
