@@ -8,34 +8,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ops/WarpProduct.h"
-#include "../../lib/Runtime/Element.h"
+#include "SmallIntegers.h"
 #include "gtest/gtest.h"
 #include <random>
 
 using namespace mlir::nm_sparse::emulator;
 
 namespace {
-
-/// The bits of a small integer.
-uint32_t encode(ElementType type, int value) {
-  switch (type) {
-  case ElementType::F16:
-    return nms::f32ToF16(value);
-  case ElementType::BF16:
-    return nms::f32ToBF16(value);
-  case ElementType::TF32:
-    return nms::bitCast<uint32_t>(static_cast<float>(value)) | 0x1fff;
-  case ElementType::E4M3:
-  case ElementType::E5M2:
-    for (uint32_t bits = 0; bits < 256; ++bits)
-      if (decodeFloat(type, bits) == static_cast<float>(value))
-        return bits;
-    ADD_FAILURE() << value;
-    return 0;
-  default:
-    return value & ((1u << getBits(type)) - 1);
-  }
-}
 
 struct Position {
   unsigned row, column;
@@ -158,14 +137,9 @@ void expectExactProduct(WarpProduct product, unsigned selector = 0) {
     }
     for (unsigned i = 0; i < 4; ++i) {
       Position at = positionC(lane, i);
-      int value = c[at.row * 8 + at.column];
-      uint32_t bits = types.accumulator == ElementType::F32
-                          ? nms::bitCast<uint32_t>(static_cast<float>(value))
-                      : types.accumulator == ElementType::F16
-                          ? nms::f32ToF16(value)
-                          : value;
-      pack(product.countAccumulators(), getBits(types.accumulator), lane, i,
-           bits, registersC);
+      storeInteger(types.accumulator,
+                   &registersC[lane * product.countAccumulators()], i,
+                   c[at.row * 8 + at.column]);
     }
   }
   ASSERT_EQ(runWarpProduct(product, registersA.data(), registersB.data(),
@@ -183,11 +157,8 @@ void expectExactProduct(WarpProduct product, unsigned selector = 0) {
         sum += a[at.row * depth + j] * b[row * 8 + at.column];
       }
       const uint32_t *from = &registersC[lane * product.countAccumulators()];
-      int actual =
-          types.accumulator == ElementType::S32
-              ? static_cast<int>(from[i])
-              : static_cast<int>(loadAccumulator(types.accumulator, from, i));
-      ASSERT_EQ(actual, sum) << "lane " << lane << " accumulator " << i;
+      ASSERT_EQ(loadInteger(types.accumulator, from, i), sum)
+          << "lane " << lane << " accumulator " << i;
     }
 }
 

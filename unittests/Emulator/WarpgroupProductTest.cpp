@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ops/WarpgroupProduct.h"
-#include "../../lib/Runtime/Element.h"
 #include "Ops/MatrixDescriptor.h"
+#include "SmallIntegers.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -19,26 +19,6 @@ using namespace mlir::nm_sparse::emulator;
 using Type = ElementType;
 
 namespace {
-
-uint32_t encode(Type type, int value) {
-  switch (type) {
-  case Type::F16:
-    return nms::f32ToF16(value);
-  case Type::BF16:
-    return nms::f32ToBF16(value);
-  case Type::TF32:
-    return nms::bitCast<uint32_t>(static_cast<float>(value));
-  case Type::E4M3:
-  case Type::E5M2:
-    for (uint32_t bits = 0; bits < 256; ++bits)
-      if (decodeFloat(type, bits) == static_cast<float>(value))
-        return bits;
-    ADD_FAILURE() << value;
-    return 0;
-  default:
-    return value & 0xff;
-  }
-}
 
 /// One operand in shared memory.
 struct Placement {
@@ -156,11 +136,7 @@ void expectExactProduct(const Case &test) {
                  &accumulators[thread * count], i);
   };
   forEach([&](unsigned element, uint32_t *to, unsigned i) {
-    if (types.accumulator == Type::S32)
-      to[i] = c[element];
-    else
-      storeAccumulator(types.accumulator, to, i,
-                       static_cast<float>(c[element]));
+    storeInteger(types.accumulator, to, i, c[element]);
   });
   WarpgroupOperands operands;
   operands.descriptorA = test.a.getDescriptor();
@@ -183,11 +159,8 @@ void expectExactProduct(const Case &test) {
       sum += sign * a[row * depth + j] *
              b[(product.sparsity.isSparse ? kept[row * depth + j] : j) * n +
                column];
-    int actual =
-        types.accumulator == Type::S32
-            ? static_cast<int>(from[i])
-            : static_cast<int>(loadAccumulator(types.accumulator, from, i));
-    ASSERT_EQ(actual, sum) << "row " << row << " column " << column;
+    ASSERT_EQ(loadInteger(types.accumulator, from, i), sum)
+        << "row " << row << " column " << column;
   });
 }
 
