@@ -10,11 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostCode.h"
+
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -90,21 +91,6 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   pm.addPass(createGpuNVVMAttachTarget(target));
 }
 
-/// Host code below gpu operations: loops, then the LLVM dialect.
-static void buildHostLoops(OpPassManager &pm) {
-  pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
-  pm.addPass(createConvertVectorToSCFPass());
-  pm.addPass(memref::createExpandStridedMetadataPass());
-  pm.addPass(createLowerAffinePass());
-  pm.addPass(createSCFToControlFlowPass());
-}
-
-static void buildHostLLVM(OpPassManager &pm) {
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createConvertMathToLibmPass());
-  pm.addPass(createConvertVectorToLLVMPass());
-}
-
 static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
   if (options.format == "mlir")
     return pm.addPass(createNMSparseEmbedKernelsPass());
@@ -122,16 +108,9 @@ void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
   // First, so that no conversion of host code reaches into the kernels.
   buildBinary(pm, options);
   buildHostLoops(pm);
-  buildHostLLVM(pm);
+  buildHostMath(pm);
   pm.addPass(createGpuToLLVMConversionPass());
-  pm.addPass(createConvertFuncToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertIndexToLLVMPass());
-  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
+  buildHostLLVM(pm);
 }
 
 void nm_sparse::buildToHostLLVMPipeline(OpPassManager &pm,
