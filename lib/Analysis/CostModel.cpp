@@ -233,7 +233,9 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
   terms.narrow = perSM * getNarrowCopySeconds(problem, schedule, xElements);
   int64_t copiers = schedule.getProducers() > 0 ? schedule.getProducers() * 32
                                                 : schedule.getNumThreads();
-  terms.copies = stepBytes / 16.0 / double(copiers);
+  double copied =
+      schedule.getTma() ? xElements * double(problem.elementBytes) : stepBytes;
+  terms.copies = copied / 16.0 / double(copiers);
 
   double tileBytes = 4.0 * double(tokens) * double(outputs);
   double inputs = double(problem.elementBytes) * double(problem.windows) *

@@ -112,10 +112,13 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
                          (shape.warpsTokens * shape.warpsOutputs * 32);
   if (splitK > 1 && accumulators > 64)
     return;
+  // A box of the accelerator is all rows of a step.
+  int64_t rows = windows * encoding.getKeptRows();
+  bool tma = role.producers > 0 && rows % 16 == 0 && rows <= 256;
   auto schedule = ScheduleAttr::get(
       encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
       {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,
-      modes.index, role.producers, role.persistent);
+      modes.index, role.producers, role.persistent, tma);
   // A gather of rows needs their positions at once: the index is resident.
   bool aligned = schedule.isPanelAligned(encoding);
   if (!aligned && (schedule.isTensorCores() || schedule.isPacked()))

@@ -107,6 +107,8 @@ void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
     pm.addPass(createNMSparseCheckIndexPass());
   // First, so that no conversion of host code reaches into the kernels.
   buildBinary(pm, options);
+  // Tensor maps are encoded by calls of the runtime.
+  pm.addPass(createConvertNVGPUToNVVMPass());
   buildHostLoops(pm);
   buildHostMath(pm);
   pm.addPass(createGpuToLLVMConversionPass());

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Target/Target.h"
@@ -125,6 +126,10 @@ private:
     };
     for (Value operand : launch.getKernelOperands()) {
       auto type = dyn_cast<MemRefType>(operand.getType());
+      if (auto map = getTensorMap(operand)) {
+        parameters.push_back(writeTensorMap(map));
+        continue;
+      }
       if (!type) {
         std::string scalar =
             operand.getType().isIndex() ? "i64" : print(operand.getType());
@@ -140,6 +145,28 @@ private:
           add("i64", name, llvm::formatv("{0}[{1}]", field, dim));
     }
     return parameters;
+  }
+
+  /// The tensor map whose address `operand` is, if it is one.
+  static nvgpu::TmaCreateDescriptorOp getTensorMap(Value operand) {
+    auto cast = operand.getDefiningOp<UnrealizedConversionCastOp>();
+    return cast && cast.getNumOperands() == 1
+               ? cast.getOperand(0)
+                     .getDefiningOp<nvgpu::TmaCreateDescriptorOp>()
+               : nvgpu::TmaCreateDescriptorOp();
+  }
+
+  /// What cuTensorMapEncodeTiled needs to know beside the buffer's shape.
+  Object writeTensorMap(nvgpu::TmaCreateDescriptorOp map) {
+    nvgpu::TensorMapDescriptorType type = map.getTensorMap().getType();
+    return Object{
+        {"type", "ptr"},
+        {"source", getName(getRoot(map.getTensor()))},
+        {"field", "tensor_map"},
+        {"box", Array(type.getTensor().getShape())},
+        {"swizzle", nvgpu::stringifyTensorMapSwizzleKind(type.getSwizzle())},
+        {"l2_promotion",
+         nvgpu::stringifyTensorMapL2PromoKind(type.getL2promo())}};
   }
 
   Object writeLaunch(gpu::LaunchFuncOp launch) {

@@ -27,7 +27,8 @@ protected:
   ScheduleAttr schedule(ScheduleKind kind, int64_t outputs, int64_t windows) {
     return ScheduleAttr::get(&context, kind, {64, outputs, windows}, {2, 2}, 3,
                              1, OperandMode::Packed, IndexMode::Resident,
-                             /*producers=*/0, /*persistent=*/false);
+                             /*producers=*/0, /*persistent=*/false,
+                             /*tma=*/false);
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
     return {encoding, 1, tokens, 4096, 128, f16 ? 2 : 4, f16, false};
@@ -63,6 +64,8 @@ TEST_F(CostModel, PackedTypesArePaddedToWindowsAndPanels) {
 }
 
 TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
+  // The same numbers in every run.
+  // NOLINTNEXTLINE(bugprone-random-generator-seed)
   std::mt19937 random(1);
   auto pick = [&](ArrayRef<int64_t> values) {
     return values[random() % values.size()];
@@ -80,7 +83,8 @@ TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
       EXPECT_TRUE(succeeded(ScheduleAttr::verify(
           [&] { return emitError(UnknownLoc::get(&context)); }, s.getKind(),
           s.getTile(), s.getWarps(), s.getStages(), s.getSplitK(),
-          s.getOperands(), s.getIndex(), s.getProducers(), s.getPersistent())));
+          s.getOperands(), s.getIndex(), s.getProducers(), s.getPersistent(),
+          s.getTma())));
     }
   }
 }

@@ -62,6 +62,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
 
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
+  populateTileBulkCopyPatterns(converter, *layout, patterns);
   populateSimtPatterns(converter, *layout, patterns);
   populateMmaPatterns(converter, *layout, patterns);
   populateWgmmaPatterns(converter, *layout, patterns);

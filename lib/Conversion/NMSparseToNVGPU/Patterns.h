@@ -18,6 +18,11 @@ void populateTileCopyPatterns(const TypeConverter &converter,
                               const ThreadLayout &layout,
                               RewritePatternSet &patterns);
 
+/// bulk_copy -> nvvm.cp.async.bulk.tensor in one thread.
+void populateTileBulkCopyPatterns(const TypeConverter &converter,
+                                  const ThreadLayout &layout,
+                                  RewritePatternSet &patterns);
+
 /// tile_matmul with a `simt` schedule -> vector.load and math.fma.
 void populateSimtPatterns(const TypeConverter &converter,
                           const ThreadLayout &layout,

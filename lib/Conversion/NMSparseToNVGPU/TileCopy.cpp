@@ -180,7 +180,7 @@ public:
     // Threads that only copy have few registers. The narrow copy beside a wide
     // one, seldom taken, loads nothing ahead.
     int64_t batchSize = kBatch;
-    if (isProducer && width == 1)
+    if (isProducer && width == 1 && getMaxWidth() > 1)
       batchSize = rowFastest ? 4 : 1;
     int64_t rows = dstType.getDimSize(0);
     int64_t columns = dstType.getDimSize(1) / width;

@@ -10,6 +10,36 @@ module attributes {gpu.container_module} {
     }
   }
 
+  gpu.module @mapped {
+    gpu.func @read(%map: !llvm.ptr) kernel {
+      gpu.return
+    }
+  }
+
+  // The map describes the device copy, which follows what the host writes later.
+  // CHECK-LABEL: func.func @tensor_map
+  // CHECK-SAME: %[[W:.*]]: memref<64x64xf16>
+  // CHECK: %[[D:.*]] = gpu.alloc
+  // CHECK: gpu.memcpy %[[D]], %[[W]]
+  // CHECK: %[[C:.*]] = memref.cast %[[D]]
+  // CHECK: nvgpu.tma.create.descriptor %[[C]]
+  // CHECK: memref.store %{{.*}}, %[[W]]
+  // CHECK: gpu.memcpy %[[D]], %[[W]]
+  // CHECK: gpu.launch_func
+  // CHECK-NOT: gpu.memcpy
+  // CHECK: gpu.dealloc %[[D]]
+  func.func @tensor_map(%w: memref<64x64xf16>, %v: f16) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %u = memref.cast %w : memref<64x64xf16> to memref<*xf16>
+    %map = nvgpu.tma.create.descriptor %u box[%c64, %c64] : memref<*xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+    %p = builtin.unrealized_conversion_cast %map : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none> to !llvm.ptr
+    memref.store %v, %w[%c0, %c0] : memref<64x64xf16>
+    gpu.launch_func @mapped::@read blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%p : !llvm.ptr)
+    return
+  }
+
   // The host reads in between, so the result comes back before; what it writes
   // goes to the device again; %a is copied once and never back.
   // CHECK-LABEL: func.func @host_between

@@ -388,6 +388,53 @@ func.func @copy_threads(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
 
 // -----
 
+// nm_sparse.bulk_copy
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+func.func @bulk_columns(%m: !map, %i: index, %d: memref<32x96xf16, 3>) {
+  // expected-error @below {{destination must have 16-bit floats and rows of whole 128-byte lines, got 'memref<32x96xf16, 3>'}}
+  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x96xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+func.func @bulk_box(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+  // expected-error @below {{boxes of the map must hold all 32 rows and 64 columns of the destination, got 'memref<16x64xf16, 3>'}}
+  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_64b, l2promo = l2promo_128b, oob = zero, interleave = none>
+func.func @bulk_swizzle(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+  // expected-error @below {{the map must swizzle 128 bytes, as products read them}}
+  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+func.func @bulk_coordinates(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+  // expected-error @below {{needs 3 coordinates, one for each dimension of the map, got 2}}
+  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+  // expected-error @below {{threads must be [first, count] inside the 1024 of a CTA, got [0, 0]}}
+  nm_sparse.bulk_copy threads = [0, 0] ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  return
+}
+
+// -----
+
 // nm_sparse.async_gather
 
 func.func @gather_threads(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {

@@ -5,7 +5,7 @@
 // panels that are whole 64 outputs.
 
 // CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<wgmma, tile = [{{128, 256|256, 128}}, 4], {{.*}} stages = 4, split_k = 1, operands = packed, index = resident, producers = 4
-// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<wgmma, tile = [64, {{[0-9]+}}, {{[0-9]+}}], {{.*}} split_k = {{[0-9]+}}, operands = packed, index = resident, producers = 4>
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<wgmma, tile = [64, {{[0-9]+}}, {{[0-9]+}}], {{.*}} split_k = {{[0-9]+}}, operands = packed, index = resident, producers = 4, tma = true>
 // OLD: #nm_sparse.schedule<mma,
 
 #xm = affine_map<(m, n, k) -> (k, m)>

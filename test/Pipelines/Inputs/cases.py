@@ -62,13 +62,16 @@ def schedule(
     index="resident",
     producers=0,
     persistent=False,
+    tma=False,
 ):
     return (
         f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
         f"warps = {list(warps)}, stages = {stages}, split_k = {split_k}, "
         f"operands = {operands}, index = {index}"
         + (f", producers = {producers}" if producers else "")
-        + (", persistent = true>" if persistent else ">")
+        + (", persistent = true" if persistent else "")
+        + (", tma = true" if tma else "")
+        + ">"
     )
 
 

@@ -212,7 +212,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> warps, int64_t stages,
                                    int64_t splitK, OperandMode operands,
                                    IndexMode, int64_t producers,
-                                   bool persistent) {
+                                   bool persistent, bool tma) {
   if (tile.size() != 3 || llvm::any_of(tile, [](int64_t v) { return v < 1; }))
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, windows]";
@@ -254,6 +254,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError()
            << "persistent CTAs need producers, which fetch the next "
               "tile; got producers = 0";
+  if (tma && (kind != ScheduleKind::Wgmma || producers == 0))
+    return emitError() << "tma copies values for wgmma warps, on behalf of "
+                          "producers; got kind "
+                       << stringifyScheduleKind(kind)
+                       << ", producers = " << producers;
   return success();
 }
 

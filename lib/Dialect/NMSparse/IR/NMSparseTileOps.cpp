@@ -89,6 +89,49 @@ void AsyncCopyOp::getEffects(Effects &effects) {
 }
 
 //===----------------------------------------------------------------------===//
+// BulkCopyOp
+//===----------------------------------------------------------------------===//
+
+int64_t BulkCopyOp::getBytes() {
+  auto type = cast<MemRefType>(getDst().getType());
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+LogicalResult BulkCopyOp::verify() {
+  auto dst = cast<MemRefType>(getDst().getType());
+  MemRefType box = getMap().getType().getTensor();
+  if (failed(verifyDestination(*this, getDst(), OpResult())) ||
+      failed(verifyThreads(*this, getThreads())))
+    return failure();
+  if (getTileLayout(ScheduleKind::Wgmma, dst) != TileLayout::SwizzledBlocks)
+    return emitOpError("destination must have 16-bit floats and rows of whole "
+                       "128-byte lines, got ")
+           << dst;
+  if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
+      box.getShape().back() != kSwizzledColumns ||
+      box.getDimSize(box.getRank() - 2) != dst.getDimSize(0) ||
+      box.getNumElements() != dst.getDimSize(0) * kSwizzledColumns)
+    return emitOpError("boxes of the map must hold all ")
+           << dst.getDimSize(0) << " rows and " << kSwizzledColumns
+           << " columns of the destination, got " << box;
+  if (getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
+    return emitOpError("the map must swizzle 128 bytes, as products read them");
+  if (static_cast<int64_t>(getCoordinates().size()) != box.getRank())
+    return emitOpError("needs ")
+           << box.getRank() << " coordinates, one for each dimension of the "
+           << "map, got " << getCoordinates().size();
+  return success();
+}
+
+void BulkCopyOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(),
+                       SideEffects::DefaultResource::get());
+  effects.emplace_back(MemoryEffects::Write::get(), &getDstMutable(),
+                       SideEffects::DefaultResource::get());
+}
+
+//===----------------------------------------------------------------------===//
 // AsyncGatherOp
 //===----------------------------------------------------------------------===//
 

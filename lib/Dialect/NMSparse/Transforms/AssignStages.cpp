@@ -31,7 +31,7 @@ struct AssignStages
       if (!stage.isAttrPresent(product))
         stage.setAttr(product, builder.getI32IntegerAttr(stages - 1));
       for (Operation &op : *loop.getBody())
-        if (isa<AsyncCopyOp, AsyncGatherOp>(op) && !stage.isAttrPresent(&op))
+        if (isTileCopy(&op) && !stage.isAttrPresent(&op))
           stage.setAttr(&op, builder.getI32IntegerAttr(0));
     });
   }

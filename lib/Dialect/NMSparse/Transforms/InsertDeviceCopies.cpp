@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -100,8 +101,10 @@ void allocateOnDevice(memref::AllocOp alloc) {
   SmallVector<Operation *> users;
   collectUsers(alloc, users);
   if (llvm::none_of(users, llvm::IsaPred<gpu::LaunchFuncOp>) ||
-      !llvm::all_of(users, llvm::IsaPred<gpu::LaunchFuncOp, func::ReturnOp,
-                                         memref::DeallocOp, memref::DimOp>))
+      !llvm::all_of(
+          users,
+          llvm::IsaPred<gpu::LaunchFuncOp, func::ReturnOp, memref::DeallocOp,
+                        memref::DimOp, nvgpu::TmaCreateDescriptorOp>))
     return;
   OpBuilder builder(alloc);
   auto device =
@@ -151,6 +154,7 @@ public:
 private:
   LogicalResult visit(Operation *op);
   LogicalResult visitLaunch(gpu::LaunchFuncOp launch);
+  LogicalResult visitTensorMap(nvgpu::TmaCreateDescriptorOp map);
   void visitHostOp(Operation *op);
   bool isLocal(Value root, Operation *terminator);
   void finish(Operation *terminator);
@@ -163,6 +167,7 @@ private:
   }
 
   void allocate(Location loc, Value root);
+  void update(Location loc, Value root);
   Value getOnDevice(Value value);
   void flush(Value root);
   void invalidate(Value root);
@@ -172,6 +177,8 @@ private:
   bool hostArguments;
   OpBuilder builder;
   llvm::MapVector<Value, DeviceBuffer> buffers;
+  /// The host buffers that maps describe, by the address of the map.
+  llvm::DenseMap<Value, Value> maps;
   /// Allocated in this block, and not touched by the host so far.
   llvm::SmallPtrSet<Value, 8> untouched;
 };
@@ -180,6 +187,8 @@ LogicalResult BlockRewriter::visit(Operation *op) {
   builder.setInsertionPoint(op);
   if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
     return visitLaunch(launch);
+  if (auto map = dyn_cast<nvgpu::TmaCreateDescriptorOp>(op))
+    return visitTensorMap(map);
 
   if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
     untouched.insert(alloc.getResult());
@@ -225,17 +234,14 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
   }
 
   for (OpOperand &operand : launch.getKernelOperandsMutable()) {
+    if (Value described = maps.lookup(operand.get()))
+      update(launch.getLoc(), described);
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
     Value root = getRoot(operand.get());
     if (isDeviceBuffer(root, hostArguments))
       continue;
-    if (!buffers.contains(root))
-      allocate(launch.getLoc(), root);
-    DeviceBuffer &buffer = buffers[root];
-    if (!buffer.deviceValid && !untouched.contains(root))
-      copy(launch.getLoc(), buffer.value, root);
-    buffer.deviceValid = true;
+    update(launch.getLoc(), root);
   }
 
   unsigned first = launch.getKernelOperands().getBeginOperandIndex();
@@ -253,6 +259,25 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
     operand.set(getOnDevice(operand.get()));
   }
 
+  return success();
+}
+
+/// A tensor map describes the device copy, which kernels read through it.
+LogicalResult BlockRewriter::visitTensorMap(nvgpu::TmaCreateDescriptorOp map) {
+  Value root = getRoot(map.getTensor());
+  if (isDeviceBuffer(root, hostArguments))
+    return success();
+  auto rootType = dyn_cast<MemRefType>(root.getType());
+  if (!rootType || !rootType.getLayout().isIdentity())
+    return map.emitOpError("describes a view of ")
+           << root.getType()
+           << "; only contiguous host buffers can be copied to the device, so "
+              "its layout must be the identity";
+  update(map.getLoc(), root);
+  map.getTensorMutable().assign(getOnDevice(map.getTensor()));
+  for (Operation *user : map.getTensorMap().getUsers())
+    if (auto address = dyn_cast<UnrealizedConversionCastOp>(user))
+      maps[address.getResult(0)] = root;
   return success();
 }
 
@@ -333,6 +358,16 @@ void BlockRewriter::allocate(Location loc, Value root) {
   buffers[root].value = gpu::AllocOp::create(builder, loc, type, Type(),
                                              ValueRange{}, sizes, ValueRange{})
                             .getMemref();
+}
+
+/// Makes the device copy of `root` as new as the host's.
+void BlockRewriter::update(Location loc, Value root) {
+  if (!buffers.contains(root))
+    allocate(loc, root);
+  DeviceBuffer &buffer = buffers[root];
+  if (!buffer.deviceValid && !untouched.contains(root))
+    copy(loc, buffer.value, root);
+  buffer.deviceValid = true;
 }
 
 /// `value`, a view of a buffer that has a device copy, as a view of that copy.

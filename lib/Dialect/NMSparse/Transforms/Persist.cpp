@@ -29,6 +29,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
@@ -155,18 +156,32 @@ void Persister::resizeGrid() {
   tiles = mul(mul(grid[0], grid[1]), grid[2]);
 }
 
+/// In 32 bits, which number more tiles than memory can hold: a 64-bit division
+/// is a call.
 SmallVector<Value> Persister::decode(Value tile) {
-  Value plane = mul(grid[0], grid[1]);
+  auto narrow = [&](Value v) -> Value {
+    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
+  };
+  auto word = [&](int64_t v) -> Value {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+  };
+  tile = narrow(tile);
+  Value width = narrow(grid[0]), height = narrow(grid[1]);
+  Value plane = mul(width, height);
   Value inPlane = rem(tile, plane);
   int64_t tokens = product.getSchedule().getTileTokens();
-  Value members = constant(std::max<int64_t>(1, kGroupTokens / tokens));
-  Value groupTiles = mul(members, grid[1]);
+  Value members = word(std::max<int64_t>(1, kGroupTokens / tokens));
+  Value groupTiles = mul(members, height);
   Value first = mul(div(inPlane, groupTiles), members);
   Value inGroup = rem(inPlane, groupTiles);
   // The last group may have fewer.
-  Value width = arith::MinUIOp::create(b, loc, members, sub(grid[0], first));
-  return {add(first, rem(inGroup, width)), div(inGroup, width),
-          div(tile, plane)};
+  Value present = arith::MinUIOp::create(b, loc, members, sub(width, first));
+  SmallVector<Value> coordinates = {add(first, rem(inGroup, present)),
+                                    div(inGroup, present), div(tile, plane)};
+  for (Value &coordinate : coordinates)
+    coordinate =
+        arith::IndexCastUIOp::create(b, loc, b.getIndexType(), coordinate);
+  return coordinates;
 }
 
 /// Copies before the K loop overwrite what their role may still read for the
@@ -182,6 +197,28 @@ void Persister::emitBarrierBefore(Operation *copy) {
   for (Value operand : barrier->getOperands())
     map.map(operand, b.clone(*operand.getDefiningOp())->getResult(0));
   b.clone(*barrier, map);
+}
+
+/// Moves `ops`, in the order of their block, down to where they are needed, and
+/// erases those that are not.
+/// What only the epilogue needs would otherwise be sunk by LLVM to just behind
+/// the K loop, between the last product and the wait for it, and ptxas then
+/// serializes all products (warning C7514).
+static void sinkToFirstUse(ArrayRef<Operation *> ops) {
+  for (Operation *op : llvm::reverse(ops)) {
+    if (isOpTriviallyDead(op)) {
+      op->erase();
+      continue;
+    }
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers()) {
+      Operation *at = op->getBlock()->findAncestorOpInBlock(*user);
+      if (!first || at->isBeforeInBlock(first))
+        first = at;
+    }
+    if (first)
+      op->moveBefore(first);
+  }
 }
 
 void Persister::loopOverTiles(Block *role) {
@@ -207,6 +244,8 @@ void Persister::loopOverTiles(Block *role) {
   map.map(ids.z, at[2]);
   for (Operation *op : setup)
     b.clone(*op, map);
+  SmallVector<Operation *> perTile = llvm::map_to_vector(
+      loop.getBody()->without_terminator(), [](Operation &op) { return &op; });
   for (Operation *op : body) {
     op->moveBefore(loop.getBody(), loop.getBody()->end());
     op->walk([&](Operation *nested) {
@@ -217,8 +256,8 @@ void Persister::loopOverTiles(Block *role) {
   ring.getInitArgsMutable().slice(carried, 2).assign(loop.getRegionIterArgs());
   b.setInsertionPointToEnd(loop.getBody());
   scf::YieldOp::create(b, loc, ring.getResults().drop_front(carried));
-  auto *resident = llvm::find_if(
-      body, [](Operation *op) { return isa<AsyncCopyOp, AsyncGatherOp>(op); });
+  sinkToFirstUse(perTile);
+  auto *resident = llvm::find_if(body, isTileCopy);
   if (resident != body.end())
     emitBarrierBefore(*resident);
 }

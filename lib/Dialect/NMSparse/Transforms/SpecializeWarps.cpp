@@ -33,6 +33,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESPECIALIZEWARPSPASS
@@ -116,21 +117,18 @@ private:
 
 } // namespace
 
-static bool isCopy(Operation *op) {
-  return isa<AsyncCopyOp, AsyncGatherOp>(op);
-}
-
 static void setThreads(Operation *copy, DenseI64ArrayAttr threads) {
-  if (auto gather = dyn_cast<AsyncGatherOp>(copy))
-    return gather.setThreadsAttr(threads);
-  cast<AsyncCopyOp>(copy).setThreadsAttr(threads);
+  llvm::TypeSwitch<Operation *>(copy)
+      .Case<AsyncCopyOp, AsyncGatherOp, BulkCopyOp>(
+          [&](auto op) { op.setThreadsAttr(threads); });
 }
 
 /// cp.async moves 4 bytes at least, so tiles of narrower elements may be filled
 /// by ordinary stores, depending on how the source is aligned.
 static bool mayStore(Operation *copy) {
   auto dst = cast<DestinationStyleOpInterface>(copy).getDpsInits()[0];
-  return cast<MemRefType>(dst.getType()).getElementTypeBitWidth() < 32;
+  return !isa<BulkCopyOp>(copy) &&
+         cast<MemRefType>(dst.getType()).getElementTypeBitWidth() < 32;
 }
 
 /// Everything in `block` that `roots` depend on.
@@ -153,7 +151,7 @@ LogicalResult Specializer::checkBody() {
     return loop.emitOpError("must carry the accumulator alone to be split "
                             "between producers and consumers");
   for (Operation &op : loop.getBody()->without_terminator())
-    if (&op != product && !isCopy(&op) && !isMemoryEffectFree(&op))
+    if (&op != product && !isTileCopy(&op) && !isMemoryEffectFree(&op))
       return op.emitOpError("in a K loop that is split between producers and "
                             "consumers must be a copy or the product, or have "
                             "no effect on memory");
@@ -172,7 +170,7 @@ LogicalResult Specializer::sortSetup() {
       collectSlice(block, def, needed);
     }
   for (Operation &op : *loop.getBody())
-    if (isCopy(&op)) {
+    if (isTileCopy(&op)) {
       // Operands inside the loop lead to values outside.
       llvm::SmallPtrSet<Operation *, 16> inside = {&op};
       collectSlice(loop.getBody(), &op, inside);
@@ -183,7 +181,7 @@ LogicalResult Specializer::sortSetup() {
   for (Operation &op : *block) {
     if (&op == loop)
       break;
-    if (isCopy(&op)) {
+    if (isTileCopy(&op)) {
       Operation *tile = cast<DestinationStyleOpInterface>(op)
                             .getDpsInits()[0]
                             .getDefiningOp();
@@ -240,14 +238,16 @@ void Specializer::createBarriers() {
   empty = memref::AllocOp::create(b, loc, type);
   thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
   bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
-    return isCopy(&op) && mayStore(&op);
+    return isTileCopy(&op) && mayStore(&op);
   });
+  auto bulkCopies = loop.getBody()->getOps<BulkCopyOp>();
   auto ifFirst = scf::IfOp::create(b, loc, equals(thread, constant(0)),
                                    /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifFirst.thenBlock());
-    Value fullCount = word(producers + (stores ? producers / 32 : 0));
+    Value fullCount = word(producers + (stores ? producers / 32 : 0) +
+                           static_cast<int64_t>(llvm::range_size(bulkCopies)));
     Value emptyCount = word(consumers / 32);
     for (int64_t s = 0; s < stages; ++s) {
       Value slot = constant(s);
@@ -256,6 +256,9 @@ void Specializer::createBarriers() {
       NVVM::MBarrierInitOp::create(b, loc, getBarrier(empty, slot), emptyCount,
                                    Value());
     }
+    // The accelerator counts on them through the async proxy.
+    if (!bulkCopies.empty())
+      NVVM::FenceMbarrierInitOp::create(b, loc);
   }
   gpu::BarrierOp::create(b, loc);
 }
@@ -300,7 +303,7 @@ void Specializer::emitProducerArrival(Value slot) {
   NVVM::CpAsyncMBarrierArriveOp::create(b, loc, getBarrier(full, slot),
                                         /*noinc=*/true);
   bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
-    return isCopy(&op) && mayStore(&op);
+    return isTileCopy(&op) && mayStore(&op);
   });
   if (!stores)
     return;
@@ -388,14 +391,19 @@ scf::ForOp Specializer::emitLoop(Role role) {
             emitRingTile(b, tile.getLoc(), ring, slot, tile.getType()));
   NMSparseDialect::StageAttrHelper stage(loop.getContext());
   for (Operation &op : loop.getBody()->without_terminator()) {
-    if (isProducer ? &op == product : isCopy(&op))
+    if (isProducer ? &op == product : isTileCopy(&op))
       continue;
     Operation *copy = b.clone(op, map);
     if (stage.isAttrPresent(copy))
       stage.removeAttr(copy);
-    if (isCopy(copy))
+    if (isTileCopy(copy))
       setThreads(copy, getThreads(role));
-    else if (auto consumer = dyn_cast<TileMatmulOp>(copy))
+    if (auto bulk = dyn_cast<BulkCopyOp>(copy)) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(bulk);
+      bulk.getMbarrierMutable().assign(getBarrier(full, slot));
+    }
+    if (auto consumer = dyn_cast<TileMatmulOp>(copy))
       consumer.setInFlight(staysInFlight());
   }
   if (isProducer)

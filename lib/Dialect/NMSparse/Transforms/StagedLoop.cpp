@@ -61,7 +61,7 @@ nm_sparse::findStagedTiles(scf::ForOp loop) {
       return op.emitError("must write to an allocation of its own to be "
                           "multi-buffered");
     for (Operation *user : alloc->getUsers())
-      if (!isa<AsyncCopyOp, AsyncGatherOp, TileMatmulOp>(user) ||
+      if ((!isTileCopy(user) && !isa<TileMatmulOp>(user)) ||
           user->getParentOp() != loop)
         return user->emitError("use of a tile that is multi-buffered; only "
                                "copies and products of its loop may use it");

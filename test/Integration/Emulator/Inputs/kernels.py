@@ -149,10 +149,15 @@ def kernels():
 
     # Warpgroups that multiply what another one copies.
     # Rings that go round more than once, and more tiles than SMs.
-    for stages, split_k, epilogue, persistent, sizes in (
-        (2, 1, "gelu", False, RAGGED),
-        (4, 2, "none", False, {**RAGGED, "k": 1100}),
-        (3, 1, "residual", True, {"tokens": 2101, "k": 130, "outputs": 600}),
+    long = {**RAGGED, "k": 1100}
+    many = {"tokens": 2101, "k": 130, "outputs": 600}
+    for stages, split_k, epilogue, persistent, tma, sizes in (
+        (2, 1, "gelu", False, False, RAGGED),
+        (4, 2, "none", False, False, long),
+        (3, 1, "residual", True, False, many),
+        (2, 1, "relu", False, True, RAGGED),
+        (3, 2, "none", False, True, long),
+        (4, 1, "residual", True, True, many),
     ):
         kept = schedule(
             "wgmma",
@@ -162,13 +167,29 @@ def kernels():
             split_k,
             producers=4,
             persistent=persistent,
+            tma=tma,
         )
+        how = "tma" if tma else "producers"
         yield (
-            f"wgmma-producers-stages{stages}-split{split_k}-{epilogue}",
+            f"wgmma-{how}-stages{stages}-split{split_k}-{epilogue}",
             Case(
                 "f16", 8, 32, 128, epilogue=epilogue, schedule=kept, **sizes, **FEATURE
             ),
         )
+
+    yield (
+        "wgmma-tma-batch3",
+        Case(
+            "bf16",
+            16,
+            32,
+            64,
+            batch=3,
+            schedule=schedule("wgmma", (64, 64, 1), (1, 4), 2, producers=4, tma=True),
+            **RAGGED,
+            **FEATURE,
+        ),
+    )
 
     # What surrounds the product.
     for epilogue in ("relu", "gelu", "residual"):

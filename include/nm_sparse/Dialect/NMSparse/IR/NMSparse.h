@@ -8,6 +8,8 @@
 #define NM_SPARSE_DIALECT_NMSPARSE_IR_NMSPARSE_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -77,6 +79,11 @@ constexpr int64_t kSwizzledBlockAlignment = 1024;
 /// The layout of `tile` in launches whose products are of kind `kind`. Tiles
 /// of 16-bit floats with rows of whole lines are swizzled.
 TileLayout getTileLayout(ScheduleKind kind, MemRefType tile);
+
+/// True for the operations that fill a tile of shared memory.
+inline bool isTileCopy(Operation *op) {
+  return isa<AsyncCopyOp, AsyncGatherOp, BulkCopyOp>(op);
+}
 
 } // namespace mlir::nm_sparse
 

@@ -186,6 +186,9 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
       only multiply; 0 (default, not printed) lets every warp do both.
     * `persistent = true`: one CTA on each SM goes from tile to tile, so that its
       producers fetch the next one while the last is written; needs producers.
+    * `tma = true`: the values come through the tensor memory accelerator, one
+      instruction a step, instead of through the registers' side of the
+      producers; needs `wgmma`, `packed` and producers.
 
     ```mlir
     #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
@@ -201,13 +204,14 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     "::mlir::nm_sparse::OperandMode":$operands,
     "::mlir::nm_sparse::IndexMode":$index,
     DefaultValuedParameter<"int64_t", "0">:$producers,
-    DefaultValuedParameter<"bool", "false">:$persistent
+    DefaultValuedParameter<"bool", "false">:$persistent,
+    DefaultValuedParameter<"bool", "false">:$tma
   );
   let assemblyFormat = [{
     `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
     `stages` `=` $stages `,` `split_k` `=` $splitK `,`
     `operands` `=` $operands `,` `index` `=` $index
-    (`,` struct($producers, $persistent)^)? `>`
+    (`,` struct($producers, $persistent, $tma)^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

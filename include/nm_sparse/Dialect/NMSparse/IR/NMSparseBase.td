@@ -26,10 +26,13 @@ def NMSparse_Dialect : Dialect {
 
     Three groups of operations:
     * on whole tensors: `prune`, `pack`, `unpack`, `matmul`;
-    * on the tiles of one CTA: `async_copy`, `async_gather`, `tile_matmul`;
+    * on the tiles of one CTA: `async_copy`, `async_gather`, `bulk_copy`,
+      `tile_matmul`;
     * nothing below: one thread's code is `nvgpu`, `vector`, `memref`, `arith`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::nvgpu::NVGPUDialect",
                            "::mlir::tensor::TensorDialect"];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins

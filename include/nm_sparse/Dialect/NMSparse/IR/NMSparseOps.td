@@ -13,6 +13,8 @@ include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/TilingInterface.td"
+include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
+include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
 
 class NMSparse_Op<string mnemonic, list<Trait> traits = []>
@@ -217,6 +219,43 @@ def NMSparse_AsyncCopyOp : NMSparse_Op<"async_copy",
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+  }];
+}
+
+def NMSparse_BulkCopyOp : NMSparse_Op<"bulk_copy",
+    [AttrSizedOperandSegments, DestinationStyleOpInterface,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "start to copy a box of a tensor map into workgroup memory";
+  let description = [{
+    The first thread of the CTA, or of the `threads = [first, count]` of it, arrives
+    on `mbarrier`, announces the bytes of `dst` there, and lets the tensor memory
+    accelerator copy `dst` from the global tensor that `map` describes, from
+    `coordinates` on. What lies outside the tensor arrives as zeros. Each box of
+    the map holds all rows and 64 columns of `dst`, which is stored as
+    `TileLayout::SwizzledBlocks`: the swizzle of the map is that of the products.
+
+    ```mlir
+    nm_sparse.bulk_copy threads = [256, 128]
+      ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, ...>)
+      outs(%dst : memref<64x256xf16, #gpu.address_space<workgroup>>)
+      mbarrier(%full : !llvm.ptr<3>)
+    ```
+  }];
+  let arguments = (ins NVGPU_TensorMapDescriptor:$map,
+                       Variadic<Index>:$coordinates, AnyMemRef:$dst,
+                       Optional<LLVM_AnyPointer>:$mbarrier,
+                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+  let assemblyFormat = [{
+    (`threads` `=` $threads^)?
+    `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
+    `outs` `(` $dst `:` type($dst) `)`
+    (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+    /// Bytes that arrive, those outside the tensor too.
+    int64_t getBytes();
   }];
 }
 

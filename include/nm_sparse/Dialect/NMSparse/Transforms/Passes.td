@@ -484,6 +484,34 @@ def NMSparseExpandStagesPass
                            "::mlir::scf::SCFDialect"];
 }
 
+def NMSparseCreateTensorMapsPass
+    : Pass<"nm-sparse-create-tensor-maps", "::mlir::func::FuncOp"> {
+  let summary = "let the tensor memory accelerator copy values";
+  let description = [{
+    Where the schedule has `tma = true`, describes the packed values by a tensor
+    map, made on the host as soon as the values are there, and replaces the copies
+    of their tiles in the K loop by `nm_sparse.bulk_copy`. A box of the map is the
+    rows of one K step by the 64 columns over which the tile is swizzled.
+
+    It fails where the values are no whole buffer from outside the launch, or
+    where a K step has rows that the values do not: those would arrive as the rows
+    of the next step.
+
+    ```mlir
+    nm_sparse.async_copy ins(%values_of_the_step : memref<64x256xf16, ...>)
+                         outs(%tile : memref<64x256xf16, #gpu.address_space<workgroup>>)
+    // becomes
+    %map = nvgpu.tma.create.descriptor %values box[%c64, %c64] : ...   // on the host
+    nm_sparse.bulk_copy ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<...>)
+                        outs(%tile : memref<64x256xf16, #gpu.address_space<workgroup>>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::nvgpu::NVGPUDialect"];
+}
+
 def NMSparseSpecializeWarpsPass
     : Pass<"nm-sparse-specialize-warps", "::mlir::func::FuncOp"> {
   let summary = "split staged K loops between producer and consumer warps";

@@ -1,0 +1,64 @@
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+
+// The address of the map comes from outside; the first of the threads announces
+// the bytes and copies one block of 64 columns after the other, the innermost
+// coordinate first.
+
+// CHECK-LABEL: func @copy(
+// CHECK-SAME: %[[MAP:[a-z0-9]+]]: !nvgpu
+// CHECK: %[[ADDRESS:.*]] = builtin.unrealized_conversion_cast %[[MAP]] : {{.*}} to !llvm.ptr
+// CHECK: gpu.launch
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c256
+// CHECK: scf.if %[[FIRST]]
+// CHECK-NEXT: nvvm.mbarrier.arrive.expect_tx %[[BARRIER:.*]], %c8192_i32
+// CHECK: %[[K:.*]] = arith.index_castui %{{.*}} : index to i32
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[ADDRESS]], %[[BARRIER]], box[%{{.*}}, %[[K]]] {{.*}} !llvm.ptr<7>
+// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[ADDRESS]], %[[BARRIER]], box
+// CHECK-NOT: nvvm.cp.async.bulk
+func.func @copy(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %bar = memref.alloc() : memref<1xi64, #gpu.address_space<workgroup>>
+    %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
+    %word = arith.index_castui %address : index to i64
+    %full = llvm.inttoptr %word : i64 to !llvm.ptr<3>
+    nm_sparse.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%vt : !tile) mbarrier(%full : !llvm.ptr<3>)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xt, %vt : !x, !tile) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+
+func.func @no_barrier(%map: !map, %vt: !tile, %xt: !x, %k: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    // expected-error @below {{needs an mbarrier to arrive on: run --nm-sparse-specialize-warps first}}
+    // expected-error @below {{failed to legalize operation}}
+    nm_sparse.bulk_copy ins(%map[%k, %k] : !map) outs(%vt : !tile)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xt, %vt : !x, !tile) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}

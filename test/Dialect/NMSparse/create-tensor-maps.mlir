@@ -1,0 +1,116 @@
+// RUN: nm-opt %s --nm-sparse-create-tensor-maps --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-create-tensor-maps --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=RING
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+
+// The map has the batch dimension of the values; the coordinates are those of
+// the launch's view and of the step's in it.
+
+// CHECK-LABEL: func @batch(
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<3x64x4096xf16>
+// CHECK: %[[ANY:.*]] = memref.cast %[[V]] : memref<3x64x4096xf16> to memref<*xf16>
+// CHECK: %[[MAP:.*]] = nvgpu.tma.create.descriptor %[[ANY]] box[%c1, %c32, %c64]
+// CHECK-SAME: -> <tensor = memref<1x32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+// CHECK: gpu.launch blocks(%{{[a-z0-9]+}}, %[[BY:[a-z0-9]+]], %[[BZ:[a-z0-9]+]]) in
+// CHECK: scf.for
+// CHECK: %[[N:.*]] = affine.apply {{.*}}[%[[BY]]]
+// CHECK: nm_sparse.bulk_copy ins(%[[MAP]][%[[BZ]], %{{[a-z0-9]+}}, %[[N]]] :
+// CHECK-NOT: async_copy
+
+// One thread arrives for the accelerator, beside the 128 that gather and their
+// warps: 16-bit elements may be stored one by one.
+// RING-LABEL: func @batch(
+// RING: nvvm.mbarrier.init %{{.*}}, %c133_i32
+// RING: nvvm.fence.mbarrier.init
+// RING: gpu.barrier
+// RING: nm_sparse.bulk_copy threads = [256, 128] ins({{.*}}) outs(%[[TILE:.*]] : {{.*}}) mbarrier(%{{.*}} : !llvm.ptr<3>)
+// RING: nm_sparse.async_gather
+func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<64x1xi8>) {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c32 = arith.constant 32 : index
+  %c384 = arith.constant 384 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c32, %gz = %c3)
+             threads(%tx, %ty, %tz) in (%sx = %c384, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c8 = arith.constant 8 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %n = affine.apply affine_map<()[s0] -> (s0 * 128)>()[%by]
+    %vt = memref.alloc() : !tile
+    %xt = memref.alloc() : memref<32x64xf16, #gpu.address_space<workgroup>>
+    %panel = memref.subview %v[%bz, 0, %n] [1, 64, 128] [1, 1, 1]
+      : memref<3x64x4096xf16> to memref<64x128xf16, strided<[4096, 1], offset: ?>>
+    %sum = scf.for %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+      %row = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
+      %first = affine.apply affine_map<(d0) -> (d0 * 16)>(%k)
+      %vs = memref.subview %panel[%row, 0] [32, 128] [1, 1]
+        : memref<64x128xf16, strided<[4096, 1], offset: ?>> to memref<32x128xf16, strided<[4096, 1], offset: ?>>
+      %xs = memref.subview %x[%first, 0] [64, 64] [1, 1]
+        : memref<128x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
+      %is = memref.subview %i[%row, 0] [32, 1] [1, 1]
+        : memref<64x1xi8> to memref<32x1xi8, strided<[1, 1], offset: ?>>
+      nm_sparse.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1], offset: ?>>) outs(%vt : !tile)
+      nm_sparse.async_gather #w ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>, memref<32x1xi8, strided<[1, 1], offset: ?>>)
+        outs(%xt : memref<32x64xf16, #gpu.address_space<workgroup>>)
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+      scf.yield %r : vector<64x128xf32>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+
+func.func @strided(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %vt = memref.alloc() : !tile
+    %vs = memref.subview %v[0, 0] [32, 128] [1, 1]
+      : memref<64x128xf16, strided<[4096, 1]>> to memref<32x128xf16, strided<[4096, 1]>>
+    // expected-error @below {{cannot become a bulk copy: its source must be a view of a contiguous buffer, got 'memref<64x128xf16, strided<[4096, 1]>>'}}
+    nm_sparse.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1]>>) outs(%vt : !tile)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 3], warps = [1, 8], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+
+func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %vt = memref.alloc() : !tile
+    %vs = memref.subview %v[0, 0] [24, 128] [1, 1] : memref<64x128xf16> to memref<24x128xf16, strided<[128, 1]>>
+    nm_sparse.async_copy ins(%vs : memref<24x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
+    // expected-error @below {{with tma needs K steps of a multiple of 16, at most 256 kept rows, got 24: change the windows of the tile or drop tma}}
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
