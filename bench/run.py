@@ -53,6 +53,11 @@ def arguments_of(argv=None):
     parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     parser.add_argument("--no-cusparselt", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the inputs")
+    parser.add_argument(
+        "--list-only",
+        action="store_true",
+        help="write the inputs and list.txt to the folder of --keep, and stop",
+    )
     return parser.parse_args(argv)
 
 
@@ -73,7 +78,8 @@ def command_of(tool, name):
 
 
 def rank(tool, folder, layer, count):
-    """The model's best schedules: [{"schedule", "predicted_us", "bound"}]."""
+    """The model's best schedules of each family of kernels, its choice first:
+    [{"schedule", "predicted_us", "bound"}]."""
     command = command_of(tool, "nm-compile")
     command += [str(folder / f"{layer.name}.mlir"), "--candidates", str(count)]
     command += ["--tokens", str(layer.shape[0])]
@@ -81,7 +87,9 @@ def rank(tool, folder, layer, count):
     if done.returncode:
         print(f"run.py: {layer.name}: {done.stderr.strip()}", file=sys.stderr)
         return []
-    return json.loads(done.stdout)[0]["candidates"]
+    kept = ("schedule", "predicted_us", "bound")
+    candidates = json.loads(done.stdout)[0]["candidates"]
+    return [{key: candidate[key] for key in kept} for candidate in candidates]
 
 
 def plan(cases, ranked, schedule=None):
@@ -172,9 +180,16 @@ def measure(arguments, cases, folder):
             lambda layer: rank(arguments.tool, folder, layer, arguments.candidates),
             layers,
         )
-        entries = plan(cases, dict(zip(layers, ranked)), arguments.schedule)
+        ranked = dict(zip(layers, ranked))
+    entries = plan(cases, ranked, arguments.schedule)
+    if arguments.list_only:  # The kernels may be compiled apart.
+        for case, known in entries:
+            if known["role"] == "choice" and ranked[case.layer]:
+                known["schedule"] = ranked[case.layer][0]["schedule"]
     lock = folder / "lock"
     lines = write_list(entries, folder, lock, arguments.budget_ms)
+    if arguments.list_only:
+        return None
     command = command_of(arguments.tool, "nm-run")
     command += ["--batch", str(folder / "list.txt"), "--jobs", str(arguments.jobs)]
     command += ["--timeout", "600", "--deadline", str(arguments.deadline)]
@@ -217,7 +232,11 @@ def main(argv=None):
         folder = arguments.keep or pathlib.Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         arguments.tool = unpacked(arguments.tool, folder)
-        report, runs, other, watch = measure(arguments, cases, folder.resolve())
+        measured = measure(arguments, cases, folder.resolve())
+    if not measured:
+        print(f"{len(cases)} cases in {folder}/list.txt")
+        return 0
+    report, runs, other, watch = measured
     header = {
         "commit": report["commit"],
         "command": "bench/run.py " + shlex.join(sys.argv[1:] if argv is None else argv),

@@ -92,6 +92,17 @@ ABLATION = {
 }
 ABLATION_SHAPES = [(4096, 4096, 4096), (256, 4096, 4096)]
 
+# What the cost model is fitted to: large and small products of each kind.
+MODEL = (
+    cases([(4096, 4096, 4096)], ["f16"], [64, 128, 256])
+    + cases([(8192, 8192, 8192), (2048, 11008, 4096)], ["f16"], [128, 256])
+    + cases([(256, 8192, 8192), (1024, 4096, 11008)], ["f16"], [128])
+    + cases([(256, 4096, 4096)], ["f16"], [64, 256])
+    + cases([(2048, 4096, 4096)], ["f16"], [128], ["token"])
+    + cases([(2048, 4096, 4096)], ["f32"], [32], ["feature", "token"])
+    + cases([(256, 4096, 11008)], ["f32"], [32])
+)
+
 SUITES = {
     # The quickest look: the two cubes in every type.
     "cubes": cases(CUBES, ["f16"], [128, 256])
@@ -104,6 +115,7 @@ SUITES = {
     "epilogues": cases(CUBES, ["f16"], [128], epilogues=["product", "gelu"]),
     "nmsparse": cases(NMSPARSE, ["f16"], [128]) + cases(NMSPARSE, ["f32"], [32]),
     "nmspmm": cases(NMSPMM, ["f32"], [32]),
+    "model": [case for case in MODEL if case.layer.sparsity != "62.5"],
     # Six points that span both.
     "nmspmm-few": cases(NMSPMM[::17], ["f32"], [32, 64]),
     "small": cases(

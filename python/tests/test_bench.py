@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import clocks  # noqa: E402
+import fit_model  # noqa: E402
 import layers  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
@@ -199,3 +200,50 @@ def test_figures_of_the_page_are_those_of_the_results():
     assert {name for name, _ in found} == set(plots.FIGURES)
     for name, digest in found:
         assert f"data {digest}" in (ROOT / f"docs/images/{name}.svg").read_text()
+
+
+def make_samples(costs, scale=1.0):
+    """Times that the model would be right about with these costs."""
+    samples = []
+    layer = layers.Layer("f16", "50", 128, "feature", (4096, 4096, 4096))
+    for waves, copies in ((1, 48), (4, 8), (16, 24), (2, 64)):
+        for steps in (8, 64):
+            terms = {"waves": waves, "steps": steps, "hiding": 1, "stages": 4}
+            terms.update(math=0.7e-6, l2=0.6e-6, shared=0.5e-6, narrow=0)
+            terms.update(copies=copies, dram=10e-6, write=2e-6, exchange=0, parts=0)
+            seconds = fit_model.combine(terms, costs)
+            run = {"time": {"median_us": scale * seconds * 1e6}}
+            sample = fit_model.Sample(layer, f"{waves} {steps}", run)
+            sample.model = {"family": "wgmma", "terms": terms}
+            samples.append(sample)
+    return samples
+
+
+def test_fit_finds_the_costs_of_the_times():
+    start = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
+    start.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
+    samples = make_samples({**start, "copy": 60e-9, "tile": 4e-6})
+    before = fit_model.errors(samples, {"wgmma": start})
+    assert max(map(abs, before)) > 0.25
+    fitted = fit_model.fit(samples, {"wgmma": start})
+    assert max(map(abs, fit_model.errors(samples, fitted))) < 0.05
+    assert abs(fitted["wgmma"]["copy"] - 60e-9) < 5e-9
+    row = fit_model.show_row("wgmma", fitted["wgmma"])
+    assert row.startswith("/*wgmma*/ {") and row.count(",") == 8
+
+
+def test_choices_are_compared_with_the_best_time():
+    costs = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
+    costs.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
+    first, second = make_samples(costs)[:2]
+    second.us = first.us / 2  # Predicted to take longer.
+    ((loss, _, chosen, best),) = fit_model.choices([first, second], {"wgmma": costs})
+    assert (chosen, best) == (first, second)
+    assert abs(loss - 2) < 1e-9
+
+
+def test_a_lowered_run_has_the_schedule_of_its_line():
+    lines = ["a.mlir", "b.mlir --size 4 --schedule '#nm_sparse.schedule<mma>'"]
+    run = {"arguments": "p/b.mlir --size 4 --lowered p/L1.mlir"}
+    assert fit_model.schedule_of(run, lines) == "#nm_sparse.schedule<mma>"
+    assert fit_model.schedule_of({"arguments": "b.mlir"}, lines) is None

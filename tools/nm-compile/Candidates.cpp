@@ -10,6 +10,7 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/CostTable.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <map>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -25,34 +26,42 @@ static std::string print(Attribute attribute) {
 
 using Ranked = std::pair<ScheduleAttr, Prediction>;
 
-/// The `count` best of `ranked`. Schedules that differ in their ring and index
-/// alone run alike: of those, the best one counts.
-static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count) {
+/// The `count` best of `ranked`, of each family where `ofEach`. Schedules that
+/// differ in their ring and index alone run alike: of those, the best counts.
+static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
+                                        bool ofEach) {
   std::set<std::tuple<ScheduleKind, std::vector<int64_t>, std::vector<int64_t>,
                       int64_t, int64_t, bool, bool>>
       seen;
+  std::map<KernelFamily, size_t> taken;
   SmallVector<Ranked> chosen;
   for (const auto &[schedule, prediction] : ranked) {
-    if (chosen.size() == count)
-      break;
-    if (seen.emplace(schedule.getKind(), schedule.getTile().vec(),
-                     schedule.getWarps().vec(), schedule.getSplitK(),
-                     schedule.getProducers(), schedule.getPersistent(),
-                     schedule.isPacked())
-            .second)
-      chosen.emplace_back(schedule, prediction);
+    size_t &number =
+        taken[ofEach ? getKernelFamily(schedule) : KernelFamily::Simt];
+    if (number == count)
+      continue;
+    if (!seen.emplace(schedule.getKind(), schedule.getTile().vec(),
+                      schedule.getWarps().vec(), schedule.getSplitK(),
+                      schedule.getProducers(), schedule.getPersistent(),
+                      schedule.isPacked())
+             .second)
+      continue;
+    chosen.emplace_back(schedule, prediction);
+    ++number;
   }
   return chosen;
 }
 
 /// A schedule and all that the model knows of it: bench/fit_model.py combines
 /// the terms again.
-static llvm::json::Object describe(const Ranked &entry) {
+static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
   const auto &[schedule, prediction] = entry;
   const CostTerms &terms = prediction.terms;
+  KernelFamily family = getKernelFamily(schedule);
+  const FamilyCosts &costs = getFamilyCosts(chip, family);
   return llvm::json::Object{
       {"schedule", print(schedule)},
-      {"family", stringifyKernelFamily(getKernelFamily(schedule))},
+      {"family", stringifyKernelFamily(family)},
       {"predicted_us", prediction.seconds * 1e6},
       {"bound", prediction.bound},
       {"ctas", prediction.ctas},
@@ -69,7 +78,16 @@ static llvm::json::Object describe(const Ranked &entry) {
                                    {"dram", terms.dram},
                                    {"write", terms.write},
                                    {"exchange", terms.exchange},
-                                   {"parts", terms.parts}}}};
+                                   {"parts", terms.parts}}},
+      {"costs", llvm::json::Object{{"mathShare", costs.mathShare},
+                                   {"l2Share", costs.l2Share},
+                                   {"shown", costs.shown},
+                                   {"step", costs.step},
+                                   {"copy", costs.copy},
+                                   {"latency", costs.latency},
+                                   {"tile", costs.tile},
+                                   {"written", costs.written},
+                                   {"split", getSharedCosts(chip).split}}}};
 }
 
 /// Whether the vendor's dense product would do better.
@@ -99,9 +117,10 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
   module.walk([&](MatmulOp op) {
     MatmulProblem problem = MatmulProblem::get(op, tokens);
     llvm::json::Array candidates;
-    for (const Ranked &entry : takeDistinct(rankSchedules(problem, *chip),
-                                            static_cast<size_t>(count)))
-      candidates.push_back(describe(entry));
+    for (const Ranked &entry :
+         takeDistinct(rankSchedules(problem, *chip), static_cast<size_t>(count),
+                      /*ofEach=*/true))
+      candidates.push_back(describe(entry, *chip));
     llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
         {"encoding", print(op.getEncoding())},
@@ -110,7 +129,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
         {"dense_us", predictDense(problem, *chip) * 1e6},
         {"candidates", std::move(candidates)}};
     if (ScheduleAttr given = op.getScheduleAttr())
-      product["given"] = describe({given, predict(problem, given, *chip)});
+      product["given"] =
+          describe({given, predict(problem, given, *chip)}, *chip);
     products.push_back(std::move(product));
   });
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(products)));
@@ -136,7 +156,7 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
         compareWithDense(chosen.seconds, dense));
     os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
     bool listed = false;
-    for (const Ranked &entry : takeDistinct(ranked, shown)) {
+    for (const Ranked &entry : takeDistinct(ranked, shown, /*ofEach=*/false)) {
       bool isChosen = entry.first == schedule;
       listed |= isChosen;
       explainCandidate(os, entry, isChosen);

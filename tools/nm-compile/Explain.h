@@ -29,8 +29,9 @@ void explainPTX(llvm::raw_ostream &os, StringRef ptx,
                 const ResourceMap *resources);
 
 /// For each sparse matmul of `module`, as the front stage left it, the `count`
-/// best schedules for `tokens` tokens, as JSON; the first one is the choice. A
-/// schedule that the matmul was given comes beside them.
+/// best schedules of each family of kernels for `tokens` tokens, as JSON; the
+/// first one is the choice. A schedule that the matmul was given comes beside
+/// them.
 llvm::Error printCandidates(ModuleOp module, StringRef chip, int64_t tokens,
                             int64_t count, llvm::raw_ostream &os);
 

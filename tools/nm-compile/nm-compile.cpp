@@ -28,8 +28,9 @@ Compiles linalg with sparse weights to GPU kernels.
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
   --tokens N         tokens to choose the schedule for, where M is dynamic
-  --candidates N     print the N best schedules of each sparse matmul and what
-                     the model predicts, as JSON, and stop
+  --candidates N     print the N best schedules of each family of kernels, for
+                     each sparse matmul, and what the model predicts, as JSON,
+                     and stop
   --explain          say what each stage did, and which schedules the model
                      compared
   --print-support    print what can be compiled, as tables, and stop
