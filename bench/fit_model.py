@@ -50,7 +50,7 @@ def combine(terms, costs):
         steps * terms["copies"] * costs["copy"],
     ]
     busy = max(*resources, terms["dram"])
-    rest = max(0.0, sum(resources) - busy)
+    rest = sum(resources) - (busy if busy > terms["dram"] else 0)
     exposed = max(0.0, costs["latency"] / (terms["stages"] - 1) - busy / steps)
     seconds = busy + costs["shown"] * rest
     seconds += steps * (costs["step"] / terms["hiding"] + terms["narrow"] + exposed)

@@ -278,11 +278,11 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
       {terms.dram, "DRAM"}};
   auto *worst = std::max_element(std::begin(resources), std::end(resources));
   result.bound = worst->second;
-  double busy = worst->first, rest = -busy;
+  double busy = worst->first, rest = 0;
   // DRAM is busy for less than the others, and hidden behind them.
-  for (auto &[seconds, name] : llvm::drop_end(resources))
-    rest += seconds;
-  rest = std::max(0.0, rest);
+  for (auto &resource : llvm::drop_end(resources))
+    if (&resource != worst)
+      rest += resource.first;
   // Copies have stages - 1 steps to arrive.
   double exposed =
       steps * std::max(0.0, costs.latency / (terms.stages - 1) - busy / steps);
