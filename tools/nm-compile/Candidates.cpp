@@ -31,7 +31,7 @@ using Ranked = std::pair<ScheduleAttr, Prediction>;
 static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
                                         bool ofEach) {
   std::set<std::tuple<ScheduleKind, std::vector<int64_t>, std::vector<int64_t>,
-                      int64_t, int64_t, bool, bool>>
+                      int64_t, int64_t, bool, bool, bool>>
       seen;
   std::map<KernelFamily, size_t> taken;
   SmallVector<Ranked> chosen;
@@ -43,7 +43,7 @@ static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
     if (!seen.emplace(schedule.getKind(), schedule.getTile().vec(),
                       schedule.getWarps().vec(), schedule.getSplitK(),
                       schedule.getProducers(), schedule.getPersistent(),
-                      schedule.isPacked())
+                      schedule.getTma(), schedule.isPacked())
              .second)
       continue;
     chosen.emplace_back(schedule, prediction);
