@@ -22,6 +22,15 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
   pm.addPass(createNMSparseVerifyMaterializedPass());
 }
 
+void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
+                                    const GPUPipelineOptions &options) {
+  NMSparsePropagateLayoutPassOptions propagate;
+  propagate.chip = options.chip;
+  propagate.tokens = options.tokens;
+  propagate.layout = options.layout;
+  pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
+}
+
 void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   NMSparseSelectSchedulePassOptions select;
@@ -54,6 +63,7 @@ void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
 void nm_sparse::buildMapPipeline(OpPassManager &pm,
                                  const GPUPipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createNMSparseMapToGPUPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerTransposePass());
 }
 
 void nm_sparse::buildStagingPipeline(OpPassManager &pm,
@@ -84,6 +94,7 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
 ArrayRef<Stage> nm_sparse::getStages() {
   static const Stage stages[] = {
       {"front", "packed weights and nm_sparse.matmul", buildFrontPipeline},
+      {"layout", "feature-major activations", buildLayoutPipeline},
       {"schedule", "a schedule on every matmul", buildSchedulePipeline},
       {"tile", "CTA tiles and K steps", buildTilePipeline},
       {"promote", "operand tiles in shared memory", buildPromotePipeline},

@@ -28,7 +28,12 @@ void explainLaunches(llvm::raw_ostream &os, ModuleOp module);
 void explainPTX(llvm::raw_ostream &os, StringRef ptx,
                 const ResourceMap *resources);
 
-/// For each sparse matmul of `module`, as the front stage left it, the `count`
+/// Activations of sparse matmuls that `module`, as the layout stage left it,
+/// transposes, and the predicted time of that.
+void explainTransposes(llvm::raw_ostream &os, ModuleOp module, StringRef chip,
+                       int64_t tokens);
+
+/// For each sparse matmul of `module`, as the layout stage left it, the `count`
 /// best schedules of each family of kernels for `tokens` tokens, as JSON; the
 /// first one is the choice. A schedule that the matmul was given comes beside
 /// them.

@@ -28,6 +28,8 @@ Compiles linalg with sparse weights to GPU kernels.
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
   --tokens N         tokens to choose the schedule for, where M is dynamic
+  --layout L         of activations between products: auto (default; as the
+                     model says), feature-major, or keep
   --candidates N     print the N best schedules of each family of kernels, for
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
@@ -132,6 +134,13 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
     options.pipeline.chip = text.str();
     return llvm::Error::success();
   });
+  line.addValue("layout", [&](StringRef text) -> llvm::Error {
+    if (text != "auto" && text != "feature-major" && text != "keep")
+      return llvm::createStringError(
+          "'" + text.str() + "' is not one of auto, feature-major, keep");
+    options.pipeline.layout = text.str();
+    return llvm::Error::success();
+  });
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
     if (text != "ptx" && text != "cubin" && !isStage(text))
       return llvm::createStringError("'" + text.str() + "' is not one of " +
@@ -179,7 +188,7 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
       return error;
     std::chrono::duration<double, std::milli> time =
         std::chrono::steady_clock::now() - start;
-    if (stage.name == "front" && options.candidates)
+    if (stage.name == "layout" && options.candidates)
       return printCandidates(module, options.pipeline.chip,
                              options.pipeline.tokens, options.candidates,
                              llvm::outs());
@@ -192,6 +201,9 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
       OpCounts after = countOps(module);
       explainStage(log, stage.name, before, after, time.count());
       before = std::move(after);
+      if (stage.name == "layout")
+        explainTransposes(log, module, options.pipeline.chip,
+                          options.pipeline.tokens);
       if (stage.name == "schedule") {
         explainProducts(log, products);
         explainCandidates(log, module, options.pipeline.chip,

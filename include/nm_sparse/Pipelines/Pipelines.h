@@ -30,6 +30,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("number of tokens to choose schedules for where it is "
                      "dynamic"),
       llvm::cl::init(2048)};
+  PassOptions::Option<std::string> layout{
+      *this, "layout",
+      llvm::cl::desc("of activations between products: auto (as the cost model "
+                     "says), feature-major, or keep"),
+      llvm::cl::init("auto")};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "
@@ -77,6 +82,8 @@ StringRef getDefaultFeatures(StringRef chip);
 
 /// Encoded linalg contractions become nm_sparse operations on packed weights.
 void buildFrontPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// Activations between matmuls become feature-major.
+void buildLayoutPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
 /// Every matmul gets a schedule.
 void buildSchedulePipeline(OpPassManager &pm,
                            const GPUPipelineOptions &options);

@@ -137,7 +137,9 @@ def find(found, prefixes):
 def measure(case, ptxas):
     with tempfile.TemporaryDirectory() as folder:
         ptx, manifest = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.json")
+        # The token-major kernels, not a transposition and others.
         command = ["nm-compile", "-", "-o", ptx, "--manifest", manifest]
+        command += ["--layout", "keep"]
         subprocess.run(command, input=text(case), text=True, check=True)
         report = subprocess.run(
             [ptxas, "-v", f"-arch={case.chip}", ptx, "-o", os.path.join(folder, "k")],

@@ -121,6 +121,56 @@ def NMSparseVerifyMaterializedPass
   }];
 }
 
+def NMSparsePropagateLayoutPass
+    : Pass<"nm-sparse-propagate-layout", "::mlir::func::FuncOp"> {
+  let summary = "keep activations feature-major between products";
+  let description = [{
+    Products read feature-major activations (consecutive tokens beside each
+    other) faster than token-major ones. A product's layouts are its indexing
+    maps, so what one product, or the elementwise ops behind it, computes for the
+    next is made feature-major by changing maps and the shapes of destinations.
+    Activations from elsewhere, such as a function's arguments, are transposed
+    once for all products that read them. Results that leave the function keep
+    their layout: the last product writes it directly.
+
+    With `layout = auto` the cost model is asked: a chain changes where the
+    products that read it are predicted to gain, and by more than a
+    transposition takes where one is needed. Rows of tokens that are no multiple
+    of 16 bytes stay as they are. `feature-major` changes all that can be
+    changed, `keep` nothing.
+
+    An intermediate that something else reads as well (it is returned, say)
+    keeps its layout, with a remark. Schedules that are there are kept.
+
+    ```mlir
+    // Before
+    %h = nm_sparse.matmul ... indexing_maps = [(m, k), (k, n), (m, n)]
+           ins(%x, ... : tensor<2048x4096xf16>, ...) outs(... : tensor<2048x8192xf16>)
+    %y = nm_sparse.matmul ... indexing_maps = [(m, k), (k, n), (m, n)]
+           ins(%h, ... : tensor<2048x8192xf16>, ...) outs(... : tensor<2048x4096xf16>)
+    // After
+    %t = linalg.transpose ins(%x : tensor<2048x4096xf16>)
+           outs(... : tensor<4096x2048xf16>) permutation = [1, 0]
+    %h = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (n, m)]
+           ins(%t, ... : tensor<4096x2048xf16>, ...) outs(... : tensor<8192x2048xf16>)
+    %y = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (m, n)]
+           ins(%h, ... : tensor<8192x2048xf16>, ...) outs(... : tensor<2048x4096xf16>)
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "GPU to choose for">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "number of tokens to assume where it is dynamic">,
+    Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",
+           "auto (as the cost model says), feature-major or keep">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseSelectSchedulePass
     : Pass<"nm-sparse-select-schedule", "::mlir::func::FuncOp"> {
   let summary = "give each matmul the schedule that the cost model predicts best";
@@ -307,6 +357,44 @@ def NMSparseMapToGPUPass : Pass<"nm-sparse-map-to-gpu", "::mlir::func::FuncOp"> 
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect"];
+}
+
+def NMSparseLowerTransposePass
+    : Pass<"nm-sparse-lower-transpose", "::mlir::func::FuncOp"> {
+  let summary = "turn each linalg.transpose of buffers into a kernel";
+  let description = [{
+    A `linalg.transpose` on memrefs that exchanges the last dimension with
+    another one becomes a `gpu.launch`. Legal are ranks 2 and 3 and elements of
+    16 or 32 bits; others, and those inside of a kernel, are left alone.
+
+    Each thread reads a block of 8 x 8 elements of 16 bits, or 4 x 4 of 32 bits,
+    as rows of 16 bytes, exchanges rows and columns in registers, and writes rows
+    of 16 bytes. Blocks at ragged edges, and all blocks when rows are not a
+    multiple of 16 bytes apart, are copied element by element.
+
+    ```mlir
+    // Before
+    linalg.transpose ins(%x : memref<?x4096xf16>) outs(%t : memref<4096x?xf16>)
+      permutation = [1, 0]
+    // After
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %rows, %gy = %c32, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+      scf.if %whole {
+        %0 = vector.load %x[%row, %column] : memref<?x4096xf16>, vector<8xf16>
+        ...
+      } else {
+        ...
+      }
+      gpu.terminator
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 //===----------------------------------------------------------------------===//

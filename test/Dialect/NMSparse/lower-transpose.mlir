@@ -1,0 +1,51 @@
+// RUN: nm-opt %s --nm-sparse-lower-transpose | FileCheck %s
+
+// Tokens on grid x; 8 reads and 8 writes of 16 bytes, and a loop for what lies
+// at the edges.
+
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128, 1)>
+// CHECK-LABEL: func @f16
+// CHECK-SAME: %[[X:.*]]: memref<?x4096xf16>, %[[T:.*]]: memref<4096x?xf16>
+// CHECK: %[[ROWS:.*]] = memref.dim %[[X]]
+// CHECK: %[[GX:.*]] = affine.max #[[GRID]]()[%[[ROWS]]]
+// CHECK: gpu.launch {{.*}} in (%{{.*}} = %[[GX]], %{{.*}} = %c32, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256, {{.*}} function(@f16_transpose)
+// CHECK: scf.if
+// CHECK-COUNT-8: vector.load %[[X]]{{.*}} {alignment = 16 : i64} : memref<?x4096xf16>, vector<8xf16>
+// CHECK: vector.from_elements
+// CHECK-COUNT-8: vector.store {{.*}}, %[[T]]{{.*}} {alignment = 16 : i64}
+// CHECK: else
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: memref.load %[[X]]
+// CHECK: memref.store {{.*}}, %[[T]]
+func.func @f16(%x: memref<?x4096xf16>, %t: memref<4096x?xf16>) {
+  linalg.transpose ins(%x : memref<?x4096xf16>) outs(%t : memref<4096x?xf16>)
+      permutation = [1, 0]
+  return
+}
+
+// CHECK-LABEL: func @f32_batch
+// CHECK: gpu.launch {{.*}} in (%{{.*}} = %c2, %{{.*}} = %c4, %{{.*}} = %c5)
+// CHECK-COUNT-4: vector.load {{.*}} vector<4xf32>
+func.func @f32_batch(%x: memref<128x5x256xf32>, %t: memref<256x5x128xf32>) {
+  linalg.transpose ins(%x : memref<128x5x256xf32>) outs(%t : memref<256x5x128xf32>)
+      permutation = [2, 1, 0]
+  return
+}
+
+// What the kernel does not cover stays.
+
+// CHECK-LABEL: func @others
+// CHECK-NOT: gpu.launch
+// CHECK-COUNT-3: linalg.transpose
+func.func @others(%x: memref<8x16xf64>, %xt: memref<16x8xf64>,
+    %y: memref<8x4x16xf16>, %yt: memref<16x8x4xf16>,
+    %z: memref<8x16xf16, strided<[64, 2]>>, %zt: memref<16x8xf16>) {
+  linalg.transpose ins(%x : memref<8x16xf64>) outs(%xt : memref<16x8xf64>)
+      permutation = [1, 0]
+  linalg.transpose ins(%y : memref<8x4x16xf16>) outs(%yt : memref<16x8x4xf16>)
+      permutation = [2, 0, 1]
+  linalg.transpose ins(%z : memref<8x16xf16, strided<[64, 2]>>)
+      outs(%zt : memref<16x8xf16>) permutation = [1, 0]
+  return
+}

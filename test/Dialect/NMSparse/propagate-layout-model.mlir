@@ -1,0 +1,53 @@
+// RUN: nm-opt %s --nm-sparse-propagate-layout=chip=sm_90a --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-propagate-layout="chip=sm_90a layout=keep" --split-input-file | FileCheck %s --check-prefix=KEEP
+// RUN: not nm-opt %s --nm-sparse-propagate-layout=layout=rows --split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// KEEP-NOT: linalg.transpose
+
+// UNKNOWN: error: unknown layout 'rows'; legal are auto, feature-major and keep
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// A large product gains more than a transposition takes.
+
+// CHECK-LABEL: func @large
+// CHECK: linalg.transpose
+func.func @large(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>,
+    %i: tensor<1024x32xi8>, %o: tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+      outs(%o : tensor<4096x4096xf16>) -> tensor<4096x4096xf16>
+  return %y : tensor<4096x4096xf16>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// A small one does not, and rows of 4095 tokens cannot be copied 16 bytes at a
+// time.
+
+// CHECK-LABEL: func @small
+// CHECK-NOT: linalg.transpose
+// CHECK-LABEL: func @ragged
+// CHECK-NOT: linalg.transpose
+func.func @small(%x: tensor<64x256xf16>, %v: tensor<64x512xf16>,
+    %i: tensor<64x4xi8>, %o: tensor<64x512xf16>) -> tensor<64x512xf16> {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<64x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
+      outs(%o : tensor<64x512xf16>) -> tensor<64x512xf16>
+  return %y : tensor<64x512xf16>
+}
+func.func @ragged(%x: tensor<4095x4096xf16>, %v: tensor<1024x4096xf16>,
+    %i: tensor<1024x32xi8>, %o: tensor<4095x4096xf16>) -> tensor<4095x4096xf16> {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4095x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+      outs(%o : tensor<4095x4096xf16>) -> tensor<4095x4096xf16>
+  return %y : tensor<4095x4096xf16>
+}
