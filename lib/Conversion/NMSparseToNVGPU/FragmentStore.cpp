@@ -49,6 +49,21 @@ static void exchange(OpBuilder &b, Location loc, Value upper, int64_t mask,
   }
 }
 
+/// The vector of `low` and `high`. Two numbers that were made narrower are put
+/// together first: one instruction converts both.
+static Value makePair(OpBuilder &b, Location loc, Value low, Value high) {
+  auto type = VectorType::get({2}, low.getType());
+  auto lowTrunc = low.getDefiningOp<arith::TruncFOp>();
+  auto highTrunc = high.getDefiningOp<arith::TruncFOp>();
+  if (!lowTrunc || !highTrunc || !lowTrunc.getIn().getType().isF32() ||
+      !highTrunc.getIn().getType().isF32())
+    return vector::FromElementsOp::create(b, loc, type, ValueRange{low, high});
+  Value wide = vector::FromElementsOp::create(
+      b, loc, VectorType::get({2}, b.getF32Type()),
+      ValueRange{lowTrunc.getIn(), highTrunc.getIn()});
+  return arith::TruncFOp::create(b, loc, type, wide);
+}
+
 void nm_sparse::storeFragments(
     OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
     int64_t begin, int64_t count,
@@ -57,7 +72,6 @@ void nm_sparse::storeFragments(
     return arith::ConstantIndexOp::create(b, loc, v);
   };
   Type element = scalars.front().getType();
-  auto pairType = VectorType::get({2}, element);
   auto wordType = VectorType::get({1}, b.getI32Type());
   Value quadLane = arith::RemUIOp::create(b, loc, layout.lane, constant(4));
   auto hasBit = [&](int64_t mask) -> Value {
@@ -76,10 +90,8 @@ void nm_sparse::storeFragments(
     for (int64_t half = 0; half < 2; ++half) {
       SmallVector<Value> words;
       for (int64_t f = first; f < first + 4; ++f) {
-        Value pair = vector::FromElementsOp::create(
-            b, loc, pairType,
-            ValueRange{scalars[f * 4 + half * 2],
-                       scalars[f * 4 + half * 2 + 1]});
+        Value pair = makePair(b, loc, scalars[f * 4 + half * 2],
+                              scalars[f * 4 + half * 2 + 1]);
         Value word = vector::BitCastOp::create(b, loc, wordType, pair);
         words.push_back(vector::ExtractOp::create(b, loc, word, 0));
       }

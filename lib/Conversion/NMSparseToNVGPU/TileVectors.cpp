@@ -431,8 +431,11 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
         width > 1 && canStoreFragments(layout, access.type.getElementType(),
                                        access.isContiguous(0));
     Value allowsWide = access.allowsWide(fragments ? 8 : width);
+    // Elements that are combined with others are written a few at a time, for
+    // want of registers. The rest in one piece: the tests of each element that
+    // the narrow path needs would be shared by the pieces, and be made by all.
     for (ArrayRef<SmallVector<int64_t>> group :
-         groupRuns(runs, /*small=*/true)) {
+         groupRuns(runs, /*small=*/!epilogue.reads.empty())) {
       if (!allowsWide) {
         writeRuns(access, group, scalars);
         continue;

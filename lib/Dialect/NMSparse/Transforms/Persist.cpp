@@ -168,7 +168,8 @@ SmallVector<Value> Persister::decode(Value tile) {
   tile = narrow(tile);
   Value width = narrow(grid[0]), height = narrow(grid[1]);
   Value plane = mul(width, height);
-  Value inPlane = rem(tile, plane);
+  bool isFlat = getConstantIntValue(grid[2]) == 1;
+  Value inPlane = isFlat ? tile : rem(tile, plane);
   int64_t tokens = product.getSchedule().getTileTokens();
   Value members = word(std::max<int64_t>(1, kGroupTokens / tokens));
   Value groupTiles = mul(members, height);
@@ -177,7 +178,8 @@ SmallVector<Value> Persister::decode(Value tile) {
   // The last group may have fewer.
   Value present = arith::MinUIOp::create(b, loc, members, sub(width, first));
   SmallVector<Value> coordinates = {add(first, rem(inGroup, present)),
-                                    div(inGroup, present), div(tile, plane)};
+                                    div(inGroup, present),
+                                    isFlat ? word(0) : div(tile, plane)};
   for (Value &coordinate : coordinates)
     coordinate =
         arith::IndexCastUIOp::create(b, loc, b.getIndexType(), coordinate);
