@@ -23,12 +23,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RingBarriers.h"
 #include "StagedLoop.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "nm_sparse/Analysis/Occupancy.h"
@@ -56,7 +56,8 @@ public:
       : launch(launch), loop(loop), product(product), b(loop),
         loc(product.getLoc()), stages(*getStage(product) + 1),
         consumers(product.getSchedule().getNumThreads()),
-        producers(product.getSchedule().getProducers() * 32), chip(chip) {}
+        producers(product.getSchedule().getProducers() * 32), chip(chip),
+        barriers(b, loc) {}
 
   LogicalResult run();
 
@@ -70,8 +71,6 @@ private:
   void createBarriers();
   void emitResidentCopies(ArrayRef<Operation *> copies, Role role);
   scf::ForOp emitLoop(Role role);
-  void emitProducerArrival(Value slot);
-  void emitConsumerArrival(Value slot);
   void emitLateArrival(Value slot, Value step, Value first);
   void emitLastWait(scf::ForOp consumerLoop);
   void moveEpilogue(scf::ForOp consumerLoop);
@@ -94,12 +93,7 @@ private:
   bool staysInFlight() {
     return product.getSchedule().getKind() == ScheduleKind::Wgmma;
   }
-  /// Address of mbarrier `slot` of `barriers`.
-  Value getBarrier(Value barriers, Value slot);
-  void emitWait(Value barriers, Value slot, Value parity);
   void emitNamedBarrier(Role role);
-  /// Runs `emit` in the first lane of each warp.
-  void emitOncePerWarp(function_ref<void()> emit);
 
   gpu::LaunchOp launch;
   scf::ForOp loop;
@@ -112,7 +106,9 @@ private:
   /// Operations before the loop that only one role runs.
   SmallVector<Operation *> producerCopies, consumerCopies, consumerSetup;
   SmallVector<std::pair<memref::AllocOp, Value>> rings;
-  Value thread, full, empty;
+  RingBarriers barriers;
+  /// Producers may fill a tile by ordinary stores.
+  bool stores = false;
 };
 
 } // namespace
@@ -217,66 +213,17 @@ void Specializer::createRings() {
   }
 }
 
-Value Specializer::getBarrier(Value barriers, Value slot) {
-  Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, barriers);
-  Value offset = arith::MulIOp::create(b, loc, slot, constant(8));
-  Value address = arith::IndexCastUIOp::create(
-      b, loc, b.getI64Type(), arith::AddIOp::create(b, loc, base, offset));
-  auto pointer = LLVM::LLVMPointerType::get(
-      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-  return LLVM::IntToPtrOp::create(b, loc, pointer, address);
-}
-
-/// Allocates the mbarriers and sets them up: all threads pass them after that.
+/// Sets the mbarriers up: all threads pass them after that.
 void Specializer::createBarriers() {
-  auto type = MemRefType::get(
-      {stages}, b.getI64Type(), MemRefLayoutAttrInterface(),
-      gpu::AddressSpaceAttr::get(b.getContext(),
-                                 gpu::GPUDialect::getWorkgroupAddressSpace()));
-  b.setInsertionPoint(loop);
-  full = memref::AllocOp::create(b, loc, type);
-  empty = memref::AllocOp::create(b, loc, type);
-  thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-  bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
+  stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
     return isTileCopy(&op) && mayStore(&op);
   });
   auto bulkCopies = loop.getBody()->getOps<BulkCopyOp>();
-  auto ifFirst = scf::IfOp::create(b, loc, equals(thread, constant(0)),
-                                   /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifFirst.thenBlock());
-    Value fullCount = word(producers + (stores ? producers / 32 : 0) +
-                           static_cast<int64_t>(llvm::range_size(bulkCopies)));
-    Value emptyCount = word(consumers / 32);
-    for (int64_t s = 0; s < stages; ++s) {
-      Value slot = constant(s);
-      NVVM::MBarrierInitOp::create(b, loc, getBarrier(full, slot), fullCount,
-                                   Value());
-      NVVM::MBarrierInitOp::create(b, loc, getBarrier(empty, slot), emptyCount,
-                                   Value());
-    }
-    // The accelerator counts on them through the async proxy.
-    if (!bulkCopies.empty())
-      NVVM::FenceMbarrierInitOp::create(b, loc);
-  }
-  gpu::BarrierOp::create(b, loc);
-}
-
-/// Returns when the phase of the given parity is over.
-void Specializer::emitWait(Value barriers, Value slot, Value parity) {
-  Value barrier = getBarrier(barriers, slot);
-  auto loop = scf::WhileOp::create(b, loc, TypeRange(), ValueRange());
-  OpBuilder::InsertionGuard guard(b);
-  b.createBlock(&loop.getBefore());
-  // The hardware suspends the thread for a while before it says no.
-  Value over = NVVM::MBarrierTryWaitOp::create(b, loc, b.getI1Type(), barrier,
-                                               parity, Value());
-  Value again = arith::XOrIOp::create(
-      b, loc, over, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-  scf::ConditionOp::create(b, loc, again, ValueRange());
-  b.createBlock(&loop.getAfter());
-  scf::YieldOp::create(b, loc);
+  auto bulkArrivals = static_cast<int64_t>(llvm::range_size(bulkCopies));
+  b.setInsertionPoint(loop);
+  barriers.create(stages,
+                  producers + (stores ? producers / 32 : 0) + bulkArrivals,
+                  consumers / 32, /*areAsync=*/bulkArrivals > 0);
 }
 
 void Specializer::emitNamedBarrier(Role role) {
@@ -286,44 +233,6 @@ void Specializer::emitNamedBarrier(Role role) {
       word(isProducer ? kProducerBarrier : kConsumerBarrier),
       word(isProducer ? producers : consumers), NVVM::BarrierReductionAttr(),
       Value());
-}
-
-void Specializer::emitOncePerWarp(function_ref<void()> emit) {
-  Value lane = arith::RemUIOp::create(b, loc, thread, constant(32));
-  auto ifFirst = scf::IfOp::create(b, loc, equals(lane, constant(0)),
-                                   /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifFirst.thenBlock());
-  emit();
-}
-
-/// The copies of this thread arrive when they are done; its stores are done
-/// now.
-void Specializer::emitProducerArrival(Value slot) {
-  NVVM::CpAsyncMBarrierArriveOp::create(b, loc, getBarrier(full, slot),
-                                        /*noinc=*/true);
-  bool stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
-    return isTileCopy(&op) && mayStore(&op);
-  });
-  if (!stores)
-    return;
-  // Orders the stores of all lanes before the arrival of the first.
-  NVVM::SyncWarpOp::create(b, loc, word(-1));
-  emitOncePerWarp([&] {
-    NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
-                                   getBarrier(full, slot), Value());
-  });
-}
-
-void Specializer::emitConsumerArrival(Value slot) {
-  // Orders the reads of all lanes before the arrival of the first. Products of
-  // warpgroups read in the async proxy, and the wait for them is the warp's.
-  if (!staysInFlight())
-    NVVM::SyncWarpOp::create(b, loc, word(-1));
-  emitOncePerWarp([&] {
-    NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
-                                   getBarrier(empty, slot), Value());
-  });
 }
 
 /// The product before this one is over: its tiles, one slot back, are read.
@@ -337,7 +246,7 @@ void Specializer::emitLateArrival(Value slot, Value step, Value first) {
   Value isFirst = equals(slot, constant(0));
   Value previous = arith::SelectOp::create(
       b, loc, isFirst, last, arith::SubIOp::create(b, loc, slot, constant(1)));
-  emitConsumerArrival(previous);
+  barriers.emitConsumerArrival(previous, /*hasRead=*/!staysInFlight());
 }
 
 /// Waits for the last product, if there is one. Only the producers of a
@@ -380,7 +289,8 @@ scf::ForOp Specializer::emitLoop(Role role) {
   b.setInsertionPointToStart(split.getBody());
   Value slot = split.getRegionIterArgs().drop_back().back();
   Value parity = split.getRegionIterArgs().back();
-  emitWait(isProducer ? empty : full, slot, parity);
+  barriers.emitWait(
+      isProducer ? barriers.getEmpty(slot) : barriers.getFull(slot), parity);
 
   IRMapping map;
   map.map(loop.getInductionVar(), split.getInductionVar());
@@ -401,17 +311,17 @@ scf::ForOp Specializer::emitLoop(Role role) {
     if (auto bulk = dyn_cast<BulkCopyOp>(copy)) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(bulk);
-      bulk.getMbarrierMutable().assign(getBarrier(full, slot));
+      bulk.getMbarrierMutable().assign(barriers.getFull(slot));
     }
     if (auto consumer = dyn_cast<TileMatmulOp>(copy))
       consumer.setInFlight(staysInFlight());
   }
   if (isProducer)
-    emitProducerArrival(slot);
+    barriers.emitProducerArrival(slot, stores);
   else if (staysInFlight())
     emitLateArrival(slot, split.getInductionVar(), split.getLowerBound());
   else
-    emitConsumerArrival(slot);
+    barriers.emitConsumerArrival(slot, /*hasRead=*/true);
 
   Value next = arith::AddIOp::create(b, loc, slot, constant(1));
   Value wraps = equals(next, constant(stages));
@@ -456,8 +366,9 @@ LogicalResult Specializer::run() {
     return failure();
   createRings();
   createBarriers();
-  Value isConsumer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                           thread, constant(consumers));
+  Value isConsumer =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                            barriers.getThread(), constant(consumers));
   auto roles = scf::IfOp::create(b, loc, isConsumer, /*withElseRegion=*/true);
 
   std::optional<RegisterShares> registers;
