@@ -7,10 +7,12 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/CostTable.h"
 #include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Analysis/TransposeCost.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -39,6 +41,7 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.tensorCores =
       x.getElementType().isF16() || x.getElementType().isBF16();
   problem.xFeatureMajor = op.isXFeatureMajor();
+  problem.yFeatureMajor = isWrittenFeatureMajor(op);
   return problem;
 }
 
@@ -160,10 +163,15 @@ static double getSharedReads(const MatmulProblem &problem,
            (double(warpTokens) / 8.0 * groups + double(warpOutputs) / 4.0);
   }
   case ScheduleKind::Wgmma: {
-    // Each product reads 64 outputs and the tokens of its warpgroup.
-    auto group = double(schedule.getWarpgroupTokens());
-    double products = double(tokens) * double(outputs) / (64.0 * group);
-    return rows * 2.0 * products * (64.0 + group);
+    // Each product reads 64 outputs and the tokens of its warpgroup, or, for a
+    // token-major result, 64 tokens and outputs of one panel.
+    int64_t columns = schedule.getWarpgroupTokens();
+    if (!problem.yFeatureMajor)
+      columns = std::gcd(schedule.getWarpgroupOutputs(),
+                         panel < outputs ? panel : 256);
+    double products =
+        double(tokens) * double(outputs) / (64.0 * double(columns));
+    return rows * 2.0 * products * (64.0 + double(columns));
   }
   case ScheduleKind::Mma: {
     double groups = std::max(1.0, double(warpOutputs) / double(panel));

@@ -6,10 +6,45 @@
 
 #include "nm_sparse/Analysis/TransposeCost.h"
 
-#include "nm_sparse/Analysis/CostModel.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// The linalg op that alone consumes `value`, or null.
+static linalg::LinalgOp getOnlyConsumer(Value value) {
+  llvm::SmallSetVector<Operation *, 2> users;
+  for (Operation *user : value.getUsers())
+    if (!isa<tensor::DimOp>(user))
+      users.insert(user);
+  return users.size() == 1 ? dyn_cast<linalg::LinalgOp>(users.front())
+                           : linalg::LinalgOp();
+}
+
+bool nm_sparse::isWrittenFeatureMajor(MatmulOp op) {
+  Value value = op.getResult();
+  AffineExpr token = getAffineDimExpr(op.getTokenLoop(), op.getContext());
+  std::optional<unsigned> dim = op.getResultMap().getResultPosition(token);
+  while (linalg::LinalgOp consumer = getOnlyConsumer(value)) {
+    OpOperand *read = nullptr;
+    for (OpOperand *input : consumer.getDpsInputOperands())
+      if (input->get() == value)
+        read = input;
+    if (!read || consumer->getNumResults() != 1)
+      break;
+    AffineExpr loop = consumer.getMatchingIndexingMap(read).getResult(*dim);
+    AffineMap written =
+        consumer.getIndexingMapMatchingResult(consumer->getResult(0));
+    auto position = written.getResultPosition(loop);
+    if (!position)
+      break;
+    dim = position;
+    value = consumer->getResult(0);
+  }
+  return *dim + 1 == cast<ShapedType>(value.getType()).getRank();
+}
 
 double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,
                                    const Chip &chip) {

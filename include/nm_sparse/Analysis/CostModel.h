@@ -28,6 +28,7 @@ struct MatmulProblem {
   int64_t elementBytes; ///< Of x and values.
   bool tensorCores;     ///< The element type can use mma.sync.
   bool xFeatureMajor;   ///< Consecutive tokens are neighbours in memory.
+  bool yFeatureMajor;   ///< So are they in what is written in the end.
 
   static MatmulProblem get(MatmulOp op, int64_t dynamicTokens);
 };

@@ -17,6 +17,10 @@
 
 namespace mlir::nm_sparse {
 
+/// Whether consecutive tokens are neighbours in what `op`, and the elementwise
+/// ops that alone consume its result, compute.
+bool isWrittenFeatureMajor(MatmulOp op);
+
 /// Predicted time of the kernel that transposes a buffer of this type, whose
 /// dynamic sizes are taken to be `dynamicExtent`.
 double predictTranspose(ShapedType type, int64_t dynamicExtent,

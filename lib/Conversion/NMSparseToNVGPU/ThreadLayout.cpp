@@ -38,24 +38,33 @@ struct IndexMath {
 
 /// wgmma leaves thread `lane` of warp `w` of a warpgroup the elements
 /// (16 * w + lane / 4 + {0, 8}, 2 * (lane % 4) + {0, 1}) of each 64 x 8 part of
-/// a product. Its 64 rows are outputs.
+/// a product. Neighbours of a thread lie along the columns of the product, so
+/// the rows are outputs for a feature-major result, else tokens.
 void ThreadLayout::layOutWarpgroups(OpBuilder &builder, Location loc,
                                     ScheduleAttr schedule) {
   IndexMath math{builder, loc};
-  outputsAreRows = true;
   int64_t across = schedule.getWarps()[1] / 4;
   Value warp = math.div(threadId, 32);
   Value warpgroup = math.div(threadId, 128);
-  warpToken = math.mul(math.div(warpgroup, across), warpTokens);
-  warpOutput =
-      math.mul(math.rem(warpgroup, across), schedule.getWarpgroupOutputs());
-  token = math.add(warpToken, math.mul(math.rem(lane, 4), 2));
-  output = math.add(
-      warpOutput, math.add(math.mul(math.rem(warp, 4), 16), math.div(lane, 4)));
-  for (int64_t row = 0; row < schedule.getWarpgroupOutputs(); row += 64)
-    for (int64_t column = 0; column < warpTokens; column += 8)
-      for (int64_t e = 0; e < 4; ++e)
-        offsets.push_back({column + e % 2, row + 8 * (e / 2)});
+  int64_t tokens = schedule.getWarpgroupTokens();
+  int64_t outputs = schedule.getWarpgroupOutputs();
+  // All columns of a product belong to each of its warps.
+  (outputsAreRows ? warpTokens : warpOutputs) =
+      outputsAreRows ? tokens : outputs;
+  warpToken = math.mul(math.div(warpgroup, across), tokens);
+  warpOutput = math.mul(math.rem(warpgroup, across), outputs);
+  Value row = math.add(math.mul(math.rem(warp, 4), 16), math.div(lane, 4));
+  Value column = math.mul(math.rem(lane, 4), 2);
+  token = math.add(warpToken, outputsAreRows ? column : row);
+  output = math.add(warpOutput, outputsAreRows ? row : column);
+  for (int64_t r = 0; r < (outputsAreRows ? outputs : tokens); r += 64)
+    for (int64_t c = 0; c < (outputsAreRows ? tokens : outputs); c += 8)
+      for (int64_t e = 0; e < 4; ++e) {
+        TileOffset offset{r + 8 * (e / 2), c + e % 2};
+        if (outputsAreRows)
+          std::swap(offset.token, offset.output);
+        offsets.push_back(offset);
+      }
 }
 
 FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
@@ -102,6 +111,7 @@ FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
   }
 
   if (layout.kind == ScheduleKind::Wgmma) {
+    layout.outputsAreRows = op.getTokensContiguous();
     layout.layOutWarpgroups(builder, op.getLoc(), schedule);
     return layout;
   }

@@ -4,10 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Outputs are the 64 rows of a product, tokens its columns. Both operands lie
-// in shared memory with the contraction dimension outermost ("MN-major") in
-// TileLayout::SwizzledBlocks, which is what a matrix descriptor with a swizzle
-// of 128 bytes describes, so a product reads them without any rearrangement.
+// For a feature-major result outputs are the 64 rows of a product and tokens
+// its columns, for a token-major one the other way round: what a thread then
+// holds are neighbours in memory, and is stored 16 bytes at a time. Both
+// operands lie in shared memory with the contraction dimension outermost
+// ("MN-major") in TileLayout::SwizzledBlocks, which is what a matrix descriptor
+// with a swizzle of 128 bytes describes, so a product reads them without any
+// rearrangement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +21,18 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Rows, outputs and bytes of a line of the tiles that one product takes.
-constexpr int64_t kProductRows = 16, kProductOutputs = 64, kLineBytes = 128;
+/// Contraction steps, rows of the result, and bytes of a line of the tiles that
+/// one product takes.
+constexpr int64_t kProductSteps = 16, kProductRows = 64, kLineBytes = 128;
+/// Columns of the widest product.
+constexpr int64_t kMostColumns = 256;
 
 /// Makes the descriptors of one tile in shared memory.
 class TileDescriptor {
@@ -91,8 +99,8 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
                 const ThreadLayout &layout)
       : OpConversionPattern(converter, context), layout(layout) {}
 
-  /// `acc` + 64 outputs of A x tokens of B.
-  Value emitProduct(OpBuilder &b, Location loc, Type element, int64_t tokens,
+  /// `acc` + 64 rows of A x `columns` of B.
+  Value emitProduct(OpBuilder &b, Location loc, Type element, int64_t columns,
                     Value a, Value bDescriptor, Value acc) const {
     MLIRContext *context = b.getContext();
     auto factor = NVVM::WGMMATypesAttr::get(
@@ -102,7 +110,7 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
     // MN-major: A by columns, B by rows.
     return NVVM::WgmmaMmaAsyncOp::create(
         b, loc, acc.getType(), acc, a, bDescriptor,
-        NVVM::MMAShapeAttr::get(context, kProductOutputs, tokens, kProductRows),
+        NVVM::MMAShapeAttr::get(context, kProductRows, columns, kProductSteps),
         factor, factor,
         NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
         NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
@@ -111,7 +119,7 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
         NVVM::MMAIntOverflowAttr());
   }
 
-  /// The accumulators of 64 outputs as the struct that products update.
+  /// The accumulators of a product as the struct that it updates.
   Value pack(OpBuilder &b, Location loc, ValueRange scalars) const {
     auto type = LLVM::LLVMStructType::getLiteral(
         b.getContext(), SmallVector<Type>(scalars.size(), b.getF32Type()));
@@ -119,6 +127,35 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
     for (auto [i, scalar] : llvm::enumerate(scalars))
       result = LLVM::InsertValueOp::create(b, loc, result, scalar, i);
     return result;
+  }
+
+  /// First token and output, in the warpgroup's part, of one product, and the
+  /// columns of its result.
+  struct Product {
+    int64_t token, output, columns;
+  };
+
+  /// The products of a warpgroup, in the order of their accumulators. The
+  /// outputs of a product share the rows that they read, so they are of one
+  /// panel.
+  SmallVector<Product> getProducts(ScheduleAttr schedule,
+                                   EncodingAttr encoding) const {
+    int64_t tokens = schedule.getWarpgroupTokens();
+    int64_t outputs = schedule.getWarpgroupOutputs();
+    SmallVector<Product> products;
+    if (layout.outputsAreRows) {
+      for (int64_t output = 0; output < outputs; output += kProductRows)
+        products.push_back({0, output, tokens});
+      return products;
+    }
+    int64_t columns = std::min<int64_t>(outputs, kMostColumns);
+    if (encoding.getBlockN() < schedule.getTileOutputs())
+      columns = std::gcd(columns, encoding.getBlockN());
+    columns = std::gcd(columns, outputs);
+    for (int64_t token = 0; token < tokens; token += kProductRows)
+      for (int64_t output = 0; output < outputs; output += columns)
+        products.push_back({token, output, columns});
+    return products;
   }
 
   LogicalResult
@@ -134,16 +171,16 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
                  "with a wgmma schedule multiplies f16 or bf16, got ")
              << element;
     EncodingAttr encoding = op.getEncoding();
-    if (encoding.getBlockN() % kProductOutputs != 0 ||
+    if (encoding.getBlockN() % kProductRows != 0 ||
         !schedule.isPanelAligned(encoding))
       return op.emitOpError("with a wgmma schedule needs panels of a multiple "
                             "of 64 outputs that align with its tiles, got ")
              << encoding;
     Location loc = op.getLoc();
-    int64_t tokens = schedule.getWarpgroupTokens();
-    int64_t blocks = schedule.getWarpgroupOutputs() / kProductOutputs;
     int64_t rows = schedule.getStepRows(encoding);
-    int64_t perBlock = layout.getNumElements() / blocks;
+    SmallVector<Product> products = getProducts(schedule, encoding);
+    int64_t columns = products.front().columns;
+    int64_t perProduct = kProductRows * columns / 128;
     SmallVector<Value> scalars(adaptor.getAcc());
 
     TileDescriptor values(rewriter, loc, op.getValues(), layout.warpOutput);
@@ -155,29 +192,31 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
         NVVM::SharedSpaceAttr::get(getContext(),
                                    NVVM::SharedSpace::shared_cta));
     SmallVector<Value> accs, panelRows;
-    for (int64_t block = 0; block < blocks; ++block) {
+    for (auto [i, product] : llvm::enumerate(products)) {
       accs.push_back(pack(rewriter, loc,
-                          ArrayRef(scalars).slice(block * perBlock, perBlock)));
+                          ArrayRef(scalars).slice(i * perProduct, perProduct)));
       Value output = rewriter.createOrFold<arith::AddIOp>(
           loc, layout.warpOutput,
-          arith::ConstantIndexOp::create(rewriter, loc,
-                                         block * kProductOutputs));
+          arith::ConstantIndexOp::create(rewriter, loc, product.output));
       panelRows.push_back(emitXRow(
           rewriter, loc, op, arith::ConstantIndexOp::create(rewriter, loc, 0),
           emitPanel(rewriter, loc, op, output)));
     }
     NVVM::WgmmaFenceAlignedOp::create(rewriter, loc);
-    for (int64_t row = 0; row < rows; row += kProductRows)
-      for (int64_t block = 0; block < blocks; ++block)
-        accs[block] =
-            emitProduct(rewriter, loc, element, tokens, values.at(row, block),
-                        x.at(panelRows[block], row), accs[block]);
+    for (int64_t row = 0; row < rows; row += kProductSteps)
+      for (auto [i, product] : llvm::enumerate(products)) {
+        Value a = values.at(row, product.output / kSwizzledColumns);
+        Value b = x.at(panelRows[i], row, product.token / kSwizzledColumns);
+        if (!layout.outputsAreRows)
+          std::swap(a, b);
+        accs[i] = emitProduct(rewriter, loc, element, columns, a, b, accs[i]);
+      }
     NVVM::WgmmaGroupSyncAlignedOp::create(rewriter, loc);
     NVVM::WgmmaWaitGroupSyncOp::create(rewriter, loc, op.getInFlight() ? 1 : 0);
-    for (int64_t block = 0; block < blocks; ++block)
-      for (int64_t i = 0; i < perBlock; ++i)
-        scalars[block * perBlock + i] =
-            LLVM::ExtractValueOp::create(rewriter, loc, accs[block], i);
+    for (size_t i = 0; i < products.size(); ++i)
+      for (int64_t e = 0; e < perProduct; ++e)
+        scalars[i * perProduct + e] =
+            LLVM::ExtractValueOp::create(rewriter, loc, accs[i], e);
     rewriter.replaceOpWithMultiple(op, {ValueRange(scalars)});
     return success();
   }

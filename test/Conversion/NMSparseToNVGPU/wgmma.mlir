@@ -69,3 +69,36 @@ func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memre
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// For a token-major result tokens are the rows: two products of 64 tokens and
+// the 128 outputs of a panel for each of two k16 steps, and a thread stores 8
+// neighbouring outputs.
+
+// CHECK-LABEL: func @token_major_result
+// CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 128, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <col>], B[<f16>, <one>, <row>] : !llvm.struct<
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: gpu.shuffle xor
+// CHECK: vector.store {{.*}} : memref<128x256xf16>, vector<8xf16>
+func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 3>, %out: memref<128x256xf16>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<128x256xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<64x128xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %h = arith.truncf %r : vector<128x256xf32> to vector<128x256xf16>
+    vector.transfer_write %h, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<128x256xf16>, memref<128x256xf16>
+    gpu.terminator
+  }
+  return
+}

@@ -71,6 +71,14 @@ KERNELS = {
         schedule=wgmma((128, 256, 4), producers=4, persistent=True, tma=True),
         **FEATURE,
     ),
+    "wgmma, persistent, values by TMA, token-major result": Case(
+        "f16",
+        16,
+        32,
+        256,
+        schedule=wgmma((128, 256, 4), producers=4, persistent=True, tma=True),
+        x_feature_major=True,
+    ),
     "wgmma, persistent, values by TMA, L = 128, GELU": Case(
         "f16",
         8,

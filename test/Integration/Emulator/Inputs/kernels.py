@@ -177,6 +177,23 @@ def kernels():
             ),
         )
 
+    # Tokens, not outputs, are the rows of a product.
+    kept = schedule(
+        "wgmma", (128, 128, 2), (2, 4), 3, producers=4, persistent=True, tma=True
+    )
+    yield (
+        "wgmma-tma-token-major-result",
+        Case(
+            "f16",
+            8,
+            32,
+            128,
+            epilogue="residual",
+            schedule=kept,
+            x_feature_major=True,
+            **many,
+        ),
+    )
     yield (
         "wgmma-tma-batch3",
         Case(
