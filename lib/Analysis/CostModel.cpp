@@ -235,7 +235,15 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
   double flops = countFlops(problem, schedule, xElements);
   terms.math =
       perSM * flops / (getMathCeiling(schedule.getKind(), chip).first / sms);
-  terms.l2 = perSM * stepBytes / (chip.l2Bytes / sms);
+  // A gather of single elements reads each sector of 32 bytes that has one:
+  // with the rows of several panels, nearly all.
+  double l2Bytes = stepBytes;
+  if (schedule.isPacked() && !problem.xFeatureMajor)
+    l2Bytes +=
+        (double(schedule.getTileWindows() * encoding.getWindowRows() * tokens) -
+         xElements) *
+        double(problem.elementBytes);
+  terms.l2 = perSM * l2Bytes / (chip.l2Bytes / sms);
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   terms.shared =
       perSM * (getSharedReads(problem, schedule) + stepBytes) / (128.0 * 1.7e9);

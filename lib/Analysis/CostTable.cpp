@@ -16,23 +16,24 @@ struct CostTable {
 };
 } // namespace
 
-// Fitted to an NVIDIA H200. simt and mma: bench/results/h200-speed.json.
-// wgmma: 8192 x 8192 x 8192 at L = 128 and 256, 50 to 87.5 %.
-// The dense library: bench/results/h200-rivals.json.
+// Fitted by bench/fit_model.py to bench/results/h200-model.json, of an NVIDIA
+// H200. The dense library: bench/results/h200-rivals.json.
 //
 // mathShare, l2Share, shown, step, copy, latency, tile, written
 static constexpr CostTable h200 = {
-    {/*simt*/ {1.0, 0.75, 0.15, 0.35e-6, 0, 1.8e-6, 2e-6, 1.0},
-     /*mma*/ {1.0, 0.75, 0.15, 0.35e-6, 0, 1.8e-6, 2e-6, 1.0},
-     /*wgmma*/ {1.0, 0.75, 0.3, 0.2e-6, 0, 1.8e-6, 2e-6, 0.5},
-     /*wgmma, producers*/ {0.83, 0.75, 0.05, 0, 25e-9, 1.8e-6, 3.2e-6, 0.5},
-     /*wgmma, persistent*/ {0.84, 0.75, 0.05, 0, 25e-9, 1.8e-6, 2.4e-6, 0.2}},
-    {/*split*/ 2e-6, /*denseLaunch*/ 4e-6}};
+    {/*simt*/ {1, 0.9, 0.15, 0.67e-6, 8e-9, 1.8e-6, 0.8e-6, 1},
+     /*simt, producers*/ {1, 0.75, 0.15, 0.17e-6, 3e-9, 1.8e-6, 2e-6, 1},
+     /*mma*/ {0.9, 0.65, 0.08, 0.21e-6, 27e-9, 1.4e-6, 0.8e-6, 0.95},
+     /*wgmma*/ {0.96, 0.2, 0.3, 0, 26e-9, 1.4e-6, 0.3e-6, 1},
+     /*wgmma, producers*/ {1.02, 0.65, 0.02, 0.06e-6, 25e-9, 0.9e-6, 2.8e-6, 0},
+     /*wgmma, persistent*/ {0.94, 0.5, 0.02, 0, 23e-9, 1.5e-6, 1.9e-6, 0.15}},
+    {/*split*/ 1e-6, /*denseLaunch*/ 4e-6}};
 
 KernelFamily nm_sparse::getKernelFamily(ScheduleAttr schedule) {
   switch (schedule.getKind()) {
   case ScheduleKind::Simt:
-    return KernelFamily::Simt;
+    return schedule.getProducers() > 0 ? KernelFamily::SimtProducers
+                                       : KernelFamily::Simt;
   case ScheduleKind::Mma:
     return KernelFamily::Mma;
   case ScheduleKind::Wgmma:
@@ -48,6 +49,8 @@ llvm::StringRef nm_sparse::stringifyKernelFamily(KernelFamily family) {
   switch (family) {
   case KernelFamily::Simt:
     return "simt";
+  case KernelFamily::SimtProducers:
+    return "simt, producers";
   case KernelFamily::Mma:
     return "mma";
   case KernelFamily::Wgmma:

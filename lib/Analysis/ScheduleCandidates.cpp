@@ -67,6 +67,7 @@ public:
       : problem(problem), chip(chip), encoding(problem.encoding) {}
 
   void addOrdinary();
+  void addSimtProducers();
   void addWarpgroups();
 
   SmallVector<std::pair<ScheduleAttr, Prediction>> ranked;
@@ -74,7 +75,8 @@ public:
 private:
   SmallVector<int64_t> getWindows(int64_t low, int64_t high) const;
   void addShape(ScheduleKind kind, Shape shape, Role role,
-                ArrayRef<int64_t> windows, ArrayRef<Modes> modes);
+                ArrayRef<int64_t> windows, ArrayRef<Modes> modes,
+                ArrayRef<int64_t> ring = {4, 3, 2});
   void add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
            int64_t stages, int64_t splitK, Modes modes);
 
@@ -114,7 +116,8 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
     return;
   // A box of the accelerator is all rows of a step.
   int64_t rows = windows * encoding.getKeptRows();
-  bool tma = role.producers > 0 && rows % 16 == 0 && rows <= 256;
+  bool tma = kind == ScheduleKind::Wgmma && role.producers > 0 &&
+             rows % 16 == 0 && rows <= 256;
   auto schedule = ScheduleAttr::get(
       encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
       {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,
@@ -128,16 +131,23 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;
   Prediction prediction = predict(problem, schedule, chip);
-  // A persistent CTA with one tile has none to fetch ahead.
-  if (role.persistent && prediction.ctas <= chip.multiprocessors)
+  // Beyond 16 copies of a step, producers that gather copy in a loop, and wait
+  // for positions in each turn: 24 take three times as long as 16.
+  if (tma && prediction.terms.copies > 16)
+    return;
+  // A persistent CTA with one tile has none to fetch ahead, and parts of tiles
+  // on the way from one to the next take twice the time of CTAs of their own.
+  if (role.persistent &&
+      (prediction.ctas <= chip.multiprocessors || splitK > 1))
     return;
   ranked.emplace_back(schedule, prediction);
 }
 
 void Enumerator::addShape(ScheduleKind kind, Shape shape, Role role,
-                          ArrayRef<int64_t> windows, ArrayRef<Modes> modes) {
+                          ArrayRef<int64_t> windows, ArrayRef<Modes> modes,
+                          ArrayRef<int64_t> ring) {
   for (int64_t step : windows)
-    for (int64_t stages : {4, 3, 2})
+    for (int64_t stages : ring)
       for (int64_t splitK : {1, 2, 4, 8}) {
         int64_t steps = llvm::divideCeil(problem.windows, step);
         if (splitK > 1 && steps < splitK * stages)
@@ -195,6 +205,21 @@ void Enumerator::addOrdinary() {
     addShape(kind, shape, Role{}, windows, modes);
 }
 
+/// simt with warps that only copy, which leave the others 128 accumulators and
+/// issue slots for FFMAs alone. Smaller tiles have nobody to hide their waits,
+/// and in a ring of two stages the copies stop together with the products.
+void Enumerator::addSimtProducers() {
+  constexpr Shape shape = {256, 128, 2, 4};
+  constexpr Role role = {4, false};
+  if (problem.tensorCores || !problem.xFeatureMajor ||
+      encoding.getBlockN() < 4 || !getRegisterShares(256, 128, chip))
+    return;
+  static constexpr Modes modes[] = {
+      {OperandMode::Packed, IndexMode::Resident},
+      {OperandMode::Unpacked, IndexMode::Resident}};
+  addShape(ScheduleKind::Simt, shape, role, getWindows(8, 32), modes, {4, 3});
+}
+
 /// wgmma: one or two warpgroups, side by side along tokens or outputs, with 128
 /// accumulators of a thread or fewer: more leave no registers for the rest.
 void Enumerator::addWarpgroups() {
@@ -212,6 +237,10 @@ void Enumerator::addWarpgroups() {
   static constexpr Modes packed[] = {
       {OperandMode::Packed, IndexMode::Resident}};
   SmallVector<int64_t> windows = getWindows(32, 64);
+  // The largest tile has room for three stages of 96 rows.
+  int64_t most = 96 / encoding.getN();
+  if (96 % encoding.getN() == 0 && problem.windows % most == 0)
+    windows.push_back(most);
   for (Shape shape : shapes)
     for (Role role : roles) {
       int64_t consumers = shape.warpsTokens * shape.warpsOutputs * 32;
@@ -234,6 +263,7 @@ SmallVector<std::pair<ScheduleAttr, Prediction>>
 nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   Enumerator enumerator(problem, chip);
   enumerator.addOrdinary();
+  enumerator.addSimtProducers();
   enumerator.addWarpgroups();
   auto &ranked = enumerator.ranked;
   // Among equals the deepest ring, and then the order of consideration.

@@ -18,8 +18,15 @@
 namespace mlir::nm_sparse {
 
 /// Kernels whose costs are fitted together.
-enum class KernelFamily { Simt, Mma, Wgmma, WgmmaProducers, WgmmaPersistent };
-inline constexpr size_t kNumKernelFamilies = 5;
+enum class KernelFamily {
+  Simt,
+  SimtProducers,
+  Mma,
+  Wgmma,
+  WgmmaProducers,
+  WgmmaPersistent
+};
+inline constexpr size_t kNumKernelFamilies = 6;
 
 KernelFamily getKernelFamily(ScheduleAttr schedule);
 llvm::StringRef stringifyKernelFamily(KernelFamily family);
