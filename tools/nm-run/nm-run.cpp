@@ -6,6 +6,7 @@
 
 #include "Options.h"
 
+#include "nm_sparse/Commit.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"

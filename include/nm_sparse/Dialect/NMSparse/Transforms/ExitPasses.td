@@ -1,0 +1,125 @@
+//===- ExitPasses.td - kernels and host code on the way out *- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_EXITPASSES
+#define NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_EXITPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def NMSparseMergeKernelsPass
+    : Pass<"nm-sparse-merge-kernels", "::mlir::ModuleOp"> {
+  let summary = "all kernels in one gpu.module";
+  let description = [{
+    Outlining makes one `gpu.module` for each launch. Moves all kernels into one,
+    named `kernels`, renames those whose names repeat, and updates the launches.
+    Modules that hold anything but `gpu.func` are left alone.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
+def NMSparseInsertDeviceCopiesPass
+    : Pass<"nm-sparse-insert-device-copies", "::mlir::ModuleOp"> {
+  let summary = "copy the host buffers of each kernel launch to the device";
+  let description = [{
+    For callers whose buffers lie in host memory. Each memref operand of a
+    `gpu.launch_func` is replaced by a device buffer of the same shape: allocated
+    before the first launch of the block that needs it, filled when the host's
+    content is newer, copied back before the host next reads it (or the block
+    ends) when a kernel wrote it, and freed at the end of the block. A buffer
+    that stays valid between two launches is not copied again.
+
+    With `host-memory=false` the caller passes device buffers: what only kernels
+    use is allocated on the device, and constants are still copied there. CPU
+    operations are left alone: where some remain, the caller's buffers must be
+    memory that the CPU can reach as well, such as managed memory.
+
+    What it emits is synchronous; `--gpu-async-region` makes chains of it, which
+    is what `--gpu-to-llvm` accepts.
+  }];
+  let options = [Option<"hostMemory", "host-memory", "bool", "true",
+                        "callers pass host memory">];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseLowerBF16MmaPass
+    : Pass<"nm-sparse-lower-bf16-mma", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "bf16 nvgpu.mma.sync to nvvm.mma.sync";
+  let description = [{
+    Lowers each `nvgpu.mma.sync` with bf16 operands, which
+    `--convert-nvgpu-to-nvvm` does not know, to `nvvm.mma.sync`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseSetOccupancyPass
+    : Pass<"nm-sparse-set-occupancy", "::mlir::ModuleOp"> {
+  let summary = "bound the registers of kernels so that CTAs share an SM";
+  let description = [{
+    Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
+    shared memory lets run on one SM of `chip`, as far as the registers then left
+    to a thread hold its accumulators and 104 more.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
+def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
+  let summary = "math functions without a device library";
+  let description = [{
+    Rewrites `math` functions that a GPU has no instruction for (`erf`, `exp`,
+    `tanh`, `log`, ...) as polynomial approximations in f32, and the others as
+    LLVM intrinsics that NVPTX knows, so that no device library is needed.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseExternSharedMemoryPass
+    : Pass<"nm-sparse-extern-shared-memory", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "make dynamic shared memory external and aligned";
+  let description = [{
+    `gpu.dynamic_shared_memory` becomes an internal global that is 16-byte
+    aligned. CUDA expects an external one, and swizzled tiles need 1024 bytes:
+    gives each zero-sized global of shared memory external linkage and at least
+    that alignment.
+  }];
+  let options = [Option<"alignment", "alignment", "unsigned", "1024",
+                        "bytes that the start of shared memory is aligned to">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def NMSparseEmbedKernelsPass
+    : Pass<"nm-sparse-embed-kernels", "::mlir::ModuleOp"> {
+  let summary = "embed kernels as the text of their gpu.module";
+  let description = [{
+    Stands in for `--gpu-module-to-binary` where the emulator runs the kernels:
+    each `gpu.module` with an `#nvvm.target` becomes a `gpu.binary` whose one
+    object, in assembly format and with a zero byte at its end, is the text of
+    the `gpu.module` itself. Locations are printed too, so that the emulator can
+    name the place of what it finds.
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+      llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} ...
+    }
+    ```
+    becomes
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">,
+      assembly = "gpu.module @kernels [#nvvm.target<chip = ...">]
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_EXITPASSES
