@@ -7,8 +7,10 @@
 #include "Explain.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/TransposeCost.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>
@@ -166,6 +168,17 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
   });
 }
 
+/// Seconds of the transposition of `op`'s activations, shared by all products
+/// that read them; 0 when they are not transposed.
+static double getTransposeShare(MatmulOp op, int64_t tokens, const Chip &chip) {
+  auto transpose = op.getX().getDefiningOp<linalg::TransposeOp>();
+  if (!transpose)
+    return 0;
+  auto readers = llvm::count_if(transpose->getUsers(), llvm::IsaPred<MatmulOp>);
+  auto type = cast<ShapedType>(transpose.getInput().getType());
+  return predictTranspose(type, tokens, chip) / static_cast<double>(readers);
+}
+
 void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
                                    StringRef chipName, int64_t tokens) {
   const Chip *chip = findChip(chipName);
@@ -174,13 +187,15 @@ void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
     if (!chip || !schedule)
       return;
     MatmulProblem problem = MatmulProblem::get(op, tokens);
-    double seconds = predict(problem, schedule, *chip).seconds;
+    double transpose = getTransposeShare(op, tokens, *chip);
+    double seconds = predict(problem, schedule, *chip).seconds + transpose;
     double dense = predictDense(problem, *chip);
     if (seconds > dense)
       os << llvm::formatv("nm-compile: warning: @{0}, {1} tokens: {2:f1} us "
-                          "predicted; {3}\n",
+                          "predicted{3}; {4}\n",
                           op->getParentOfType<func::FuncOp>().getSymName(),
                           problem.tokens, seconds * 1e6,
+                          transpose > 0 ? " with the transposition" : "",
                           compareWithDense(seconds, dense));
   });
 }

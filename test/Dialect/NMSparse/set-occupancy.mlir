@@ -9,6 +9,10 @@
 // Warps that pass registers on have the SM to themselves.
 // CHECK: gpu.func @moves
 // CHECK-SAME: nvvm.minctasm = 1
+// The loop over tiles carries a phase alone: the accumulators, 128 with the
+// elements of a vector, are those of the loop in it.
+// CHECK: gpu.func @persistent
+// CHECK-SAME: nvvm.minctasm = 2
 module attributes {gpu.container_module} {
 gpu.module @kernels {
   gpu.func @three(%n: index, %out: memref<4xf32>) kernel {
@@ -43,8 +47,31 @@ gpu.module @kernels {
     memref.store %r, %out[%c0] : memref<4xf32>
     gpu.return
   }
+  gpu.func @persistent(%n: index, %out: memref<4xvector<64xf32>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %phase = arith.constant 0 : i32
+    %f = arith.constant dense<0.0> : vector<64xf32>
+    %last = scf.for %tile = %c0 to %n step %c1 iter_args(%p = %phase) -> (i32) {
+      %r:2 = scf.for %i = %c0 to %n step %c1
+          iter_args(%a = %f, %b = %f) -> (vector<64xf32>, vector<64xf32>) {
+        %s:3 = scf.for %j = %c0 to %n step %c1
+            iter_args(%d = %a, %e = %b, %fragment = %f)
+            -> (vector<64xf32>, vector<64xf32>, vector<64xf32>) {
+          scf.yield %e, %d, %fragment
+              : vector<64xf32>, vector<64xf32>, vector<64xf32>
+        }
+        scf.yield %s#0, %s#1 : vector<64xf32>, vector<64xf32>
+      }
+      memref.store %r#0, %out[%c0] : memref<4xvector<64xf32>>
+      memref.store %r#1, %out[%c1] : memref<4xvector<64xf32>>
+      scf.yield %p : i32
+    }
+    gpu.return
+  }
 }
-func.func @host(%n: index, %out: memref<4xf32>) {
+func.func @host(%n: index, %out: memref<4xf32>,
+                %vectors: memref<4xvector<64xf32>>) {
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
   %small = arith.constant 65536 : i32
@@ -58,6 +85,9 @@ func.func @host(%n: index, %out: memref<4xf32>) {
   gpu.launch_func @kernels::@moves blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
     args(%n : index, %out : memref<4xf32>)
+  gpu.launch_func @kernels::@persistent blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
+    args(%n : index, %vectors : memref<4xvector<64xf32>>)
   return
 }
 }

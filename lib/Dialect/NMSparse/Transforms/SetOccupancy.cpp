@@ -29,13 +29,26 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Values that the K loop carries: the accumulators of a thread. Loops inside
-/// it carry fragments as well.
+/// Floating-point elements that `loop` carries.
+int64_t countCarriedElements(scf::ForOp loop) {
+  int64_t elements = 0;
+  for (Value carried : loop.getInitArgs()) {
+    if (!isa<FloatType>(getElementTypeOrSelf(carried.getType())))
+      continue;
+    auto vector = dyn_cast<VectorType>(carried.getType());
+    elements += vector ? vector.getNumElements() : 1;
+  }
+  return elements;
+}
+
+/// What the K loop carries: the accumulators of a thread. A loop over tiles
+/// around it carries none, and loops inside it carry fragments as well.
 int64_t countAccumulators(gpu::GPUFuncOp kernel) {
-  size_t most = 0;
-  kernel.walk([&](scf::ForOp loop) {
-    if (!loop->getParentOfType<scf::ForOp>())
-      most = std::max(most, loop.getInitArgs().size());
+  int64_t most = 0;
+  kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    int64_t elements = countCarriedElements(loop);
+    most = std::max(most, elements);
+    return elements ? WalkResult::skip() : WalkResult::advance();
   });
   return most;
 }
