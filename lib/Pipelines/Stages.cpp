@@ -82,6 +82,7 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
                                      const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseApproximateMathPass());
   pm.addPass(createConvertNMSparseToNVGPUPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
   // A kernel has hundreds of blocks; LLVM simplifies them far faster.

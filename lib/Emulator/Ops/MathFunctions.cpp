@@ -100,6 +100,8 @@ ArrayRef<Function> emulator::getMathFunctions() {
                                         "llvm.nvvm.mul.rn.ftz.f"),
       makeFunction<&divide>("div.rn.f32", "llvm.nvvm.div.rn.f"),
       makeFunction<&divide>("div.approx.f32", "llvm.nvvm.div.approx.f"),
+      makeFunction<&flushed2<divide>>("div.approx.ftz.f32",
+                                      "llvm.nvvm.div.approx.ftz.f"),
       makeFunction<&divide>("div.full.f32", "llvm.nvvm.div.full"),
       makeFunction<&fuse>("fma.rn.f32", "llvm.nvvm.fma.rn.f"),
       makeFunction<&fuseFlushed>("fma.rn.ftz.f32", "llvm.nvvm.fma.rn.ftz.f"),

@@ -31,3 +31,19 @@ func.func @vectors(%a: vector<2x4xf32>) -> vector<2x4xf32> {
   %0 = math.absf %a : vector<2x4xf32>
   return %0 : vector<2x4xf32>
 }
+
+// Where it is allowed, the GPU's own approximations.
+// CHECK-LABEL: func.func @approximate
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%{{.*}}) : (f32) -> f32
+// CHECK: nvvm.inline_ptx "tanh.approx.f32 {$w0}, {$r0};"
+// CHECK: llvm.call_intrinsic "llvm.nvvm.div.approx.ftz.f"(%{{.*}}) : (f32, f32) -> f32
+// CHECK: arith.divf
+// CHECK-NOT: approx
+func.func @approximate(%a: f32) -> f32 {
+  %0 = math.exp2 %a fastmath<afn> : f32
+  %1 = math.tanh %0 fastmath<afn> : f32
+  %2 = arith.divf %1, %a fastmath<afn> : f32
+  %3 = arith.divf %2, %a : f32
+  %4 = math.exp2 %3 : f32
+  return %4 : f32
+}

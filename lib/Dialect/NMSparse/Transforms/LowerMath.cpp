@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -65,9 +66,35 @@ void callIntrinsic(Operation *op, StringRef intrinsic) {
   op->erase();
 }
 
+/// The instructions that the GPU has for functions of f32, where a relative
+/// error of 2^-22 (exp2, divf) or 2^-11 (tanh) is allowed. Divisors from 2^126
+/// on count as infinite.
+void approximate(Operation *op) {
+  if (!isa<math::Exp2Op, math::TanhOp, arith::DivFOp>(op) ||
+      !op->getResult(0).getType().isF32())
+    return;
+  auto flags = cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr();
+  if (!flags ||
+      !bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn))
+    return;
+  if (isa<math::Exp2Op>(op))
+    return callIntrinsic(op, "llvm.nvvm.ex2.approx.ftz");
+  if (isa<arith::DivFOp>(op))
+    return callIntrinsic(op, "llvm.nvvm.div.approx.ftz.f");
+  // LLVM has no intrinsic for it.
+  OpBuilder builder(op);
+  auto result = NVVM::InlinePtxOp::create(
+      builder, op->getLoc(), op->getResultTypes(), op->getOperands(),
+      /*readWriteArgs=*/ValueRange(), "tanh.approx.f32 {$w0}, {$r0};",
+      /*predicate=*/Value());
+  op->replaceAllUsesWith(result);
+  op->erase();
+}
+
 struct LowerMath
     : public nm_sparse::impl::NMSparseLowerMathPassBase<LowerMath> {
   void runOnOperation() override {
+    getOperation()->walk([](Operation *op) { approximate(op); });
     auto isWanted = [](StringRef name) { return getIntrinsic(name).empty(); };
     RewritePatternSet patterns(&getContext());
     math::populateExpansionPatterns(patterns,

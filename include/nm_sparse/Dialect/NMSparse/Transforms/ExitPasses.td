@@ -70,15 +70,39 @@ def NMSparseSetOccupancyPass
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
+def NMSparseApproximateMathPass
+    : Pass<"nm-sparse-approximate-math", "::mlir::func::FuncOp"> {
+  let summary = "math functions as exact as a 16-bit result needs";
+  let description = [{
+    In launches, replaces f32 functions whose every use is rounded to 16 bits, or
+    that are marked `fastmath<afn>`:
+
+    * GELU, of erf or of tanh, by a polynomial and one `exp2`: absolute error at
+      most 2.1e-5, 9 or 10 instructions;
+    * other `erf` and `tanh` by the GPU's `tanh`, relative error 2^-11;
+    * `exp` by the GPU's `exp2`, and a division by 1 + exp (a sigmoid, SiLU) by
+      the GPU's reciprocal, each of relative error 2^-20 where the result is not
+      negligible.
+
+    What the GPU computes is marked `fastmath<afn>`, which --nm-sparse-lower-math
+    knows. NaN stays NaN. A result that stays f32 stays as exact as it was.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
   let summary = "math functions without a device library";
   let description = [{
     Rewrites `math` functions that a GPU has no instruction for (`erf`, `exp`,
     `tanh`, `log`, ...) as polynomial approximations in f32, and the others as
-    LLVM intrinsics that NVPTX knows, so that no device library is needed.
+    LLVM intrinsics that NVPTX knows, so that no device library is needed. Where
+    `fastmath<afn>` allows it, `exp2`, `tanh` and `divf` of f32 become the one or
+    two instructions that the GPU has for them.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
                            "::mlir::math::MathDialect",
                            "::mlir::vector::VectorDialect"];
 }
