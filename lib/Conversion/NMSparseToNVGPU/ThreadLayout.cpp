@@ -93,20 +93,27 @@ FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
     // when lanes 2i and 2i + 1 (or 4i + j and 4i + j + 2) read the same word:
     // so lanes are numbered 2 outputs, 8 tokens, 2 outputs. Then 8 words lie
     // side by side along tokens, in all banks; a thread's tokens come in chunks
-    // of 4. Along outputs only 2 words are read at a time.
+    // of 4. Along outputs only 2 words are read at a time; where all outputs of
+    // a warp share a panel they come in chunks of 4 too, for then the lanes
+    // that store a row of the result side by side fill whole sectors.
     layout.threadTokens = layout.warpTokens / 8;
     layout.threadOutputs = layout.warpOutputs / 4;
     layout.tokenChunk = std::gcd<int64_t>(layout.threadTokens, 4);
+    bool onePanel = schedule.isPanelAligned(op.getEncoding()) &&
+                    op.getEncoding().getBlockN() % layout.warpOutputs == 0;
+    layout.outputChunk = onePanel ? std::gcd<int64_t>(layout.threadOutputs, 4)
+                                  : layout.threadOutputs;
     Value tokenLane = math.rem(math.div(layout.lane, 2), 8);
     Value outputLane = math.add(math.mul(math.div(layout.lane, 16), 2),
                                 math.rem(layout.lane, 2));
     layout.token =
         math.add(layout.warpToken, math.mul(tokenLane, layout.tokenChunk));
     layout.output =
-        math.add(layout.warpOutput, math.mul(outputLane, layout.threadOutputs));
+        math.add(layout.warpOutput, math.mul(outputLane, layout.outputChunk));
     for (int64_t i = 0; i < layout.threadTokens; ++i)
       for (int64_t j = 0; j < layout.threadOutputs; ++j)
-        layout.offsets.push_back({layout.getTokenOffset(i), j});
+        layout.offsets.push_back(
+            {layout.getTokenOffset(i), layout.getOutputOffset(j)});
     return layout;
   }
 
@@ -154,7 +161,7 @@ ThreadLayout::getRuns(bool alongTokens, int64_t maxWidth) const {
   // Longest power-of-two run that every thread base is a multiple of.
   int64_t unit;
   if (kind == ScheduleKind::Simt)
-    unit = alongTokens ? tokenChunk : threadOutputs;
+    unit = alongTokens ? tokenChunk : outputChunk;
   else
     unit = alongTokens == outputsAreRows ? 2 : 1;
   int64_t width = 1;

@@ -52,6 +52,11 @@ public:
   int64_t getTokenOffset(int64_t i) const {
     return i / tokenChunk * 8 * tokenChunk + i % tokenChunk;
   }
+  /// The same of outputs, whose chunks of 4 lanes lie side by side.
+  int64_t outputChunk = 1;
+  int64_t getOutputOffset(int64_t j) const {
+    return j / outputChunk * 4 * outputChunk + j % outputChunk;
+  }
   /// mma and wgmma: the 16-wide side of a fragment lies along outputs, not
   /// tokens.
   bool outputsAreRows = false;

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeptRows.h"
 #include "Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,87 +61,28 @@ Value nm_sparse::emitPanel(OpBuilder &b, Location loc, TileMatmulOp op,
 
 namespace {
 
-/// Loads `count` neighbouring elements of a row as scalars, in vectors of up to
-/// four.
-SmallVector<Value> loadRow(OpBuilder &b, Location loc, Value tile, Value row,
-                           Value column, int64_t count) {
-  Type element = cast<MemRefType>(tile.getType()).getElementType();
-  int64_t width = 4;
-  while (count % width != 0)
-    width /= 2;
-  SmallVector<Value> scalars;
-  for (int64_t i = 0; i < count; i += width) {
-    Value at = b.createOrFold<arith::AddIOp>(
-        loc, column, arith::ConstantIndexOp::create(b, loc, i));
-    if (width == 1) {
-      scalars.push_back(
-          memref::LoadOp::create(b, loc, tile, ValueRange{row, at}));
-      continue;
-    }
-    auto load = vector::LoadOp::create(
-        b, loc, VectorType::get({width}, element), tile, ValueRange{row, at},
-        /*nontemporal=*/false, llvm::Align(width * 4));
-    for (int64_t j = 0; j < width; ++j)
-      scalars.push_back(vector::ExtractOp::create(b, loc, load, j));
-  }
-  return scalars;
-}
-
 struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
   SimtLowering(const TypeConverter &converter, MLIRContext *context,
                const ThreadLayout &layout)
       : OpConversionPattern(converter, context), layout(layout) {}
 
-  /// What one kept row contributes: the thread's outputs of the weight, then,
-  /// for each panel, its tokens of x.
-  SmallVector<Value> loadFragments(OpBuilder &b, TileMatmulOp op, Value row,
-                                   ArrayRef<Value> panels) const {
-    Location loc = op.getLoc();
-    auto add = [&](Value a, int64_t v) -> Value {
-      return b.createOrFold<arith::AddIOp>(
-          loc, a, arith::ConstantIndexOp::create(b, loc, v));
-    };
-    SmallVector<Value> fragments = loadRow(b, loc, op.getValues(), row,
-                                           layout.output, layout.threadOutputs);
-    for (Value panel : panels) {
-      Value xRow = emitXRow(b, loc, op, row, panel);
-      for (int64_t i = 0; i < layout.threadTokens; i += layout.tokenChunk) {
-        Value token = add(layout.token, layout.getTokenOffset(i));
-        if (!op.getTokenMajor()) {
-          llvm::append_range(fragments, loadRow(b, loc, op.getX(), xRow, token,
-                                                layout.tokenChunk));
-          continue;
-        }
-        for (int64_t j = 0; j < layout.tokenChunk; ++j)
-          fragments.push_back(memref::LoadOp::create(
-              b, loc, op.getX(), ValueRange{add(token, j), xRow}));
-      }
-    }
-    return fragments;
-  }
-
-  /// Adds the outer product of one kept row to `acc`. Where a thread has more
-  /// tokens than outputs they run to and fro, so that at each turn two
-  /// neighbouring FFMAs share both factors: fewer reads of the register file.
-  void multiply(OpBuilder &b, Location loc, ArrayRef<Value> fragments,
-                MutableArrayRef<Value> acc) const {
-    int64_t tokens = layout.threadTokens, outputs = layout.threadOutputs;
-    ArrayRef<Value> w = fragments.take_front(outputs);
-    ArrayRef<Value> x = fragments.drop_front(outputs);
+  /// Adds the outer product of the weights and of chunk `chunk` to `acc`, token
+  /// by token, along the outputs to and fro. The register file gives an FFMA
+  /// one register of either bank in a cycle: one is the accumulator, so one
+  /// factor has to be kept from the FFMA before, and at each turn both are.
+  void multiplyChunk(OpBuilder &b, Location loc, const KeptRow &row,
+                     int64_t chunk, MutableArrayRef<Value> acc) const {
+    int64_t outputs = layout.threadOutputs, tokens = layout.tokenChunk;
+    ArrayRef<Value> x = row.chunks[chunk];
     int64_t group = outputs * tokens / static_cast<int64_t>(x.size());
-    auto add = [&](int64_t i, int64_t j) {
-      Value &a = acc[i * outputs + j];
-      a = math::FmaOp::create(b, loc, x[j / group * tokens + i], w[j], a);
-    };
-    if (tokens > outputs) {
-      for (int64_t j = 0; j < outputs; ++j)
-        for (int64_t i = 0; i < tokens; ++i)
-          add(j % 2 == 0 ? i : tokens - 1 - i, j);
-      return;
-    }
-    for (int64_t i = 0; i < tokens; ++i)
-      for (int64_t j = 0; j < outputs; ++j)
-        add(i, j);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t step = 0; step < outputs; ++step) {
+        int64_t i = chunk * tokens + t;
+        int64_t j = i % 2 == 0 ? step : outputs - 1 - step;
+        Value &a = acc[i * outputs + j];
+        a = math::FmaOp::create(b, loc, x[j / group * tokens + t],
+                                row.weights[j], a);
+      }
   }
 
   LogicalResult
@@ -177,29 +119,37 @@ struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
 
     SmallVector<Value> acc(adaptor.getAcc());
     int64_t rows = op.getSchedule().getStepRows(encoding);
-    // The fragments of a row are loaded while the row before it is multiplied.
     // Unrolled rows pay for the arithmetic of the loop; a body of more than 16
     // rows only grows out of the instruction cache.
     int64_t unroll = std::min<int64_t>(rows, 16);
     while (rows % unroll != 0)
       --unroll;
-    // Two sets of fragments beside the accumulators must fit the registers.
+    // A row is read while the row before it is multiplied, if two sets of its
+    // factors fit the registers beside the accumulators.
     int64_t tokens = layout.threadTokens;
-    int64_t fragmentSize =
-        outputs + tokens * static_cast<int64_t>(panels.size());
-    bool ahead = layout.getNumElements() + 2 * fragmentSize <= 192;
-    SmallVector<Value> fragments;
+    int64_t factors = outputs + tokens * static_cast<int64_t>(panels.size());
+    bool ahead = layout.getNumElements() + 2 * factors <= 192;
+    KeptRows reader(rewriter, op, layout, panels, /*pinned=*/ahead);
+    KeptRow current;
     if (ahead)
-      fragments = loadFragments(rewriter, op, constant(0), panels);
-    // Multiplies row `row`, having loaded `next` if there is one.
+      current = reader.read(constant(0));
+    // Multiplies row `row` and reads `next`, if there is one: its address is
+    // found first, then each chunk is read where the registers of one are free.
     auto emitRow = [&](Value row, Value next) {
-      SmallVector<Value> nextFragments;
+      KeptRow following;
       if (!ahead)
-        fragments = loadFragments(rewriter, op, row, panels);
+        current = reader.read(row);
       else if (next)
-        nextFragments = loadFragments(rewriter, op, next, panels);
-      multiply(rewriter, loc, fragments, acc);
-      fragments = std::move(nextFragments);
+        following = reader.find(next);
+      for (int64_t chunk = 0; chunk < reader.getNumChunks(); ++chunk) {
+        multiplyChunk(rewriter, loc, current, chunk, acc);
+        if (!ahead || !next)
+          continue;
+        if (chunk == 0)
+          reader.readWeights(next, following);
+        reader.readChunk(following);
+      }
+      current = std::move(following);
     };
     if (unroll == rows) {
       for (int64_t r = 0; r < rows; ++r)
@@ -207,16 +157,28 @@ struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
       rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
       return success();
     }
-    SmallVector<Value> inits(acc);
-    llvm::append_range(inits, fragments);
+    // The loop carries the factors of its first row as well.
+    auto getCarried = [&] {
+      SmallVector<Value> values(acc);
+      llvm::append_range(values, current.weights);
+      for (ArrayRef<Value> chunk : current.chunks)
+        llvm::append_range(values, chunk);
+      return values;
+    };
     auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(rows),
-                                   constant(unroll), inits);
+                                   constant(unroll), getCarried());
     {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(loop.getBody());
       ValueRange carried = loop.getRegionIterArgs();
-      acc.assign(carried.begin(), carried.begin() + acc.size());
-      fragments.assign(carried.begin() + acc.size(), carried.end());
+      auto take = [&](MutableArrayRef<Value> values) {
+        llvm::copy(carried.take_front(values.size()), values.begin());
+        carried = carried.drop_front(values.size());
+      };
+      take(acc);
+      take(current.weights);
+      for (SmallVector<Value> &chunk : current.chunks)
+        take(chunk);
       Value iv = loop.getInductionVar();
       // The last iteration loads what is not used: the tile has no next row.
       Value end = arith::AddIOp::create(rewriter, loc, iv, constant(unroll));
@@ -230,9 +192,7 @@ struct SimtLowering : public OpConversionPattern<TileMatmulOp> {
         };
         emitRow(at(r), r + 1 < unroll ? at(r + 1) : following);
       }
-      SmallVector<Value> yielded(acc);
-      llvm::append_range(yielded, fragments);
-      scf::YieldOp::create(rewriter, loc, yielded);
+      scf::YieldOp::create(rewriter, loc, getCarried());
     }
     ValueRange results = loop.getResults().take_front(acc.size());
     rewriter.replaceOpWithMultiple(op, {results});

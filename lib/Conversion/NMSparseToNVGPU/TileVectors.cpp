@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -374,12 +375,30 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     memref::StoreOp::create(b, access.loc, scalar, access.buffer, at);
   }
 
+  /// A copy of `value` that ptxas cannot do without. Four registers that are
+  /// stored together are neighbours, as are the four outputs of the weight that
+  /// one read fetched, so each accumulator of a simt thread would share the
+  /// register bank of its weight, and the FFMA that reads both takes two
+  /// cycles. A sum with -0.0 has the bits of `value`.
+  static Value copyToAnyRegister(OpBuilder &b, Location loc, Value value) {
+    return LLVM::InlineAsmOp::create(
+               b, loc, value.getType(), value, "add.rn.f32 $0, $1, 0f80000000;",
+               "=f,f",
+               /*has_side_effects=*/false, /*is_align_stack=*/false,
+               LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+        .getResult(0);
+  }
+
   /// Writes `runs`, all of whose elements exist.
   void writeRuns(TileAccess &access, ArrayRef<SmallVector<int64_t>> runs,
                  ValueRange scalars) const {
     OpBuilder &b = access.b;
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
+    // What was computed from accumulators is in registers of its own.
+    bool untie = layout.kind == ScheduleKind::Simt &&
+                 access.type.getElementType().isF32() &&
+                 epilogue.elementwise.empty();
     for (ArrayRef<int64_t> run : runs) {
       SmallVector<Value> at = access.getIndices(layout.getOffset(run.front()));
       if (width == 1) {
@@ -389,7 +408,8 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
       }
       SmallVector<Value> elements;
       for (int64_t e : run)
-        elements.push_back(scalars[e]);
+        elements.push_back(untie ? copyToAnyRegister(b, access.loc, scalars[e])
+                                 : scalars[e]);
       Value packed =
           vector::FromElementsOp::create(b, access.loc, vectorType, elements);
       vector::StoreOp::create(

@@ -4,18 +4,20 @@
 #s = #nm_sparse.schedule<simt, tile = [32, 32, 2], warps = [1, 1], stages = 2, split_k = 1,
                          operands = unpacked, index = staged>
 
-// 4 x 8 elements a thread, 4 kept rows: for each, two reads of the weight, and
-// one index and one read of x for the panel that the eight outputs share. Each
-// row is read before the row in front of it is multiplied.
+// 4 x 8 elements a thread, 4 kept rows: for each, one index and one read of x
+// for the panel that the eight outputs share, and two reads of the weight. The
+// row of x is found before the row in front of it is multiplied, and what is
+// read of it follows the products that need the registers.
 
 // CHECK-LABEL: func @panel
-// CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
 // CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
-// CHECK: vector.load %{{.*}} : memref<8x32xf32, 3>, vector<4xf32>
 // CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
-// CHECK: vector.load %{{.*}} : memref<8x32xf32, 3>, vector<4xf32>
+// CHECK: vector.load %{{.*}} : memref<8x4xf32, strided<[32, 1], offset: ?>, 3>, vector<4xf32>
+// CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
 // CHECK-COUNT-32: math.fma
-// CHECK: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
+// CHECK: vector.load %{{.*}} : memref<8x4xf32, strided<[32, 1], offset: ?>, 3>, vector<4xf32>
+// CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
 // CHECK-COUNT-96: math.fma
 // CHECK-NOT: math.fma
 // CHECK-NOT: nm_sparse.
@@ -78,15 +80,30 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 
 // More than 16 rows are a loop, which carries 16 x 8 sums and the 8 + 16 factors
 // of its next row. The tokens of a thread are chunks of 4, those of 8 lanes side
-// by side.
+// by side; each chunk is read as soon as that of the row in front of it has been
+// multiplied. The factor of two neighbouring products that changes is the
+// weight's, to and fro. So are the outputs of a warp within one panel: chunks of
+// 4, those of 4 lanes side by side. What is stored are copies of the sums.
 
 // CHECK-LABEL: func @loop
 // CHECK: %{{.*}}:152 = scf.for %[[IV:.*]] = %{{.*}} to %{{.*}} step %c16{{.*}} iter_args
 // CHECK: %[[END:.*]] = arith.addi %[[IV]], %c16
 // CHECK: arith.cmpi ult, %[[END]], %c32
-// CHECK-COUNT-6: vector.load
-// CHECK-COUNT-128: math.fma
+// CHECK: math.fma %[[X0:.*]], %[[W0:arg[0-9]+]],
+// CHECK-COUNT-6: math.fma %[[X0]],
+// CHECK-NEXT: math.fma %[[X0]], %[[W7:.*]], %
+// CHECK-NEXT: math.fma %[[X1:.*]], %[[W7]], %
+// CHECK-COUNT-6: math.fma %[[X1]],
+// CHECK-NEXT: math.fma %[[X1]], %[[W0]], %
+// CHECK-COUNT-16: math.fma
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<32x32xf32, 3>, vector<4xf32>
+// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK-COUNT-32: math.fma
+// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK: scf.yield
+// CHECK: %[[COPY:.*]] = llvm.inline_asm "add.rn.f32 $0, $1, 0f80000000;", "=f,f"
+// CHECK: vector.from_elements %[[COPY]],
+// CHECK: vector.store
 func.func @loop(%x: memref<32x128xf32, 3>, %v: memref<32x32xf32, 3>, %out: memref<128x32xf32>) {
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index

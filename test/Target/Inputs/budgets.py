@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the kernels of each family may use: registers, spills and shared memory
-as ptxas and the launch have them, and the instructions of their inner loops.
+as ptxas and the launch have them, the instructions of their inner loops, and the
+FFMAs that wait for a bank of the register file.
 
 usage: budgets.py PTXAS [--table FILE] [--update] [--only TEXT]
 
@@ -15,6 +16,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -32,11 +34,13 @@ def wgmma(tile, warps=(1, 8), stages=4, **roles):
 
 PACKED = schedule("simt", (128, 64, 2), (2, 2), 3)
 UNPACKED = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "unpacked")
+PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "unpacked", producers=4)
 MMA = schedule("mma", (128, 128, 4), (2, 2), 3)
 MMA_UNPACKED = schedule("mma", (128, 128, 4), (2, 4), 4, 1, "unpacked")
 KERNELS = {
     "simt, packed": Case("f32", 12, 32, 32, schedule=PACKED, **FEATURE),
     "simt, unpacked": Case("f32", 16, 32, 32, schedule=UNPACKED, **FEATURE),
+    "simt, producers": Case("f32", 16, 32, 32, schedule=PRODUCERS, **FEATURE),
     "simt, token-major": Case("f32", 16, 32, 32, schedule=UNPACKED),
     "simt, GELU": Case("f32", 12, 32, 32, schedule=PACKED, epilogue="gelu"),
     "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
@@ -142,21 +146,56 @@ def find(found, prefixes):
     return max(found, key=lambda loop: (count(loop, prefixes), -len(loop)), default=[])
 
 
+def code_sections(cubin):
+    """The machine code of each function of an ELF file."""
+    (start,) = struct.unpack_from("<Q", cubin, 40)
+    size, number, names = struct.unpack_from("<3H", cubin, 58)
+    headers = [
+        struct.unpack_from("<2I4Q", cubin, start + i * size) for i in range(number)
+    ]
+    for name, _, _, _, offset, length in headers:
+        at = headers[names][4] + name
+        if cubin[at : at + 6] == b".text.":
+            yield cubin[offset : offset + length]
+
+
+def bank_conflicts(cubin):
+    """FFMAs that read two registers of one bank. Registers of even and of odd
+    number are in two banks, each of which gives one a cycle. What an operand slot
+    was told to keep it has for each bank, until it reads another of that bank."""
+    conflicts = 0
+    for code in code_sections(cubin):
+        kept = {}
+        for low, high in struct.iter_unpack("<2Q", code):
+            if low & 0xFFF != 0x223:  # FFMA of three registers
+                continue
+            reads = [0, 0]
+            for slot, register in enumerate((low >> 24, low >> 32, high)):
+                register &= 0xFF
+                bank = slot, register % 2
+                reads[register % 2] += kept.get(bank) != register
+                kept[bank] = register if high >> (58 + slot) & 1 else None
+            conflicts += max(reads) > 1
+    return conflicts
+
+
 def measure(case, ptxas):
     with tempfile.TemporaryDirectory() as folder:
         ptx, manifest = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.json")
+        cubin = os.path.join(folder, "k")
         # The token-major kernels, not a transposition and others.
         command = ["nm-compile", "-", "-o", ptx, "--manifest", manifest]
         command += ["--layout", "keep"]
         subprocess.run(command, input=text(case), text=True, check=True)
         report = subprocess.run(
-            [ptxas, "-v", f"-arch={case.chip}", ptx, "-o", os.path.join(folder, "k")],
+            [ptxas, "-v", f"-arch={case.chip}", ptx, "-o", cubin],
             capture_output=True,
             text=True,
             check=True,
         ).stderr
         source = pathlib.Path(ptx).read_text("utf-8")
         launches = pathlib.Path(manifest).read_text("utf-8")
+        conflicts = bank_conflicts(pathlib.Path(cubin).read_bytes())
 
     def number(pattern, said):
         return sum(int(value) for value in re.findall(pattern, said))
@@ -175,9 +214,12 @@ def measure(case, ptxas):
         "serialized_products": len(re.findall("serialized|is injected", report)),
         "products": count(multiplies, product),
         "product_loop": len(multiplies),
-        "product_loop_loads": count(multiplies, ("ldmatrix", "ld.shared")),
+        "product_loop_loads": count(
+            multiplies, ("ldmatrix", "ld.shared", "ld.volatile.shared")
+        ),
         "copies": count(copies, COPIES),
         "copy_loop": len(copies),
+        **({"bank_conflicts": conflicts} if product == "fma.rn.f32" else {}),
     }
 
 

@@ -121,6 +121,17 @@ def NMSparseExternSharedMemoryPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def NMSparsePinReadsPass
+    : Pass<"nm-sparse-pin-reads", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "make nontemporal reads of shared memory volatile";
+  let description = [{
+    ptxas reorders reads of shared memory for the sake of its registers. The
+    order of those that are marked as nontemporal, which means nothing for
+    shared memory, is kept: they become volatile.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def NMSparseEmbedKernelsPass
     : Pass<"nm-sparse-embed-kernels", "::mlir::ModuleOp"> {
   let summary = "embed kernels as the text of their gpu.module";
