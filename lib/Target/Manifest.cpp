@@ -120,7 +120,8 @@ private:
   /// The parameters of the kernel: a memref is passed field by field.
   Array writeParameters(gpu::LaunchFuncOp launch) {
     Array parameters;
-    auto add = [&](StringRef type, const std::string &source,
+    // JSON values refer to a StringRef's text, and copy that of a string.
+    auto add = [&](const std::string &type, const std::string &source,
                    const std::string &field) {
       parameters.push_back(
           Object{{"type", type}, {"source", source}, {"field", field}});

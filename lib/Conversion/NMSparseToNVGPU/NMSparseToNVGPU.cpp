@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+#include "TileAccess.h"
 #include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -60,6 +61,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
         return success();
       });
 
+  versionEpilogues(launch, converter, *layout);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
   populateTileBulkCopyPatterns(converter, *layout, patterns);
@@ -69,7 +71,10 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   TileEpilogue epilogue;
   // Under split_k a CTA writes its part of the sum before the result.
   epilogue.maxWrites = first.getSchedule().getSplitK() > 1 ? 2 : 1;
-  populateTileVectorPatterns(converter, *layout, epilogue, patterns);
+  epilogue.isCrowded = layout->getNumElements() > kLiveElements;
+  populateTileElementwisePatterns(converter, *layout, epilogue, patterns);
+  populateTileReadPatterns(converter, *layout, epilogue, patterns);
+  populateTileWritePatterns(converter, *layout, epilogue, patterns);
 
   ConversionTarget target(*context);
   // Whatever holds no tile stays as it is.
@@ -83,6 +88,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
+  orderEpilogues(launch, *layout);
   return success();
 }
 

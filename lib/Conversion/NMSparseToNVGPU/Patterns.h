@@ -9,6 +9,7 @@
 
 #include "ThreadLayout.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace mlir::nm_sparse {
@@ -38,7 +39,15 @@ void populateWgmmaPatterns(const TypeConverter &converter,
                            const ThreadLayout &layout,
                            RewritePatternSet &patterns);
 
-/// What the conversion made of the operations around the product.
+/// Splits each epilogue that reads more than registers hold into a version for
+/// whole tiles and one for those at an edge, before the conversion; and orders
+/// both by what they write, after it.
+void versionEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
+                      const ThreadLayout &layout);
+void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout);
+
+/// What the conversion made of the operations around the product that have no
+/// versions.
 struct TileEpilogue {
   /// Scalar operations, and reads of tiles so large that their elements and the
   /// accumulators do not fit in registers together, both in program order.
@@ -53,12 +62,22 @@ struct TileEpilogue {
   void sinkOperations();
 };
 
-/// Elementwise operations, constants, transfers of CTA-tile vectors -> scalars.
+/// Elementwise operations and constants of CTA-tile vectors -> scalars.
 /// `epilogue` records what is made of them.
-void populateTileVectorPatterns(const TypeConverter &converter,
-                                const ThreadLayout &layout,
-                                TileEpilogue &epilogue,
-                                RewritePatternSet &patterns);
+void populateTileElementwisePatterns(const TypeConverter &converter,
+                                     const ThreadLayout &layout,
+                                     TileEpilogue &epilogue,
+                                     RewritePatternSet &patterns);
+
+/// Transfers of CTA-tile vectors -> loads and stores of scalars.
+void populateTileReadPatterns(const TypeConverter &converter,
+                              const ThreadLayout &layout,
+                              TileEpilogue &epilogue,
+                              RewritePatternSet &patterns);
+void populateTileWritePatterns(const TypeConverter &converter,
+                               const ThreadLayout &layout,
+                               TileEpilogue &epilogue,
+                               RewritePatternSet &patterns);
 
 /// Selects the row of the x tile that holds kept row `row` of the step, for
 /// outputs of panel `panel` (counted from the tile's first): position in the

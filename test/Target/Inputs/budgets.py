@@ -92,6 +92,20 @@ KERNELS = {
         epilogue="gelu",
         **FEATURE,
     ),
+    **{
+        f"wgmma, persistent, values by TMA, {epilogue}{result}": Case(
+            "f16",
+            16,
+            32,
+            256,
+            schedule=wgmma((128, 256, 4), producers=4, persistent=True, tma=True),
+            epilogue=epilogue,
+            x_feature_major=True,
+            y_feature_major=not result,
+        )
+        for epilogue in ("gelu", "residual")
+        for result in ("", ", token-major result")
+    },
     "wgmma, persistent": Case(
         "f16",
         16,
@@ -139,6 +153,15 @@ def loops(ptx):
 
 def count(opcodes, prefixes):
     return sum(opcode.startswith(prefixes) for opcode in opcodes)
+
+
+def longest_store_block(ptx):
+    """The instructions, between labels and jumps, of the block that has most
+    16-byte stores: the epilogue of a tile that exists as a whole."""
+    ptx = re.sub(r"//.*", "", ptx)
+    blocks = re.split(r"\n\$\w+:|\bbra(?:\.uni)?\b[^\n]*;", ptx)
+    block = max(blocks, key=lambda text: text.count("st.global.v"))
+    return len(re.findall(r";\s*$", block, re.M))
 
 
 def find(found, prefixes):
@@ -219,6 +242,7 @@ def measure(case, ptxas):
         ),
         "copies": count(copies, COPIES),
         "copy_loop": len(copies),
+        "epilogue": longest_store_block(source),
         **({"bank_conflicts": conflicts} if product == "fma.rn.f32" else {}),
     }
 

@@ -1,0 +1,150 @@
+//===- TileAccess.cpp - where a tile lies in a buffer ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileAccess.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static constexpr StringRef kVersion = "nm_sparse.version";
+
+TileVersion nm_sparse::getTileVersion(Operation *op) {
+  auto name = op->getAttrOfType<StringAttr>(kVersion);
+  if (!name)
+    return TileVersion::Unknown;
+  return name == "whole" ? TileVersion::Whole : TileVersion::Edge;
+}
+
+void nm_sparse::setTileVersion(Operation *op, TileVersion version) {
+  StringRef name = version == TileVersion::Whole ? "whole" : "edge";
+  op->setAttr(kVersion, StringAttr::get(op->getContext(), name));
+}
+
+void nm_sparse::clearTileVersion(Operation *op) { op->removeAttr(kVersion); }
+
+TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
+                       VectorTransferOpInterface transfer)
+    : b(b), loc(transfer.getLoc()), layout(layout), buffer(transfer.getBase()),
+      type(cast<MemRefType>(buffer.getType())), indices(transfer.getIndices()),
+      inBounds(transfer.getInBoundsValues()) {
+  for (unsigned side = 0; side < 2; ++side)
+    if (auto dim = dyn_cast<AffineDimExpr>(
+            transfer.getPermutationMap().getResult(side)))
+      dims[side] = dim.getPosition();
+}
+
+Value TileAccess::constant(int64_t v) {
+  return arith::ConstantIndexOp::create(b, loc, v);
+}
+
+bool TileAccess::isContiguous(unsigned side) {
+  return dims[side] == type.getRank() - 1 && type.getRank() > 0 &&
+         type.isLastDimUnitStride();
+}
+
+SmallVector<Value> TileAccess::getIndices(TileOffset offset) {
+  SmallVector<Value> result(indices);
+  for (unsigned side = 0; side < 2; ++side) {
+    if (isBroadcast(side))
+      continue;
+    Value &index = result[dims[side]];
+    index = b.createOrFold<arith::AddIOp>(loc, index,
+                                          side ? layout.output : layout.token);
+    index = b.createOrFold<arith::AddIOp>(
+        loc, index, constant(side ? offset.output : offset.token));
+  }
+  return result;
+}
+
+Value TileAccess::exists(ArrayRef<Value> at) {
+  Value result;
+  for (unsigned side = 0; side < 2; ++side) {
+    if (isBroadcast(side) || inBounds[side])
+      continue;
+    Value extent = memref::DimOp::create(b, loc, buffer, dims[side]);
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                         at[dims[side]], extent);
+    result = result ? arith::AndIOp::create(b, loc, result, inside).getResult()
+                    : inside;
+  }
+  return result;
+}
+
+Value TileAccess::allowsWide(int64_t width) {
+  Value result = width > 1 ? isAligned(width) : Value();
+  for (unsigned side = 0; side < 2; ++side) {
+    if (isBroadcast(side) || inBounds[side])
+      continue;
+    Value extent = memref::DimOp::create(b, loc, buffer, dims[side]);
+    Value end = arith::AddIOp::create(
+        b, loc, indices[dims[side]],
+        constant(side ? layout.tileOutputs : layout.tileTokens));
+    Value inside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, end, extent);
+    result = result ? arith::AndIOp::create(b, loc, result, inside).getResult()
+                    : inside;
+  }
+  return result;
+}
+
+/// i1: each row, and the tile's place in it, are multiples of `width` elements.
+Value TileAccess::isAligned(int64_t width) {
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  Value address = arith::AddIOp::create(
+      b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer),
+      arith::MulIOp::create(b, loc, metadata.getOffset(), constant(bytes)));
+  for (int64_t d = 0; d + 1 < type.getRank(); ++d)
+    address = arith::OrIOp::create(
+        b, loc, address,
+        arith::MulIOp::create(b, loc, metadata.getStrides()[d],
+                              constant(bytes)));
+  address = arith::OrIOp::create(
+      b, loc, address,
+      arith::MulIOp::create(b, loc, indices.back(), constant(bytes)));
+  return arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::eq,
+      arith::RemUIOp::create(b, loc, address, constant(width * bytes)),
+      constant(0));
+}
+
+SmallVector<TileRun> TileAccess::getRuns() {
+  int64_t width = 128 / type.getElementTypeBitWidth();
+  if (isContiguous(0))
+    return layout.getRuns(/*alongTokens=*/true, width);
+  if (isContiguous(1))
+    return layout.getRuns(/*alongTokens=*/false, width);
+  return layout.getRuns(/*alongTokens=*/false, 1);
+}
+
+std::pair<int64_t, int64_t> TileAccess::getKey(ArrayRef<int64_t> run) const {
+  TileOffset offset = layout.getOffset(run.front());
+  return {isBroadcast(0) ? 0 : offset.token,
+          isBroadcast(1) ? 0 : offset.output};
+}
+
+SmallVector<TileRun> TileAccess::getDistinctRuns(
+    llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> &first) {
+  SmallVector<TileRun> distinct;
+  for (const TileRun &run : getRuns())
+    if (first.try_emplace(getKey(run), distinct.size() * run.size()).second)
+      distinct.push_back(run);
+  return distinct;
+}
+
+SmallVector<ArrayRef<TileRun>> nm_sparse::groupRuns(ArrayRef<TileRun> runs,
+                                                    bool small) {
+  size_t size = small ? std::max<size_t>(1, 32 / runs.front().size())
+                      : std::max<size_t>(1, runs.size());
+  SmallVector<ArrayRef<TileRun>> groups;
+  for (; runs.size() > size; runs = runs.drop_front(size))
+    groups.push_back(runs.take_front(size));
+  groups.push_back(runs);
+  return groups;
+}

@@ -1,0 +1,90 @@
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+#feature = affine_map<(n, m) -> (m, n)>
+
+// A thread has 128 accumulators and as many elements of the residual. One test
+// chooses between two versions; the fast one reads ahead, 32 registers' worth
+// of pairs, and combines 8 elements before each store. The other tests each
+// element, and needs no register for the next.
+
+// CHECK-LABEL: func @residual
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK: llvm.inline_asm has_side_effects "mov.b32 $0, $1;"
+// CHECK: scf.if %{{.*}} {
+// CHECK-COUNT-32: vector.load {{.*}} : memref<256x?xf16>, vector<2xf16>
+// CHECK-NOT: vector.load
+// CHECK-COUNT-8: arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: vector.store {{.*}} : memref<256x?xf16>, vector<8xf16>
+// CHECK-COUNT-4: vector.load
+// CHECK-NOT: scf.if
+// CHECK-COUNT-15: vector.store {{.*}} : memref<256x?xf16>, vector<8xf16>
+// CHECK: } else {
+// CHECK: scf.if
+// CHECK-NEXT: memref.load
+// CHECK: arith.extf
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: arith.truncf
+// CHECK: scf.if
+// CHECK-NEXT: memref.store
+func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+                    %r: memref<256x?xf16>, %out: memref<256x?xf16>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f16
+    %zero = arith.constant dense<0.0> : vector<128x256xf32>
+    %acc = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %read = vector.transfer_read %r[%c0, %c0], %pad {in_bounds = [false, true],
+      permutation_map = #feature} : memref<256x?xf16>, vector<128x256xf16>
+    %wide = arith.extf %read : vector<128x256xf16> to vector<128x256xf32>
+    %sum = arith.addf %acc, %wide : vector<128x256xf32>
+    %cast = arith.truncf %sum : vector<128x256xf32> to vector<128x256xf16>
+    vector.transfer_write %cast, %out[%c0, %c0] {in_bounds = [false, true],
+      permutation_map = #feature} : vector<128x256xf16>, memref<256x?xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// A bias is read once for each output of the thread.
+
+// CHECK-LABEL: func @bias
+// CHECK: scf.if %{{.*}} {
+// CHECK-COUNT-16: vector.load {{.*}} : memref<256xf32>, vector<2xf32>
+// CHECK-NOT: vector.load
+// CHECK: } else {
+func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+                %b: memref<256xf32>, %out: memref<128x256xf32>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f32
+    %zero = arith.constant dense<0.0> : vector<128x256xf32>
+    %acc = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %read = vector.transfer_read %b[%c0], %pad {in_bounds = [true, true],
+      permutation_map = affine_map<(n) -> (0, n)>} : memref<256xf32>, vector<128x256xf32>
+    %sum = arith.addf %acc, %read : vector<128x256xf32>
+    vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<128x256xf32>, memref<128x256xf32>
+    gpu.terminator
+  }
+  return
+}
