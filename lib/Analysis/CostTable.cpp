@@ -24,6 +24,8 @@ static constexpr CostTable h200 = {
     {/*simt*/ {1, 0.9, 0.15, 0.67e-6, 8e-9, 1.8e-6, 0.8e-6, 1},
      /*simt, producers*/ {1, 0.75, 0.15, 0.17e-6, 3e-9, 1.8e-6, 2e-6, 1},
      /*mma*/ {0.9, 0.65, 0.08, 0.21e-6, 27e-9, 1.4e-6, 0.8e-6, 0.95},
+     /*mma, producers*/ {0.83, 0.65, 0.02, 0.08e-6, 25e-9, 0.9e-6, 2.7e-6, 0},
+     /*mma, persistent*/ {0.81, 0.65, 0.02, 0, 23e-9, 1.5e-6, 1.9e-6, 0.15},
      /*wgmma*/ {0.96, 0.2, 0.3, 0, 26e-9, 1.4e-6, 0.3e-6, 1},
      /*wgmma, producers*/ {1.02, 0.65, 0.02, 0.06e-6, 25e-9, 0.9e-6, 2.8e-6, 0},
      /*wgmma, persistent*/ {0.94, 0.5, 0.02, 0, 23e-9, 1.5e-6, 1.9e-6, 0.15}},
@@ -35,7 +37,10 @@ KernelFamily nm_sparse::getKernelFamily(ScheduleAttr schedule) {
     return schedule.getProducers() > 0 ? KernelFamily::SimtProducers
                                        : KernelFamily::Simt;
   case ScheduleKind::Mma:
-    return KernelFamily::Mma;
+    if (schedule.getProducers() == 0)
+      return KernelFamily::Mma;
+    return schedule.getPersistent() ? KernelFamily::MmaPersistent
+                                    : KernelFamily::MmaProducers;
   case ScheduleKind::Wgmma:
     if (schedule.getProducers() == 0)
       return KernelFamily::Wgmma;
@@ -53,6 +58,10 @@ llvm::StringRef nm_sparse::stringifyKernelFamily(KernelFamily family) {
     return "simt, producers";
   case KernelFamily::Mma:
     return "mma";
+  case KernelFamily::MmaProducers:
+    return "mma, producers";
+  case KernelFamily::MmaPersistent:
+    return "mma, persistent";
   case KernelFamily::Wgmma:
     return "wgmma";
   case KernelFamily::WgmmaProducers:

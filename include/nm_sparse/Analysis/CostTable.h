@@ -22,11 +22,13 @@ enum class KernelFamily {
   Simt,
   SimtProducers,
   Mma,
+  MmaProducers,
+  MmaPersistent,
   Wgmma,
   WgmmaProducers,
   WgmmaPersistent
 };
-inline constexpr size_t kNumKernelFamilies = 6;
+inline constexpr size_t kNumKernelFamilies = 8;
 
 KernelFamily getKernelFamily(ScheduleAttr schedule);
 llvm::StringRef stringifyKernelFamily(KernelFamily family);

@@ -1,0 +1,19 @@
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_100a | FileCheck %s --check-prefix=COPIERS
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_120a | FileCheck %s --check-prefix=ALONE
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_80 | FileCheck %s --check-prefix=ALONE
+
+// Large products by mma.sync have warps that only copy, where registers can be
+// moved between warps and shared memory holds three steps of 64 rows.
+
+// COPIERS: schedule<mma, tile = [256, 128, 8], warps = [4, 2], stages = {{[34]}}, split_k = 1, operands = packed, index = resident, producers = 4
+// ALONE: schedule<mma,
+// ALONE-NOT: producers
+func.func @large(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+                 %init: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
+    indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                     affine_map<(m, n, k) -> (n, m)>]
+    ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
+    outs(%init : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %0 : tensor<4096x4096xf32>
+}
