@@ -26,9 +26,12 @@ struct RegisterShares {
 };
 
 /// What the warps of a CTA of so many threads make of their registers, or
-/// nothing where they stay as they are.
-std::optional<RegisterShares>
-getRegisterShares(int64_t consumers, int64_t producers, const Chip &chip);
+/// nothing where they stay as they are. Producers that are `lean` copy whole
+/// rows of one tile; others gather or go from tile to tile.
+std::optional<RegisterShares> getRegisterShares(int64_t consumers,
+                                                int64_t producers,
+                                                const Chip &chip,
+                                                bool lean = false);
 
 } // namespace mlir::nm_sparse
 

@@ -372,8 +372,12 @@ LogicalResult Specializer::run() {
   auto roles = scf::IfOp::create(b, loc, isConsumer, /*withElseRegion=*/true);
 
   std::optional<RegisterShares> registers;
-  if (chip)
-    registers = getRegisterShares(consumers, producers, *chip);
+  if (chip) {
+    ScheduleAttr schedule = product.getSchedule();
+    bool lean = schedule.getKind() == ScheduleKind::Simt &&
+                !schedule.isPacked() && !schedule.getPersistent();
+    registers = getRegisterShares(consumers, producers, *chip, lean);
+  }
 
   b.setInsertionPointToStart(roles.elseBlock());
   if (registers)
