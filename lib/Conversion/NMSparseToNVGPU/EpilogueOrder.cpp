@@ -15,7 +15,6 @@
 #include "TileAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -128,7 +127,7 @@ void EpilogueOrder::run(int64_t readAhead) {
 
 /// Where the thread's elements are is known from the start; the addresses that
 /// come of it, for which registers would be kept through the K loop, are not to
-/// be computed before `op`. The copies hide from LLVM what they are.
+/// be computed before `op`.
 static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -136,14 +135,7 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout) {
     if (!coordinate.getDefiningOp() ||
         coordinate.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
       continue;
-    Value word =
-        arith::IndexCastUIOp::create(b, loc, b.getI32Type(), coordinate);
-    auto copy = LLVM::InlineAsmOp::create(
-        b, loc, b.getI32Type(), word, "mov.b32 $0, $1;", "=r,r",
-        /*has_side_effects=*/true, /*is_align_stack=*/false,
-        LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
-    Value hidden = arith::IndexCastUIOp::create(b, loc, b.getIndexType(),
-                                                copy.getResult(0));
+    Value hidden = hideIndex(b, loc, coordinate);
     coordinate.replaceUsesWithIf(hidden, [&](OpOperand &use) {
       return op->isProperAncestor(use.getOwner());
     });

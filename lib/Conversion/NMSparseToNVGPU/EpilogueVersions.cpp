@@ -131,7 +131,14 @@ void nm_sparse::versionEpilogues(gpu::LaunchOp launch,
   for (Block *block : blocks) {
     Epilogue epilogue = collectEpilogue(converter, block);
     // With several results an operand must be read before the first is written.
-    if (epilogue.writes.size() != 1 || epilogue.reads.empty())
+    if (epilogue.writes.size() != 1)
+      continue;
+    // What only narrows the accumulators is no more work than storing them.
+    bool computes = llvm::any_of(epilogue.ops, [](Operation *op) {
+      return !isa<vector::TransferReadOp, vector::TransferWriteOp,
+                  arith::TruncFOp, arith::ConstantOp>(op);
+    });
+    if (!computes)
       continue;
     OpBuilder b(epilogue.writes.front());
     int64_t live = layout.getNumElements();

@@ -61,6 +61,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
         return success();
       });
 
+  prepareEpilogueReads(launch, converter, *layout);
   versionEpilogues(launch, converter, *layout);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);

@@ -39,6 +39,11 @@ void populateWgmmaPatterns(const TypeConverter &converter,
                            const ThreadLayout &layout,
                            RewritePatternSet &patterns);
 
+/// Where registers are short, reads what an epilogue needs before the K loop,
+/// or brings it to L2.
+void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
+                          const ThreadLayout &layout);
+
 /// Splits each epilogue that reads more than registers hold into a version for
 /// whole tiles and one for those at an edge, before the conversion; and orders
 /// both by what they write, after it.

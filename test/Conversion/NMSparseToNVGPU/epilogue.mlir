@@ -88,3 +88,53 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+#feature = affine_map<(n, m) -> (m, n)>
+#outputs = affine_map<(n) -> (0, n)>
+
+// Before the K loop the few outputs of a thread's bias are read, and the lines
+// of the residual asked for: 256 rows of 512 bytes, four lines for each of 256
+// threads.
+
+// CHECK-LABEL: func @loop
+// CHECK-COUNT-4: memref.load {{.*}} : memref<256xf32>
+// CHECK-NOT: memref.load
+// CHECK-COUNT-4: nvvm.prefetch level = L2
+// CHECK-NOT: nvvm.prefetch
+// CHECK: scf.for
+// CHECK: nvvm.wgmma.wait.group.sync.aligned
+// CHECK: scf.if
+// CHECK: vector.load {{.*}} : memref<256x?xf32>, vector<2xf32>
+func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref<256x?xf32>,
+                %b: memref<256xf32>, %out: memref<256x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %pad = arith.constant 0.0 : f32
+    %start = arith.constant dense<0.0> : vector<128x256xf32>
+    %sum = scf.for %k = %c0 to %c8 step %c1 iter_args(%a = %start) -> (vector<128x256xf32>) {
+      %next = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+        ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+        acc(%a : vector<128x256xf32>) -> vector<128x256xf32>
+      scf.yield %next : vector<128x256xf32>
+    }
+    %bias = vector.transfer_read %b[%c0], %pad {in_bounds = [true, true],
+      permutation_map = #outputs} : memref<256xf32>, vector<128x256xf32>
+    %residual = vector.transfer_read %r[%c0, %c0], %pad {in_bounds = [false, true],
+      permutation_map = #feature} : memref<256x?xf32>, vector<128x256xf32>
+    %biased = arith.addf %sum, %bias : vector<128x256xf32>
+    %y = arith.addf %biased, %residual : vector<128x256xf32>
+    vector.transfer_write %y, %out[%c0, %c0] {in_bounds = [false, true],
+      permutation_map = #feature} : vector<128x256xf32>, memref<256x?xf32>
+    gpu.terminator
+  }
+  return
+}
