@@ -12,16 +12,20 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kRegistersPerSM = 65536;
 
+int64_t mlir::nm_sparse::getCtasBySharedMemory(int64_t sharedBytes,
+                                               const Chip &chip) {
+  constexpr int64_t reservedSharedBytes = 1024;
+  return chip.sharedBytesPerSM / (sharedBytes + reservedSharedBytes);
+}
+
 int64_t mlir::nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
                                       int64_t accumulators, const Chip &chip) {
-  constexpr int64_t reservedSharedBytes = 1024;
   // Beside the accumulators: fragments, addresses, copies in flight. With 88,
   // kernels with a GELU epilogue spill up to 400 bytes.
   constexpr int64_t workingRegisters = 104;
   int64_t registers = std::max<int64_t>(128, accumulators + workingRegisters);
-  int64_t ctas =
-      std::min(chip.sharedBytesPerSM / (sharedBytes + reservedSharedBytes),
-               kRegistersPerSM / (registers * threads));
+  int64_t ctas = std::min(getCtasBySharedMemory(sharedBytes, chip),
+                          kRegistersPerSM / (registers * threads));
   return std::max<int64_t>(1, ctas);
 }
 

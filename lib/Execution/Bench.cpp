@@ -131,6 +131,7 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products, int64_t sets,
   report.json["time"] = toJSON(ours);
   report.json["tflops_dense_equivalent"] = tflops;
   report.json["launches"] = nmsRecordCount() / sets;
+  report.json["overlapping_launches"] = nmsRecordOverlapCount() / sets;
   report.json["sets"] = sets;
   // When the clocks that another program reads are those of this measurement.
   report.json["measured_at"] = llvm::json::Array{begin, getUnixTime()};

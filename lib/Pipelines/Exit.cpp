@@ -64,6 +64,9 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
 
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  NMSparseOverlapLaunchesPassOptions overlap;
+  overlap.chip = options.chip;
+  kernels.addPass(createNMSparseOverlapLaunchesPass(overlap));
   kernels.addPass(createNMSparseLowerMathPass());
   kernels.addPass(createNMSparseLowerBF16MmaPass());
   kernels.addPass(createConvertNVGPUToNVVMPass());

@@ -6,8 +6,10 @@
 
 #include "Functions.h"
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 
 using namespace nms;
@@ -25,6 +27,12 @@ struct Table {
 Table &table() {
   static Table *instance = new Table;
   return *instance;
+}
+
+/// NM_SPARSE_OVERLAP=0 has each kernel wait for the end of the one ahead of it.
+bool mayOverlap() {
+  const char *text = getenv("NM_SPARSE_OVERLAP");
+  return !text || std::string_view(text) != "0";
 }
 
 } // namespace
@@ -62,6 +70,12 @@ FunctionInfo *nms::functionInfo(const Context &cu, cuda::Function function) {
     table().entries.erase(function);
     return nullptr;
   }
+  // Put there by --nm-sparse-overlap-launches.
+  cuda::DevicePtr marker = 0;
+  info->waits =
+      info->module && cu->moduleGetGlobal && mayOverlap() &&
+      cu->moduleGetGlobal(&marker, nullptr, info->module,
+                          (info->name + "_waits").c_str()) == cuda::success;
   slot = std::move(info);
   return slot.get();
 }

@@ -26,6 +26,8 @@ struct FunctionInfo {
   /// Dynamic shared memory that was opted into so far.
   int64_t dynamicShared = 0;
   bool nonPortableCluster = false;
+  /// It waits for what is ahead of it in the stream before it touches memory.
+  bool waits = false;
   /// Of readParams; empty with `paramsKnown` unset before, or when the driver
   /// cannot tell.
   std::vector<size_t> paramBytes;
@@ -53,6 +55,7 @@ struct LaunchShape {
   unsigned grid[3] = {1, 1, 1};
   unsigned block[3] = {1, 1, 1};
   unsigned sharedBytes = 0;
+  bool overlaps = false; // starts before the kernel ahead of it has ended
   bool hasCluster() const { return cluster[0] != 0; }
 };
 

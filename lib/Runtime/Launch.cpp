@@ -147,6 +147,7 @@ bool launch(const Request &want, void *handle, void *streamHandle,
       shape.cluster[i] = static_cast<unsigned>(want.cluster[i]);
   }
   shape.sharedBytes = static_cast<unsigned>(want.sharedBytes);
+  shape.overlaps = info->waits && cu->launchKernelEx;
   if (shape.hasCluster() && !cu->launchKernelEx)
     return !fail("%s: kernel '%s' wants clusters, which this driver cannot "
                  "launch: install a driver for CUDA 11.8 or newer",
@@ -174,18 +175,27 @@ cuda::Result nms::launchRaw(const Context &cu, cuda::Function function,
                             const LaunchShape &shape, cuda::Stream stream,
                             void **params, void **extra) {
   const unsigned *grid = shape.grid, *block = shape.block;
-  if (!shape.hasCluster())
+  if (!shape.hasCluster() && !shape.overlaps)
     return cu->launchKernel(function, grid[0], grid[1], grid[2], block[0],
                             block[1], block[2], shape.sharedBytes, stream,
                             params, extra);
-  cuda::LaunchAttribute attribute = {};
-  attribute.id = cuda::launchAttributeCluster;
-  attribute.value.cluster.x = shape.cluster[0];
-  attribute.value.cluster.y = shape.cluster[1];
-  attribute.value.cluster.z = shape.cluster[2];
+  cuda::LaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (shape.hasCluster()) {
+    cuda::LaunchAttribute &cluster = attributes[count++];
+    cluster.id = cuda::launchAttributeCluster;
+    cluster.value.cluster.x = shape.cluster[0];
+    cluster.value.cluster.y = shape.cluster[1];
+    cluster.value.cluster.z = shape.cluster[2];
+  }
+  if (shape.overlaps) {
+    cuda::LaunchAttribute &serialization = attributes[count++];
+    serialization.id = cuda::launchAttributeProgrammaticSerialization;
+    serialization.value.programmaticSerialization = 1;
+  }
   cuda::LaunchConfig config = {
       grid[0],  grid[1],           grid[2], block[0],   block[1],
-      block[2], shape.sharedBytes, stream,  &attribute, 1};
+      block[2], shape.sharedBytes, stream,  attributes, count};
   return cu->launchKernelEx(&config, function, params, extra);
 }
 

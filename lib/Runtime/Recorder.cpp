@@ -228,6 +228,13 @@ extern "C" int64_t nmsRecordCount() {
   return state().launches;
 }
 
+extern "C" int64_t nmsRecordOverlapCount() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  return std::count_if(
+      state().actions.begin(), state().actions.end(),
+      [](const Action &action) { return action.shape.overlaps; });
+}
+
 extern "C" int64_t nmsRecordMemsetCount() {
   std::lock_guard<std::mutex> lock(state().mutex);
   return static_cast<int64_t>(state().actions.size()) - state().launches;

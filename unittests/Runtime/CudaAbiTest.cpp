@@ -73,6 +73,7 @@ CHECK(memHostRegister, cuMemHostRegister);
 CHECK(graphInstantiate, cuGraphInstantiateWithFlags);
 CHECK(graphLaunch, cuGraphLaunch);
 CHECK(launchKernelEx, cuLaunchKernelEx);
+CHECK(moduleGetGlobal, cuModuleGetGlobal);
 CHECK(tensorMapEncodeTiled, cuTensorMapEncodeTiled);
 #if CUDA_VERSION >= 12040
 CHECK(funcGetParamInfo, cuFuncGetParamInfo);
@@ -128,6 +129,8 @@ CHECK(eventDisableTiming, CU_EVENT_DISABLE_TIMING);
 CHECK(memAttachGlobal, CU_MEM_ATTACH_GLOBAL);
 CHECK(captureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 CHECK(launchAttributeCluster, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+CHECK(launchAttributeProgrammaticSerialization,
+      CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 #undef CHECK
 
 static_assert(sizeof(own::LaunchAttribute) == sizeof(CUlaunchAttribute));

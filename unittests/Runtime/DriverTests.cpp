@@ -158,6 +158,33 @@ TEST_F(DriverTest, Clusters) {
             std::string::npos);
 }
 
+// Kernels that wait for those ahead of them start before these have ended.
+TEST_F(DriverTest, OverlappingLaunches) {
+  launch(kernel(), 4);
+  EXPECT_FALSE(fake().overlaps);
+
+  fake().kernelsWait = true;
+  void *k = kernel();
+  launch(k, 4);
+  EXPECT_TRUE(fake().overlaps);
+  EXPECT_EQ(fake().cluster[0], 0u);
+  EXPECT_EQ(fake().grid[0], 4u);
+  uint64_t a = 1;
+  uint32_t b = 2;
+  void *params[] = {&a, &b};
+  mgpuLaunchClusterKernel(k, 2, 1, 1, 8, 1, 1, 128, 1, 1, 0, nullptr, params,
+                          nullptr);
+  EXPECT_TRUE(fake().overlaps);
+  EXPECT_EQ(fake().cluster[0], 2u);
+
+  setenv("NM_SPARSE_OVERLAP", "0", 1);
+  launch(kernel(), 4);
+  EXPECT_FALSE(fake().overlaps);
+  unsetenv("NM_SPARSE_OVERLAP");
+  fake().kernelsWait = false;
+  EXPECT_EQ(raised, "");
+}
+
 TEST_F(DriverTest, AdoptedStream) {
   int mine;
   nmsSetStream(&mine, NMS_STREAM_SKIP_SYNC);

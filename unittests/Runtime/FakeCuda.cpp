@@ -50,6 +50,7 @@ Result launched(const unsigned *cluster, unsigned x, unsigned y, unsigned z,
     return result;
   }
   state.launches += !capturing;
+  state.overlaps = false;
   for (int i = 0; i < 3; ++i)
     state.cluster[i] = cluster ? cluster[i] : 0;
   state.grid[0] = x;
@@ -161,6 +162,11 @@ FAKE Result cuModuleGetFunction(Function *function, Module, const char *name) {
   *function = box<Function>(0);
   return success;
 }
+FAKE Result cuModuleGetGlobal_v2(DevicePtr *, size_t *, Module,
+                                 const char *name) {
+  bool exists = state.kernelsWait && strstr(name, "_waits");
+  return exists ? success : errorNotFound;
+}
 FAKE Result cuFuncGetAttribute(int *value, int attribute, Function) {
   *value = attribute == funcMaxThreadsPerBlock ? 1024
            : attribute == funcSharedBytes      ? 1024
@@ -187,9 +193,23 @@ FAKE Result cuLaunchKernel(Function, unsigned x, unsigned y, unsigned z,
 }
 FAKE Result cuLaunchKernelEx(const LaunchConfig *config, Function,
                              void **params, void **) {
-  const auto &cluster = config->attributes[0].value.cluster;
-  unsigned sizes[3] = {cluster.x, cluster.y, cluster.z};
-  return launched(sizes, config->gridX, config->gridY, config->gridZ, params);
+  unsigned sizes[3] = {0, 0, 0};
+  bool overlaps = false;
+  for (unsigned i = 0; i < config->attributeCount; ++i) {
+    const LaunchAttribute &attribute = config->attributes[i];
+    const auto &cluster = attribute.value.cluster;
+    if (attribute.id == launchAttributeProgrammaticSerialization) {
+      overlaps = attribute.value.programmaticSerialization != 0;
+      continue;
+    }
+    sizes[0] = cluster.x;
+    sizes[1] = cluster.y;
+    sizes[2] = cluster.z;
+  }
+  Result result =
+      launched(sizes, config->gridX, config->gridY, config->gridZ, params);
+  state.overlaps = overlaps;
+  return result;
 }
 
 FAKE Result cuStreamCreate(Stream *stream, unsigned) {

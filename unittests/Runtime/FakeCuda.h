@@ -22,6 +22,8 @@ struct FakeState {
   int tensorMaps = 0;
   unsigned grid[3] = {0, 0, 0};
   unsigned cluster[3] = {0, 0, 0};
+  bool kernelsWait = false; // what modules say of themselves
+  bool overlaps = false;    // the last launch
   uint64_t firstParam = 0;
   uint64_t sumOfFirstParams = 0;
   uint64_t boxInner = 0, boxOuter = 0, strideBytes = 0;

@@ -13,6 +13,9 @@
 
 namespace mlir::nm_sparse {
 
+/// CTAs that the shared memory of one SM holds.
+int64_t getCtasBySharedMemory(int64_t sharedBytes, const Chip &chip);
+
 /// CTAs that run on one SM at a time, at least one: as many as shared memory
 /// allows while the registers left to a thread hold its accumulators and the
 /// rest of its state.

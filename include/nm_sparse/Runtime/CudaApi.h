@@ -89,6 +89,7 @@ enum : unsigned {
   memAttachGlobal = 1,
   captureThreadLocal = 1,
   launchAttributeCluster = 4,
+  launchAttributeProgrammaticSerialization = 6,
 };
 
 union LaunchAttributeValue {
@@ -96,6 +97,7 @@ union LaunchAttributeValue {
   struct {
     unsigned x, y, z;
   } cluster;
+  int programmaticSerialization;
 };
 
 struct LaunchAttribute {
@@ -171,6 +173,8 @@ struct alignas(64) TensorMap {
 
 // Null when the driver is too old to have them.
 #define NMS_CUDA_OPTIONAL(X)                                                   \
+  X(moduleGetGlobal, "cuModuleGetGlobal_v2",                                   \
+    (DevicePtr *, size_t *, Module, const char *))                             \
   X(launchKernelEx, "cuLaunchKernelEx",                                        \
     (const LaunchConfig *, Function, void **, void **))                        \
   X(funcGetParamInfo, "cuFuncGetParamInfo",                                    \

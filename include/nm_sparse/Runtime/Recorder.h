@@ -43,6 +43,9 @@ NMS_API int nmsRecordEnd(void);
 NMS_API int64_t nmsRecordCount(void);
 NMS_API int64_t nmsRecordMemsetCount(void);
 
+/// Of the launches recorded so far, those that overlap with the one before.
+NMS_API int64_t nmsRecordOverlapCount(void);
+
 /// A field that is 0 (or a null options pointer) means the default.
 typedef struct NmsBenchOptions {
   int32_t warmup;         // replays before the first sample; default 10

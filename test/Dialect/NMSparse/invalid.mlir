@@ -696,8 +696,13 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // Attributes of the dialect on other operations.
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of an operation are 'nm_sparse.stage' and 'nm_sparse.schedule'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of an operation are 'nm_sparse.stage', 'nm_sparse.schedule' and 'nm_sparse.has_sm'}}
 "test.op"() {nm_sparse.foo} : () -> ()
+
+// -----
+
+// expected-error @below {{'nm_sparse.has_sm' takes no value, got true}}
+"test.op"() {nm_sparse.has_sm = true} : () -> ()
 
 // -----
 

@@ -2,10 +2,12 @@
 
 // 64 KiB of shared memory and 4 accumulators: three CTAs share an SM.
 // CHECK: gpu.func @three
+// CHECK-NOT: has_sm
 // CHECK-SAME: nvvm.minctasm = 3
-// 200 KiB: one CTA, nothing is said.
+// 200 KiB: one CTA, and nothing is said of registers.
 // CHECK: gpu.func @one
 // CHECK-NOT: minctasm
+// CHECK-SAME: nm_sparse.has_sm
 // Warps that pass registers on have the SM to themselves.
 // CHECK: gpu.func @moves
 // CHECK-SAME: nvvm.minctasm = 1

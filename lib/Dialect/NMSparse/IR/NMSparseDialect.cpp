@@ -84,11 +84,18 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'")
            << name << "' belongs to an argument or a result of a function, not "
            << "to an operation";
+  if (name == HasSmAttrHelper::getNameStr()) {
+    if (!isa<UnitAttr>(attribute.getValue()))
+      return op->emitError("'")
+             << name << "' takes no value, got " << attribute.getValue();
+    return success();
+  }
   if (name != StageAttrHelper::getNameStr())
     return op->emitError("unknown attribute '")
            << name << "'; those of an operation are '"
-           << StageAttrHelper::getNameStr() << "' and '"
-           << ScheduleAttrHelper::getNameStr() << "'";
+           << StageAttrHelper::getNameStr() << "', '"
+           << ScheduleAttrHelper::getNameStr() << "' and '"
+           << HasSmAttrHelper::getNameStr() << "'";
   auto stage = dyn_cast<IntegerAttr>(attribute.getValue());
   if (!stage || !stage.getType().isSignlessIntOrIndex() ||
       stage.getValue().getBitWidth() > 64 || stage.getInt() < 0 ||

@@ -7,7 +7,9 @@
 // ptxas spends registers freely: a kernel that needs 128 may be given 208, and
 // then one CTA has the SM to itself and nothing hides its barriers. The number
 // of CTAs that shared memory allows is stated as `.minnctapersm`, as long as
-// the registers left to each thread hold its accumulators and 104 more.
+// the registers left to each thread hold its accumulators and 104 more. Kernels
+// whose CTAs have an SM to themselves are marked for
+// --nm-sparse-overlap-launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +19,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/SymbolTable.h"
 #include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -68,6 +71,7 @@ struct SetOccupancy
     if (!target)
       return;
     SymbolTableCollection symbols;
+    NMSparseDialect::HasSmAttrHelper hasSM(&getContext());
     getOperation()->walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernelAttr());
@@ -86,6 +90,9 @@ struct SetOccupancy
       bool movesRegisters = hasSetMaxRegisters(kernel);
       if (movesRegisters)
         ctas = 1;
+      // Registers are a guess, shared memory is not.
+      if (movesRegisters || getCtasBySharedMemory(*shared, *target) == 1)
+        hasSM.setAttr(kernel, UnitAttr::get(&getContext()));
       if (ctas > 1 || movesRegisters)
         kernel->setAttr(
             NVVM::NVVMDialect::getMinctasmAttrName(),

@@ -43,6 +43,9 @@ def NMSparse_Dialect : Dialect {
     // On a linalg contraction: the schedule of the nm_sparse.matmul that
     // --convert-linalg-to-nm-sparse makes of it.
     "::mlir::nm_sparse::ScheduleAttr":$schedule,
+    // On a kernel whose CTAs have an SM to themselves; written by
+    // --nm-sparse-set-occupancy, consumed by --nm-sparse-overlap-launches.
+    "::mlir::UnitAttr":$has_sm,
     // On two consecutive arguments or results of a function: they hold the
     // values and the index of one packed weight.
     "::mlir::nm_sparse::PackedAttr":$values,

@@ -63,7 +63,8 @@ def NMSparseSetOccupancyPass
   let description = [{
     Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
     shared memory lets run on one SM of `chip`, as far as the registers then left
-    to a thread hold its accumulators and 104 more.
+    to a thread hold its accumulators and 104 more. Kernels that have an SM to
+    themselves are marked `nm_sparse.has_sm`.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
                         "GPU to compile for">];
@@ -89,6 +90,21 @@ def NMSparseApproximateMathPass
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
+}
+
+def NMSparseOverlapLaunchesPass
+    : Pass<"nm-sparse-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "let kernels start before those ahead of them end";
+  let description = [{
+    Each kernel whose CTAs have an SM to themselves (`nm_sparse.has_sm`, set by
+    --nm-sparse-set-occupancy) lets those that depend on it be launched at once,
+    and waits for those that it depends on before it first touches global memory
+    (`griddepcontrol`). A symbol, the name of the kernel and `_waits`, tells the
+    runtime, which then launches it early. A `chip` older than sm_90 cannot.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
