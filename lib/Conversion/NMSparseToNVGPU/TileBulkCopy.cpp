@@ -53,9 +53,17 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
     };
     Value map = emitMapAddress(rewriter, op.getMap());
     int64_t first = op.getThreads() ? op.getThreads()->front() : 0;
-    Value isFirst =
-        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
-                              layout.threadId, constant(first));
+    Value thread = layout.threadId;
+    // One of each group, where there are several.
+    if (op.getThreads() && op.getThreads()->size() == 3) {
+      thread = arith::RemUIOp::create(
+          rewriter, loc,
+          arith::SubIOp::create(rewriter, loc, thread, constant(first)),
+          constant((*op.getThreads())[1]));
+      first = 0;
+    }
+    Value isFirst = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::eq, thread, constant(first));
     auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst,
                                      /*withElseRegion=*/false);
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());

@@ -33,12 +33,11 @@ TileCopier::TileCopier(OpBuilder &b, Location loc, const ThreadLayout &layout,
       srcType(cast<MemRefType>(src.getType())),
       dstType(cast<MemRefType>(dst.getType())) {
   if (threads) {
-    this->threads = threads->back();
+    this->threads = (*threads)[1];
     firstThread = threads->front();
     isProducer = firstThread != 0;
-    if (isProducer)
-      threadId =
-          b.createOrFold<arith::SubIOp>(loc, threadId, constant(firstThread));
+    hasGroups = threads->size() == 3;
+    threadId = getRank(threadId);
   }
   flattenSource();
 }
@@ -51,7 +50,15 @@ void TileCopier::enterSlowPath() {
       LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
   Value id =
       arith::IndexCastUIOp::create(b, loc, b.getIndexType(), read.getResult(0));
-  threadId = b.createOrFold<arith::SubIOp>(loc, id, constant(firstThread));
+  threadId = getRank(id);
+}
+
+Value TileCopier::getRank(Value thread) {
+  if (isProducer)
+    thread = b.createOrFold<arith::SubIOp>(loc, thread, constant(firstThread));
+  if (hasGroups)
+    thread = b.createOrFold<arith::RemUIOp>(loc, thread, constant(threads));
+  return thread;
 }
 
 Value TileCopier::constant(int64_t v) {

@@ -103,6 +103,9 @@ private:
   /// guards the fast path, has made sure that it fits 32 bits.
   Value getFlatIndex(ArrayRef<Value> indices);
 
+  /// The number of `thread` among those that copy together.
+  Value getRank(Value thread);
+
   Value constant(int64_t v);
   Value advance(Value v, int64_t by);
 
@@ -126,7 +129,7 @@ private:
   Location loc;
   Value threadId;
   int64_t threads, firstThread = 0;
-  bool isProducer = false, isFast = false;
+  bool isProducer = false, hasGroups = false, isFast = false;
   Value src;
   TileStorage storage;
   MemRefType srcType, dstType;

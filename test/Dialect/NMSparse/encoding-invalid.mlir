@@ -153,7 +153,7 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
-// expected-error @below {{stages must be in [2, 5], got 1}}
+// expected-error @below {{stages must be in [2, 8], got 1}}
 #s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 1, split_k = 1, operands = packed, index = resident>
 
 // -----

@@ -381,7 +381,7 @@ func.func @copy_extent(%s: memref<4x8xf16>, %d: memref<4x8xf16, 3>) {
 // -----
 
 func.func @copy_threads(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
-  // expected-error @below {{threads must be [first, count] inside the 1024 of a CTA, got [1000, 32]}}
+  // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [1000, 32]}}
   nm_sparse.async_copy threads = [1000, 32] ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>)
   return
 }
@@ -428,7 +428,7 @@ func.func @bulk_coordinates(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
-  // expected-error @below {{threads must be [first, count] inside the 1024 of a CTA, got [0, 0]}}
+  // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [0, 0]}}
   nm_sparse.bulk_copy threads = [0, 0] ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
   return
 }
@@ -438,7 +438,7 @@ func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
 // nm_sparse.async_gather
 
 func.func @gather_threads(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
-  // expected-error @below {{threads must be [first, count] inside the 1024 of a CTA, got [128]}}
+  // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [128]}}
   nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> threads = [128] ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }

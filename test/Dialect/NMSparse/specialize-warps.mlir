@@ -1,6 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps --canonicalize --cse --split-input-file | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps=chip=sm_89 --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --split-input-file | FileCheck %s --check-prefix=EXPAND
+// RUN: sed 's/stages = 8/stages = 7/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=SHALLOW
 // RUN: sed 's/producers = 4>/producers = 4, persistent = true>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=PERSISTENT
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -185,13 +186,19 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 256, 2], warps = [1, 8], stages = 4, split_k = 1,
+#s = #nm_sparse.schedule<wgmma, tile = [64, 256, 2], warps = [1, 8], stages = 8, split_k = 1,
                          operands = packed, index = staged, producers = 4>
 
 // A product of warpgroups stays in flight: a stage is free one step later, and
 // the last after the loop. The wait for it is the whole warp's.
 
+// With two slots for each of the 4 producer warps, each copies every fourth step:
+// the 32 threads of one arrive with their copies, and one with its stores. From
+// tile to tile all copy together, and so they do with fewer slots.
+
 // CHECK-LABEL: func @in_flight
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c33_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
 // PERSISTENT-LABEL: func @in_flight
 // CHECK: %[[LOOP:.*]]:3 = scf.for %[[K:.*]] = %c0 to %c8 step %c2 iter_args(%{{.*}} = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %{{.*}} = %c0_i32)
 // CHECK: nm_sparse.tile_matmul {{.*}} in_flight ins
@@ -210,6 +217,17 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
 // PERSISTENT: nvvm.mbarrier.arrive
 // CHECK: vector.transfer_write
 // PERSISTENT: vector.transfer_write
+
+// CHECK: } else {
+// CHECK: %[[RANK:.*]] = arith.subi %{{.*}}, %c256
+// CHECK: %[[WARP:.*]] = arith.divui %[[RANK]], %c32
+// CHECK: %[[LOWER:.*]] = arith.muli %[[WARP]], %c2
+// CHECK: scf.for %{{.*}} = %[[LOWER]] to %c8 step %c8 iter_args(%[[SLOT:.*]] = %[[WARP]], %{{.*}} = %c1_i32)
+// CHECK: nm_sparse.async_copy threads = [256, 32, 4]
+// CHECK: nm_sparse.async_gather {{.*}}threads = [256, 32, 4]
+// PERSISTENT: nm_sparse.async_copy threads = [256, 128]
+// SHALLOW-LABEL: func @in_flight
+// SHALLOW: nm_sparse.async_copy threads = [256, 128] ins
 func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<64x1xi8>,
                      %out: memref<64x256xf32>) {
   %c1 = arith.constant 1 : index

@@ -238,8 +238,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " warps must be a multiple of "
                        << warps[0] * tokenUnit << " x "
                        << warps[1] * outputUnit;
-  if (stages < 2 || stages > 5)
-    return emitError() << "stages must be in [2, 5], got " << stages;
+  if (stages < 2 || stages > 8)
+    return emitError() << "stages must be in [2, 8], got " << stages;
   if (splitK < 1 || splitK > 64)
     return emitError() << "split_k must be in [1, 64], got " << splitK;
   if (producers < 0 || producers + warps[0] * warps[1] > 32)

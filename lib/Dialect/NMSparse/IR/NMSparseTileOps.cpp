@@ -49,13 +49,18 @@ static LogicalResult verifyDestination(Operation *op, Value dst,
   return success();
 }
 
-/// The threads that share a copy are a range of the CTA's.
+/// The threads that share a copy are a range of the CTA's, or one of several
+/// such ranges.
 static LogicalResult verifyThreads(Operation *op,
                                    std::optional<ArrayRef<int64_t>> threads) {
-  if (threads && (threads->size() != 2 || (*threads)[0] < 0 ||
-                  (*threads)[1] < 1 || (*threads)[0] + (*threads)[1] > 1024))
-    return op->emitOpError("threads must be [first, count] inside the 1024 of "
-                           "a CTA, got [")
+  if (!threads)
+    return success();
+  bool hasSize = threads->size() == 2 || threads->size() == 3;
+  int64_t groups = threads->size() == 3 ? threads->back() : 1;
+  if (!hasSize || (*threads)[0] < 0 || (*threads)[1] < 1 || groups < 1 ||
+      (*threads)[0] + (*threads)[1] * groups > 1024)
+    return op->emitOpError("threads must be [first, count] or [first, count, "
+                           "groups] inside the 1024 of a CTA, got [")
            << *threads << "]";
   return success();
 }

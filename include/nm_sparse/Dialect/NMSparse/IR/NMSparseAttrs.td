@@ -174,7 +174,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
       is 8 x 4 lanes, an `mma` warp tiles by 16 x 8 fragments. Four `wgmma`
       warps along outputs are a warpgroup, which multiplies a multiple of 64
       outputs by 64, 128, 192 or 256 tokens.
-    * `stages`: depth of the shared-memory ring, 2 to 5.
+    * `stages`: depth of the shared-memory ring, 2 to 8.
     * `split_k`: parts of the contraction dimension, each computed by a CTA of its
       own; the last one to finish a tile adds them in order.
     * `operands`: `packed` gathers only the activation rows that the index
