@@ -41,7 +41,11 @@ COSTS = [
 ]
 
 # Those that all families share.
-SHARED = [("split", 0.0, 20e-6, 0.2e-6)]
+SHARED = [
+    ("launch", 0.0, 4e-6, 0.1e-6),
+    ("split", 0.0, 20e-6, 0.2e-6),
+    ("overlap", 0.0, 2e-6, 0.05e-6),
+]
 
 
 # What --hold demands: the median error of each family, and how much longer than
@@ -64,14 +68,16 @@ def combine(terms, costs):
     seconds = busy + costs["shown"] * rest
     seconds += steps * (costs["step"] / terms["hiding"] + terms["narrow"] + exposed)
     seconds += terms["waves"] * (costs["tile"] + costs["written"] * terms["write"])
-    return seconds + (costs["split"] + terms["exchange"] if terms["parts"] > 1 else 0)
+    seconds += costs["split"] + terms["exchange"] if terms["parts"] > 1 else 0
+    return seconds + costs["launch"] - costs["overlap"] * terms["overlaps"]
 
 
 class Sample:
     """One measured schedule of one layer."""
 
-    def __init__(self, layer, schedule, run):
+    def __init__(self, layer, schedule, run, source):
         self.layer, self.schedule, self.run = layer, schedule, run
+        self.source = source  # Times of one file compare with each other.
         self.us = run["time"]["median_us"]
         self.model = None  # What nm-compile says of it.
 
@@ -103,7 +109,7 @@ def read(paths, lines):
             layer = parse(pathlib.Path(run.get("file", "")).stem)
             schedule = schedule_of(run, lines)
             if layer and schedule and run.get("passed") and "time" in run:
-                samples.append(Sample(layer, schedule, run))
+                samples.append(Sample(layer, schedule, run, path))
     return samples
 
 
@@ -138,6 +144,8 @@ def ask(sample, tool):
             f"fit_model.py: combine() gives {again:.3f} us and nm-compile "
             f"{predicted:.3f} us for {sample.schedule}: keep it as predict()"
         )
+    if not sample.run.get("overlapping_launches"):
+        sample.model["terms"]["overlaps"] = 0
     return None
 
 
@@ -175,9 +183,9 @@ def choices(samples, costs):
     """[(loss, layer, chosen, best)] of layers with several schedules."""
     layers = {}
     for sample in samples:
-        layers.setdefault(sample.layer, []).append(sample)
+        layers.setdefault((sample.layer, sample.source), []).append(sample)
     found = []
-    for layer, members in layers.items():
+    for (layer, _), members in layers.items():
         if len({sample.schedule for sample in members}) > 1:
             chosen = min(members, key=lambda sample: sample.predict(costs))
             best = min(members, key=lambda sample: sample.us)

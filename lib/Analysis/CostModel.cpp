@@ -183,17 +183,24 @@ static double getSharedReads(const MatmulProblem &problem,
   llvm_unreachable("covered switch");
 }
 
+/// A CTA has an SM to itself: warps that pass registers on do.
+static bool hasSM(ScheduleAttr schedule, int64_t sharedBytes,
+                  const Chip &chip) {
+  return getRegisterShares(schedule.getNumThreads(),
+                           schedule.getProducers() * 32, chip) ||
+         schedule.getPersistent() ||
+         getCtasBySharedMemory(sharedBytes, chip) == 1;
+}
+
 /// CTAs that an SM holds at a time.
 static int64_t getResidentCtas(ScheduleAttr schedule, int64_t sharedBytes,
                                const Chip &chip) {
-  // Warps that pass registers on have an SM to themselves.
-  int64_t threads = schedule.getNumThreads();
-  if (getRegisterShares(threads, schedule.getProducers() * 32, chip) ||
-      schedule.getPersistent())
+  if (hasSM(schedule, sharedBytes, chip))
     return 1;
-  return getCtasPerSM(
-      sharedBytes, schedule.getBlockThreads(),
-      schedule.getTileTokens() * schedule.getTileOutputs() / threads, chip);
+  return getCtasPerSM(sharedBytes, schedule.getBlockThreads(),
+                      schedule.getTileTokens() * schedule.getTileOutputs() /
+                          schedule.getNumThreads(),
+                      chip);
 }
 
 /// Counts what one SM does, against its share of each ceiling.
@@ -226,6 +233,10 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
   // Three suffice simt, whose warps have long runs of independent FFMAs.
   terms.hiding = double(simt ? std::min<int64_t>(perSM, 3) : perSM);
   terms.stages = double(schedule.getStages());
+  // Counters of parts are set to zero between two kernels.
+  if (chip.hasDependentLaunch() && schedule.getSplitK() == 1 &&
+      hasSM(schedule, about.sharedBytes, chip))
+    terms.overlaps = 1;
 
   auto rows = double(schedule.getStepRows(encoding));
   auto [xRows, xColumns] = getXTile(problem, schedule);
@@ -308,6 +319,8 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
                    terms.waves * (costs.tile + costs.written * terms.write);
   if (terms.parts > 1)
     result.seconds += getSharedCosts(chip).split + terms.exchange;
+  result.seconds += getSharedCosts(chip).launch -
+                    getSharedCosts(chip).overlap * terms.overlaps;
   return result;
 }
 

@@ -136,6 +136,10 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
   // for positions in each turn: 24 take three times as long as 16.
   if (tma && prediction.terms.copies > 16)
     return;
+  // The large tiles of persistent CTAs have enough bytes on the way: 8 steps of
+  // 32 rows take up to 8 % longer than 4 of 64.
+  if (role.persistent && stages > 4 && rows <= 32)
+    return;
   // A persistent CTA with one tile has none to fetch ahead, and parts of tiles
   // on the way from one to the next take twice the time of CTAs of their own.
   if (role.persistent &&
@@ -262,8 +266,9 @@ void Enumerator::addWarpgroups() {
       int64_t consumers = shape.warpsTokens * shape.warpsOutputs * 32;
       int64_t accumulators = shape.tokens * shape.outputs / consumers;
       // One warpgroup that multiplies beside one that copies has the registers
-      // it needs from the start.
-      if (role.producers > 0 &&
+      // it needs from the start. Such small tiles are for few tokens, where no
+      // CTA has a second tile.
+      if (role.persistent &&
           !getRegisterShares(consumers, role.producers * 32, chip))
         continue;
       // Threads that also gather for several panels spill up to 150 bytes
@@ -271,7 +276,11 @@ void Enumerator::addWarpgroups() {
       if (role.producers == 0 && accumulators > 64 &&
           shape.outputs > encoding.getBlockN())
         continue;
-      addShape(ScheduleKind::Wgmma, shape, role, windows, packed);
+      // Small tiles need deep rings to have as many bytes on the way. Without
+      // producers the copies ahead of the loop are code of their own.
+      static constexpr int64_t rings[] = {8, 6, 5, 4, 3, 2};
+      addShape(ScheduleKind::Wgmma, shape, role, windows, packed,
+               ArrayRef(rings).drop_front(role.producers > 0 ? 0 : 3));
     }
 }
 

@@ -80,7 +80,8 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
                                    {"dram", terms.dram},
                                    {"write", terms.write},
                                    {"exchange", terms.exchange},
-                                   {"parts", terms.parts}}},
+                                   {"parts", terms.parts},
+                                   {"overlaps", terms.overlaps}}},
       {"costs", llvm::json::Object{{"mathShare", costs.mathShare},
                                    {"l2Share", costs.l2Share},
                                    {"shown", costs.shown},
@@ -89,7 +90,9 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
                                    {"latency", costs.latency},
                                    {"tile", costs.tile},
                                    {"written", costs.written},
-                                   {"split", getSharedCosts(chip).split}}}};
+                                   {"launch", getSharedCosts(chip).launch},
+                                   {"split", getSharedCosts(chip).split},
+                                   {"overlap", getSharedCosts(chip).overlap}}}};
 }
 
 /// Whether the vendor's dense product would do better.

@@ -53,6 +53,8 @@ struct CostTerms {
   double write;
   /// The parts of tiles whose contraction is split, and how many of a tile.
   double exchange, parts;
+  /// 1 where the launch overlaps with the end of the kernel before, else 0.
+  double overlaps;
 };
 
 /// Predicted time of one schedule, in seconds, and what bounds it.

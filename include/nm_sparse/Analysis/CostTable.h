@@ -59,8 +59,12 @@ const FamilyCosts &getFamilyCosts(const Chip &chip, KernelFamily family);
 
 /// What surrounds the K loops, alike in all families.
 struct SharedCosts {
+  /// Seconds from the end of the kernel before to the first copy.
+  double launch;
   /// Seconds for one more CTA of a tile to hand over its part.
   double split;
+  /// Seconds that a launch takes less if it overlaps with the kernel before.
+  double overlap;
   /// Seconds to launch a dense product of the vendor's library.
   double denseLaunch;
 };

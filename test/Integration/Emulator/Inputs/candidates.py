@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The wgmma schedules that the model proposes, for the emulator: each tile with
-each distribution of warps and each role of theirs at least once.
+each distribution of warps and each role of theirs at least once, in a ring of 8
+stages and in others.
 
 usage: candidates.py OUT_DIR [--every]
 
@@ -32,7 +33,7 @@ CASES = [
     Case("f16", 16, 32, 512, x_feature_major=True, y_feature_major=True),
 ]
 KIND = re.compile(
-    r"tile = \[(\d+), (\d+), \d+\], warps = \[(\d+), (\d+)\], stages = \d, "
+    r"tile = \[(\d+), (\d+), \d+\], warps = \[(\d+), (\d+)\], stages = (\d), "
     r"split_k = (\d+).*?resident(.*)>"
 )
 
@@ -64,8 +65,9 @@ def kernels(every):
         for case, schedules in zip(CASES, proposed):
             while schedules:
                 schedule = schedules.pop(0)
-                tile_m, tile_n, *warps, split_k, role = KIND.search(schedule).groups()
-                kind = (tile_m, tile_n, *warps, split_k != "1", role)
+                *shape, stages, split_k, role = KIND.search(schedule).groups()
+                # In rings of 8 stages producer warps copy in turns.
+                kind = (*shape, stages == "8", split_k != "1", role)
                 if kind in seen and not every:
                     continue
                 seen.add(kind)
