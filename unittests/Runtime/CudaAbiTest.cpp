@@ -38,7 +38,7 @@ struct SameSignature<R (*)(A...), S (*)(B...)>
 
 #define CHECK(NAME, FUNCTION)                                                  \
   static_assert(                                                               \
-      SameSignature<decltype(own::Api::NAME), decltype(&FUNCTION)>::value,     \
+      SameSignature<decltype(own::Api::NAME), decltype(&(FUNCTION))>::value,   \
       #FUNCTION)
 CHECK(init, cuInit);
 CHECK(deviceGetAttribute, cuDeviceGetAttribute);
