@@ -1,4 +1,6 @@
 // RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s --check-prefix=PRODUCTS
+// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s --check-prefix=READS
 
 #w = #nm_sparse.encoding<2:4, block = [1, 8]>
 #s = #nm_sparse.schedule<simt, tile = [32, 32, 2], warps = [1, 1], stages = 2, split_k = 1,
@@ -96,14 +98,35 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 // CHECK-COUNT-6: math.fma %[[X1]],
 // CHECK-NEXT: math.fma %[[X1]], %[[W0]], %
 // CHECK-COUNT-16: math.fma
+// CHECK-NOT: math.fma
 // CHECK-COUNT-2: vector.load %{{.*}} : memref<32x32xf32, 3>, vector<4xf32>
 // CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK-COUNT-32: math.fma
+// CHECK-NOT: math.fma
+// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK-COUNT-32: math.fma
+// CHECK-NOT: math.fma
+// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK-COUNT-32: math.fma
+// CHECK-NOT: math.fma
 // CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK: scf.yield
 // CHECK: %[[COPY:.*]] = llvm.inline_asm "add.rn.f32 $0, $1, 0f80000000;", "=f,f"
 // CHECK: vector.from_elements %[[COPY]],
 // CHECK: vector.store
+
+// In all 16 rows of 128 products and 6 reads.
+
+// PRODUCTS-LABEL: func @loop
+// PRODUCTS: scf.for
+// PRODUCTS-COUNT-2048: math.fma
+// PRODUCTS-NOT: math.fma
+// PRODUCTS: scf.yield
+// READS-LABEL: func @loop
+// READS: scf.for
+// READS-COUNT-96: vector.load
+// READS-NOT: vector.load
+// READS: scf.yield
 func.func @loop(%x: memref<32x128xf32, 3>, %v: memref<32x32xf32, 3>, %out: memref<128x32xf32>) {
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
