@@ -7,6 +7,7 @@
 #include "TileAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -104,8 +105,25 @@ Value TileAccess::allowsWide(int64_t width) {
   return result;
 }
 
-/// i1: each row, and the tile's place in it, are multiples of `width` elements.
+/// What gpu.alloc returns starts at a multiple of 256 bytes, so the strides and
+/// a place in the row that is known decide.
+bool TileAccess::isAlwaysAligned(int64_t width) {
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  std::optional<int64_t> place = getConstantIntValue(indices.back());
+  if (!buffer.getDefiningOp<gpu::AllocOp>() || !place || *place % width != 0 ||
+      failed(type.getStridesAndOffset(strides, offset)) || offset != 0)
+    return false;
+  return llvm::all_of(ArrayRef(strides).drop_back(), [&](int64_t stride) {
+    return !ShapedType::isDynamic(stride) && stride % width == 0;
+  });
+}
+
+/// i1: each row, and the tile's place in it, are multiples of `width` elements;
+/// null when they always are.
 Value TileAccess::isAligned(int64_t width) {
+  if (isAlwaysAligned(width))
+    return Value();
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   Value address = arith::AddIOp::create(

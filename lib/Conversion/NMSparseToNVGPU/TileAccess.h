@@ -80,6 +80,7 @@ public:
 
 private:
   Value constant(int64_t v);
+  bool isAlwaysAligned(int64_t width);
   Value isAligned(int64_t width);
 };
 

@@ -138,3 +138,43 @@ func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+#s = #nm_sparse.schedule<simt, tile = [64, 128, 2], warps = [1, 4], stages = 2, split_k = 2,
+                         operands = packed, index = resident>
+#feature = affine_map<(s, n, m) -> (m, n)>
+
+// A buffer that the compiler allocates is aligned: no test stands before the 16
+// reads and writes of 16 bytes.
+
+// CHECK-LABEL: func @workspace
+// CHECK: gpu.launch
+// CHECK-NOT: scf.if
+// CHECK-COUNT-16: vector.load {{.*}} : memref<?x128x64xf32>, vector<4xf32>
+// CHECK-NOT: scf.if
+// CHECK-COUNT-16: vector.store {{.*}} : memref<?x128x64xf32>, vector<4xf32>
+// CHECK-NOT: memref.store
+func.func @workspace(%n: index) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %space = gpu.alloc (%n) : memref<?x128x64xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %pad = arith.constant 0.0 : f32
+    %x = memref.alloc() : memref<64x64xf32, 3>
+    %v = memref.alloc() : memref<16x128xf32, 3>
+    %read = vector.transfer_read %space[%bx, %c0, %c0], %pad {in_bounds = [true, true],
+      permutation_map = #feature} : memref<?x128x64xf32>, vector<64x128xf32>
+    %twice = arith.addf %read, %read : vector<64x128xf32>
+    vector.transfer_write %twice, %space[%bx, %c0, %c0] {in_bounds = [true, true],
+      permutation_map = #feature} : vector<64x128xf32>, memref<?x128x64xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<64x64xf32, 3>, memref<16x128xf32, 3>)
+      acc(%twice : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -51,3 +51,32 @@ func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memre
   }
   return
 }
+
+// Where a thread holds neighbours along tokens, so do the tiles of the workspace.
+
+// CHECK-LABEL: func @tokens_contiguous
+// CHECK: %[[SPACE:.*]] = gpu.alloc (%{{.*}}) : memref<?x4x64x16xf32>
+// CHECK: vector.transfer_write %{{.*}}, %[[SPACE]]{{.*}}permutation_map = #[[$MAP:.*]]}
+// CHECK: vector.transfer_read %[[SPACE]]{{.*}}permutation_map = #[[$MAP]]}
+func.func @tokens_contiguous(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x16xf32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c100 = arith.constant 100 : index
+    %init = arith.constant dense<0.0> : vector<16x64xf32>
+    %sum = scf.for %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+        acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
+      scf.yield %r : vector<16x64xf32>
+    }
+    vector.transfer_write %sum, %out[%c0, %c0]
+      {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>}
+      : vector<16x64xf32>, memref<64x16xf32>
+    gpu.terminator
+  }
+  return
+}
