@@ -24,6 +24,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "RingBarriers.h"
+#include "RingPosition.h"
+#include "RoleSetup.h"
 #include "StagedLoop.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,8 +58,9 @@ public:
       : launch(launch), loop(loop), product(product), b(loop),
         loc(product.getLoc()), stages(*getStage(product) + 1),
         consumers(product.getSchedule().getNumThreads()),
-        producers(product.getSchedule().getProducers() * 32), chip(chip),
-        barriers(b, loc) {}
+        producers(product.getSchedule().getProducers() * 32),
+        turns(getProducerTurns(product, stages)), chip(chip), barriers(b, loc) {
+  }
 
   LogicalResult run();
 
@@ -66,12 +69,11 @@ private:
   enum class Role { Producer, Consumer };
 
   LogicalResult checkBody();
-  LogicalResult sortSetup();
   void createRings();
   void createBarriers();
   void emitResidentCopies(ArrayRef<Operation *> copies, Role role);
   scf::ForOp emitLoop(Role role);
-  void emitLateArrival(Value slot, Value step, Value first);
+  void emitLateArrival(RingPosition position, Value step, Value first);
   void emitLastWait(scf::ForOp consumerLoop);
   void moveEpilogue(scf::ForOp consumerLoop);
 
@@ -91,26 +93,8 @@ private:
   }
   /// Those that make a copy in the K loop.
   DenseI64ArrayAttr getLoopThreads() {
-    return copiesInTurn()
-               ? b.getDenseI64ArrayAttr({consumers, 32, producers / 32})
-               : getThreads(Role::Producer);
-  }
-  /// Each producer warp copies a step of its own while the others copy the
-  /// next ones: a step takes some 350 cycles from the wait for its slot to the
-  /// last copy, in which the warps of a small tile have little to do. That
-  /// needs two slots for each warp (with one, 256x4096x4096 takes 20.3
-  /// us instead of 17.8), and no more copies of a thread than it makes without
-  /// a loop (with 32, 7.2 instead of 6.5). From tile to tile the warps of a
-  /// persistent CTA would have to change their turns.
-  bool copiesInTurn() {
-    ScheduleAttr schedule = product.getSchedule();
-    if (!staysInFlight() || schedule.getPersistent() || producers <= 32 ||
-        stages < 2 * producers / 32)
-      return false;
-    auto x = cast<MemRefType>(product.getX().getType());
-    constexpr int64_t copyBits = 128, most = 16;
-    return x.getNumElements() * x.getElementTypeBitWidth() <=
-           most * 32 * copyBits;
+    return turns > 1 ? b.getDenseI64ArrayAttr({consumers, 32, turns})
+                     : getThreads(Role::Producer);
   }
   /// Products of warpgroups overlap with the next wait for a stage.
   bool staysInFlight() {
@@ -124,10 +108,10 @@ private:
   OpBuilder b;
   Location loc;
   int64_t stages, consumers, producers;
+  int64_t turns;    ///< Steps that producers copy at a time.
   const Chip *chip; ///< Null when it is not known.
 
-  /// Operations before the loop that only one role runs.
-  SmallVector<Operation *> producerCopies, consumerCopies, consumerSetup;
+  RoleSetup setup;
   SmallVector<std::pair<memref::AllocOp, Value>> rings;
   RingBarriers barriers;
   /// Producers may fill a tile by ordinary stores.
@@ -150,21 +134,6 @@ static bool mayStore(Operation *copy) {
          cast<MemRefType>(dst.getType()).getElementTypeBitWidth() < 32;
 }
 
-/// Everything in `block` that `roots` depend on.
-static void collectSlice(Block *block, Operation *root,
-                         llvm::SmallPtrSetImpl<Operation *> &slice) {
-  SmallVector<Operation *> worklist = {root};
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val();
-    op->walk([&](Operation *nested) {
-      for (Value operand : nested->getOperands())
-        if (Operation *def = operand.getDefiningOp())
-          if (def->getBlock() == block && slice.insert(def).second)
-            worklist.push_back(def);
-    });
-  }
-}
-
 LogicalResult Specializer::checkBody() {
   if (loop.getNumRegionIterArgs() != 1)
     return loop.emitOpError("must carry the accumulator alone to be split "
@@ -174,56 +143,6 @@ LogicalResult Specializer::checkBody() {
       return op.emitOpError("in a K loop that is split between producers and "
                             "consumers must be a copy or the product, or have "
                             "no effect on memory");
-  return success();
-}
-
-/// Sorts what stands before the loop: copies go to the role that reads what
-/// they bring, and what touches memory or depends on it to the consumers.
-LogicalResult Specializer::sortSetup() {
-  Block *block = loop->getBlock();
-  llvm::SmallPtrSet<Operation *, 16> needed;
-  for (Value bound :
-       {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-    if (Operation *def = bound.getDefiningOp()) {
-      needed.insert(def);
-      collectSlice(block, def, needed);
-    }
-  for (Operation &op : *loop.getBody())
-    if (isTileCopy(&op)) {
-      // Operands inside the loop lead to values outside.
-      llvm::SmallPtrSet<Operation *, 16> inside = {&op};
-      collectSlice(loop.getBody(), &op, inside);
-      for (Operation *use : inside)
-        collectSlice(block, use, needed);
-    }
-  llvm::SmallPtrSet<Operation *, 16> moved;
-  for (Operation &op : *block) {
-    if (&op == loop)
-      break;
-    if (isTileCopy(&op)) {
-      Operation *tile = cast<DestinationStyleOpInterface>(op)
-                            .getDpsInits()[0]
-                            .getDefiningOp();
-      if (tile && needed.contains(tile)) {
-        producerCopies.push_back(&op);
-        collectSlice(block, &op, needed);
-      } else {
-        consumerCopies.push_back(&op);
-      }
-      continue;
-    }
-    bool stays = isa<memref::AllocOp>(op) || isMemoryEffectFree(&op);
-    for (Value operand : op.getOperands())
-      if (Operation *def = operand.getDefiningOp())
-        stays &= !moved.contains(def);
-    if (stays)
-      continue;
-    if (needed.contains(&op))
-      return op.emitOpError("touches memory and decides what is copied; the "
-                            "producers have no part in it");
-    moved.insert(&op);
-    consumerSetup.push_back(&op);
-  }
   return success();
 }
 
@@ -259,17 +178,15 @@ void Specializer::emitNamedBarrier(Role role) {
 }
 
 /// The product before this one is over: its tiles, one slot back, are read.
-void Specializer::emitLateArrival(Value slot, Value step, Value first) {
+void Specializer::emitLateArrival(RingPosition position, Value step,
+                                  Value first) {
   Value hasPrevious =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, step, first);
   auto ifOp = scf::IfOp::create(b, loc, hasPrevious, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  Value last = constant(stages - 1);
-  Value isFirst = equals(slot, constant(0));
-  Value previous = arith::SelectOp::create(
-      b, loc, isFirst, last, arith::SubIOp::create(b, loc, slot, constant(1)));
-  barriers.emitConsumerArrival(previous, /*hasRead=*/!staysInFlight());
+  barriers.emitConsumerArrival(position.getPreviousSlot(b, loc, stages),
+                               /*hasRead=*/!staysInFlight());
 }
 
 /// Waits for the last product, if there is one. Only the producers of a
@@ -280,8 +197,8 @@ void Specializer::emitLastWait(scf::ForOp consumerLoop) {
   NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
   if (!product.getSchedule().getPersistent())
     return;
-  emitLateArrival(consumerLoop.getResult(1), loop.getUpperBound(),
-                  loop.getLowerBound());
+  emitLateArrival({consumerLoop.getResult(1), consumerLoop.getResult(2)},
+                  loop.getUpperBound(), loop.getLowerBound());
 }
 
 /// Copies before the loop, which the threads of `role` then read.
@@ -306,8 +223,8 @@ scf::ForOp Specializer::emitLoop(Role role) {
     inits.push_back(loop.getInitArgs()[0]);
   Value first = constant(0), lower = loop.getLowerBound();
   Value step = loop.getStep();
-  int64_t turns = isProducer && copiesInTurn() ? producers / 32 : 1;
-  if (turns > 1) {
+  int64_t steps = isProducer ? turns : 1;
+  if (steps > 1) {
     first = arith::DivUIOp::create(b, loc,
                                    arith::SubIOp::create(b, loc,
                                                          barriers.getThread(),
@@ -315,7 +232,7 @@ scf::ForOp Specializer::emitLoop(Role role) {
                                    constant(32));
     lower = arith::AddIOp::create(b, loc, lower,
                                   arith::MulIOp::create(b, loc, first, step));
-    step = arith::MulIOp::create(b, loc, step, constant(turns));
+    step = arith::MulIOp::create(b, loc, step, constant(steps));
   }
   // A wait for the phase before the first one returns at once: all is empty.
   inits.append({first, word(isProducer ? 1 : 0)});
@@ -323,10 +240,12 @@ scf::ForOp Specializer::emitLoop(Role role) {
       scf::ForOp::create(b, loc, lower, loop.getUpperBound(), step, inits);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(split.getBody());
-  Value slot = split.getRegionIterArgs().drop_back().back();
-  Value parity = split.getRegionIterArgs().back();
-  barriers.emitWait(
-      isProducer ? barriers.getEmpty(slot) : barriers.getFull(slot), parity);
+  RingPosition position = {split.getRegionIterArgs().drop_back().back(),
+                           split.getRegionIterArgs().back()};
+  Value slot = position.slot;
+  barriers.emitWait(isProducer ? barriers.getEmpty(slot)
+                               : barriers.getFull(slot),
+                    position.parity);
 
   IRMapping map;
   map.map(loop.getInductionVar(), split.getInductionVar());
@@ -355,24 +274,15 @@ scf::ForOp Specializer::emitLoop(Role role) {
   if (isProducer)
     barriers.emitProducerArrival(slot, stores);
   else if (staysInFlight())
-    emitLateArrival(slot, split.getInductionVar(), split.getLowerBound());
+    emitLateArrival(position, split.getInductionVar(), split.getLowerBound());
   else
     barriers.emitConsumerArrival(slot, /*hasRead=*/true);
 
-  Value next = arith::AddIOp::create(b, loc, slot, constant(turns));
-  Value wraps = turns == 1
-                    ? equals(next, constant(stages))
-                    : arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge,
-                                            next, constant(stages));
-  Value wrapped = turns == 1
-                      ? constant(0)
-                      : arith::SubIOp::create(b, loc, next, constant(stages));
+  RingPosition next = position.advance(b, loc, steps, stages);
   SmallVector<Value> carried;
   if (!isProducer)
     carried.push_back(map.lookup(product.getResult()));
-  carried.push_back(arith::SelectOp::create(b, loc, wraps, wrapped, next));
-  carried.push_back(arith::XOrIOp::create(
-      b, loc, parity, arith::ExtUIOp::create(b, loc, b.getI32Type(), wraps)));
+  carried.append({next.slot, next.parity});
   scf::YieldOp::create(b, loc, carried);
 
   // What only the other role needed.
@@ -403,9 +313,12 @@ void Specializer::moveEpilogue(scf::ForOp consumerLoop) {
 }
 
 LogicalResult Specializer::run() {
-  if (failed(checkBody()) || failed(findStagedTiles(loop)) ||
-      failed(sortSetup()))
+  if (failed(checkBody()) || failed(findStagedTiles(loop)))
     return failure();
+  FailureOr<RoleSetup> sorted = sortRoleSetup(loop);
+  if (failed(sorted))
+    return failure();
+  setup = *sorted;
   createRings();
   createBarriers();
   Value isConsumer =
@@ -425,17 +338,17 @@ LogicalResult Specializer::run() {
   if (registers)
     NVVM::SetMaxRegisterOp::create(b, loc, registers->producer,
                                    NVVM::SetMaxRegisterAction::decrease);
-  emitResidentCopies(producerCopies, Role::Producer);
+  emitResidentCopies(setup.producerCopies, Role::Producer);
   emitLoop(Role::Producer);
 
   b.setInsertionPointToStart(roles.thenBlock());
   if (registers)
     NVVM::SetMaxRegisterOp::create(b, loc, registers->consumer,
                                    NVVM::SetMaxRegisterAction::increase);
-  for (Operation *op : consumerSetup)
+  for (Operation *op : setup.consumerRest)
     op->moveBefore(roles.thenBlock()->getTerminator());
   b.setInsertionPoint(roles.thenBlock()->getTerminator());
-  emitResidentCopies(consumerCopies, Role::Consumer);
+  emitResidentCopies(setup.consumerCopies, Role::Consumer);
   scf::ForOp consumerLoop = emitLoop(Role::Consumer);
   emitLastWait(consumerLoop);
   moveEpilogue(consumerLoop);
@@ -444,7 +357,7 @@ LogicalResult Specializer::run() {
   for (auto &[tile, ring] : rings)
     tile.erase();
   for (ArrayRef<Operation *> copies :
-       {ArrayRef(producerCopies), ArrayRef(consumerCopies)})
+       {ArrayRef(setup.producerCopies), ArrayRef(setup.consumerCopies)})
     for (Operation *copy : copies)
       copy->erase();
   return success();
