@@ -82,7 +82,10 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
                                      const GPUPipelineOptions &options) {
-  pm.addNestedPass<func::FuncOp>(createNMSparseApproximateMathPass());
+  NMSparseApproximateMathPassOptions approximate;
+  approximate.packed = options.packedMath;
+  pm.addNestedPass<func::FuncOp>(
+      createNMSparseApproximateMathPass(approximate));
   pm.addPass(createConvertNMSparseToNVGPUPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
   // A kernel has hundreds of blocks; LLVM simplifies them far faster.

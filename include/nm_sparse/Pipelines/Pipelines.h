@@ -56,6 +56,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("check the index of every packed argument when a function "
                      "is called; needs host-memory"),
       llvm::cl::init(false)};
+  PassOptions::Option<bool> packedMath{
+      *this, "packed-math",
+      llvm::cl::desc("compute GELU of f16 results in pairs of f16, less exact "
+                     "(--nm-sparse-approximate-math says how much)"),
+      llvm::cl::init(true)};
   PassOptions::Option<std::string> format{
       *this, "format",
       llvm::cl::desc("what gpu.binary holds: isa (PTX), bin, fatbin, or mlir "

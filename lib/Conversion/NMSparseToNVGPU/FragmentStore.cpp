@@ -14,6 +14,8 @@
 
 #include "FragmentStore.h"
 
+#include "Patterns.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -47,21 +49,6 @@ static void exchange(OpBuilder &b, Location loc, Value upper, int64_t mask,
     low = arith::SelectOp::create(b, loc, upper, received, low);
     high = arith::SelectOp::create(b, loc, upper, high, received);
   }
-}
-
-/// The vector of `low` and `high`. Two numbers that were made narrower are put
-/// together first: one instruction converts both.
-static Value makePair(OpBuilder &b, Location loc, Value low, Value high) {
-  auto type = VectorType::get({2}, low.getType());
-  auto lowTrunc = low.getDefiningOp<arith::TruncFOp>();
-  auto highTrunc = high.getDefiningOp<arith::TruncFOp>();
-  if (!lowTrunc || !highTrunc || !lowTrunc.getIn().getType().isF32() ||
-      !highTrunc.getIn().getType().isF32())
-    return vector::FromElementsOp::create(b, loc, type, ValueRange{low, high});
-  Value wide = vector::FromElementsOp::create(
-      b, loc, VectorType::get({2}, b.getF32Type()),
-      ValueRange{lowTrunc.getIn(), highTrunc.getIn()});
-  return arith::TruncFOp::create(b, loc, type, wide);
 }
 
 void nm_sparse::storeFragments(

@@ -74,6 +74,10 @@ void populateTileElementwisePatterns(const TypeConverter &converter,
                                      TileEpilogue &epilogue,
                                      RewritePatternSet &patterns);
 
+/// The vector of `low` and `high`. Two numbers that were made narrower are put
+/// together first: one instruction converts both.
+Value makePair(OpBuilder &b, Location loc, Value low, Value high);
+
 /// Transfers of CTA-tile vectors -> loads and stores of scalars.
 void populateTileReadPatterns(const TypeConverter &converter,
                               const ThreadLayout &layout,

@@ -68,6 +68,16 @@ uint16_t fuse(uint16_t a, uint16_t b, uint16_t c) {
   return store(value, relu);
 }
 
+/// To [0, 1]; a NaN becomes 0.
+template <typename Format>
+uint16_t fuseSaturated(uint16_t a, uint16_t b, uint16_t c) {
+  APFloat value = load<Format>(fuse<Format, false>(a, b, c));
+  APFloat one = APFloat::getOne(Format::getFormat());
+  if (value.isNaN() || value.isNegative())
+    return 0;
+  return store(value > one ? one : value);
+}
+
 /// In memory and in a register the first is the lower half.
 using Pair = std::array<uint16_t, 2>;
 
@@ -98,6 +108,10 @@ ArrayRef<Function> emulator::getPackedFunctions() {
                                             "llvm.nvvm.fma.rn.relu.f16x2"),
       makeFunction<&both3<fuse<BF16, true>>>("fma.rn.relu.bf16x2",
                                              "llvm.nvvm.fma.rn.relu.bf16x2"),
+      makeFunction<&fuseSaturated<F16>>("fma.rn.sat.f16",
+                                        "llvm.nvvm.fma.rn.sat.f16"),
+      makeFunction<&both3<fuseSaturated<F16>>>("fma.rn.sat.f16x2",
+                                               "llvm.nvvm.fma.rn.sat.f16x2"),
 
       makeFunction<&add<F16>>("add.f16"),
       makeFunction<&add<F16>>("add.rn.f16"),

@@ -178,3 +178,64 @@ func.func @workspace(%n: index) {
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+#feature = affine_map<(n, m) -> (m, n)>
+
+// Arithmetic of f16 is that of pairs, rounded by one instruction, down to the
+// words that are stored. Functions stay alone.
+
+// CHECK-LABEL: func @pairs
+// CHECK: scf.if %{{.*}} {
+// CHECK: %[[WIDE:.*]] = vector.from_elements {{.*}} : vector<2xf32>
+// CHECK: %[[X:.*]] = arith.truncf %[[WIDE]] : vector<2xf32> to vector<2xf16>
+// CHECK: %[[ABS:.*]] = math.absf %[[X]] : vector<2xf16>
+// CHECK: %[[FMA:.*]] = math.fma %[[ABS]], {{.*}} : vector<2xf16>
+// CHECK: vector.bitcast %[[FMA]] : vector<2xf16> to vector<1xi32>
+// CHECK: vector.store {{.*}} : memref<256x?xf16>, vector<8xf16>
+// CHECK-LABEL: func @function
+// CHECK: math.tanh %{{.*}} : f16
+func.func @pairs(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+                 %out: memref<256x?xf16>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<128x256xf32>
+    %half = arith.constant dense<0.5> : vector<128x256xf16>
+    %acc = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %cast = arith.truncf %acc : vector<128x256xf32> to vector<128x256xf16>
+    %abs = math.absf %cast : vector<128x256xf16>
+    %sum = math.fma %abs, %half, %cast : vector<128x256xf16>
+    vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [false, true],
+      permutation_map = #feature} : vector<128x256xf16>, memref<256x?xf16>
+    gpu.terminator
+  }
+  return
+}
+func.func @function(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+                    %out: memref<256x?xf16>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<128x256xf32>
+    %acc = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %cast = arith.truncf %acc : vector<128x256xf32> to vector<128x256xf16>
+    %tanh = math.tanh %cast : vector<128x256xf16>
+    vector.transfer_write %tanh, %out[%c0, %c0] {in_bounds = [false, true],
+      permutation_map = #feature} : vector<128x256xf16>, memref<256x?xf16>
+    gpu.terminator
+  }
+  return
+}

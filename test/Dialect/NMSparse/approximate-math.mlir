@@ -1,8 +1,11 @@
-// RUN: nm-opt %s --nm-sparse-approximate-math -o %t.mlir
+// RUN: nm-opt %s --nm-sparse-approximate-math=packed=false -o %t.mlir
 // RUN: FileCheck %s < %t.mlir
+// RUN: nm-opt %s --nm-sparse-approximate-math -o %t.packed.mlir
+// RUN: FileCheck %s --check-prefix=PACKED < %t.packed.mlir
 
 // The errors, over all of f16's range that matters:
 // RUN: %python %S/Inputs/approximate_math.py %t.mlir | FileCheck %s --check-prefix=ERROR
+// RUN: %python %S/Inputs/approximate_math.py %t.packed.mlir | FileCheck %s --check-prefix=PACKED-ERROR
 
 // ERROR-LABEL: gelu: absolute error
 // ERROR-SAME: within 2.1e-05
@@ -17,6 +20,23 @@
 // CHECK: %[[G:.*]] = math.fma %[[N]], %[[P]], %[[R]] : vector<4xf32>
 // CHECK-NEXT: arith.truncf %[[G]] : vector<4xf32> to vector<4xf16>
 // CHECK-NOT: math.erf
+
+// In f16 throughout, with no function of the GPU.
+// PACKED-ERROR-LABEL: packed_gelu: negative arguments:
+// PACKED-ERROR-SAME: within 5.1e-04
+// PACKED-ERROR-SAME: within 5.5 of f16's rounding from 0 on
+// PACKED-LABEL: func.func @gelu
+// PACKED: %[[X:.*]] = arith.truncf %{{.*}} : vector<4xf32> to vector<4xf16>
+// PACKED: %[[Y:.*]] = math.absf %[[X]] : vector<4xf16>
+// PACKED-COUNT-4: math.fma {{.*}}, %[[Y]], {{.*}} : vector<4xf16>
+// PACKED-NEXT: %[[V:.*]] = arith.maximumf
+// PACKED: %[[YV:.*]] = arith.mulf %[[Y]], %[[V]] : vector<4xf16>
+// PACKED: %[[LOW:.*]] = arith.maxnumf %[[YV]]
+// PACKED: %[[T:.*]] = arith.minnumf %[[LOW]]
+// PACKED: %[[R:.*]] = arith.maximumf %[[X]], %{{.*}} : vector<4xf16>
+// PACKED: %[[N:.*]] = arith.negf %[[T]] : vector<4xf16>
+// PACKED: %[[G:.*]] = math.fma %[[N]], %[[V]], %[[R]] : vector<4xf16>
+// PACKED: vector.store %[[G]]
 func.func @gelu(%x: vector<4xf32>, %y: memref<4xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -45,6 +65,11 @@ func.func @gelu(%x: vector<4xf32>, %y: memref<4xf16>) {
 // CHECK-COUNT-5: math.fma
 // CHECK-NEXT: math.exp2 %{{.*}} fastmath<afn> : f32
 // CHECK-NOT: math.tanh
+// PACKED-ERROR-LABEL: packed_tanh_gelu: negative arguments:
+// PACKED-ERROR-SAME: within 5.1e-04
+// PACKED-ERROR-SAME: within 5.5 of f16's rounding from 0 on
+// PACKED-LABEL: func.func @tanh_gelu
+// PACKED-COUNT-5: math.fma {{.*}} : f16
 func.func @tanh_gelu(%x: f32, %y: memref<f16>) {
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : f32
@@ -101,6 +126,38 @@ func.func @silu(%x: f32, %y: memref<f16>) {
     %q = arith.divf %x, %d : f32
     %r = arith.truncf %q : f32 to f16
     memref.store %r, %y[] : memref<f16>
+    gpu.terminator
+  }
+  return
+}
+
+// One that is used before it is rounded, or rounded to bf16, is not packed.
+// PACKED-LABEL: func.func @gelu_and_sum
+// PACKED-NOT: math.fma {{.*}} : f16
+// PACKED: math.exp2 %{{.*}} fastmath<afn> : f32
+// PACKED: math.exp2 %{{.*}} fastmath<afn> : f32
+func.func @gelu_and_sum(%x: f32, %z: f32, %y: memref<f16>, %w: memref<bf16>) {
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %root = arith.constant 0.70710678118654752 : f32
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%nx = %c1, %ny = %c1, %nz = %c1) {
+    %t = arith.mulf %x, %root : f32
+    %e = math.erf %t : f32
+    %u = arith.addf %e, %one : f32
+    %h = arith.mulf %x, %half : f32
+    %g = arith.mulf %h, %u : f32
+    %s = arith.addf %g, %z : f32
+    %r = arith.truncf %s : f32 to f16
+    memref.store %r, %y[] : memref<f16>
+    %t2 = arith.mulf %z, %root : f32
+    %e2 = math.erf %t2 : f32
+    %u2 = arith.addf %e2, %one : f32
+    %h2 = arith.mulf %z, %half : f32
+    %g2 = arith.mulf %h2, %u2 : f32
+    %b = arith.truncf %g2 : f32 to bf16
+    memref.store %b, %w[] : memref<bf16>
     gpu.terminator
   }
   return

@@ -47,3 +47,43 @@ func.func @approximate(%a: f32) -> f32 {
   %4 = math.exp2 %3 : f32
   return %4 : f32
 }
+
+// f16, alone and in pairs: products with the limits that PTX has.
+// CHECK-LABEL: func.func @half(
+// CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : vector<2xf16>
+// CHECK: "llvm.nvvm.fma.rn.f16x2"(%{{.*}}) : (vector<2xf16>, vector<2xf16>, vector<2xf16>) -> vector<2xf16>
+// CHECK-NEXT: %{{.*}} = llvm.call_intrinsic "llvm.nvvm.fma.rn.relu.f16x2"(%{{.*}}, %arg1, %arg0)
+// CHECK-NEXT: %{{.*}} = llvm.call_intrinsic "llvm.nvvm.fma.rn.relu.f16x2"(%{{.*}}, %[[ONE]], %{{.*}})
+// CHECK: "llvm.nvvm.fma.rn.sat.f16x2"
+// CHECK-NOT: arith.m
+// CHECK: return
+func.func @half(%a: vector<2xf16>, %b: vector<2xf16>) -> vector<2xf16> {
+  %zero = arith.constant dense<0.0> : vector<2xf16>
+  %one = arith.constant dense<1.0> : vector<2xf16>
+  %0 = math.fma %a, %b, %a : vector<2xf16>
+  %1 = math.fma %0, %b, %a : vector<2xf16>
+  %2 = arith.maximumf %1, %zero : vector<2xf16>
+  %3 = arith.maximumf %2, %zero : vector<2xf16>
+  %4 = arith.mulf %3, %b : vector<2xf16>
+  %5 = arith.maxnumf %4, %zero : vector<2xf16>
+  %6 = arith.minnumf %5, %one : vector<2xf16>
+  return %6 : vector<2xf16>
+}
+
+// A limit that keeps NaN is no saturation; a product with other uses stays.
+// CHECK-LABEL: func.func @half_scalar
+// CHECK: %[[P:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.f16"
+// CHECK: "llvm.nvvm.fma.rn.relu.f16"(%[[P]],
+// CHECK: arith.mulf
+// CHECK: arith.maximumf
+// CHECK: arith.minnumf
+func.func @half_scalar(%a: f16, %b: f16, %c: f16) -> (f16, f16) {
+  %zero = arith.constant 0.0 : f16
+  %one = arith.constant 1.0 : f16
+  %0 = math.fma %a, %b, %a : f16
+  %1 = arith.maximumf %0, %zero : f16
+  %2 = arith.mulf %0, %1 : f16
+  %3 = arith.maximumf %2, %c : f16
+  %4 = arith.minnumf %3, %one : f16
+  return %4, %0 : f16, f16
+}

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
@@ -91,10 +92,62 @@ void approximate(Operation *op) {
   op->erase();
 }
 
+/// f16, alone or in a pair: PTX has fused products with a limit, which an
+/// H200 computes at its full rate; a minimum or maximum takes twice that.
+void lowerHalf(Operation *op) {
+  if (op->getNumResults() != 1)
+    return;
+  Type type = op->getResult(0).getType();
+  auto vector = dyn_cast<VectorType>(type);
+  if (!getElementTypeOrSelf(type).isF16() ||
+      (vector && vector.getShape() != ArrayRef<int64_t>(2)))
+    return;
+  OpBuilder b(op);
+  auto number = [&](double value) -> Value {
+    TypedAttr attribute = b.getF16FloatAttr(value);
+    if (vector)
+      attribute = SplatElementsAttr::get(vector, attribute);
+    return arith::ConstantOp::create(b, op->getLoc(), attribute);
+  };
+  auto fuse = [&](StringRef limit, ValueRange operands) {
+    std::string name = ("llvm.nvvm.fma.rn" + limit + ".f16").str();
+    auto call = LLVM::CallIntrinsicOp::create(
+        b, op->getLoc(), type, b.getStringAttr(vector ? name + "x2" : name),
+        operands);
+    op->getResult(0).replaceAllUsesWith(call.getResults());
+    op->erase();
+  };
+  if (isa<math::FmaOp>(op))
+    return fuse("", op->getOperands());
+  // max(x, 0), where x is most often such a product.
+  if (isa<arith::MaximumFOp>(op) &&
+      matchPattern(op->getOperand(1), m_AnyZeroFloat())) {
+    Value x = op->getOperand(0);
+    auto call = x.getDefiningOp<LLVM::CallIntrinsicOp>();
+    if (!call || !call->hasOneUse() ||
+        !call.getIntrin().starts_with("llvm.nvvm.fma.rn.f16"))
+      return fuse(".relu", {x, number(1), number(-0.0)});
+    fuse(".relu", call.getArgs());
+    call->erase();
+    return;
+  }
+  // min(max(x * y, 0), 1), where a NaN becomes 0.
+  if (!isa<arith::MinNumFOp>(op) ||
+      !matchPattern(op->getOperand(1), m_OneFloat()))
+    return;
+  auto larger = op->getOperand(0).getDefiningOp<arith::MaxNumFOp>();
+  if (!larger || !matchPattern(larger.getRhs(), m_AnyZeroFloat()))
+    return;
+  auto product = larger.getLhs().getDefiningOp<arith::MulFOp>();
+  if (product)
+    fuse(".sat", {product.getLhs(), product.getRhs(), number(-0.0)});
+}
+
 struct LowerMath
     : public nm_sparse::impl::NMSparseLowerMathPassBase<LowerMath> {
   void runOnOperation() override {
     getOperation()->walk([](Operation *op) { approximate(op); });
+    getOperation()->walk([](Operation *op) { lowerHalf(op); });
     auto isWanted = [](StringRef name) { return getIntrinsic(name).empty(); };
     RewritePatternSet patterns(&getContext());
     math::populateExpansionPatterns(patterns,
