@@ -6,9 +6,12 @@
 
 #include "Functions.h"
 
+#include "ErrorState.h"
+
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -30,9 +33,18 @@ Table &table() {
 }
 
 /// NM_SPARSE_OVERLAP=0 has each kernel wait for the end of the one ahead of it.
-bool mayOverlap() {
+/// Nothing, with the reason recorded, when it is malformed.
+std::optional<bool> mayOverlap() {
   const char *text = getenv("NM_SPARSE_OVERLAP");
-  return !text || std::string_view(text) != "0";
+  std::string_view value = text ? text : "";
+  if (value.empty() || value == "1")
+    return true;
+  if (value == "0")
+    return false;
+  fail("NM_SPARSE_OVERLAP=%s: set it to 0, so that each kernel waits for the "
+       "end of the one ahead of it, or to 1, so that it starts early",
+       text);
+  return std::nullopt;
 }
 
 } // namespace
@@ -70,10 +82,15 @@ FunctionInfo *nms::functionInfo(const Context &cu, cuda::Function function) {
     table().entries.erase(function);
     return nullptr;
   }
+  std::optional<bool> overlaps = mayOverlap();
+  if (!overlaps) {
+    table().entries.erase(function);
+    return nullptr;
+  }
   // Put there by --nm-sparse-overlap-launches.
   cuda::DevicePtr marker = 0;
   info->waits =
-      info->module && cu->moduleGetGlobal && mayOverlap() &&
+      info->module && cu->moduleGetGlobal && *overlaps &&
       cu->moduleGetGlobal(&marker, nullptr, info->module,
                           (info->name + "_waits").c_str()) == cuda::success;
   slot = std::move(info);

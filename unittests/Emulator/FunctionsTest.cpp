@@ -103,9 +103,9 @@ TEST(Math, FusedHalves) {
                            0xc0003f80u),
             0x00004000u);
   // 1 + 1 and -1 - 1; infinity * 0 and 0.5 * 0.5 + 0.
-  EXPECT_EQ(call<uint32_t>("fma.rn.sat.f16x2", 0xbc003c00u, 0x3c003c00u,
-                           0xbc003c00u),
-            0x00003c00u);
+  EXPECT_EQ(
+      call<uint32_t>("fma.rn.sat.f16x2", 0xbc003c00u, 0x3c003c00u, 0xbc003c00u),
+      0x00003c00u);
   EXPECT_EQ(call<uint32_t>("fma.rn.sat.f16x2", 0x38007c00u, 0x38000000u, 0u),
             0x34000000u);
 }

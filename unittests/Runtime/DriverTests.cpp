@@ -180,9 +180,14 @@ TEST_F(DriverTest, OverlappingLaunches) {
   setenv("NM_SPARSE_OVERLAP", "0", 1);
   launch(kernel(), 4);
   EXPECT_FALSE(fake().overlaps);
+  EXPECT_EQ(raised, "");
+
+  setenv("NM_SPARSE_OVERLAP", "no", 1);
+  launch(kernel(), 4);
+  EXPECT_NE(raised.find("NM_SPARSE_OVERLAP=no: set it to 0"),
+            std::string::npos);
   unsetenv("NM_SPARSE_OVERLAP");
   fake().kernelsWait = false;
-  EXPECT_EQ(raised, "");
 }
 
 TEST_F(DriverTest, AdoptedStream) {

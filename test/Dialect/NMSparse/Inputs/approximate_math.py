@@ -127,8 +127,9 @@ def main():
             if x > 0:
                 power = math.floor(math.log2(max(want, 2.0**-14)))
                 ratio = max(ratio, error / 2.0 ** (power - 11))
+        side = "negative arguments: " if kernel[-1] else ""
         print(
-            f"{name}: {'negative arguments: ' if kernel[-1] else ''}absolute error {largest:.2e} {within(largest, limit)}, "
+            f"{name}: {side}absolute error {largest:.2e} {within(largest, limit)}, "
             f"{ratio:.2f} {'within' if ratio <= roundings else 'NOT'} {roundings} "
             "of f16's rounding from 0 on"
         )
