@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What nvidia-smi says of the GPU, now and while something is measured."""
 
+import os
 import statistics
 import subprocess
 import threading
@@ -14,9 +15,15 @@ FIELDS = {
 }
 
 
+def gpu():
+    """Number or UUID of the GPU that CUDA programs take: the first visible one.
+    nvidia-smi does not read CUDA_VISIBLE_DEVICES, and counts by PCI bus."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+
+
 def query(fields):
-    """The values of nvidia-smi's `fields` for GPU 0, as text; {} without one."""
-    command = ["nvidia-smi", "--id=0", "--format=csv,noheader,nounits"]
+    """The values of nvidia-smi's `fields` for the GPU, as text; {} without one."""
+    command = ["nvidia-smi", f"--id={gpu()}", "--format=csv,noheader,nounits"]
     command.append("--query-gpu=" + ",".join(fields))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)

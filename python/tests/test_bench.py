@@ -5,6 +5,7 @@ import json
 import lzma
 import re
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -133,6 +134,18 @@ def test_what_cusparselt_can_do():
     problems = run.two_to_four(shapes.SUITES["cubes"])
     assert {"type": "f16", "shape": (4096, 4096, 4096)} in problems
     assert len(problems) == 3
+
+
+def test_clocks_are_of_the_visible_gpu(monkeypatch):
+    def answer(command, **_):
+        return subprocess.CompletedProcess(command, 0, f"{command[1]}, 580\n")
+
+    monkeypatch.setattr(clocks.subprocess, "run", answer)
+    for visible, expected in (("", "0"), ("3,1", "3"), ("GPU-8f", "GPU-8f")):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert clocks.query(["name", "driver"])["name"] == f"--id={expected}"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert clocks.query(["name", "driver"])["name"] == "--id=0"
 
 
 def test_clocks_between():
