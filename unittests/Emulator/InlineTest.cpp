@@ -209,6 +209,31 @@ TEST(Inline, Warp) {
   EXPECT_EQ(result.out[31], 7);
 }
 
+TEST(Inline, TransposesAMatrixOfAWarp) {
+  // Lane i holds 2 * i and 2 * i + 1: the number at (row, column) is
+  // 8 * row + column.
+  Result result = run(R"(
+    %c2 = llvm.mlir.constant(2 : i32) : i32
+    %c65537 = llvm.mlir.constant(65537 : i32) : i32
+    %c65536 = llvm.mlir.constant(65536 : i32) : i32
+    %twice = llvm.mul %t, %c2 : i32
+    %both = llvm.mul %twice, %c65537 : i32
+    %word = llvm.add %both, %c65536 : i32
+    %r = llvm.inline_asm has_side_effects asm_dialect = att "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r" %word : (i32) -> i32
+    llvm.store %r, %to : i32, !llvm.ptr)");
+  EXPECT_EQ(result.fault, "");
+  for (int lane = 0; lane < 32; ++lane) {
+    int row = lane / 4, column = lane % 4 * 2;
+    EXPECT_EQ(result.out[lane] & 0xffff, 8 * column + row);
+    EXPECT_EQ(result.out[lane] >> 16, 8 * (column + 1) + row);
+  }
+  EXPECT_NE(getError(R"(
+    %r = llvm.inline_asm has_side_effects asm_dialect = att "movmatrix.sync.aligned.m16n8.trans.b8 $0, $1;", "=r,r" %t : (i32) -> i32
+    llvm.store %r, %to : i32, !llvm.ptr)")
+                .find("known is movmatrix.sync.aligned.m8n8.trans.b16"),
+            std::string::npos);
+}
+
 /// The first CTA writes a number and raises a flag; the second waits for the
 /// flag and reads the number.
 std::string passOn(const std::string &store, const std::string &load) {

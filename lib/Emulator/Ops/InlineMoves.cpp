@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Collective.h"
 #include "../Machine.h"
 #include "InlineCompiler.h"
 #include <cstring>
@@ -201,6 +202,40 @@ FailureOr<Step> compileSelection(InlineCompiler &compiler,
   });
 }
 
+/// movmatrix.sync.aligned.m8n8.trans.b16 d, a: lane `i` has row `i / 4` and its
+/// columns `2 * (i % 4)` and the next of a matrix, before and behind.
+FailureOr<Step> compileMatrixMove(InlineCompiler &compiler,
+                                  const PtxInstruction &instruction) {
+  if (instruction.mnemonic != "movmatrix.sync.aligned.m8n8.trans.b16")
+    return compiler.fail(instruction)
+           << "is not emulated; known is "
+              "movmatrix.sync.aligned.m8n8.trans.b16";
+  if (failed(checkCount(compiler, instruction, 2)))
+    return failure();
+  auto to = compiler.getValue(instruction, instruction.operands[0], 4);
+  auto from = compiler.getValue(instruction, instruction.operands[1], 4);
+  if (failed(to) || failed(from))
+    return failure();
+  return Step([to = *to, from = *from](Thread &thread, Frame frame) {
+    void *operands[] = {frame[from]}, *results[] = {frame[to]};
+    runWarpCollective(thread, ~uint32_t(0), operands, results,
+                      [](ArrayRef<Lane> lanes) {
+                        uint32_t words[32];
+                        for (auto [i, lane] : llvm::enumerate(lanes))
+                          words[i] = lane.operand<uint32_t>(0);
+                        auto get = [&](unsigned row, unsigned column) {
+                          uint32_t word = words[row * 4 + column / 2];
+                          return column % 2 ? word >> 16 : word & 0xffff;
+                        };
+                        for (auto [i, lane] : llvm::enumerate(lanes)) {
+                          unsigned row = i / 4, column = i % 4 * 2;
+                          lane.result<uint32_t>(0) =
+                              get(column, row) | get(column + 1, row) << 16;
+                        }
+                      });
+  });
+}
+
 /// A policy says how long lines stay in the L2 cache: no effect here.
 FailureOr<Step> compilePolicy(InlineCompiler &compiler,
                               const PtxInstruction &instruction) {
@@ -226,6 +261,7 @@ ArrayRef<InlineForm> emulator::getInlineMoves() {
       {"cvta", compileAddressCast, "cvta[.to].{shared,global}.u64"},
       {"setp", compileComparison, "setp.<comparison>.<type>"},
       {"selp", compileSelection, "selp.<type>"},
+      {"movmatrix", compileMatrixMove, "movmatrix.sync.aligned.m8n8.trans.b16"},
       {"createpolicy", compilePolicy, "createpolicy.*"},
       {"prefetch", compileHint, "prefetch.*"},
       {"prefetchu", compileHint, "prefetchu.*"},
