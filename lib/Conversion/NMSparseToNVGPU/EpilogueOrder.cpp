@@ -15,6 +15,7 @@
 #include "TileAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -98,7 +99,8 @@ static int64_t countRegisters(Operation *op) {
 void EpilogueOrder::run(int64_t readAhead) {
   SmallVector<Operation *> stores, rest;
   for (Operation &op : block->without_terminator())
-    (holds<memref::StoreOp, vector::StoreOp>(&op) ? stores : rest)
+    (holds<memref::StoreOp, vector::StoreOp, LLVM::StoreOp>(&op) ? stores
+                                                                 : rest)
         .push_back(&op);
   // Each read with the store that needs it first.
   SmallVector<std::pair<Operation *, size_t>> reads;

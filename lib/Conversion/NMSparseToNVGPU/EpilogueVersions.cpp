@@ -38,11 +38,9 @@ static int64_t countReads(OpBuilder &b, const ThreadLayout &layout,
 static Value isWhole(OpBuilder &b, const ThreadLayout &layout,
                      VectorTransferOpInterface op) {
   TileAccess access(b, layout, op);
-  int64_t width = access.getRuns().front().size();
-  bool fragments = isa<vector::TransferWriteOp>(op) && width > 1 &&
-                   canStoreFragments(layout, access.type.getElementType(),
-                                     access.isContiguous(0));
-  return access.allowsWide(fragments ? 8 : width);
+  return access.allowsWide(isa<vector::TransferWriteOp>(op)
+                               ? getStoreWidth(access)
+                               : access.getRuns().front().size());
 }
 
 namespace {

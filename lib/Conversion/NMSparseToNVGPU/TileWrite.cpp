@@ -15,6 +15,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -108,49 +109,138 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
         });
   }
 
+  /// The buffer of `access` with strides that LLVM does not know: a thread that
+  /// writes many rows would else keep their distances through the K loop.
+  static Value hideStrides(TileAccess &access) {
+    OpBuilder &b = access.b;
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(b, access.loc, access.buffer);
+    SmallVector<OpFoldResult> sizes = metadata.getConstifiedMixedSizes();
+    SmallVector<OpFoldResult> strides = metadata.getConstifiedMixedStrides();
+    for (OpFoldResult &stride : strides)
+      if (auto value = dyn_cast<Value>(stride))
+        stride = hideIndex(b, access.loc, value);
+    OpFoldResult offset = metadata.getConstifiedMixedOffset();
+    return memref::ReinterpretCastOp::create(
+        b, access.loc, metadata.getBaseBuffer(), offset, sizes, strides);
+  }
+
+  /// As writeRuns, of all elements, which the warps transpose. Each address is
+  /// the one before plus a distance: with a product for each of the many rows
+  /// of the result, the addresses would be most of the instructions.
+  void writeTransposed(TileAccess &access, ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    Location loc = access.loc;
+    auto constant = [&](int64_t v) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, v);
+    };
+    auto toI64 = [&](Value v) -> Value {
+      return arith::IndexCastOp::create(b, loc, b.getI64Type(), v);
+    };
+    auto pointerType = LLVM::LLVMPointerType::get(
+        b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
+    int64_t bytes = access.type.getElementTypeBitWidth() / 8;
+    unsigned row = layout.outputsAreRows ? 1 : 0;
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(b, loc, access.buffer);
+    Value base =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, access.buffer);
+    Value distance = arith::MulIOp::create(
+        b, loc, metadata.getStrides()[access.dims[1 - row]], constant(bytes));
+    auto move = [&](Value pointer, Value by) -> Value {
+      return LLVM::GEPOp::create(b, loc, pointerType, b.getI8Type(), pointer,
+                                 ArrayRef<LLVM::GEPArg>{by});
+    };
+    auto getColumn = [&](TileOffset offset) {
+      return row ? offset.token : offset.output;
+    };
+    Value one = toI64(distance);
+    Value eight = toI64(arith::MulIOp::create(b, loc, distance, constant(8)));
+    Value pointers[2];
+    storeTransposed(
+        b, loc, layout, scalars,
+        [&](Value vector, TileOffset offset, Value rowShift,
+            Value columnShift) {
+          int64_t column = getColumn(offset);
+          Value &pointer = pointers[column % 2];
+          if (column == 0) {
+            SmallVector<Value> at = access.getIndices(offset);
+            Value &rowIndex = at[access.dims[row]];
+            Value &columnIndex = at[access.dims[1 - row]];
+            rowIndex = arith::AddIOp::create(b, loc, rowIndex, rowShift);
+            columnIndex =
+                arith::AddIOp::create(b, loc, columnIndex, columnShift);
+            Value element = metadata.getOffset();
+            for (auto [index, stride] :
+                 llvm::zip_equal(at, metadata.getStrides()))
+              element = arith::AddIOp::create(
+                  b, loc, element,
+                  arith::MulIOp::create(b, loc, index, stride));
+            Value address = arith::AddIOp::create(
+                b, loc, base,
+                arith::MulIOp::create(b, loc, element, constant(bytes)));
+            pointer =
+                LLVM::IntToPtrOp::create(b, loc, pointerType, toI64(address));
+          } else {
+            pointer =
+                column == 1 ? move(pointers[0], one) : move(pointer, eight);
+          }
+          LLVM::StoreOp::create(b, loc, vector, pointer, 2 * bytes);
+        });
+  }
+
+  /// Writes `runs`, all of whose elements exist, in `form`; in the transposed
+  /// one they are all of the tile.
+  void writeGroup(TileAccess &access, StoreForm form, ArrayRef<TileRun> runs,
+                  ValueRange scalars) const {
+    switch (form) {
+    case StoreForm::Runs:
+      return writeRuns(access, runs, scalars);
+    case StoreForm::Fragments:
+      return writeFragments(access, runs, scalars);
+    case StoreForm::Transposed:
+      return writeTransposed(access, scalars);
+    }
+  }
+
   LogicalResult
   matchAndRewrite(vector::TransferWriteOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     if (!isa<MemRefType>(op.getBase().getType()) || op.getMask())
       return rewriter.notifyMatchFailure(op,
                                          "not an unmasked write to a buffer");
-    Location loc = op.getLoc();
     ValueRange scalars = adaptor.getValueToStore();
     TileAccess access(rewriter, layout, op);
     auto runs = access.getRuns();
     ++epilogue.numWrites;
-    int64_t width = runs.front().size();
-    bool fragments =
-        width > 1 && canStoreFragments(layout, access.type.getElementType(),
-                                       access.isContiguous(0));
+    StoreForm form = getStoreForm(access);
     TileVersion version = getTileVersion(op);
     Value allowsWide = version == TileVersion::Unknown
-                           ? access.allowsWide(fragments ? 8 : width)
+                           ? access.allowsWide(getStoreWidth(access))
                            : Value();
     // Elements that are combined with others are written a few at a time, for
     // want of registers. The rest in one piece: the tests of each element that
     // the narrow path needs would be shared by the pieces, and be made by all.
     for (ArrayRef<TileRun> group :
          groupRuns(runs, /*small=*/version == TileVersion::Unknown &&
+                             form != StoreForm::Transposed &&
                              !epilogue.reads.empty())) {
-      if (!allowsWide) {
-        if (version == TileVersion::Edge)
-          writeElements(access, group, scalars);
-        else if (fragments)
-          writeFragments(access, group, scalars);
-        else
-          writeRuns(access, group, scalars);
+      if (version == TileVersion::Edge) {
+        writeElements(access, group, scalars);
         continue;
       }
-      auto ifOp =
-          scf::IfOp::create(rewriter, loc, allowsWide, /*withElseRegion=*/true);
+      if (!allowsWide) {
+        writeGroup(access, form, group, scalars);
+        continue;
+      }
+      auto ifOp = scf::IfOp::create(rewriter, op.getLoc(), allowsWide,
+                                    /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(ifOp.thenBlock());
-      if (fragments)
-        writeFragments(access, group, scalars);
-      else
-        writeRuns(access, group, scalars);
+      writeGroup(access, form, group, scalars);
       rewriter.setInsertionPointToStart(ifOp.elseBlock());
+      if (form == StoreForm::Transposed)
+        access.buffer = hideStrides(access);
       writeElements(access, group, scalars);
     }
     rewriter.eraseOp(op);

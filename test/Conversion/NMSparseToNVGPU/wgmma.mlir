@@ -102,3 +102,49 @@ func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [2, 4], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+
+// Tokens are the rows of one product of a panel's 256 outputs for each of two
+// k16 steps, also for a feature-major result, which the warps transpose: 64
+// words of a thread, each stored at an address that is a fixed distance from
+// another's. A tile at the edge is written element by element.
+
+// CHECK-LABEL: func @transposed_result
+// CHECK-COUNT-2: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 256, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <col>], B[<f16>, <one>, <row>] : !llvm.struct<
+// CHECK-NOT: nvvm.wgmma.mma_async
+// CHECK: scf.if
+// CHECK: %[[TWO:.*]] = vector.from_elements %{{.*}}, %{{.*}} : vector<2xf32>
+// CHECK: %[[PAIR:.*]] = arith.truncf %[[TWO]] : vector<2xf32> to vector<2xf16>
+// CHECK: %[[CAST:.*]] = vector.bitcast %[[PAIR]] : vector<2xf16> to vector<1xi32>
+// CHECK: %[[WORD:.*]] = vector.extract %[[CAST]][0]
+// CHECK: llvm.inline_asm {{.*}} "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r" %[[WORD]]
+// CHECK: llvm.store %{{.*}}, %[[FIRST:.*]] {alignment = 4 : i64} : vector<2xf16>, !llvm.ptr<1>
+// CHECK: movmatrix
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[FIRST]][%{{.*}}] : {{.*}}, i8
+// CHECK: llvm.store %{{.*}}, %[[NEXT]] {alignment = 4 : i64}
+// CHECK-COUNT-62: movmatrix
+// CHECK-NOT: movmatrix
+// CHECK: } else {
+// CHECK-COUNT-128: memref.store {{.*}} : memref<256x?xf16
+func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %out: memref<256x?xf16>) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<128x256xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %h = arith.truncf %r : vector<128x256xf32> to vector<128x256xf16>
+    vector.transfer_write %h, %out[%c0, %c0] {in_bounds = [false, true],
+      permutation_map = affine_map<(n, m) -> (m, n)>} : vector<128x256xf16>, memref<256x?xf16>
+    gpu.terminator
+  }
+  return
+}

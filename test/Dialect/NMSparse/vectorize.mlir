@@ -3,6 +3,11 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
                          split_k = 1, operands = packed, index = resident>
+#w256 = #nm_sparse.encoding<8:32, block = [1, 256]>
+#by_panel = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [2, 4], stages = 3,
+                                split_k = 1, operands = packed, index = resident>
+#by_outputs = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 3,
+                                  split_k = 1, operands = packed, index = resident>
 #id = affine_map<(a, b) -> (a, b)>
 #tr = affine_map<(a, b) -> (b, a)>
 #row = affine_map<(a, b) -> (b)>
@@ -113,6 +118,124 @@ func.func @bias_init(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
     }
   }
   return %r : tensor<128x128xf16>
+}
+
+// Two warpgroups whose tiles are a product of 64 tokens and the 256 outputs of a
+// panel: with tokens as rows the operands are read least, and what is written
+// last, of 16 bits and in the other order, is transposed by the warps. A bias
+// does not stand against it.
+
+// CHECK-LABEL: func @tokens_by_panel
+// CHECK: nm_sparse.tile_matmul
+// CHECK-NOT: tokens_contiguous
+// CHECK: vector.transfer_read {{.*}} : tensor<256xf32>
+// CHECK: vector.transfer_write {{.*}} : vector<128x256xf16>, tensor<256x128xf16>
+func.func @tokens_by_panel(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
+                           %bias: tensor<256xf32>, %e: tensor<256x128xf32>,
+                           %out: tensor<256x128xf16>) -> tensor<256x128xf16> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<128x256xf32>
+  %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf16>) {
+    %sum = nm_sparse.tile_matmul #w256 schedule = #by_panel condensed
+      ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
+      : vector<128x256xf32>, tensor<256x128xf32>
+    %h = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%y, %bias : tensor<256x128xf32>, tensor<256xf32>) outs(%o : tensor<256x128xf16>) {
+    ^bb0(%in: f32, %b: f32, %old: f16):
+      %0 = arith.addf %in, %b : f32
+      %1 = arith.truncf %0 : f32 to f16
+      linalg.yield %1 : f16
+    } -> tensor<256x128xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %h into %o[0, 0] [256, 128] [1, 1] : tensor<256x128xf16> into tensor<256x128xf16>
+    }
+  }
+  return %r : tensor<256x128xf16>
+}
+
+// Not with a residual, of which a thread would read single elements,
+
+// CHECK-LABEL: func @tile_is_read
+// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+func.func @tile_is_read(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>, %res: tensor<256x128xf16>,
+    %e: tensor<256x128xf32>, %out: tensor<256x128xf16>) -> tensor<256x128xf16> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<128x256xf32>
+  %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf16>) {
+    %sum = nm_sparse.tile_matmul #w256 schedule = #by_panel condensed
+      ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
+      : vector<128x256xf32>, tensor<256x128xf32>
+    %h = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%y, %res : tensor<256x128xf32>, tensor<256x128xf16>) outs(%o : tensor<256x128xf16>) {
+    ^bb0(%in: f32, %r16: f16, %old: f16):
+      %r32 = arith.extf %r16 : f16 to f32
+      %0 = arith.addf %in, %r32 : f32
+      %1 = arith.truncf %0 : f32 to f16
+      linalg.yield %1 : f16
+    } -> tensor<256x128xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %h into %o[0, 0] [256, 128] [1, 1] : tensor<256x128xf16> into tensor<256x128xf16>
+    }
+  }
+  return %r : tensor<256x128xf16>
+}
+
+// nor with elements of 32 bits,
+
+// CHECK-LABEL: func @wide_elements
+// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+func.func @wide_elements(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
+    %e: tensor<256x128xf32>, %out: tensor<256x128xf32>) -> tensor<256x128xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<128x256xf32>
+  %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf32>) {
+    %sum = nm_sparse.tile_matmul #w256 schedule = #by_panel condensed
+      ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
+      : vector<128x256xf32>, tensor<256x128xf32>
+    %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%y : tensor<256x128xf32>) outs(%o : tensor<256x128xf32>) {
+    ^bb0(%in: f32, %old: f32):
+      %1 = arith.negf %in : f32
+      linalg.yield %1 : f32
+    } -> tensor<256x128xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %h into %o[0, 0] [256, 128] [1, 1] : tensor<256x128xf32> into tensor<256x128xf32>
+    }
+  }
+  return %r : tensor<256x128xf32>
+}
+
+// nor where warpgroups lie side by side along outputs.
+
+// CHECK-LABEL: func @one_token_group
+// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+func.func @one_token_group(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
+    %e: tensor<256x128xf32>, %out: tensor<256x128xf16>) -> tensor<256x128xf16> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<128x256xf32>
+  %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf16>) {
+    %sum = nm_sparse.tile_matmul #w256 schedule = #by_outputs condensed
+      ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
+      acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
+    %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
+      : vector<128x256xf32>, tensor<256x128xf32>
+    %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%y : tensor<256x128xf32>) outs(%o : tensor<256x128xf16>) {
+    ^bb0(%in: f32, %old: f16):
+      %1 = arith.truncf %in : f32 to f16
+      linalg.yield %1 : f16
+    } -> tensor<256x128xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %h into %o[0, 0] [256, 128] [1, 1] : tensor<256x128xf16> into tensor<256x128xf16>
+    }
+  }
+  return %r : tensor<256x128xf16>
 }
 
 // -----

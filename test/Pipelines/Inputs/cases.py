@@ -28,7 +28,7 @@ class Case:
     y_feature_major: bool = False
     batch: int = 0
     shared_weight: bool = False
-    epilogue: str = "none"  # none, relu, gelu, residual
+    epilogue: str = "none"  # none, cast, relu, gelu, residual
     schedule: str = ""
     chip: str = "sm_90a"
 
@@ -124,9 +124,10 @@ def text(case, name="f"):
     iterators = ", ".join(f'"{kinds[d]}"' for d in lead + ["m", "n", "k"])
     lines = [f"#w = {encoding}"]
     fused = case.epilogue != "none"
+    combined = case.epilogue not in ("none", "cast")
     result = y if fused else y32
     arguments = [f"%x: {x}", f"%w: {w}"]
-    if fused:
+    if combined:
         arguments += [f"%bias: tensor<{n}xf32>", f"%residual: {y}"]
     lines.append(f"func.func @{name}({', '.join(arguments)}) -> {result} {{")
     lines.append("  %zero = arith.constant 0.0 : f32")
@@ -151,7 +152,20 @@ def text(case, name="f"):
     lines.append(f"""    %s = arith.addf %c, %p : f32
     linalg.yield %s : f32
   }} -> {y32}""")
-    if fused:
+    if case.epilogue == "cast":
+        of = "(b, m, n)" if batched else "(m, n)"
+        maps = ", ".join([affine(y_dims, of)] * 2)
+        parallel = ", ".join(['"parallel"'] * len(y_dims))
+        lines.append(f"""  %out = tensor.empty({size}) : {y}
+  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{parallel}]}}
+      ins(%y : {y32}) outs(%out : {y}) {{
+  ^bb0(%v: f32, %o: {t}):
+    %cast = arith.truncf %v : f32 to {t}
+    linalg.yield %cast : {t}
+  }} -> {y}
+  return %r : {y}
+}}""")
+    elif combined:
         of = "(b, m, n)" if batched else "(m, n)"
         maps = ", ".join(affine(d, of) for d in (y_dims, ["n"], y_dims, y_dims))
         parallel = ", ".join(['"parallel"'] * len(y_dims))

@@ -106,6 +106,28 @@ KERNELS = {
         for epilogue in ("gelu", "residual")
         for result in ("", ", token-major result")
     },
+    **{
+        f"wgmma, persistent, values by TMA, tokens by panel, {epilogue}": Case(
+            element,
+            n,
+            32,
+            256,
+            schedule=wgmma(
+                (128, 256, windows),
+                (2, 4),
+                stages,
+                producers=4,
+                persistent=True,
+                tma=True,
+            ),
+            epilogue=epilogue,
+            **FEATURE,
+        )
+        for epilogue, element, n, windows, stages in (
+            ("cast", "f16", 12, 8, 3),
+            ("gelu", "bf16", 16, 4, 4),
+        )
+    },
     "wgmma, persistent": Case(
         "f16",
         16,
@@ -157,10 +179,13 @@ def count(opcodes, prefixes):
 
 def longest_store_block(ptx):
     """The instructions, between labels and jumps, of the block that has most
-    16-byte stores: the epilogue of a tile that exists as a whole."""
+    16-byte stores, or else most transpositions: the epilogue of a tile that
+    exists as a whole."""
     ptx = re.sub(r"//.*", "", ptx)
     blocks = re.split(r"\n\$\w+:|\bbra(?:\.uni)?\b[^\n]*;", ptx)
-    block = max(blocks, key=lambda text: text.count("st.global.v"))
+    block = max(
+        blocks, key=lambda text: (text.count("st.global.v"), text.count("movmatrix"))
+    )
     return len(re.findall(r";\s*$", block, re.M))
 
 

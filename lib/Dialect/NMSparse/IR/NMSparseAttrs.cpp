@@ -277,6 +277,12 @@ int64_t ScheduleAttr::getTilePanels(EncodingAttr encoding) const {
   return isPanelAligned(encoding) ? panels : panels + 1;
 }
 
+bool ScheduleAttr::isProductOfTokensByPanel(EncodingAttr encoding) const {
+  return getKind() == ScheduleKind::Wgmma && getSplitK() == 1 &&
+         getWarps()[0] > 1 && getWarpgroupTokens() == 64 &&
+         getWarpgroupOutputs() == 256 && encoding.getBlockN() % 256 == 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Free functions
 //===----------------------------------------------------------------------===//

@@ -230,14 +230,33 @@ static void eraseDeadOps(RewriterBase &b, Block *block) {
       b.eraseOp(&op);
 }
 
+/// True when the tile is one write of 16-bit elements, and none is read: warps
+/// of products of warpgroups can transpose it, as they write it, to any order.
+static bool canBeTransposed(Block *body) {
+  auto writes = llvm::to_vector(body->getOps<vector::TransferWriteOp>());
+  return writes.size() == 1 &&
+         writes.front().getVectorType().getElementTypeBitWidth() == 16 &&
+         llvm::none_of(
+             body->getOps<vector::TransferReadOp>(),
+             [](vector::TransferReadOp read) {
+               return read.getPermutationMap().isProjectedPermutation();
+             });
+}
+
 /// Chooses the accumulator layout whose elements lie beside each other in the
-/// result: the last write of the tile says which.
+/// result: the last write of the tile says which. Where the other layout makes
+/// for fewer products and the tile can be transposed, it is the other.
 static void setTokensContiguous(scf::ForallOp forall) {
   bool tokens = false;
   for (auto write : forall.getBody()->getOps<vector::TransferWriteOp>())
     tokens = write.getPermutationMap().getDimPosition(0) ==
              write.getPermutationMap().getNumDims() - 1;
-  forall.walk([&](TileMatmulOp op) { op.setTokensContiguous(tokens); });
+  bool transposable = canBeTransposed(forall.getBody());
+  forall.walk([&](TileMatmulOp op) {
+    op.setTokensContiguous(
+        tokens && !(transposable && op.getSchedule().isProductOfTokensByPanel(
+                                        op.getEncoding())));
+  });
 }
 
 LogicalResult nm_sparse::vectorizeTile(RewriterBase &rewriter,

@@ -194,6 +194,33 @@ def kernels():
             **many,
         ),
     )
+    # So they are where one product has the 256 outputs of a panel, and the warps
+    # transpose a feature-major result: tiles that exist as a whole beside others,
+    # and rows of odd length, which are written element by element.
+    even = {"tokens": 150, "k": 300, "outputs": 300}
+    for element, epilogue, roles, sizes in (
+        ("f16", "cast", {}, even),
+        ("f16", "relu", {"producers": 4, "persistent": True, "tma": True}, even),
+        ("bf16", "gelu", {"producers": 4, "tma": True}, even),
+        ("bf16", "cast", {"producers": 4}, RAGGED),
+        ("f16", "gelu", {"producers": 4, "tma": True}, {**even, "tokens": 301}),
+        ("f16", "residual", {"producers": 4, "persistent": True}, even),
+    ):
+        kept = schedule("wgmma", (128, 256, 4), (2, 4), 3, **roles)
+        tokens = sizes["tokens"] or "odd"
+        yield (
+            f"wgmma-tokens-by-panel-{element}-{epilogue}-{tokens}",
+            Case(
+                element,
+                8,
+                32,
+                256,
+                epilogue=epilogue,
+                schedule=kept,
+                **sizes,
+                **FEATURE,
+            ),
+        )
     yield (
         "wgmma-tma-batch3",
         Case(

@@ -241,6 +241,10 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     int64_t getWarpgroupOutputs() const {
       return getTile()[1] / getWarps()[1] * 4;
     }
+    /// True when what each of several warpgroups computes is one product of 64
+    /// tokens and 256 outputs of a panel. With outputs as the 64 rows it is
+    /// four products, which read 1.6 times as much of shared memory.
+    bool isProductOfTokensByPanel(EncodingAttr encoding) const;
   }];
 }
 

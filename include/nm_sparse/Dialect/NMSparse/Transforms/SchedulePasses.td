@@ -139,7 +139,9 @@ def NMSparseVectorizePass : Pass<"nm-sparse-vectorize", "::mlir::func::FuncOp"> 
     `vector.transfer_read`, in which broadcasts and transpositions are the
     permutation map; the last result is written with one `vector.transfer_write`.
     An accumulator that starts as a fill starts as a splat. Sets
-    `tokens_contiguous` on products whose result is feature-major.
+    `tokens_contiguous` on products whose result is feature-major, save those of
+    64 tokens and a panel's 256 outputs, whose 16-bit result the warps transpose
+    when they write it.
 
     ```mlir
     // Before
