@@ -42,6 +42,7 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
       x.getElementType().isF16() || x.getElementType().isBF16();
   problem.xFeatureMajor = op.isXFeatureMajor();
   problem.yFeatureMajor = isWrittenFeatureMajor(op);
+  problem.yTransposable = canBeTransposed(op);
   return problem;
 }
 
@@ -164,9 +165,12 @@ static double getSharedReads(const MatmulProblem &problem,
   }
   case ScheduleKind::Wgmma: {
     // Each product reads 64 outputs and the tokens of its warpgroup, or, for a
-    // token-major result, 64 tokens and outputs of one panel.
+    // token-major result or one that is transposed, 64 tokens and outputs of
+    // one panel.
     int64_t columns = schedule.getWarpgroupTokens();
-    if (!problem.yFeatureMajor)
+    if (!problem.yFeatureMajor ||
+        (problem.yTransposable &&
+         schedule.isProductOfTokensByPanel(problem.encoding)))
       columns = std::gcd(schedule.getWarpgroupOutputs(),
                          panel < outputs ? panel : 256);
     double products =

@@ -261,7 +261,13 @@ void Enumerator::addWarpgroups() {
   int64_t most = 96 / encoding.getN();
   if (96 % encoding.getN() == 0 && problem.windows % most == 0)
     windows.push_back(most);
-  for (Shape shape : shapes)
+  // Products of 64 tokens and all 256 outputs of a panel take up to 5 % less
+  // time than those of 64 outputs and 128 tokens.
+  SmallVector<Shape> all(std::begin(shapes), std::end(shapes));
+  if (encoding.getBlockN() % 256 == 0 &&
+      (problem.yTransposable || !problem.yFeatureMajor))
+    all.insert(all.begin(), {128, 256, 2, 4});
+  for (Shape shape : all)
     for (Role role : roles) {
       int64_t consumers = shape.warpsTokens * shape.warpsOutputs * 32;
       int64_t accumulators = shape.tokens * shape.outputs / consumers;

@@ -23,16 +23,25 @@ static linalg::LinalgOp getOnlyConsumer(Value value) {
                            : linalg::LinalgOp();
 }
 
+/// The operand of `consumer` that is `value`, where its result is one more step
+/// of an epilogue, or null.
+static OpOperand *getEpilogueOperand(linalg::LinalgOp consumer, Value value) {
+  if (consumer->getNumResults() != 1)
+    return nullptr;
+  OpOperand *read = nullptr;
+  for (OpOperand *input : consumer.getDpsInputOperands())
+    if (input->get() == value)
+      read = input;
+  return read;
+}
+
 bool nm_sparse::isWrittenFeatureMajor(MatmulOp op) {
   Value value = op.getResult();
   AffineExpr token = getAffineDimExpr(op.getTokenLoop(), op.getContext());
   std::optional<unsigned> dim = op.getResultMap().getResultPosition(token);
   while (linalg::LinalgOp consumer = getOnlyConsumer(value)) {
-    OpOperand *read = nullptr;
-    for (OpOperand *input : consumer.getDpsInputOperands())
-      if (input->get() == value)
-        read = input;
-    if (!read || consumer->getNumResults() != 1)
+    OpOperand *read = getEpilogueOperand(consumer, value);
+    if (!read)
       break;
     AffineExpr loop = consumer.getMatchingIndexingMap(read).getResult(*dim);
     AffineMap written =
@@ -44,6 +53,30 @@ bool nm_sparse::isWrittenFeatureMajor(MatmulOp op) {
     value = consumer->getResult(0);
   }
   return *dim + 1 == cast<ShapedType>(value.getType()).getRank();
+}
+
+/// True for tensors that are read in whole, and not a splat.
+static bool readsTile(linalg::LinalgOp op, OpOperand &operand) {
+  return op.payloadUsesValueFromOperand(&operand) &&
+         op.getMatchingIndexingMap(&operand).isPermutation() &&
+         !operand.get().getDefiningOp<linalg::FillOp>();
+}
+
+bool nm_sparse::canBeTransposed(MatmulOp op) {
+  auto init = op.getInit().getDefiningOp();
+  if (!isa_and_nonnull<linalg::FillOp, linalg::BroadcastOp>(init))
+    return false;
+  Value value = op.getResult();
+  while (linalg::LinalgOp consumer = getOnlyConsumer(value)) {
+    OpOperand *read = getEpilogueOperand(consumer, value);
+    if (!read)
+      break;
+    for (OpOperand &operand : consumer->getOpOperands())
+      if (operand.get() != value && readsTile(consumer, operand))
+        return false;
+    value = consumer->getResult(0);
+  }
+  return cast<ShapedType>(value.getType()).getElementTypeBitWidth() == 16;
 }
 
 double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,

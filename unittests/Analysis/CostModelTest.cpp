@@ -31,7 +31,8 @@ protected:
                              /*tma=*/false);
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
-    return {encoding, 1, tokens, 4096, 128, f16 ? 2 : 4, f16, false, false};
+    return {encoding,    1,   tokens, 4096,  128,
+            f16 ? 2 : 4, f16, false,  false, true};
   }
 
   MLIRContext context;

@@ -29,6 +29,7 @@ struct MatmulProblem {
   bool tensorCores;     ///< The element type can use mma.sync.
   bool xFeatureMajor;   ///< Consecutive tokens are neighbours in memory.
   bool yFeatureMajor;   ///< So are they in what is written in the end.
+  bool yTransposable;   ///< Warps can transpose that as they write it.
 
   static MatmulProblem get(MatmulOp op, int64_t dynamicTokens);
 };

@@ -21,6 +21,10 @@ namespace mlir::nm_sparse {
 /// ops that alone consume its result, compute.
 bool isWrittenFeatureMajor(MatmulOp op);
 
+/// Whether that is of 16 bits, and computed from no other tensor of its shape,
+/// so that warps can transpose it as they write it.
+bool canBeTransposed(MatmulOp op);
+
 /// Predicted time of the kernel that transposes a buffer of this type, whose
 /// dynamic sizes are taken to be `dynamicExtent`.
 double predictTranspose(ShapedType type, int64_t dynamicExtent,

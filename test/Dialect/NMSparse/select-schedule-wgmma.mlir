@@ -42,6 +42,58 @@ func.func @few_tokens(%x: tensor<4096x256xbf16>, %v: tensor<1024x4096xbf16>, %i:
 #xm = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (n, m)>
+#id = affine_map<(a, b) -> (a, b)>
+#row = affine_map<(a, b) -> (a)>
+#w = #nm_sparse.encoding<12:32, block = [1, 256]>
+
+// One product for a panel of 256 outputs, where warps can transpose what is
+// written: not with a residual.
+
+// CHECK-DAG: #[[PANEL:.*]] = #nm_sparse.schedule<wgmma, tile = [128, 256, {{[0-9]+}}], warps = [2, 4]
+// CHECK-DAG: #[[OUTPUTS:.*]] = #nm_sparse.schedule<wgmma, {{.*}} warps = [1, 8]
+// CHECK-LABEL: func @panel
+// CHECK: schedule = #[[PANEL]]
+func.func @panel(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: tensor<3072x32xi8>,
+                 %b: tensor<8192xf32>, %e: tensor<8192x8192xf32>, %o: tensor<8192x8192xf16>) -> tensor<8192x8192xf16> {
+  %zero = arith.constant 0.0 : f32
+  %y = linalg.fill ins(%zero : f32) outs(%e : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %r = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<8192x8192xf16>, tensor<3072x8192xf16>, tensor<3072x32xi8>)
+    outs(%y : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %h = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%r, %b : tensor<8192x8192xf32>, tensor<8192xf32>) outs(%o : tensor<8192x8192xf16>) {
+  ^bb0(%in: f32, %bias: f32, %old: f16):
+    %0 = arith.addf %in, %bias : f32
+    %1 = arith.truncf %0 : f32 to f16
+    linalg.yield %1 : f16
+  } -> tensor<8192x8192xf16>
+  return %h : tensor<8192x8192xf16>
+}
+
+// CHECK-LABEL: func @residual
+// CHECK: schedule = #[[OUTPUTS]]
+func.func @residual(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: tensor<3072x32xi8>,
+                    %e: tensor<8192x8192xf32>, %o: tensor<8192x8192xf16>) -> tensor<8192x8192xf16> {
+  %zero = arith.constant 0.0 : f32
+  %y = linalg.fill ins(%zero : f32) outs(%e : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %r = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<8192x8192xf16>, tensor<3072x8192xf16>, tensor<3072x32xi8>)
+    outs(%y : tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%r : tensor<8192x8192xf32>) outs(%o : tensor<8192x8192xf16>) {
+  ^bb0(%in: f32, %old: f16):
+    %0 = arith.truncf %in : f32 to f16
+    %1 = arith.addf %0, %old : f16
+    linalg.yield %1 : f16
+  } -> tensor<8192x8192xf16>
+  return %h : tensor<8192x8192xf16>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
 
 // CHECK-NOT: wgmma
 // CHECK: #nm_sparse.schedule<mma,

@@ -31,6 +31,9 @@ CASES = [
     Case("f16", 8, 32, 128, x_feature_major=True, epilogue="residual"),
     Case("bf16", 2, 16, 192, x_feature_major=True, y_feature_major=True),
     Case("f16", 16, 32, 512, x_feature_major=True, y_feature_major=True),
+    Case(
+        "bf16", 8, 32, 256, x_feature_major=True, y_feature_major=True, epilogue="cast"
+    ),
 ]
 KIND = re.compile(
     r"tile = \[(\d+), (\d+), \d+\], warps = \[(\d+), (\d+)\], stages = (\d), "
