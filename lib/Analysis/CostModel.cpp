@@ -139,8 +139,8 @@ static double countFlops(const MatmulProblem &problem, ScheduleAttr schedule,
                        double(accumulators);
   }
   // A simt thread spends 3 instructions on 16 bytes that it copies, and as much
-  // as 12 on those of a gather, which wait for their position.
-  double gathered = xElements / 4.0 * (schedule.isPacked() ? 12.0 : 3.0);
+  // as 8 on those of a gather, which wait for their position.
+  double gathered = xElements / 4.0 * (schedule.isPacked() ? 8.0 : 3.0);
   return flops + 2.0 * (gathered + rows * double(outputs) / 4.0 * 3.0);
 }
 
@@ -187,6 +187,9 @@ static double getSharedReads(const MatmulProblem &problem,
   llvm_unreachable("covered switch");
 }
 
+/// Warp schedulers of an SM, of all chips in the table.
+static constexpr int64_t kSchedulers = 4;
+
 /// A CTA has an SM to itself: warps that pass registers on do.
 static bool hasSM(ScheduleAttr schedule, int64_t sharedBytes,
                   const Chip &chip) {
@@ -221,21 +224,33 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
 
   CostTerms terms{};
   // A last partial wave lasts as long as a full one, save that simt, bound by
-  // what its instructions take to issue, speeds up when fewer CTAs share an SM.
+  // what its instructions take to issue, lasts as long as the busiest of the
+  // four schedulers of an SM has warps for: three CTAs of two warps take as
+  // long as four. One warp alone leaves a scheduler waiting for a tenth of the
+  // time.
   bool simt = schedule.getKind() == ScheduleKind::Simt;
+  int64_t warps = schedule.getNumThreads() / 32;
+  auto countWarps = [&](int64_t ctas) {
+    return double(llvm::divideCeil(ctas * warps, kSchedulers));
+  };
   terms.waves = double(llvm::divideCeil(about.ctas, slots));
   int64_t last = about.ctas % slots;
   if (simt && last > 0)
     terms.waves +=
-        std::min(1.0, 1.25 *
-                          double(llvm::divideCeil(last, chip.multiprocessors)) /
-                          double(perSM)) -
+        std::min(1.0,
+                 1.1 *
+                     countWarps(llvm::divideCeil(last, chip.multiprocessors)) /
+                     countWarps(perSM)) -
         1.0;
   terms.steps = double(llvm::divideCeil(
       llvm::divideCeil(problem.windows, schedule.getTileWindows()),
       schedule.getSplitK()));
-  // Three suffice simt, whose warps have long runs of independent FFMAs.
-  terms.hiding = double(simt ? std::min<int64_t>(perSM, 3) : perSM);
+  // Warps of simt have long runs of independent FFMAs: two or three warps of a
+  // scheduler suffice, be they of one CTA or of several.
+  terms.hiding = double(perSM);
+  if (simt)
+    terms.hiding =
+        std::min(3.0, std::max(1.0, double(warps) / kSchedulers) * perSM);
   terms.stages = double(schedule.getStages());
   // Counters of parts are set to zero between two kernels.
   if (chip.hasDependentLaunch() && schedule.getSplitK() == 1 &&
@@ -248,8 +263,9 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
   double stepBytes =
       (xElements + rows * double(outputs)) * double(problem.elementBytes);
   double flops = countFlops(problem, schedule, xElements);
+  double busy = simt ? countWarps(perSM) * kSchedulers / double(warps) : perSM;
   terms.math =
-      perSM * flops / (getMathCeiling(schedule.getKind(), chip).first / sms);
+      busy * flops / (getMathCeiling(schedule.getKind(), chip).first / sms);
   // A gather of single elements reads each sector of 32 bytes that has one:
   // with the rows of several panels, nearly all.
   double l2Bytes = stepBytes;
@@ -277,11 +293,12 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
                (inputs + 4.0 * double(problem.tokens) * problem.outputs) /
                chip.dramBytes;
   terms.write = perSM * tileBytes / (chip.l2Bytes / sms);
-  // Parts are written to the workspace and read back by one CTA of S.
+  // Parts are written to the workspace and read back by one CTA of S: of the
+  // traffic, four fifths show, be it in one wave or in many.
   if (schedule.getSplitK() > 1) {
     terms.parts = double(schedule.getSplitK());
-    terms.exchange = double(about.ctas) * tileBytes * 2.0 / chip.dramBytes +
-                     terms.parts * tileBytes / (chip.l2Bytes / sms);
+    terms.exchange =
+        0.8 * double(about.ctas) * tileBytes * 2.0 / chip.dramBytes;
   }
   return terms;
 }

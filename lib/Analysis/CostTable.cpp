@@ -16,22 +16,23 @@ struct CostTable {
 };
 } // namespace
 
-// Fitted by bench/fit_model.py to bench/results/h200-model.json and
-// h200-overlap.json, of an NVIDIA H200; mma with producers to 28 runs of its
-// own, its tiles less what launches hide. The dense library:
-// bench/results/h200-rivals.json.
+// Fitted by bench/fit_model.py to bench/results/h200-model.json,
+// h200-overlap.json, h200-split.json and the feature-major layers of h200-f32,
+// -f16 and -layouts, of an NVIDIA H200; mma with producers to some 30 runs of a
+// GPU that is not hot. The dense library: bench/results/h200-rivals.json.
 //
 // mathShare, l2Share, shown, step, copy, latency, tile, written
 static constexpr CostTable h200 = {
-    {/*simt*/ {1, 0.9, 0.15, 0.67e-6, 8e-9, 1.8e-6, 0, 1},
-     /*simt, producers*/ {1, 0.75, 0.13, 0.11e-6, 42e-9, 1.8e-6, 0.5e-6, 1},
-     /*mma*/ {0.9, 0.65, 0.08, 0.21e-6, 27e-9, 1.4e-6, 0, 0.95},
-     /*mma, producers*/ {0.83, 0.65, 0.02, 0.08e-6, 25e-9, 0.9e-6, 1.9e-6, 0},
-     /*mma, persistent*/ {0.81, 0.65, 0.02, 0, 23e-9, 1.5e-6, 1.2e-6, 0.15},
+    {/*simt*/ {1, 0.9, 0.15, 0.39e-6, 8e-9, 1.2e-6, 0.6e-6, 1},
+     /*simt, producers*/ {1, 0.3, 0.13, 0.05e-6, 28e-9, 1.8e-6, 0.5e-6, 1},
+     /*mma*/ {0.78, 0.65, 0.08, 0.19e-6, 27e-9, 2e-6, 0.1e-6, 0.95},
+     /*mma, producers*/ {0.81, 0.65, 0.02, 0.08e-6, 25e-9, 0.9e-6, 1.9e-6, 0},
+     /*mma, persistent*/
+     {0.79, 0.65, 0.02, 0.02e-6, 23e-9, 1.5e-6, 1.2e-6, 0.15},
      /*wgmma*/ {1, 0.2, 0.3, 0, 35e-9, 1e-6, 0, 0.9},
      /*wgmma, producers*/ {1, 0.5, 0.02, 0.06e-6, 30e-9, 0.7e-6, 1.4e-6, 0.25},
      /*wgmma, persistent*/ {0.94, 0.5, 0.02, 0, 23e-9, 1.5e-6, 1.2e-6, 0.35}},
-    {/*launch*/ 1.3e-6, /*split*/ 1.2e-6, /*overlap*/ 0.9e-6,
+    {/*launch*/ 1.3e-6, /*split*/ 2.8e-6, /*overlap*/ 0.9e-6,
      /*denseLaunch*/ 4e-6}};
 
 KernelFamily nm_sparse::getKernelFamily(ScheduleAttr schedule) {

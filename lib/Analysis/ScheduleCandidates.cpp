@@ -110,10 +110,14 @@ SmallVector<int64_t> Enumerator::getWindows(int64_t low, int64_t high) const {
 
 void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
                      int64_t stages, int64_t splitK, Modes modes) {
-  // Adding up the parts of 128 accumulators takes more registers than exist.
+  // Adding up the parts of 128 accumulators takes more registers than exist,
+  // save beside producers, who leave theirs to the others; for sm_100a ptxas
+  // still spills 12 bytes.
   int64_t accumulators = shape.tokens * shape.outputs /
                          (shape.warpsTokens * shape.warpsOutputs * 32);
-  if (splitK > 1 && accumulators > 64)
+  bool spare =
+      kind == ScheduleKind::Simt && role.producers > 0 && chip.wgmma != 0;
+  if (splitK > 1 && accumulators > 64 && !spare)
     return;
   // A box of the accelerator is all rows of a step.
   int64_t rows = windows * encoding.getKeptRows();
@@ -151,9 +155,15 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
 void Enumerator::addShape(ScheduleKind kind, Shape shape, Role role,
                           ArrayRef<int64_t> windows, ArrayRef<Modes> modes,
                           ArrayRef<int64_t> ring) {
+  // Where products take long beside the exchange of parts, each way to fill the
+  // last wave counts.
+  static constexpr int64_t all[] = {1, 2, 3, 4, 5, 6, 8}, few[] = {1, 2, 4, 8};
+  ArrayRef<int64_t> splits(few);
+  if (kind == ScheduleKind::Simt)
+    splits = all;
   for (int64_t step : windows)
     for (int64_t stages : ring)
-      for (int64_t splitK : {1, 2, 4, 8}) {
+      for (int64_t splitK : splits) {
         int64_t steps = llvm::divideCeil(problem.windows, step);
         if (splitK > 1 && steps < splitK * stages)
           continue;

@@ -90,6 +90,40 @@ TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
   }
 }
 
+TEST_F(CostModel, SchedulersOfSimtAreFullOrNot) {
+  // Four CTAs of two warps fill an SM; three keep one of its schedulers as
+  // busy.
+  const Chip &chip = *findChip("sm_90a");
+  MatmulProblem p = problem(encoding(16, 32, 32), 256, false);
+  p.xFeatureMajor = true;
+  auto s = ScheduleAttr::get(&context, ScheduleKind::Simt, {64, 64, 2}, {1, 2},
+                             2, 1, OperandMode::Unpacked, IndexMode::Staged,
+                             /*producers=*/0, /*persistent=*/false,
+                             /*tma=*/false);
+  auto math = [&](int64_t ctas) {
+    p.outputs = ctas * chip.multiprocessors * 16;
+    return predict(p, s, chip).terms.math;
+  };
+  EXPECT_DOUBLE_EQ(math(3), math(4));
+  EXPECT_DOUBLE_EQ(math(1), math(2));
+  EXPECT_LT(math(2), math(3));
+}
+
+TEST_F(CostModel, PartsOfLargeTilesFillTheLastWave) {
+  // 80 tiles of 256 x 128: three parts of each are 240 CTAs, nearly two waves
+  // of a third of the steps. On sm_100a they would spill.
+  MatmulProblem p = problem(encoding(16, 32, 32), 512, false);
+  p.xFeatureMajor = true;
+  p.outputs = 5120;
+  p.windows = 160;
+  ScheduleAttr best = rankSchedules(p, *findChip("sm_90a")).front().first;
+  EXPECT_EQ(best.getTileTokens(), 256);
+  EXPECT_EQ(best.getProducers(), 4);
+  EXPECT_EQ(best.getSplitK(), 3);
+  for (const auto &[s, prediction] : rankSchedules(p, *findChip("sm_100a")))
+    EXPECT_FALSE(s.getProducers() > 0 && s.getSplitK() > 1);
+}
+
 TEST_F(CostModel, MoreTokensAreNeverFaster) {
   for (bool f16 : {false, true})
     for (const Chip &chip : getChips()) {

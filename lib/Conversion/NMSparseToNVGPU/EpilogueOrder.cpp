@@ -127,29 +127,48 @@ void EpilogueOrder::run(int64_t readAhead) {
     emit(op);
 }
 
+/// `value`, computed once more from those that `again` maps.
+static Value computeAgain(OpBuilder &b, Value value, IRMapping &again) {
+  if (Value known = again.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->hasTrait<OpTrait::ConstantLike>())
+    return value;
+  for (Value operand : op->getOperands())
+    again.map(operand, computeAgain(b, operand, again));
+  b.clone(*op, again);
+  return again.lookup(value);
+}
+
 /// Where the thread's elements are is known from the start; the addresses that
 /// come of it, for which registers would be kept through the K loop, are not to
-/// be computed before `op`.
-static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout) {
+/// be computed before `op`. Under split_k, whose parts take registers too, nor
+/// are the coordinates themselves.
+static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
+                            bool splitsK) {
   OpBuilder b(op);
   Location loc = op.getLoc();
+  IRMapping again;
+  if (splitsK)
+    again.map(layout.threadId, hideIndex(b, loc, layout.threadId));
   for (Value coordinate : {layout.token, layout.output, layout.lane}) {
     if (!coordinate.getDefiningOp() ||
         coordinate.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
       continue;
-    Value hidden = hideIndex(b, loc, coordinate);
+    Value hidden = splitsK ? computeAgain(b, coordinate, again)
+                           : hideIndex(b, loc, coordinate);
     coordinate.replaceUsesWithIf(hidden, [&](OpOperand &use) {
       return op->isProperAncestor(use.getOwner());
     });
   }
 }
 
-void nm_sparse::orderEpilogues(gpu::LaunchOp launch,
-                               const ThreadLayout &layout) {
+void nm_sparse::orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
+                               bool splitsK) {
   launch.walk([&](scf::IfOp op) {
     if (getTileVersion(op) == TileVersion::Unknown)
       return;
-    hideCoordinates(op, layout);
+    hideCoordinates(op, layout, splitsK);
     EpilogueOrder(op.thenBlock()).run(kReadAhead);
     if (op.elseBlock())
       EpilogueOrder(op.elseBlock()).run(0);

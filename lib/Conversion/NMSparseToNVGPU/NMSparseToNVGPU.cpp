@@ -89,7 +89,8 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
-  orderEpilogues(launch, *layout);
+  orderEpilogues(launch, *layout,
+                 /*splitsK=*/first.getSchedule().getSplitK() > 1);
   return success();
 }
 

@@ -49,7 +49,8 @@ void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
 /// both by what they write, after it.
 void versionEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
                       const ThreadLayout &layout);
-void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout);
+void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
+                    bool splitsK);
 
 /// What the conversion made of the operations around the product that have no
 /// versions.

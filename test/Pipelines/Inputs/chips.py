@@ -70,7 +70,7 @@ PRODUCERS = {
     ),
 }
 
-# Products of warpgroups, which only sm_90a has.
+# Products of warpgroups, which only sm_90a has, and what is chosen for it alone.
 FEATURE = dict(x_feature_major=True, y_feature_major=True)
 WARPGROUPS = {
     "L = 256, 50 %": Case(
@@ -109,6 +109,15 @@ WARPGROUPS = {
         **FEATURE,
         epilogue="residual",
         schedule=schedule("wgmma", (128, 128, 16), (1, 8), 3, 2),
+    ),
+    "f32, split K, producers, GELU": Case(
+        "f32",
+        16,
+        32,
+        32,
+        **FEATURE,
+        epilogue="gelu",
+        schedule=schedule("simt", (256, 128, 1), (2, 4), 4, 4, "unpacked", producers=4),
     ),
     "L = 256, 50 %, producers, persistent": Case(
         "f16",
