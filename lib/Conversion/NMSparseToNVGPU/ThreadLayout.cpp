@@ -71,6 +71,7 @@ FailureOr<ThreadLayout> ThreadLayout::create(OpBuilder &builder,
                                              TileMatmulOp op) {
   ScheduleAttr schedule = op.getSchedule();
   ThreadLayout layout;
+  layout.schedule = schedule;
   layout.kind = schedule.getKind();
   layout.numThreads = schedule.getNumThreads();
   layout.tileTokens = schedule.getTileTokens();

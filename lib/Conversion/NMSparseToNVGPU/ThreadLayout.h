@@ -60,6 +60,7 @@ public:
   /// mma and wgmma: the 16-wide side of a fragment lies along outputs, not
   /// tokens.
   bool outputsAreRows = false;
+  ScheduleAttr schedule;
   ScheduleKind kind;
   int64_t numThreads;
 

@@ -29,7 +29,7 @@ TileCopier::TileCopier(OpBuilder &b, Location loc, const ThreadLayout &layout,
                        Value src, Value dst,
                        std::optional<ArrayRef<int64_t>> threads)
     : b(b), loc(loc), threadId(layout.threadId), threads(layout.numThreads),
-      src(src), storage(b, loc, layout.kind, dst),
+      src(src), storage(b, loc, layout.schedule, dst),
       srcType(cast<MemRefType>(src.getType())),
       dstType(cast<MemRefType>(dst.getType())) {
   if (threads) {

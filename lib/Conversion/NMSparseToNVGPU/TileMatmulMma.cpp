@@ -66,7 +66,7 @@ public:
   /// Four 8x8 matrices, transposed, of k-major `tile` at row `row` (this
   /// lane's) and column `column`.
   Value ldmatrix(Value tile, Value row, Value column) {
-    TileStorage storage(b, loc, layout.kind, tile);
+    TileStorage storage(b, loc, layout.schedule, tile);
     return nvgpu::LdMatrixOp::create(
         b, loc, VectorType::get({4, 2}, element), storage.getBuffer(),
         storage.getIndices(b, loc, row, column), b.getBoolAttr(true),
@@ -92,7 +92,7 @@ public:
     Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
     Value lanePart =
         b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(4));
-    TileStorage storage(b, loc, layout.kind, op.getX());
+    TileStorage storage(b, loc, layout.schedule, op.getX());
     for (int64_t kHalf = 0; kHalf < 2; ++kHalf)
       for (int64_t g = 0; g < groups; ++g)
         for (int64_t i = 0; i < 2; ++i) {

@@ -34,9 +34,9 @@ static Value viewAsBlocks(OpBuilder &b, Location loc, Value tile) {
       attributes(strides));
 }
 
-TileStorage::TileStorage(OpBuilder &b, Location loc, ScheduleKind kind,
+TileStorage::TileStorage(OpBuilder &b, Location loc, ScheduleAttr schedule,
                          Value tile)
-    : layout(getTileLayout(kind, cast<MemRefType>(tile.getType()))),
+    : layout(getTileLayout(schedule, cast<MemRefType>(tile.getType()))),
       buffer(tile) {
   if (layout == TileLayout::SwizzledBlocks)
     buffer = viewAsBlocks(b, loc, tile);

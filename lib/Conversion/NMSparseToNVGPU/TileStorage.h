@@ -18,9 +18,9 @@ namespace mlir::nm_sparse {
 
 class TileStorage {
 public:
-  /// Of `tile`, a buffer in shared memory of a launch of kind `kind`; a view
+  /// Of `tile`, a buffer in shared memory of a launch with `schedule`; a view
   /// of it may be emitted at the builder's insertion point.
-  TileStorage(OpBuilder &b, Location loc, ScheduleKind kind, Value tile);
+  TileStorage(OpBuilder &b, Location loc, ScheduleAttr schedule, Value tile);
 
   /// The buffer that getIndices is about.
   Value getBuffer() const { return buffer; }

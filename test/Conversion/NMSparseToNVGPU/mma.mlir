@@ -57,3 +57,33 @@ func.func @output_rows(%x: memref<16x64xf16, 3>, %v: memref<16x64xf16, 3>, %out:
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 2], stages = 2, split_k = 1,
+                         operands = packed, index = resident, producers = 2, tma = true>
+
+// The accelerator writes blocks of 64 columns, one after the other: the values
+// are read as such, the four matrices of 16 rows from one block.
+
+// CHECK-LABEL: func @blocks
+// CHECK-SAME: %[[V:[a-z0-9]+]]: memref<16x128xf16, 3>
+// CHECK: %[[BLOCKS:.*]] = memref.reinterpret_cast %{{.*}} to offset: [%{{.*}}], sizes: [2, 16, 64], strides: [1024, 64, 1]
+// CHECK: nvgpu.ldmatrix %[[BLOCKS]][%{{.*}}, %{{.*}}, %{{.*}}] {numTiles = 4 : i32, transpose = true}
+func.func @blocks(%v: memref<16x128xf16, 3>, %x: memref<16x64xf16, 3>, %out: memref<64x128xf32>) {
+  %c1 = arith.constant 1 : index
+  %c192 = arith.constant 192 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c192, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x128xf32>, memref<64x128xf32>
+    gpu.terminator
+  }
+  return
+}

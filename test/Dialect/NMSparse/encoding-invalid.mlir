@@ -173,12 +173,12 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
-// expected-error @below {{tma copies values for wgmma warps, on behalf of producers; got kind mma, producers = 4}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, tma = true>
+// expected-error @below {{tma copies values for tensor cores, on behalf of producers; got kind simt, producers = 4}}
+#s = #nm_sparse.schedule<simt, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, tma = true>
 
 // -----
 
-// expected-error @below {{tma copies values for wgmma warps, on behalf of producers; got kind wgmma, producers = 0}}
+// expected-error @below {{tma copies values for tensor cores, on behalf of producers; got kind wgmma, producers = 0}}
 #s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident, tma = true>
 
 // -----

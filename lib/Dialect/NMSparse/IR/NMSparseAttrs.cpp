@@ -254,8 +254,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError()
            << "persistent CTAs need producers, which fetch the next "
               "tile; got producers = 0";
-  if (tma && (kind != ScheduleKind::Wgmma || producers == 0))
-    return emitError() << "tma copies values for wgmma warps, on behalf of "
+  if (tma && (kind == ScheduleKind::Simt || producers == 0))
+    return emitError() << "tma copies values for tensor cores, on behalf of "
                           "producers; got kind "
                        << stringifyScheduleKind(kind)
                        << ", producers = " << producers;

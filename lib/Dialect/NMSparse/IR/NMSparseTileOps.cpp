@@ -14,13 +14,18 @@ using namespace mlir::nm_sparse;
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
 
-TileLayout nm_sparse::getTileLayout(ScheduleKind kind, MemRefType tile) {
+bool nm_sparse::isSwizzled(MemRefType tile) {
   Type element = tile.getElementType();
-  if ((!element.isF16() && !element.isBF16()) || tile.getRank() != 2 ||
-      tile.getDimSize(1) % kSwizzledColumns != 0)
+  return (element.isF16() || element.isBF16()) && tile.getRank() == 2 &&
+         tile.getDimSize(1) % kSwizzledColumns == 0;
+}
+
+TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
+  if (!isSwizzled(tile))
     return TileLayout::Rows;
-  return kind == ScheduleKind::Wgmma ? TileLayout::SwizzledBlocks
-                                     : TileLayout::SwizzledRows;
+  return schedule.getKind() == ScheduleKind::Wgmma || schedule.getTma()
+             ? TileLayout::SwizzledBlocks
+             : TileLayout::SwizzledRows;
 }
 
 /// Operands that are buffers are read; a destination that is one is written.
@@ -108,7 +113,7 @@ LogicalResult BulkCopyOp::verify() {
   if (failed(verifyDestination(*this, getDst(), OpResult())) ||
       failed(verifyThreads(*this, getThreads())))
     return failure();
-  if (getTileLayout(ScheduleKind::Wgmma, dst) != TileLayout::SwizzledBlocks)
+  if (!isSwizzled(dst))
     return emitOpError("destination must have 16-bit floats and rows of whole "
                        "128-byte lines, got ")
            << dst;

@@ -146,7 +146,7 @@ static LogicalResult createBulkCopy(TileMatmulOp product) {
                                "most ")
            << kMaxBox << " kept rows, got " << kept
            << ": change the windows of the tile or drop tma";
-  if (getTileLayout(ScheduleKind::Wgmma, tile) != TileLayout::SwizzledBlocks)
+  if (!isSwizzled(tile))
     return product.emitOpError("with tma needs 16-bit values and tiles of a "
                                "multiple of 64 outputs, got ")
            << tile;

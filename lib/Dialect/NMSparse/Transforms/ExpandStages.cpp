@@ -64,14 +64,15 @@ Value emitSlot(OpBuilder &b, Location loc, scf::ForOp loop, int64_t stages) {
 }
 
 /// Replaces each tile that the loop's copies fill by a ring of `stages` tiles.
-LogicalResult multiBuffer(scf::ForOp loop, ScheduleKind kind, int64_t stages) {
+LogicalResult multiBuffer(scf::ForOp loop, ScheduleAttr schedule,
+                          int64_t stages) {
   FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
   if (failed(tiles))
     return failure();
   OpBuilder b(loop);
   for (memref::AllocOp tile : *tiles) {
     b.setInsertionPoint(tile);
-    Value ring = createRing(b, tile, stages, kind);
+    Value ring = createRing(b, tile, stages, schedule);
     // A view of its own for each user: a stage must not wait for another's.
     for (OpOperand &use : llvm::make_early_inc_range(tile->getUses())) {
       b.setInsertionPoint(use.getOwner());
@@ -139,7 +140,7 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
     return product.emitOpError("needs a stage of at least 1 to overlap with "
                                "the copies, got ")
            << last;
-  if (failed(multiBuffer(loop, product.getSchedule().getKind(), stages)))
+  if (failed(multiBuffer(loop, product.getSchedule(), stages)))
     return failure();
 
   OpBuilder b(product);

@@ -150,8 +150,8 @@ void Specializer::createRings() {
   FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
   for (memref::AllocOp tile : *tiles) {
     b.setInsertionPoint(tile);
-    rings.emplace_back(
-        tile, createRing(b, tile, stages, product.getSchedule().getKind()));
+    rings.emplace_back(tile,
+                       createRing(b, tile, stages, product.getSchedule()));
   }
 }
 

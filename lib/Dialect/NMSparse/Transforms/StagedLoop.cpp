@@ -72,9 +72,9 @@ nm_sparse::findStagedTiles(scf::ForOp loop) {
 }
 
 Value nm_sparse::createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
-                            ScheduleKind kind) {
+                            ScheduleAttr schedule) {
   MemRefType type = tile.getType();
-  TileLayout layout = getTileLayout(kind, type);
+  TileLayout layout = getTileLayout(schedule, type);
   auto ringType = MemRefType::get(
       {stages, type.getDimSize(0),
        type.getDimSize(1) + getPadding(type, layout, isFilledTransposed(tile))},

@@ -29,9 +29,9 @@ TileMatmulOp findStagedProduct(scf::ForOp loop);
 FailureOr<SmallVector<memref::AllocOp>> findStagedTiles(scf::ForOp loop);
 
 /// Allocates `stages` tiles like `tile` at the builder's insertion point, rows
-/// padded where their banks would conflict in a launch of kind `kind`.
+/// padded where their banks would conflict in a launch with `schedule`.
 Value createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
-                 ScheduleKind kind);
+                 ScheduleAttr schedule);
 
 /// Tile `slot` of a ring of tiles of type `tile`.
 Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,

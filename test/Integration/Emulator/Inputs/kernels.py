@@ -147,6 +147,28 @@ def kernels():
             Case("f16", 8, 32, 16, schedule=kept, **many, **FEATURE),
         )
 
+    # Values by the tensor memory accelerator, in the blocks that it writes.
+    wide = {**many, "outputs": 200}
+    for element, operands, index, sizes, dims in (
+        ("f16", "packed", "resident", wide, FEATURE),
+        ("bf16", "packed", "resident", RAGGED, {"x_feature_major": True}),
+        ("bf16", "unpacked", "staged", RAGGED, FEATURE),
+    ):
+        kept = mma(
+            (64, 128, 2),
+            (2, 4),
+            3,
+            operands=operands,
+            index=index,
+            producers=2,
+            persistent=sizes is wide,
+            tma=True,
+        )
+        yield (
+            f"mma-tma-{element}-{operands}{'' if dims is FEATURE else '-token-result'}",
+            Case(element, 8, 32, 128, schedule=kept, **sizes, **dims),
+        )
+
     # Warpgroups that multiply what another one copies.
     # Rings that go round more than once, and more tiles than SMs.
     long = {**RAGGED, "k": 1100}

@@ -68,17 +68,19 @@ enum class TileLayout {
   /// so that eight rows of one column lie in different banks.
   SwizzledRows,
   /// Blocks of kSwizzledColumns columns, one after the other, each stored as
-  /// SwizzledRows: what products of warpgroups read. Starts at a multiple of
-  /// kSwizzledBlockAlignment bytes.
+  /// SwizzledRows: what products of warpgroups read, and what the tensor memory
+  /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
   SwizzledBlocks
 };
 
 /// Eight lines of 128 bytes, after which the order of words repeats.
 constexpr int64_t kSwizzledBlockAlignment = 1024;
 
-/// The layout of `tile` in launches whose products are of kind `kind`. Tiles
-/// of 16-bit floats with rows of whole lines are swizzled.
-TileLayout getTileLayout(ScheduleKind kind, MemRefType tile);
+/// Tiles of 16-bit floats with rows of whole lines are.
+bool isSwizzled(MemRefType tile);
+
+/// The layout of `tile` in launches whose products have `schedule`.
+TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
 
 /// True for the operations that fill a tile of shared memory.
 inline bool isTileCopy(Operation *op) {

@@ -188,7 +188,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
       producers fetch the next one while the last is written; needs producers.
     * `tma = true`: the values come through the tensor memory accelerator, one
       instruction a step, instead of through the registers' side of the
-      producers; needs `wgmma`, `packed` and producers.
+      producers; needs `wgmma` or `mma`, and producers.
 
     ```mlir
     #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
