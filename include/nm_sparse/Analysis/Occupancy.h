@@ -30,7 +30,8 @@ struct RegisterShares {
 
 /// What the warps of a CTA of so many threads make of their registers, or
 /// nothing where they stay as they are. Producers that are `lean` copy whole
-/// rows of one tile; others gather or go from tile to tile.
+/// rows of one tile, or leave the values of mma warps to the tensor memory
+/// accelerator; others do more.
 std::optional<RegisterShares> getRegisterShares(int64_t consumers,
                                                 int64_t producers,
                                                 const Chip &chip,

@@ -2,6 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps=chip=sm_89 --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --split-input-file | FileCheck %s --check-prefix=EXPAND
 // RUN: sed 's/stages = 8/stages = 7/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=SHALLOW
+// RUN: sed 's/producers = 4>/producers = 4, tma = true>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=TMA
 // RUN: sed 's/producers = 4>/producers = 4, persistent = true>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=PERSISTENT
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -65,6 +66,11 @@
 // CHECK: scf.if
 // CHECK: nvvm.mbarrier.arrive
 // CHECK-NOT: nm_sparse.tile_matmul
+
+// Producers that only gather need fewer registers.
+// TMA-LABEL: func @packed
+// TMA: nvvm.setmaxregister increase 232
+// TMA: nvvm.setmaxregister decrease 40
 
 // Registers stay where the chip cannot move them.
 // PLAIN-LABEL: func @packed

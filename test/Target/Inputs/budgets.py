@@ -46,6 +46,29 @@ KERNELS = {
     "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
     "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_UNPACKED),
     "mma, GELU": Case("f16", 16, 32, 128, schedule=MMA, epilogue="gelu", **FEATURE),
+    **{
+        f"mma, persistent, values by TMA{name}": Case(
+            element,
+            n,
+            32,
+            128,
+            schedule=schedule(
+                "mma",
+                (256, 128, windows),
+                (4, 2),
+                4,
+                producers=4,
+                persistent=True,
+                tma=True,
+            ),
+            epilogue=epilogue,
+            **FEATURE,
+        )
+        for name, element, n, windows, epilogue in (
+            ("", "f16", 16, 4, "cast"),
+            (", GELU", "bf16", 8, 8, "gelu"),
+        )
+    },
     "wgmma": Case("f16", 16, 32, 256, schedule=wgmma((128, 256, 4)), **FEATURE),
     "wgmma, producers": Case(
         "f16", 16, 32, 256, schedule=wgmma((128, 256, 4), producers=4), **FEATURE

@@ -329,8 +329,10 @@ LogicalResult Specializer::run() {
   std::optional<RegisterShares> registers;
   if (chip) {
     ScheduleAttr schedule = product.getSchedule();
-    bool lean = schedule.getKind() == ScheduleKind::Simt &&
-                !schedule.isPacked() && !schedule.getPersistent();
+    bool lean = schedule.getKind() == ScheduleKind::Mma
+                    ? schedule.getTma()
+                    : schedule.getKind() == ScheduleKind::Simt &&
+                          !schedule.isPacked() && !schedule.getPersistent();
     registers = getRegisterShares(consumers, producers, *chip, lean);
   }
 
