@@ -119,10 +119,10 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
       kind == ScheduleKind::Simt && role.producers > 0 && chip.wgmma != 0;
   if (splitK > 1 && accumulators > 64 && !spare)
     return;
-  // A box of the accelerator is all rows of a step.
+  // A box of the accelerator is all rows of a step, 64 outputs wide.
   int64_t rows = windows * encoding.getKeptRows();
-  bool tma = kind == ScheduleKind::Wgmma && role.producers > 0 &&
-             rows % 16 == 0 && rows <= 256;
+  bool tma = kind != ScheduleKind::Simt && role.producers > 0 &&
+             rows % 16 == 0 && rows <= 256 && shape.outputs % 64 == 0;
   auto schedule = ScheduleAttr::get(
       encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
       {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,

@@ -3,9 +3,10 @@
 // RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_80 | FileCheck %s --check-prefix=ALONE
 
 // Large products by mma.sync have warps that only copy, where registers can be
-// moved between warps and shared memory holds three steps of 64 rows.
+// moved between warps and shared memory holds three steps of 64 rows. Those leave
+// the values to the tensor memory accelerator.
 
-// COPIERS: schedule<mma, tile = [256, 128, 8], warps = [4, 2], stages = {{[34]}}, split_k = 1, operands = packed, index = resident, producers = 4
+// COPIERS: schedule<mma, tile = [256, 128, 8], warps = [4, 2], stages = {{[34]}}, split_k = 1, operands = packed, index = resident, producers = 4{{.*}}, tma = true
 // ALONE: schedule<mma,
 // ALONE-NOT: producers
 func.func @large(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,

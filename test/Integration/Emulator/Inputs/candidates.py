@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The wgmma schedules that the model proposes, for the emulator: each tile with
-each distribution of warps and each role of theirs at least once, in a ring of 8
-stages and in others.
+"""The schedules of wgmma, and of mma with producers, that the model proposes, for
+the emulator: each tile with each distribution of warps and each role of theirs at
+least once, in a ring of 8 stages and in others.
 
 usage: candidates.py OUT_DIR [--every]
 
@@ -36,13 +36,13 @@ CASES = [
     ),
 ]
 KIND = re.compile(
-    r"tile = \[(\d+), (\d+), \d+\], warps = \[(\d+), (\d+)\], stages = (\d), "
+    r"<(\w+), tile = \[(\d+), (\d+), \d+\], warps = \[(\d+), (\d+)\], stages = (\d), "
     r"split_k = (\d+).*?resident(.*)>"
 )
 
 
 def propose(case):
-    """The model's wgmma schedules, best first: for many tokens, and for few."""
+    """The model's schedules, best first: for many tokens, and for few."""
     found = []
     for tokens in (16384, 256):
         done = subprocess.run(
@@ -53,8 +53,9 @@ def propose(case):
             check=True,
         )
         for candidate in json.loads(done.stdout)[0]["candidates"]:
-            if "<wgmma" in candidate["schedule"]:
-                found.append(candidate["schedule"])
+            schedule = candidate["schedule"]
+            if "<wgmma" in schedule or "<mma" in schedule and "producers" in schedule:
+                found.append(schedule)
     return list(dict.fromkeys(found))
 
 
