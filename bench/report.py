@@ -46,6 +46,12 @@ class Result:
         return 100 / (100 - float(self.layer.sparsity))
 
     @property
+    def condensed_tflops(self):
+        """Of the products with kept weights."""
+        m, n, k = self.layer.shape
+        return 2e-6 * m * n * k / self.ideal / self.us
+
+    @property
     def kind(self):
         """What a row of a table shows."""
         layout = f"{self.layer.layout}-major"
@@ -243,7 +249,7 @@ def ablation(results):
     """Times of the labelled schedules, a column for each sparsity."""
     rows = defaultdict(dict)
     for result in results:
-        if result.label:
+        if result.label and result.label != shapes.MMA_LABEL:
             cells = rows[result.layer.shape, result.label]
             cells[result.layer.sparsity] = result
     lines = []
@@ -255,6 +261,30 @@ def ablation(results):
         lines.append(["x".join(map(str, shape)), label, *shown])
     header = ["m x n x k", "schedule", *(f"{s} %" for s in SPARSITIES)]
     return table(header, lines) if lines else ""
+
+
+def mma(results, folder=RESULTS):
+    """The mma schedule under the ceiling of the instruction that it uses."""
+    ceiling = rivals(folder).get("ceilings", {}).get("mma_tflops")
+    rows = defaultdict(dict)
+    for result in results:
+        if result.label == shapes.MMA_LABEL and ceiling:
+            share = 100 * result.condensed_tflops / ceiling
+            rows[result.layer.shape][result.layer.sparsity] = (
+                f"{result.us:.1f} us, {result.condensed_tflops:.0f} TFLOP/s, "
+                f"{share:.0f} %, {result.speedup:.2f}x"
+            )
+    lines = [
+        ["x".join(map(str, shape)), *(cells.get(s, "") for s in SPARSITIES)]
+        for shape, cells in rows.items()
+    ]
+    header = ["m x n x k", *(f"{s} %" for s in SPARSITIES)]
+    caption = (
+        "Time, speed of the products with kept weights, its share of what "
+        f"`mma.sync` alone reached ({ceiling} TFLOP/s), and speed over cuBLAS, "
+        "which uses `wgmma`.\n\n"
+    )
+    return caption + table(header, lines) if lines else ""
 
 
 def every_shape(results):
@@ -283,6 +313,7 @@ def sections(report, results, folder=RESULTS):
         "Other libraries, measured apart": against_rivals(results, folder),
         "The model": model(results),
         "Ablation": ablation(results),
+        "The mma schedule": mma(results, folder),
         "Every shape": every_shape(results),
     }
     return {title: text for title, text in found.items() if text}

@@ -92,6 +92,20 @@ ABLATION = {
 }
 ABLATION_SHAPES = [(4096, 4096, 4096), (256, 4096, 4096)]
 
+# What the mma schedule, of GPUs without wgmma, makes of an H200: steps of 64 rows
+# (48 at 62.5 %), warps that only copy, values through the TMA.
+MMA_WINDOWS = {"50": 4, "62.5": 4, "75": 8, "87.5": 16}
+MMA_LABEL = "mma.sync"
+
+
+def mma(sparsity):
+    return (
+        f"#nm_sparse.schedule<mma, tile = [256, 128, {MMA_WINDOWS[sparsity]}], "
+        "warps = [4, 2], stages = 4, split_k = 1, operands = packed, "
+        "index = resident, producers = 4, persistent = true, tma = true>"
+    )
+
+
 # What the cost model is fitted to: large and small products of each kind.
 MODEL = (
     cases([(4096, 4096, 4096)], ["f16"], [64, 128, 256])
@@ -121,6 +135,11 @@ SUITES = {
     "small": cases(
         sorted({s for s in NMSPARSE + NMSPMM if s[0] in (256, 1024)}), ["f16"], [128]
     ),
+    "mma": [
+        Case(Layer("f16", sparsity, 128, "feature", shape), MMA_LABEL, mma(sparsity))
+        for shape in CUBES
+        for sparsity in SPARSITIES
+    ],
     "ablation": [
         Case(Layer("f32", sparsity, 32, "feature", shape), label, schedule)
         for shape in ABLATION_SHAPES

@@ -188,6 +188,19 @@ def test_cusparselt_of_the_same_run(result):
     assert text.count("\n") == 2
 
 
+def test_mma_is_measured_against_its_ceiling(result):
+    ceilings = {"ceilings": {"mma_tflops": 5.5}}
+    (result.parent / report.RIVALS).write_text(json.dumps(ceilings))
+    _, results = report.read(result)
+    assert report.mma(results, result.parent) == ""
+    results[0].label = shapes.MMA_LABEL
+    results[0].us = 12.5e3
+    # 68.7 GFLOP at 50 %.
+    text = report.mma(results, result.parent)
+    assert "12500.0 us, 5 TFLOP/s, 100 %, 1.60x" in text
+    assert shapes.MMA_LABEL not in report.ablation(results)
+
+
 def test_nothing_measured(tmp_path):
     assert report.page(tmp_path) == report.NONE
     assert plots.make("speedup", tmp_path / "images", tmp_path) == report.NONE
