@@ -252,9 +252,10 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
     terms.hiding =
         std::min(3.0, std::max(1.0, double(warps) / kSchedulers) * perSM);
   terms.stages = double(schedule.getStages());
-  // Counters of parts are set to zero between two kernels.
+  // Counters of parts are set to zero between two kernels, and a kernel of one
+  // step has no K loop for --nm-sparse-set-occupancy to find.
   if (chip.hasDependentLaunch() && schedule.getSplitK() == 1 &&
-      hasSM(schedule, about.sharedBytes, chip))
+      terms.steps > 1 && hasSM(schedule, about.sharedBytes, chip))
     terms.overlaps = 1;
 
   auto rows = double(schedule.getStepRows(encoding));
@@ -299,6 +300,12 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
     terms.parts = double(schedule.getSplitK());
     terms.exchange =
         0.8 * double(about.ctas) * tileBytes * 2.0 / chip.dramBytes;
+    // A CTA of warpgroups has its SM to itself: nobody multiplies while its
+    // part is on the way, six times as long as L2 takes for the bytes. The last
+    // wave is charged above.
+    if (schedule.getKind() == ScheduleKind::Wgmma && resident == 1)
+      terms.exchange +=
+          6.0 * (terms.waves - 1.0) * tileBytes / (chip.l2Bytes / sms);
   }
   return terms;
 }

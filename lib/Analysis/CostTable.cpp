@@ -17,9 +17,10 @@ struct CostTable {
 } // namespace
 
 // Fitted by bench/fit_model.py to bench/results/h200-model.json,
-// h200-overlap.json, h200-split.json and the feature-major layers of h200-f32,
-// -f16 and -layouts, of an NVIDIA H200; mma with producers to some 30 runs of a
-// GPU that is not hot. The dense library: bench/results/h200-rivals.json.
+// h200-overlap.json, h200-split.json, h200-steps.json and the feature-major
+// layers of h200-f32, -f16 and -layouts, of an NVIDIA H200; mma with producers
+// to some 30 runs of a GPU that is not hot. The dense library:
+// bench/results/h200-rivals.json.
 //
 // mathShare, l2Share, shown, step, copy, latency, tile, written
 static constexpr CostTable h200 = {

@@ -124,6 +124,38 @@ TEST_F(CostModel, PartsOfLargeTilesFillTheLastWave) {
     EXPECT_FALSE(s.getProducers() > 0 && s.getSplitK() > 1);
 }
 
+TEST_F(CostModel, PartsOfWarpgroupsInSeveralWavesAreSlow) {
+  // 80 tiles of 128 x 128 leave 52 SMs idle, and yet four parts of each, in
+  // three waves, take 88 us where the tiles take 64.
+  MatmulProblem p = problem(encoding(16, 32, 128), 256, true);
+  p.xFeatureMajor = p.yFeatureMajor = true;
+  p.outputs = 5120;
+  p.windows = 640;
+  ScheduleAttr best = rankSchedules(p, *findChip("sm_90a")).front().first;
+  EXPECT_EQ(best.getKind(), ScheduleKind::Wgmma);
+  EXPECT_EQ(best.getSplitK(), 1);
+}
+
+TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
+  // The 64 tiles of 64 x 64 have 4 steps; with 8 they take 8 % longer. One step
+  // alone is no loop, and its launch does not overlap with the kernel before.
+  const Chip &chip = *findChip("sm_90a");
+  MatmulProblem p = problem(encoding(8, 32, 128), 256, true);
+  p.xFeatureMajor = p.yFeatureMajor = true;
+  p.outputs = 1024;
+  p.windows = 64;
+  auto [best, prediction] = rankSchedules(p, chip).front();
+  EXPECT_EQ(best.getTileTokens() * best.getTileOutputs(), 64 * 64);
+  EXPECT_EQ(best.getStepRows(p.encoding), 128);
+  EXPECT_EQ(prediction.terms.steps, 4);
+  EXPECT_EQ(prediction.terms.overlaps, 1);
+  p.windows = 16;
+  EXPECT_EQ(predict(p, best, chip).terms.overlaps, 0);
+  for (const auto &[s, about] : rankSchedules(p, chip))
+    if (s.getTileTokens() * s.getTileOutputs() > 64 * 64)
+      EXPECT_LE(s.getStepRows(p.encoding), 96);
+}
+
 TEST_F(CostModel, MoreTokensAreNeverFaster) {
   for (bool f16 : {false, true})
     for (const Chip &chip : getChips()) {
