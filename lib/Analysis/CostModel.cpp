@@ -285,6 +285,10 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
   double copied =
       schedule.getTma() ? xElements * double(problem.elementBytes) : stepBytes;
   terms.copies = copied / 16.0 / double(copiers);
+  // Beyond 16, producers that gather copy in a loop, and wait for positions in
+  // each turn.
+  if (schedule.getTma() && terms.copies > 16)
+    terms.copies *= 3;
 
   double tileBytes = 4.0 * double(tokens) * double(outputs);
   double inputs = double(problem.elementBytes) * double(problem.windows) *

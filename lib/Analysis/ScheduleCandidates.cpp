@@ -136,8 +136,8 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;
   Prediction prediction = predict(problem, schedule, chip);
-  // Beyond 16 copies of a step, producers that gather copy in a loop, and wait
-  // for positions in each turn: 24 take three times as long as 16.
+  // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take
+  // three times as long as 16.
   if (tma && prediction.terms.copies > 16)
     return;
   // The large tiles of persistent CTAs have enough bytes on the way: 8 steps of
