@@ -126,6 +126,8 @@ SUITES = {
     "large-256": cases(LARGE, ["f16"], [256]),
     "lengths": cases(CUBES, ["f16", "bf16"], [64, 128, 256]),
     "layouts": cases(CUBES, ["f16"], [128], ["feature", "token", "mixed"]),
+    "types": cases(CUBES[:1], ["bf16"], [128], ["feature", "token", "mixed"])
+    + cases(CUBES[:1], ["f32"], [32], ["feature", "token", "mixed"]),
     "epilogues": cases(CUBES, ["f16"], [128], epilogues=["product", "gelu"]),
     "nmsparse": cases(NMSPARSE, ["f16"], [128]) + cases(NMSPARSE, ["f32"], [32]),
     "nmspmm": cases(NMSPMM, ["f32"], [32]),
