@@ -92,6 +92,14 @@ def correctness(runs):
     return text
 
 
+# What a row says of the layout in a file's name.
+ACTIVATIONS = {
+    "feature": "feature-major",
+    "token": "token-major",
+    "mixed": "feature-major in, token-major out",
+}
+
+
 def speed_table(runs):
     """Speed over cuBLAS: a row for each type, length and layout, a column for
     each sparsity."""
@@ -121,9 +129,8 @@ def speed_table(runs):
             for c in order
         ]
         lines.append(
-            f"| {type_} | {length} | {layout}-major | {dense[len(dense) // 2]:.0f} | "
-            + " | ".join(shown)
-            + " |"
+            f"| {type_} | {length} | {ACTIVATIONS[layout]} "
+            f"| {dense[len(dense) // 2]:.0f} | " + " | ".join(shown) + " |"
         )
     return "\n".join(lines)
 
@@ -147,9 +154,11 @@ def other_table(runs):
 
 
 def headline(folder):
-    """The bare products of the headline shape, report by report."""
+    """The bare products of the headline shape, report by report: those of
+    bench/run.py, which measures the model's choices, where there are any."""
     parts = []
-    for name, header, runs in load(folder):
+    reports = load(folder)
+    for name, header, runs in [r for r in reports if "suites" in r[1]] or reports:
         chosen = [
             run
             for run in runs
