@@ -8,7 +8,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -29,16 +28,6 @@ void nm_sparse::setTileVersion(Operation *op, TileVersion version) {
 }
 
 void nm_sparse::clearTileVersion(Operation *op) { op->removeAttr(kVersion); }
-
-Value nm_sparse::hideIndex(OpBuilder &b, Location loc, Value index) {
-  Value word = arith::IndexCastUIOp::create(b, loc, b.getI32Type(), index);
-  auto copy = LLVM::InlineAsmOp::create(
-      b, loc, b.getI32Type(), word, "mov.b32 $0, $1;", "=r,r",
-      /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(),
-                                      copy.getResult(0));
-}
 
 TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
                        VectorTransferOpInterface transfer)

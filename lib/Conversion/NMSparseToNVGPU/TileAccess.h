@@ -26,10 +26,6 @@ TileVersion getTileVersion(Operation *op);
 void setTileVersion(Operation *op, TileVersion version);
 void clearTileVersion(Operation *op);
 
-/// A copy of `index`, of 32 bits, of which LLVM does not know what it is: what
-/// is computed from it stays where it is, and takes no registers elsewhere.
-Value hideIndex(OpBuilder &b, Location loc, Value index);
-
 /// Elements of a thread that one access reads or writes.
 using TileRun = SmallVector<int64_t>;
 

@@ -16,13 +16,13 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESPLITKPASS
@@ -52,17 +52,6 @@ public:
 private:
   Value constant(int64_t v) {
     return arith::ConstantIndexOp::create(b, loc, v);
-  }
-  /// A constant that LLVM does not know. A loop over it stays one: unrolled, it
-  /// reads all parts ahead, for want of whose registers epilogues spill.
-  Value hide(int64_t v) {
-    Value word = arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
-    auto copy = LLVM::InlineAsmOp::create(
-        b, loc, b.getI32Type(), word, "mov.b32 $0, $1;", "=r,r",
-        /*has_side_effects=*/true, /*is_align_stack=*/false,
-        LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
-    return arith::IndexCastUIOp::create(b, loc, b.getIndexType(),
-                                        copy.getResult(0));
   }
   Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
   Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
@@ -151,8 +140,11 @@ private:
     b.setInsertionPointToStart(ifOp.thenBlock());
     Value padding =
         arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-    auto sumLoop = scf::ForOp::create(b, loc, constant(0), hide(parts),
-                                      constant(1), ValueRange{init});
+    // Unrolled, it reads all parts ahead, for want of whose registers epilogues
+    // spill.
+    Value end = hideIndex(b, loc, constant(parts));
+    auto sumLoop = scf::ForOp::create(b, loc, constant(0), end, constant(1),
+                                      ValueRange{init});
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(sumLoop.getBody());
