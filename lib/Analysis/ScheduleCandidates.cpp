@@ -126,7 +126,8 @@ void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
   auto schedule = ScheduleAttr::get(
       encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
       {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,
-      modes.index, role.producers, role.persistent, tma);
+      modes.index, role.producers, role.persistent, tma,
+      /*stream_k=*/false);
   // A gather of rows needs their positions at once: the index is resident.
   bool aligned = schedule.isPanelAligned(encoding);
   if (!aligned && (schedule.isTensorCores() || schedule.isPacked()))

@@ -78,6 +78,7 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
   NMSparsePersistPassOptions persist;
   persist.chip = options.chip;
   pm.addNestedPass<func::FuncOp>(createNMSparsePersistPass(persist));
+  pm.addNestedPass<func::FuncOp>(createNMSparseStreamKPass());
 }
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,

@@ -28,7 +28,7 @@ protected:
     return ScheduleAttr::get(&context, kind, {64, outputs, windows}, {2, 2}, 3,
                              1, OperandMode::Packed, IndexMode::Resident,
                              /*producers=*/0, /*persistent=*/false,
-                             /*tma=*/false);
+                             /*tma=*/false, /*stream_k=*/false);
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
     return {encoding,    1,   tokens, 4096,  128,
@@ -85,7 +85,7 @@ TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
           [&] { return emitError(UnknownLoc::get(&context)); }, s.getKind(),
           s.getTile(), s.getWarps(), s.getStages(), s.getSplitK(),
           s.getOperands(), s.getIndex(), s.getProducers(), s.getPersistent(),
-          s.getTma())));
+          s.getTma(), s.getStreamK())));
     }
   }
 }
@@ -99,7 +99,7 @@ TEST_F(CostModel, SchedulersOfSimtAreFullOrNot) {
   auto s = ScheduleAttr::get(&context, ScheduleKind::Simt, {64, 64, 2}, {1, 2},
                              2, 1, OperandMode::Unpacked, IndexMode::Staged,
                              /*producers=*/0, /*persistent=*/false,
-                             /*tma=*/false);
+                             /*tma=*/false, /*stream_k=*/false);
   auto math = [&](int64_t ctas) {
     p.outputs = ctas * chip.multiprocessors * 16;
     return predict(p, s, chip).terms.math;

@@ -143,21 +143,21 @@ static Value computeAgain(OpBuilder &b, Value value, IRMapping &again) {
 
 /// Where the thread's elements are is known from the start; the addresses that
 /// come of it, for which registers would be kept through the K loop, are not to
-/// be computed before `op`. Under split_k, whose parts take registers too, nor
-/// are the coordinates themselves.
+/// be computed before `op`. Where tiles are shared, whose parts take registers
+/// too, nor are the coordinates themselves.
 static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
-                            bool splitsK) {
+                            bool sharesTiles) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   IRMapping again;
-  if (splitsK)
+  if (sharesTiles)
     again.map(layout.threadId, hideIndex(b, loc, layout.threadId));
   for (Value coordinate : {layout.token, layout.output, layout.lane}) {
     if (!coordinate.getDefiningOp() ||
         coordinate.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
       continue;
-    Value hidden = splitsK ? computeAgain(b, coordinate, again)
-                           : hideIndex(b, loc, coordinate);
+    Value hidden = sharesTiles ? computeAgain(b, coordinate, again)
+                               : hideIndex(b, loc, coordinate);
     coordinate.replaceUsesWithIf(hidden, [&](OpOperand &use) {
       return op->isProperAncestor(use.getOwner());
     });
@@ -165,11 +165,11 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
 }
 
 void nm_sparse::orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
-                               bool splitsK) {
+                               bool sharesTiles) {
   launch.walk([&](scf::IfOp op) {
     if (getTileVersion(op) == TileVersion::Unknown)
       return;
-    hideCoordinates(op, layout, splitsK);
+    hideCoordinates(op, layout, sharesTiles);
     EpilogueOrder(op.thenBlock()).run(kReadAhead);
     if (op.elseBlock())
       EpilogueOrder(op.elseBlock()).run(0);

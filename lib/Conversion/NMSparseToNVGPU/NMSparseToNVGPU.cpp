@@ -70,8 +70,8 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   populateMmaPatterns(converter, *layout, patterns);
   populateWgmmaPatterns(converter, *layout, patterns);
   TileEpilogue epilogue;
-  // Under split_k a CTA writes its part of the sum before the result.
-  epilogue.maxWrites = first.getSchedule().getSplitK() > 1 ? 2 : 1;
+  // A CTA that shares a tile writes its part of the sum before the result.
+  epilogue.maxWrites = first.getSchedule().sharesTiles() ? 2 : 1;
   epilogue.isCrowded = layout->getNumElements() > kLiveElements;
   populateTileElementwisePatterns(converter, *layout, epilogue, patterns);
   populateTileReadPatterns(converter, *layout, epilogue, patterns);
@@ -89,8 +89,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
-  orderEpilogues(launch, *layout,
-                 /*splitsK=*/first.getSchedule().getSplitK() > 1);
+  orderEpilogues(launch, *layout, first.getSchedule().sharesTiles());
   return success();
 }
 

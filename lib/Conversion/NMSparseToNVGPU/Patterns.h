@@ -50,7 +50,7 @@ void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
 void versionEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
                       const ThreadLayout &layout);
 void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
-                    bool splitsK);
+                    bool sharesTiles);
 
 /// What the conversion made of the operations around the product that have no
 /// versions.

@@ -63,6 +63,7 @@ def schedule(
     producers=0,
     persistent=False,
     tma=False,
+    stream_k=False,
 ):
     return (
         f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
@@ -71,6 +72,7 @@ def schedule(
         + (f", producers = {producers}" if producers else "")
         + (", persistent = true" if persistent else "")
         + (", tma = true" if tma else "")
+        + (", stream_k = true" if stream_k else "")
         + ">"
     )
 

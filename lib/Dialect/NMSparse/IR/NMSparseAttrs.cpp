@@ -212,7 +212,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> warps, int64_t stages,
                                    int64_t splitK, OperandMode operands,
                                    IndexMode, int64_t producers,
-                                   bool persistent, bool tma) {
+                                   bool persistent, bool tma, bool streamK) {
   if (tile.size() != 3 || llvm::any_of(tile, [](int64_t v) { return v < 1; }))
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, windows]";
@@ -259,6 +259,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "producers; got kind "
                        << stringifyScheduleKind(kind)
                        << ", producers = " << producers;
+  if (streamK && (!persistent || splitK > 1))
+    return emitError() << "stream_k shares the last tiles of persistent CTAs "
+                          "between two of them each: set persistent = true "
+                          "and split_k = 1; got persistent = "
+                       << (persistent ? "true" : "false")
+                       << ", split_k = " << splitK;
   return success();
 }
 

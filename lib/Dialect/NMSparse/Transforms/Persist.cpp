@@ -21,6 +21,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PersistentRoles.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -88,25 +90,9 @@ private:
 
 } // namespace
 
-/// The K loop of a role, whose last values are a slot of the ring and a parity.
-static scf::ForOp findRing(Block *role) {
-  for (auto loop : role->getOps<scf::ForOp>()) {
-    TypeRange types = loop.getResultTypes();
-    bool waits = false;
-    loop.walk([&](NVVM::MBarrierTryWaitOp) { waits = true; });
-    if (waits && types.size() >= 2 && types.drop_back().back().isIndex() &&
-        types.back().isSignlessInteger(32))
-      return loop;
-  }
-  return {};
-}
-
 LogicalResult Persister::findRoles() {
-  for (auto ifOp : launch.getBody().front().getOps<scf::IfOp>())
-    if (ifOp->isAncestor(product))
-      roles = ifOp;
-  if (!roles || !roles.elseBlock() || !findRing(roles.thenBlock()) ||
-      !findRing(roles.elseBlock()))
+  roles = nm_sparse::findRoles(launch, product);
+  if (!roles || !findRing(roles.thenBlock()) || !findRing(roles.elseBlock()))
     return product.emitOpError(
         "must be in a launch that "
         "--nm-sparse-specialize-warps has split, for its "
@@ -199,28 +185,6 @@ void Persister::emitBarrierBefore(Operation *copy) {
   for (Value operand : barrier->getOperands())
     map.map(operand, b.clone(*operand.getDefiningOp())->getResult(0));
   b.clone(*barrier, map);
-}
-
-/// Moves `ops`, in the order of their block, down to where they are needed, and
-/// erases those that are not.
-/// What only the epilogue needs would otherwise be sunk by LLVM to just behind
-/// the K loop, between the last product and the wait for it, and ptxas then
-/// serializes all products (warning C7514).
-static void sinkToFirstUse(ArrayRef<Operation *> ops) {
-  for (Operation *op : llvm::reverse(ops)) {
-    if (isOpTriviallyDead(op)) {
-      op->erase();
-      continue;
-    }
-    Operation *first = nullptr;
-    for (Operation *user : op->getUsers()) {
-      Operation *at = op->getBlock()->findAncestorOpInBlock(*user);
-      if (!first || at->isBeforeInBlock(first))
-        first = at;
-    }
-    if (first)
-      op->moveBefore(first);
-  }
 }
 
 void Persister::loopOverTiles(Block *role) {

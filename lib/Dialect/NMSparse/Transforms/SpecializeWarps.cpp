@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PersistentRoles.h"
 #include "RingBarriers.h"
 #include "RingPosition.h"
 #include "RoleSetup.h"
@@ -46,9 +47,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-
-/// Named barriers: 0 is that of the whole CTA.
-constexpr int64_t kConsumerBarrier = 1, kProducerBarrier = 2;
 
 /// Splits one launch.
 class Specializer {

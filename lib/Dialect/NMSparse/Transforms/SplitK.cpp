@@ -12,6 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PartExchange.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,7 +42,9 @@ public:
   Splitter(gpu::LaunchOp launch, TileMatmulOp product)
       : launch(launch), product(product),
         loop(cast<scf::ForOp>(product->getParentOp())), b(launch),
-        loc(product.getLoc()), parts(product.getSchedule().getSplitK()) {}
+        loc(product.getLoc()), parts(product.getSchedule().getSplitK()),
+        exchange(b, product, parts,
+                 [this] { gpu::BarrierOp::create(b, loc); }) {}
 
   void run() {
     allocateWorkspace();
@@ -56,30 +60,11 @@ private:
   Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
   Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
 
-  /// One f32 tile for each part of each CTA tile, and a zeroed counter for each
-  /// tile, in device memory. The tiles lie as the elements of a thread do,
-  /// along tokens or along outputs, so that it reads and writes 16 bytes at a
-  /// time.
   void allocateWorkspace() {
     b.setInsertionPoint(launch);
     Value tiles = mul(mul(launch.getGridSizeX(), launch.getGridSizeY()),
                       launch.getGridSizeZ());
-    auto acc = cast<VectorType>(product.getAcc().getType());
-    int64_t rows = acc.getDimSize(0), columns = acc.getDimSize(1);
-    if (product.getTokensContiguous())
-      std::swap(rows, columns);
-    auto workspaceType = MemRefType::get(
-        {ShapedType::kDynamic, parts, rows, columns}, acc.getElementType());
-    auto countersType = MemRefType::get({ShapedType::kDynamic}, b.getI32Type());
-    workspace =
-        gpu::AllocOp::create(b, loc, workspaceType, Type(), ValueRange(),
-                             ValueRange{tiles}, ValueRange())
-            .getMemref();
-    counters = gpu::AllocOp::create(b, loc, countersType, Type(), ValueRange(),
-                                    ValueRange{tiles}, ValueRange())
-                   .getMemref();
-    Value zero = arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
-    gpu::MemsetOp::create(b, loc, Type(), ValueRange(), counters, zero);
+    exchange.allocate(tiles);
     launch.getGridSizeZMutable().assign(
         mul(launch.getGridSizeZ(), constant(parts)));
   }
@@ -127,19 +112,10 @@ private:
         rest.push_back(op);
 
     b.setInsertionPointAfter(loop);
-    SmallVector<bool> inBounds(2, true);
-    SmallVector<Value> at = {tile, part, constant(0), constant(0)};
-    AffineMap map = AffineMap::getMinorIdentityMap(4, 2, b.getContext());
-    if (product.getTokensContiguous())
-      map = AffineMap::get(4, 0, {map.getResult(1), map.getResult(0)},
-                           b.getContext());
-    vector::TransferWriteOp::create(b, loc, loop.getResult(0), workspace, at,
-                                    map, ArrayRef<bool>(inBounds));
-    Value last = emitArrival();
+    exchange.write(loop.getResult(0), tile, part);
+    Value last = exchange.emitArrival(tile);
     auto ifOp = scf::IfOp::create(b, loc, last, /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    Value padding =
-        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
     // Unrolled, it reads all parts ahead, for want of whose registers epilogues
     // spill.
     Value end = hideIndex(b, loc, constant(parts));
@@ -148,15 +124,9 @@ private:
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(sumLoop.getBody());
-      at[1] = sumLoop.getInductionVar();
-      Value term = vector::TransferReadOp::create(
-          b, loc, type, workspace, at, padding, map, ArrayRef<bool>(inBounds));
-      Value carried = sumLoop.getRegionIterArg(0);
-      Value sum =
-          isa<FloatType>(type.getElementType())
-              ? arith::AddFOp::create(b, loc, carried, term).getResult()
-              : arith::AddIOp::create(b, loc, carried, term).getResult();
-      scf::YieldOp::create(b, loc, sum);
+      Value term = exchange.read(tile, sumLoop.getInductionVar());
+      scf::YieldOp::create(b, loc,
+                           exchange.add(sumLoop.getRegionIterArg(0), term));
     }
     for (Operation *op : rest)
       op->moveBefore(ifOp.thenBlock()->getTerminator());
@@ -165,50 +135,9 @@ private:
         [&](OpOperand &use) { return ifOp->isProperAncestor(use.getOwner()); });
   }
 
-  /// i1, the same in all threads: this CTA is the last of its tile.
-  Value emitArrival() {
-    auto flagType = MemRefType::get(
-        {1}, b.getI32Type(), MemRefLayoutAttrInterface(),
-        gpu::AddressSpaceAttr::get(
-            b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace()));
-    Value flag = memref::AllocOp::create(b, loc, flagType);
-    Value zero = constant(0);
-    // One thread speaks for the CTA: the barriers order the others' parts of
-    // the sum before its first fence, and their reads behind its second one.
-    gpu::BarrierOp::create(b, loc);
-    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-    Value first =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, thread, zero);
-    auto ifFirst = scf::IfOp::create(b, loc, first, /*withElseRegion=*/false);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(ifFirst.thenBlock());
-      Value one = arith::ConstantIntOp::create(b, loc, b.getI32Type(), 1);
-      NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
-      Value arrived = memref::AtomicRMWOp::create(
-          b, loc, b.getI32Type(), arith::AtomicRMWKind::addi, one, counters,
-          ValueRange{tile});
-      NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
-      memref::StoreOp::create(b, loc, arrived, flag, ValueRange{zero});
-      Value isLast = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::eq, arrived,
-          arith::ConstantIntOp::create(b, loc, b.getI32Type(), parts - 1));
-      auto ifLast = scf::IfOp::create(b, loc, isLast, /*withElseRegion=*/false);
-      b.setInsertionPointToStart(ifLast.thenBlock());
-      Value none = arith::ConstantIntOp::create(b, loc, b.getI32Type(), 0);
-      memref::StoreOp::create(b, loc, none, counters, ValueRange{tile});
-    }
-    gpu::BarrierOp::create(b, loc);
-    Value arrived = memref::LoadOp::create(b, loc, flag, ValueRange{zero});
-    return arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::eq, arrived,
-        arith::ConstantIntOp::create(b, loc, b.getI32Type(), parts - 1));
-  }
-
   void release() {
     b.setInsertionPointAfter(launch);
-    for (Value buffer : {workspace, counters})
-      gpu::DeallocOp::create(b, loc, Type(), ValueRange(), buffer);
+    exchange.release();
   }
 
   gpu::LaunchOp launch;
@@ -217,7 +146,8 @@ private:
   OpBuilder b;
   Location loc;
   int64_t parts;
-  Value workspace, counters, part, tile;
+  PartExchange exchange;
+  Value part, tile;
 };
 
 struct SplitK : public nm_sparse::impl::NMSparseSplitKPassBase<SplitK> {

@@ -189,6 +189,10 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     * `tma = true`: the values come through the tensor memory accelerator, one
       instruction a step, instead of through the registers' side of the
       producers; needs `wgmma` or `mma`, and producers.
+    * `stream_k = true`: the CTAs share the tiles of the last one to two waves
+      along the contraction, the same number of K steps for each; the second of
+      the two CTAs that share a tile adds the part of the first. Needs
+      `persistent`, and `split_k = 1`.
 
     ```mlir
     #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
@@ -205,16 +209,19 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     "::mlir::nm_sparse::IndexMode":$index,
     DefaultValuedParameter<"int64_t", "0">:$producers,
     DefaultValuedParameter<"bool", "false">:$persistent,
-    DefaultValuedParameter<"bool", "false">:$tma
+    DefaultValuedParameter<"bool", "false">:$tma,
+    DefaultValuedParameter<"bool", "false">:$stream_k
   );
   let assemblyFormat = [{
     `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
     `stages` `=` $stages `,` `split_k` `=` $splitK `,`
     `operands` `=` $operands `,` `index` `=` $index
-    (`,` struct($producers, $persistent, $tma)^)? `>`
+    (`,` struct($producers, $persistent, $tma, $stream_k)^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// CTAs exchange parts of tiles.
+    bool sharesTiles() const { return getSplitK() > 1 || getStreamK(); }
     int64_t getTileTokens() const { return getTile()[0]; }
     int64_t getTileOutputs() const { return getTile()[1]; }
     int64_t getTileWindows() const { return getTile()[2]; }

@@ -142,4 +142,40 @@ def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def NMSparseStreamKPass : Pass<"nm-sparse-stream-k", "::mlir::func::FuncOp"> {
+  let summary = "let persistent CTAs share the last tiles along K";
+  let description = [{
+    Where the schedule has `stream_k = true`: of the tiles that the CTAs of
+    `--nm-sparse-persist` loop over, the last one to two for each are shared
+    between all CTAs, the same number of K steps for each, at least as many as a
+    tile has. So two CTAs at most have a part in one tile: the first to be there
+    leaves its sum in a workspace in device memory, the other one adds its own
+    and goes on with the epilogue.
+
+    ```mlir
+    scf.for %tile = %cta to %tiles step %ctas iter_args(%slot, %parity) {
+      %sum:3 = scf.for %k = %c0 to %K step %c4 ...
+      // epilogue of %sum#0
+    }
+    // becomes
+    scf.for %item = %c0 to %items step %c1 iter_args(%slot, %parity) {
+      %sum:3 = scf.for %k = %begin to %end step %c4 ...
+      %second = scf.if %is_part {
+        // has the other CTA arrived? if not, leave %sum#0 and arrive
+      }
+      %both = scf.if %second { %sum#0 + the other part } else { %sum#0 }
+      scf.if %second_or_no_part {
+        // epilogue of %both
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 #endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PIPELINEPASSES
