@@ -173,6 +173,16 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
+// expected-error @below {{stream_k shares the last tiles of persistent CTAs between two of them each: set persistent = true and split_k = 1; got persistent = false, split_k = 1}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, stream_k = true>
+
+// -----
+
+// expected-error @below {{set persistent = true and split_k = 1; got persistent = true, split_k = 2}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 2, operands = packed, index = resident, producers = 4, persistent = true, stream_k = true>
+
+// -----
+
 // expected-error @below {{tma copies values for tensor cores, on behalf of producers; got kind simt, producers = 4}}
 #s = #nm_sparse.schedule<simt, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, tma = true>
 

@@ -147,6 +147,18 @@ def kernels():
             Case("f16", 8, 32, 16, schedule=kept, **many, **FEATURE),
         )
 
+    # Tiles that two CTAs share: none of fewer than SMs, all of 1.5 times as many,
+    # and the last of 2.5 times as many; the ring goes round more than once.
+    for tokens, epilogue in ((None, "none"), (2101, "gelu"), (3501, "residual")):
+        kept = mma((32, 16, 2), (2, 1), producers=2, persistent=True, stream_k=True)
+        sizes = {"tokens": tokens, "k": 300, "outputs": 40}
+        yield (
+            f"mma-stream-{epilogue}",
+            Case(
+                "bf16", 8, 32, 16, epilogue=epilogue, schedule=kept, **sizes, **FEATURE
+            ),
+        )
+
     # Values by the tensor memory accelerator, in the blocks that it writes.
     wide = {**many, "outputs": 200}
     for element, operands, index, sizes, dims in (
@@ -198,6 +210,30 @@ def kernels():
                 "f16", 8, 32, 128, epilogue=epilogue, schedule=kept, **sizes, **FEATURE
             ),
         )
+
+    kept = schedule(
+        "wgmma",
+        (64, 128, 2),
+        (1, 8),
+        4,
+        producers=4,
+        persistent=True,
+        tma=True,
+        stream_k=True,
+    )
+    yield (
+        "wgmma-stream-residual",
+        Case(
+            "f16",
+            8,
+            32,
+            128,
+            epilogue="residual",
+            schedule=kept,
+            **{**many, "k": 300},
+            **FEATURE,
+        ),
+    )
 
     # Tokens, not outputs, are the rows of a product.
     kept = schedule(

@@ -1,0 +1,69 @@
+// RUN: nm-opt %s --nm-sparse-stream-k --split-input-file --verify-diagnostics
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, persistent = true,
+                         stream_k = true>
+
+func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error @below {{under stream_k must be in a launch that --nm-sparse-specialize-warps has split}}
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+      acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, persistent = true,
+                         stream_k = true>
+
+func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
+                    %consumes: i1) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    scf.if %consumes {
+      // expected-error @below {{under stream_k must be in a launch whose roles loop over tiles as --nm-sparse-persist leaves them}}
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+    } else {
+      gpu.barrier
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
+                         operands = packed, index = resident, producers = 4, persistent = true,
+                         stream_k = true>
+
+func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
+                        %consumes: i1, %ctas: index) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{of persistent CTAs under stream_k must have a known number of them}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %ctas, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    scf.if %consumes {
+      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+        ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+    } else {
+      gpu.barrier
+    }
+    gpu.terminator
+  }
+  return
+}
