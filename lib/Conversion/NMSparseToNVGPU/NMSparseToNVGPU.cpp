@@ -71,7 +71,9 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   populateWgmmaPatterns(converter, *layout, patterns);
   TileEpilogue epilogue;
   // A CTA that shares a tile writes its part of the sum before the result.
-  epilogue.maxWrites = first.getSchedule().sharesTiles() ? 2 : 1;
+  // (Asked here, for the conversion erases the products.)
+  bool sharesTiles = first.getSchedule().sharesTiles();
+  epilogue.maxWrites = sharesTiles ? 2 : 1;
   epilogue.isCrowded = layout->getNumElements() > kLiveElements;
   populateTileElementwisePatterns(converter, *layout, epilogue, patterns);
   populateTileReadPatterns(converter, *layout, epilogue, patterns);
@@ -89,7 +91,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
-  orderEpilogues(launch, *layout, first.getSchedule().sharesTiles());
+  orderEpilogues(launch, *layout, sharesTiles);
   return success();
 }
 
