@@ -56,6 +56,10 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   NMSparseSetOccupancyPassOptions occupancy;
   occupancy.chip = options.chip;
   pm.addPass(createNMSparseSetOccupancyPass(occupancy));
+  NMSparseInsertPrefetchesPassOptions prefetches;
+  prefetches.chip = options.chip;
+  prefetches.tokens = options.tokens;
+  pm.addPass(createNMSparseInsertPrefetchesPass(prefetches));
   pm.addPass(createNMSparseMergeKernelsPass());
   NMSparseInsertDeviceCopiesPassOptions copies;
   copies.hostMemory = options.hostMemory;
@@ -67,6 +71,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   NMSparseOverlapLaunchesPassOptions overlap;
   overlap.chip = options.chip;
   kernels.addPass(createNMSparseOverlapLaunchesPass(overlap));
+  kernels.addPass(createNMSparseLowerPrefetchesPass());
   kernels.addPass(createNMSparseLowerMathPass());
   kernels.addPass(createNMSparseLowerBF16MmaPass());
   kernels.addPass(createConvertNVGPUToNVVMPass());

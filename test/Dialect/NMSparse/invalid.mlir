@@ -767,3 +767,29 @@ func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc:
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   return
 }
+
+// -----
+
+// nm_sparse.prefetch
+
+func.func @prefetch_layout(%x: memref<8x8xf32, strided<[16, 1]>>) {
+  // expected-error @below {{source must be a contiguous buffer of numbers in global memory, got 'memref<8x8xf32, strided<[16, 1]>>'}}
+  nm_sparse.prefetch %x, 2048 : memref<8x8xf32, strided<[16, 1]>>
+  return
+}
+
+// -----
+
+func.func @prefetch_shared(%x: memref<8x8xf32, 3>) {
+  // expected-error @below {{in global memory, got 'memref<8x8xf32, 3>'}}
+  nm_sparse.prefetch %x, 2048 : memref<8x8xf32, 3>
+  return
+}
+
+// -----
+
+func.func @prefetch_bytes(%x: memref<8x8xf32>) {
+  // expected-error @below {{bytes of a CTA must be a multiple of 2048, at most 65536, got 3000}}
+  nm_sparse.prefetch %x, 3000 : memref<8x8xf32>
+  return
+}

@@ -7,11 +7,13 @@
 
 module attributes {gpu.container_module} {
 gpu.module @kernels {
-  // All mbarriers are set up before the wait, and nothing is read.
+  // All mbarriers are set up before the wait, and nothing is read; a prefetch
+  // is no read.
   // The runtime looks for the symbol.
   // CHECK: llvm.mlir.global external @ring_waits(1 : i8) {addr_space = 1 : i32} : i8
   // CHECK: gpu.func @ring
   // CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}"griddepcontrol.launch_dependents;", "~{memory}"
+  // CHECK-NEXT: nm_sparse.prefetch
   // CHECK: nvvm.mbarrier.init
   // CHECK: nvvm.fence.mbarrier.init
   // CHECK: gpu.barrier
@@ -19,6 +21,7 @@ gpu.module @kernels {
   // CHECK-NEXT: memref.load
   gpu.func @ring(%x: memref<4xf32>, %bar: !llvm.ptr<3>) kernel
       attributes {nm_sparse.has_sm} {
+    nm_sparse.prefetch %x, 2048 : memref<4xf32>
     %c0 = arith.constant 0 : index
     %count = arith.constant 4 : i32
     %id = gpu.thread_id x

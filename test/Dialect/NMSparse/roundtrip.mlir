@@ -91,3 +91,10 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
     acc(%p : vector<128x128xf32>) -> vector<128x128xf32>
   return %r : vector<128x128xf32>
 }
+
+// CHECK-LABEL: @prefetch
+func.func @prefetch(%x: memref<1024x?xf16>) {
+  // CHECK: nm_sparse.prefetch %{{.*}}, 16384 : memref<1024x?xf16>
+  nm_sparse.prefetch %x, 16384 : memref<1024x?xf16>
+  return
+}

@@ -272,3 +272,31 @@ void TileMatmulOp::getEffects(Effects &effects) {
   addEffects(getValuesMutable(), nullptr, effects);
   addEffects(getIndexMutable(), nullptr, effects);
 }
+
+//===----------------------------------------------------------------------===//
+// PrefetchOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PrefetchOp::verify() {
+  auto type = cast<MemRefType>(getSrc().getType());
+  if (!type.getLayout().isIdentity() || type.getMemorySpace() ||
+      !type.getElementType().isIntOrFloat())
+    return emitOpError("source must be a contiguous buffer of numbers in "
+                       "global memory, got ")
+           << type;
+  // One thread of a CTA for each piece.
+  if (getBytes() < kPieceBytes || getBytes() % kPieceBytes != 0 ||
+      getBytes() > 32 * kPieceBytes)
+    return emitOpError("bytes of a CTA must be a multiple of ")
+           << kPieceBytes << ", at most " << 32 * kPieceBytes << ", got "
+           << static_cast<int64_t>(getBytes());
+  return success();
+}
+
+/// It changes the state of a cache, so that nothing removes it as a read that
+/// is not used.
+void PrefetchOp::getEffects(Effects &effects) {
+  addEffects(getSrcMutable(), /*write=*/nullptr, effects);
+  effects.emplace_back(MemoryEffects::Write::get(),
+                       SideEffects::DefaultResource::get());
+}

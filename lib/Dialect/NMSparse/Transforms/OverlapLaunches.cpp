@@ -38,12 +38,13 @@ using namespace mlir::nm_sparse;
 /// Behind the name of a kernel: what lib/Runtime/Functions.cpp looks for.
 static constexpr StringLiteral kMarkerSuffix = "_waits";
 
-/// `op` is done before the wait: it touches no global memory.
+/// `op` is done before the wait: it touches no global memory, or only asks a
+/// cache for some.
 static bool isSetup(Operation &op) {
   bool harmless = true;
   op.walk([&](Operation *nested) {
     harmless &= isa<NVVM::MBarrierInitOp, NVVM::FenceMbarrierInitOp,
-                    gpu::BarrierOp, scf::IfOp>(nested) ||
+                    gpu::BarrierOp, scf::IfOp, PrefetchOp>(nested) ||
                 isMemoryEffectFree(nested);
   });
   return harmless;

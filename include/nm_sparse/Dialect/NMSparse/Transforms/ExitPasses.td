@@ -114,6 +114,43 @@ def NMSparseOverlapLaunchesPass
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def NMSparseInsertPrefetchesPass
+    : Pass<"nm-sparse-insert-prefetches", "::mlir::ModuleOp"> {
+  let summary = "ask L2 for the operands of kernels that start early";
+  let description = [{
+    A kernel that overlaps with the one before it (`nm_sparse.has_sm`) asks L2
+    for the front of what its K loop copies (`nm_sparse.prefetch`), in the time
+    that it spends on its setup and on waiting. Only for what comes from outside
+    the function: what an earlier kernel of it read or wrote is in L2. A CTA asks
+    for what device memory delivers to it in the time that the overlap hides, of
+    each buffer the same part of the contraction; where more tokens come than
+    `tokens`, for less of the contraction. A tensor map names no buffer that a
+    kernel could read: the values behind it become one more argument of the
+    kernel.
+
+    --nm-sparse-overlap-launches puts the wait behind the operations.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">,
+                 Option<"tokens", "tokens", "int64_t", /*default=*/"4096",
+                        "extents that are not known at compile time">];
+}
+
+def NMSparseLowerPrefetchesPass
+    : Pass<"nm-sparse-lower-prefetches", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "nm_sparse.prefetch to prefetches of bulk memory";
+  let description = [{
+    Each thread asks for one piece at most (`nvvm.cp.async.bulk.prefetch`). What
+    is asked for lies in the buffer: starts and ends that are not aligned to 16
+    bytes are left out.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
   let summary = "math functions without a device library";
   let description = [{

@@ -1,0 +1,87 @@
+// RUN: nm-opt %s --nm-sparse-insert-prefetches="chip=sm_90a tokens=256" | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-insert-prefetches="chip=sm_90a tokens=65536" | FileCheck %s --check-prefix=MANY
+// RUN: nm-opt %s --nm-sparse-insert-prefetches=chip=sm_89 | FileCheck %s --check-prefix=OLD
+
+// OLD-NOT: nm_sparse.prefetch
+
+module attributes {gpu.container_module} {
+// The values behind a tensor map become an argument of the kernel.
+// CHECK-LABEL: func @layer
+// CHECK: gpu.launch_func @kernels::@first {{.*}} args(%[[X:.*]] : memref<1024x?xf16>, %{{.*}} : memref<256x8xi8>, %[[Y:.*]] : memref<1024x?xf16>, %{{.*}} : !llvm.ptr, %[[V:.*]] : memref<256x1024xf16>)
+func.func @layer(%x: memref<1024x?xf16>, %values: memref<256x1024xf16>,
+                 %index: memref<256x8xi8>, %y: memref<1024x?xf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %cast = memref.cast %values : memref<256x1024xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %cast box[%c64, %c64]
+    : memref<*xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>,
+      swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+  %pointer = builtin.unrealized_conversion_cast %map
+    : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>,
+      swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+    to !llvm.ptr
+  gpu.launch_func @kernels::@first blocks in (%c64, %c1, %c1)
+    threads in (%c64, %c1, %c1)
+    args(%x : memref<1024x?xf16>, %index : memref<256x8xi8>,
+         %y : memref<1024x?xf16>, %pointer : !llvm.ptr)
+  gpu.launch_func @kernels::@second blocks in (%c64, %c1, %c1)
+    threads in (%c64, %c1, %c1)
+    args(%y : memref<1024x?xf16>, %index : memref<256x8xi8>)
+  gpu.launch_func @kernels::@several blocks in (%c64, %c1, %c1)
+    threads in (%c64, %c1, %c1) args(%x : memref<1024x?xf16>)
+  return
+}
+
+gpu.module @kernels {
+  // 31 KB of a CTA arrive in the time that the overlap hides, in whole pieces.
+  // Of far more tokens, the same part of the contraction is asked for.
+  // CHECK: gpu.func @first(%[[X:.*]]: memref<1024x?xf16>, %[[I:.*]]: memref<256x8xi8>, %{{.*}}: memref<1024x?xf16>, %{{.*}}: !llvm.ptr, %[[V:.*]]: memref<256x1024xf16>) kernel
+  // CHECK-NEXT: nm_sparse.prefetch %[[I]], 2048
+  // CHECK-NEXT: nm_sparse.prefetch %[[X]], 16384
+  // CHECK-NEXT: nm_sparse.prefetch %[[V]], 16384
+  // CHECK-NOT: nm_sparse.prefetch
+  // MANY: gpu.func @first
+  // MANY: nm_sparse.prefetch %{{.*}}, 2048 : memref<256x8xi8>
+  // MANY: nm_sparse.prefetch %{{.*}}, 32768 : memref<1024x?xf16>
+  // MANY: nm_sparse.prefetch %{{.*}}, 2048 : memref<256x1024xf16>
+  gpu.func @first(%x: memref<1024x?xf16>, %index: memref<256x8xi8>,
+                  %y: memref<1024x?xf16>, %map: !llvm.ptr) kernel
+      attributes {nm_sparse.has_sm} {
+    %c0 = arith.constant 0 : index
+    %k = arith.constant 0 : i32
+    %view = memref.subview %x[0, 0] [1, 8] [1, 1]
+      : memref<1024x?xf16> to memref<1x8xf16, strided<[?, 1]>>
+    %tile = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %rows = memref.view %tile[%c0][]
+      : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    %token = nvgpu.device_async_copy %view[%c0, %c0], %rows[%c0, %c0], 8
+      : memref<1x8xf16, strided<[?, 1]>> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    %bar = llvm.mlir.poison : !llvm.ptr<3>
+    %to = llvm.mlir.poison : !llvm.ptr<7>
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %bar, box[%k, %k]
+      : !llvm.ptr<7>, !llvm.ptr
+    %v = memref.load %y[%c0, %c0] : memref<1024x?xf16>
+    memref.store %v, %y[%c0, %c0] : memref<1024x?xf16>
+    gpu.return
+  }
+
+  // What an earlier kernel read or wrote is in L2.
+  // CHECK: gpu.func @second
+  // CHECK-NOT: nm_sparse.prefetch
+  gpu.func @second(%x: memref<1024x?xf16>, %index: memref<256x8xi8>) kernel
+      attributes {nm_sparse.has_sm} {
+    %c0 = arith.constant 0 : index
+    %tile = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %rows = memref.view %tile[%c0][]
+      : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    %token = nvgpu.device_async_copy %x[%c0, %c0], %rows[%c0, %c0], 8
+      : memref<1024x?xf16> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+
+  // A kernel that does not overlap has nothing to wait for.
+  gpu.func @several(%x: memref<1024x?xf16>) kernel {
+    gpu.return
+  }
+}
+}
