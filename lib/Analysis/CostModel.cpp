@@ -252,10 +252,9 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
     terms.hiding =
         std::min(3.0, std::max(1.0, double(warps) / kSchedulers) * perSM);
   terms.stages = double(schedule.getStages());
-  // Counters of parts are set to zero between two kernels, and a kernel of one
-  // step has no K loop for --nm-sparse-set-occupancy to find.
+  // Counters of parts are set to zero between two kernels.
   if (chip.hasDependentLaunch() && schedule.getSplitK() == 1 &&
-      terms.steps > 1 && hasSM(schedule, about.sharedBytes, chip))
+      hasSM(schedule, about.sharedBytes, chip))
     terms.overlaps = 1;
 
   auto rows = double(schedule.getStepRows(encoding));

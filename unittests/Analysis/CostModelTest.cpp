@@ -137,8 +137,7 @@ TEST_F(CostModel, PartsOfWarpgroupsInSeveralWavesAreSlow) {
 }
 
 TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
-  // The 64 tiles of 64 x 64 have 4 steps; with 8 they take 8 % longer. One step
-  // alone is no loop, and its launch does not overlap with the kernel before.
+  // The 64 tiles of 64 x 64 have 4 steps; with 8 they take 8 % longer.
   const Chip &chip = *findChip("sm_90a");
   MatmulProblem p = problem(encoding(8, 32, 128), 256, true);
   p.xFeatureMajor = p.yFeatureMajor = true;
@@ -149,8 +148,6 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
   EXPECT_EQ(best.getStepRows(p.encoding), 128);
   EXPECT_EQ(prediction.terms.steps, 4);
   EXPECT_EQ(prediction.terms.overlaps, 1);
-  p.windows = 16;
-  EXPECT_EQ(predict(p, best, chip).terms.overlaps, 0);
   for (const auto &[s, about] : rankSchedules(p, chip))
     if (s.getTileTokens() * s.getTileOutputs() > 64 * 64)
       EXPECT_LE(s.getStepRows(p.encoding), 96);

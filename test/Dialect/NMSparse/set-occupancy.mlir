@@ -11,6 +11,9 @@
 // Warps that pass registers on have the SM to themselves.
 // CHECK: gpu.func @moves
 // CHECK-SAME: nvvm.minctasm = 1
+// So do those of a kernel of one K step, which is no loop.
+// CHECK: gpu.func @step
+// CHECK-SAME: nm_sparse.has_sm, nvvm.minctasm = 1
 // The loop over tiles carries a phase alone: the accumulators, 128 with the
 // elements of a vector, are those of the loop in it.
 // CHECK: gpu.func @persistent
@@ -47,6 +50,13 @@ gpu.module @kernels {
       scf.yield %a : f32
     }
     memref.store %r, %out[%c0] : memref<4xf32>
+    gpu.return
+  }
+  gpu.func @step(%out: memref<4xf32>) kernel {
+    nvvm.setmaxregister decrease 56
+    %c0 = arith.constant 0 : index
+    %f = arith.constant 0.0 : f32
+    memref.store %f, %out[%c0] : memref<4xf32>
     gpu.return
   }
   gpu.func @persistent(%n: index, %out: memref<4xvector<64xf32>>) kernel {
@@ -87,6 +97,9 @@ func.func @host(%n: index, %out: memref<4xf32>,
   gpu.launch_func @kernels::@moves blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
     args(%n : index, %out : memref<4xf32>)
+  gpu.launch_func @kernels::@step blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
+    args(%out : memref<4xf32>)
   gpu.launch_func @kernels::@persistent blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
     args(%n : index, %vectors : memref<4xvector<64xf32>>)

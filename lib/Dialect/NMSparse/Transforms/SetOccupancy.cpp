@@ -81,18 +81,18 @@ struct SetOccupancy
           launch.getDynamicSharedMemorySize()
               ? getConstantIntValue(launch.getDynamicSharedMemorySize())
               : std::nullopt;
-      int64_t accumulators = kernel ? countAccumulators(kernel) : 0;
-      if (!kernel || !threads || !shared || accumulators == 0)
+      if (!kernel || !threads || !shared)
         return;
-      int64_t ctas = getCtasPerSM(*shared, *threads, accumulators, *target);
       // Warps that pass registers on count on those of a whole SM; ptxas heeds
       // them only where it knows how many each thread starts with.
       bool movesRegisters = hasSetMaxRegisters(kernel);
-      if (movesRegisters)
-        ctas = 1;
       // Registers are a guess, shared memory is not.
       if (movesRegisters || getCtasBySharedMemory(*shared, *target) == 1)
         hasSM.setAttr(kernel, UnitAttr::get(&getContext()));
+      // One K step alone is no loop, and says nothing of registers.
+      int64_t accumulators = countAccumulators(kernel), ctas = 1;
+      if (accumulators > 0 && !movesRegisters)
+        ctas = getCtasPerSM(*shared, *threads, accumulators, *target);
       if (ctas > 1 || movesRegisters)
         kernel->setAttr(
             NVVM::NVVMDialect::getMinctasmAttrName(),
