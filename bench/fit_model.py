@@ -66,7 +66,8 @@ def combine(terms, costs):
     rest = sum(resources) - (busy if busy > terms["dram"] else 0)
     exposed = max(0.0, costs["latency"] / (terms["stages"] - 1) - busy / steps)
     seconds = busy + costs["shown"] * rest
-    seconds += steps * (costs["step"] / terms["hiding"] + terms["narrow"] + exposed)
+    step = terms["boxes"] * costs["step"] / terms["hiding"]
+    seconds += steps * (step + terms["narrow"] + exposed)
     seconds += terms["waves"] * (costs["tile"] + costs["written"] * terms["write"])
     seconds += costs["split"] + terms["exchange"] if terms["parts"] > 1 else 0
     return seconds + costs["launch"] - costs["overlap"] * terms["overlaps"]

@@ -270,15 +270,15 @@ def mma(results, folder=RESULTS):
     for result in results:
         if result.label == shapes.MMA_LABEL and ceiling:
             share = 100 * result.condensed_tflops / ceiling
-            rows[result.layer.shape][result.layer.sparsity] = (
+            rows[result.layer.shape, result.layer.length][result.layer.sparsity] = (
                 f"{result.us:.1f} us, {result.condensed_tflops:.0f} TFLOP/s, "
                 f"{share:.0f} %, {result.speedup:.2f}x"
             )
     lines = [
-        ["x".join(map(str, shape)), *(cells.get(s, "") for s in SPARSITIES)]
-        for shape, cells in rows.items()
+        ["x".join(map(str, shape)), length, *(cells.get(s, "") for s in SPARSITIES)]
+        for (shape, length), cells in rows.items()
     ]
-    header = ["m x n x k", *(f"{s} %" for s in SPARSITIES)]
+    header = ["m x n x k", "L", *(f"{s} %" for s in SPARSITIES)]
     caption = (
         "Time, speed of the products with kept weights, its share of what "
         f"`mma.sync` alone reached ({ceiling} TFLOP/s), and speed over cuBLAS, "

@@ -93,15 +93,18 @@ ABLATION = {
 ABLATION_SHAPES = [(4096, 4096, 4096), (256, 4096, 4096)]
 
 # What the mma schedule, of GPUs without wgmma, makes of an H200: steps of 64 rows
-# (48 at 62.5 %), warps that only copy, values through the TMA.
+# (48 at 62.5 %), warps that only copy, values through the TMA; tiles whose outputs
+# are one panel.
 MMA_WINDOWS = {"50": 4, "62.5": 4, "75": 8, "87.5": 16}
+MMA_TILES = {128: ("256, 128", "4, 2"), 256: ("128, 256", "2, 4")}
 MMA_LABEL = "mma.sync"
 
 
-def mma(sparsity):
+def mma(sparsity, length):
+    tile, warps = MMA_TILES[length]
     return (
-        f"#nm_sparse.schedule<mma, tile = [256, 128, {MMA_WINDOWS[sparsity]}], "
-        "warps = [4, 2], stages = 4, split_k = 1, operands = packed, "
+        f"#nm_sparse.schedule<mma, tile = [{tile}, {MMA_WINDOWS[sparsity]}], "
+        f"warps = [{warps}], stages = 4, split_k = 1, operands = packed, "
         "index = resident, producers = 4, persistent = true, tma = true>"
     )
 
@@ -138,8 +141,13 @@ SUITES = {
         sorted({s for s in NMSPARSE + NMSPMM if s[0] in (256, 1024)}), ["f16"], [128]
     ),
     "mma": [
-        Case(Layer("f16", sparsity, 128, "feature", shape), MMA_LABEL, mma(sparsity))
+        Case(
+            Layer("f16", sparsity, length, "feature", shape),
+            MMA_LABEL,
+            mma(sparsity, length),
+        )
         for shape in CUBES
+        for length in MMA_TILES
         for sparsity in SPARSITIES
     ],
     "ablation": [

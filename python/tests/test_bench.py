@@ -237,7 +237,7 @@ def make_samples(costs, scale=1.0):
             terms = {"waves": waves, "steps": steps, "hiding": 1, "stages": 4}
             terms.update(math=0.7e-6, l2=0.6e-6, shared=0.5e-6, narrow=0)
             terms.update(copies=copies, dram=10e-6, write=2e-6, exchange=0, parts=0)
-            terms["overlaps"] = int(waves == 1)
+            terms.update(overlaps=int(waves == 1), boxes=1)
             seconds = fit_model.combine(terms, costs)
             run = {"time": {"median_us": scale * seconds * 1e6}}
             sample = fit_model.Sample(layer, f"{waves} {steps}", run, "times.json")

@@ -72,6 +72,7 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
                                    {"steps", terms.steps},
                                    {"hiding", terms.hiding},
                                    {"stages", terms.stages},
+                                   {"boxes", terms.boxes},
                                    {"math", terms.math},
                                    {"l2", terms.l2},
                                    {"shared", terms.shared},
