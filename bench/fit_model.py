@@ -62,10 +62,13 @@ def combine(terms, costs):
         steps * terms["shared"],
         steps * terms["copies"] * costs["copy"],
     ]
-    busy = max(*resources, terms["dram"])
-    rest = sum(resources) - (busy if busy > terms["dram"] else 0)
+    most = max(resources)
+    busy = max(most, terms["dram"])
+    seconds = max(
+        most + costs["shown"] * (sum(resources) - most),
+        terms["dram"] + costs["shown"] * sum(resources),
+    )
     exposed = max(0.0, costs["latency"] / (terms["stages"] - 1) - busy / steps)
-    seconds = busy + costs["shown"] * rest
     step = terms["boxes"] * costs["step"] / terms["hiding"]
     seconds += steps * (step + terms["narrow"] + exposed)
     seconds += terms["waves"] * (costs["tile"] + costs["written"] * terms["write"])
@@ -275,7 +278,7 @@ def fit(samples, start):
     costs, best = start, objective(samples, start, start)
     moves = [([family], cost) for family in start for cost in COSTS]
     moves += [(list(start), cost) for cost in SHARED]
-    for scale in (16, 4, 1, 8, 2, 1):
+    for scale in (64, 32, 16, 8, 4, 2, 1):
         improved = True
         while improved:
             improved = False

@@ -258,17 +258,6 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
     terms.overlaps = 1;
 
   auto rows = double(schedule.getStepRows(encoding));
-  // Where shared memory has room for what a tile multiplies in all, no products
-  // run while one thread issues the boxes of all steps: 128 x 64 tiles, of one
-  // box a step, take up to 10 % less time than 64 x 128, of two. Of longer
-  // contractions they take as long or more, and persistent CTAs issue those of
-  // the next tile meanwhile.
-  terms.boxes = 1;
-  double whole = terms.steps * rows * double(tokens + outputs) *
-                 double(problem.elementBytes);
-  if (schedule.getTma() && !schedule.getPersistent() &&
-      whole <= double(chip.sharedBytes))
-    terms.boxes = double(outputs) / kSwizzledColumns;
   auto [xRows, xColumns] = getXTile(problem, schedule);
   double xElements = double(xRows) * double(xColumns);
   double stepBytes =
@@ -295,6 +284,19 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
   double copied =
       schedule.getTma() ? xElements * double(problem.elementBytes) : stepBytes;
   terms.copies = copied / 16.0 / double(copiers);
+  // Where shared memory has room for what a tile multiplies in all, no products
+  // run while one thread issues the boxes of all steps, and producers gather 8
+  // copies in as long: 128 x 64 tiles, of one box a step, take up to 10 % less
+  // time than 64 x 128, of two, but 256 x 64, of 16 copies, 12 to 16 % more
+  // than 128 x 128. Of longer contractions they take as long or more, and
+  // persistent CTAs issue those of the next tile meanwhile.
+  terms.boxes = 1;
+  double whole = terms.steps * rows * double(tokens + outputs) *
+                 double(problem.elementBytes);
+  if (schedule.getTma() && !schedule.getPersistent() &&
+      whole <= double(chip.sharedBytes))
+    terms.boxes =
+        std::max(double(outputs) / kSwizzledColumns, terms.copies / 8.0);
   // Beyond 16, producers that gather copy in a loop, and wait for positions in
   // each turn.
   if (schedule.getTma() && terms.copies > 16)
@@ -347,16 +349,20 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
       {terms.dram, "DRAM"}};
   auto *worst = std::max_element(std::begin(resources), std::end(resources));
   result.bound = worst->second;
-  double busy = worst->first, rest = 0;
-  // DRAM is busy for less than the others, and hidden behind them.
-  for (auto &resource : llvm::drop_end(resources))
-    if (&resource != worst)
-      rest += resource.first;
+  double busy = worst->first, most = 0, sum = 0;
+  for (auto &resource : llvm::drop_end(resources)) {
+    most = std::max(most, resource.first);
+    sum += resource.first;
+  }
+  // DRAM is hidden behind the busiest of the others, or all of them behind
+  // DRAM, in part: what takes longer.
+  double overlapped = std::max(most + costs.shown * (sum - most),
+                               terms.dram + costs.shown * sum);
   // Copies have stages - 1 steps to arrive.
   double exposed =
       steps * std::max(0.0, costs.latency / (terms.stages - 1) - busy / steps);
   result.seconds =
-      busy + costs.shown * rest +
+      overlapped +
       steps * (terms.boxes * costs.step / terms.hiding + terms.narrow) +
       exposed + terms.waves * (costs.tile + costs.written * terms.write);
   if (terms.parts > 1)

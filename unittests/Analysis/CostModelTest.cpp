@@ -164,17 +164,29 @@ TEST_F(CostModel, ContractionsInSharedMemoryTakeFewBoxes) {
   ScheduleAttr best = rankSchedules(p, chip).front().first;
   EXPECT_EQ(best.getTileTokens(), 128);
   EXPECT_EQ(best.getTileOutputs(), 64);
-  auto boxes = [&](int64_t windows, int64_t stages) {
-    p.windows = windows;
-    auto s = ScheduleAttr::get(&context, ScheduleKind::Wgmma, {64, 128, 8},
-                               {1, 8}, stages, 1, OperandMode::Packed,
-                               IndexMode::Resident, /*producers=*/4,
-                               /*persistent=*/false, /*tma=*/true);
+  auto boxes = [&](int64_t tokens, int64_t outputs, int64_t stages) {
+    auto s = ScheduleAttr::get(
+        &context, ScheduleKind::Wgmma, {tokens, outputs, 8}, {1, outputs / 16},
+        stages, 1, OperandMode::Packed, IndexMode::Resident, /*producers=*/4,
+        /*persistent=*/false, /*tma=*/true, /*stream_k=*/false);
     return predict(p, s, chip).terms.boxes;
   };
-  EXPECT_EQ(boxes(64, 8), 2);
-  EXPECT_EQ(boxes(64, 3), 2);
-  EXPECT_EQ(boxes(80, 8), 1);
+  EXPECT_EQ(boxes(64, 64, 8), 1);
+  EXPECT_EQ(boxes(256, 64, 5), 2);
+  p.windows = 64;
+  EXPECT_EQ(boxes(64, 128, 8), 2);
+  EXPECT_EQ(boxes(64, 128, 3), 2);
+  p.windows = 80;
+  EXPECT_EQ(boxes(64, 128, 8), 1);
+  // 88 tiles of 128 x 128 take 5.06 us; of 256 x 64, with twice the gather,
+  // 5.87, and those of 128 x 128 whose warps also copy took longer too.
+  p.encoding = encoding(4, 32, 128);
+  p.outputs = 5632;
+  p.windows = 64;
+  best = rankSchedules(p, chip).front().first;
+  EXPECT_EQ(best.getTileTokens(), 128);
+  EXPECT_EQ(best.getTileOutputs(), 128);
+  EXPECT_EQ(best.getProducers(), 4);
 }
 
 TEST_F(CostModel, MmaTilesAreAsWideAsThePanel) {

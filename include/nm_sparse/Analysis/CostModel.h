@@ -43,7 +43,8 @@ struct CostTerms {
   double steps;  ///< Of the K loop of one CTA.
   double hiding; ///< CTAs of an SM that hide each other's barriers.
   double stages;
-  /// Boxes of a step that one thread issues while no products run; else 1.
+  /// Boxes of a step that one thread issues, or producers gather in the time
+  /// of, while no products run; else 1.
   double boxes;
   /// One step of the CTAs of an SM: products, bytes from L2, bytes to and from
   /// shared memory, elements that are copied one by one.
