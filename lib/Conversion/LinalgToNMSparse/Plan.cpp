@@ -116,6 +116,31 @@ static LogicalResult checkWeight(const Plan &plan) {
   return success();
 }
 
+/// Checks that no loop is empty: tiles, and the model that chooses them, divide
+/// by these sizes. A kernel may be launched for no tokens, so a dynamic number
+/// of them may turn out to be 0.
+static LogicalResult checkSizes(const Plan &plan) {
+  const std::pair<const char *, std::optional<unsigned>> loops[] = {
+      {"the contraction (K)", plan.reduction},
+      {"outputs (N)", plan.outputs},
+      {"the batch", plan.batch},
+      {"tokens (M)", plan.tokens}};
+  for (auto [name, loop] : loops)
+    for (OpOperand &operand : plan.op->getOpOperands()) {
+      if (!loop)
+        continue;
+      std::optional<int64_t> position =
+          getLoopPosition(plan.op.getMatchingIndexingMap(&operand), *loop);
+      auto type = cast<RankedTensorType>(operand.get().getType());
+      if (position && type.getDimSize(*position) == 0)
+        return refuse(plan.op, plan.encoding)
+               << "the size of " << name << " is 0 in " << type
+               << ", legal is at least 1"
+               << (loop == plan.tokens ? ", or a dynamic size" : "");
+    }
+  return success();
+}
+
 FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
   SmallVector<EncodingAttr> encodings;
   for (Value operand : op->getOperands())
@@ -138,7 +163,7 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
   plan.weight = encodings[0] ? 0 : 1;
   plan.encoding = first;
   if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
-      failed(checkElementTypes(plan)))
+      failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
     return failure();
   return plan;
 }

@@ -232,6 +232,59 @@ func.func @accumulator(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: t
 
 // -----
 
+// No loop is empty; only a dynamic number of tokens may turn out to be 0.
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @no_contraction(%x: tensor<8x0xf32>, %w: tensor<0x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because the size of the contraction (K) is 0 in 'tensor<8x0xf32>', legal is at least 1}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x0xf32>, tensor<0x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @no_contraction_dynamic(%x: tensor<?x0xf32>, %w: tensor<0x96xf32, #w>, %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because the size of the contraction (K) is 0 in 'tensor<?x0xf32>', legal is at least 1}}
+  %y = linalg.matmul ins(%x, %w : tensor<?x0xf32>, tensor<0x96xf32, #w>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @no_outputs(%x: tensor<8x64xf32>, %w: tensor<64x0xf32, #w>, %init: tensor<8x0xf32>) -> tensor<8x0xf32> {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because the size of outputs (N) is 0 in 'tensor<64x0xf32, #nm_sparse.encoding<2:4>>', legal is at least 1}}
+  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x0xf32, #w>) outs(%init : tensor<8x0xf32>) -> tensor<8x0xf32>
+  return %y : tensor<8x0xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @no_tokens(%x: tensor<0x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<0x96xf32>) -> tensor<0x96xf32> {
+  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because the size of tokens (M) is 0 in 'tensor<0x64xf32>', legal is at least 1, or a dynamic size}}
+  %y = linalg.matmul ins(%x, %w : tensor<0x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<0x96xf32>) -> tensor<0x96xf32>
+  return %y : tensor<0x96xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @no_batch(%x: tensor<0x8x64xf32>, %w: tensor<0x64x96xf32, #w>, %init: tensor<0x8x96xf32>) -> tensor<0x8x96xf32> {
+  // expected-error @below {{not covered because the size of the batch is 0 in 'tensor<0x8x64xf32>', legal is at least 1}}
+  %y = linalg.batch_matmul ins(%x, %w : tensor<0x8x64xf32>, tensor<0x64x96xf32, #w>)
+                           outs(%init : tensor<0x8x96xf32>) -> tensor<0x8x96xf32>
+  return %y : tensor<0x8x96xf32>
+}
+
+// -----
+
 #w = #nm_sparse.encoding<2:4>
 
 func.func @other(%w: tensor<64x96xf16, #w>, %i: index) -> f16 {

@@ -302,6 +302,33 @@ func.func @matmul_contraction(%x: tensor<8x65xf16>, %v: tensor<32x96xf16>, %i: t
 
 // -----
 
+func.func @matmul_no_contraction(%x: tensor<8x0xf16>, %v: tensor<0x96xf16>, %i: tensor<0x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{has a contraction of 0 in 'tensor<8x0xf16>', legal is at least 1}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x0xf16>, tensor<0x96xf16>, tensor<0x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_no_outputs(%x: tensor<8x64xf16>, %v: tensor<32x0xf16>, %i: tensor<32x0xi8>, %init: tensor<8x0xf32>) {
+  // expected-error @below {{has a number of outputs of 0 in 'tensor<32x0xf16>', legal is at least 1}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x0xf16>, tensor<32x0xi8>) outs(%init : tensor<8x0xf32>) -> tensor<8x0xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_no_tokens(%x: tensor<0x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<0x96xf32>) {
+  // expected-error @below {{has a number of tokens of 0 in 'tensor<0x64xf16>', legal is at least 1}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<0x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<0x96xf32>) -> tensor<0x96xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_columns(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x2xi8>, %init: tensor<8x96xf32>) {
   // expected-error @below {{values has 96 columns, index covers 64}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

@@ -153,6 +153,28 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
   return success();
 }
 
+/// Checks that no loop is known to be empty: tiles, and the model that chooses
+/// them, divide by these sizes.
+static LogicalResult verifySizes(MatmulOp op) {
+  static constexpr const char *names[] = {"batch", "number of tokens",
+                                          "number of outputs", "contraction"};
+  const std::pair<Value, AffineMap> uses[] = {
+      {op.getX(), op.getXMap()},
+      {op.getValues(), op.getWeightMap()},
+      {op.getIndex(), op.getWeightMap()},
+      {op.getInit(), op.getResultMap()}};
+  unsigned first = op.hasBatch() ? 0 : 1; // loop 0 is that of names[first]
+  for (auto &[operand, map] : uses) {
+    auto type = cast<ShapedType>(operand.getType());
+    for (unsigned i = 0, e = map.getNumResults(); i < e; ++i)
+      if (type.getDimSize(i) == 0)
+        return op.emitOpError("has a ")
+               << names[first + map.getDimPosition(i)] << " of 0 in " << type
+               << ", legal is at least 1";
+  }
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
@@ -185,6 +207,9 @@ LogicalResult MatmulOp::verify() {
   if (values.getRank() != packedRank || index.getRank() != packedRank)
     return emitOpError("values and index must have rank ")
            << packedRank << ", got " << values << " and " << index;
+
+  if (failed(verifySizes(*this)))
+    return failure();
 
   // Static extents must agree; tiles may be dynamic.
   auto rowsOf = [](RankedTensorType t) {
