@@ -18,6 +18,27 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// `error` of the parser, which says FULL:LINE:COLUMN, said of what the user
+/// typed: from where it was not understood, and what is legal. Rules that only
+/// the whole schedule breaks are found at its start, and need no place.
+static std::string explainScheduleError(StringRef error, StringRef full) {
+  unsigned line = 1, column = 1;
+  StringRef rest = error;
+  if (!rest.consume_front(full) || !rest.consume_front(":") ||
+      rest.consumeInteger(10, line) || !rest.consume_front(":") ||
+      rest.consumeInteger(10, column) || !rest.consume_front(": "))
+    return error.str();
+  StringRef where = full;
+  while (--line > 0)
+    where = where.split('\n').second;
+  where = where.drop_front(column - 1);
+  if (full.size() - where.size() <= full.find('<'))
+    return rest.str();
+  return llvm::formatv("{0}, at '{1}'; docs/Schedule.md lists all fields", rest,
+                       where.trim())
+      .str();
+}
+
 llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
   std::string full =
       text.starts_with("#")
@@ -26,8 +47,9 @@ llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
   auto attribute = parseAttributeText(*module.getContext(), full);
   if (!attribute)
     return llvm::createStringError(
-        llvm::formatv("'{0}' is not a schedule: {1}", text,
-                      llvm::toString(attribute.takeError()))
+        llvm::formatv(
+            "'{0}' is not a schedule: {1}", text,
+            explainScheduleError(llvm::toString(attribute.takeError()), full))
             .str());
   auto schedule = dyn_cast<ScheduleAttr>(*attribute);
   if (!schedule)

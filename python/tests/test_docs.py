@@ -55,3 +55,27 @@ def test_named_files(page):
     folders = "docs|examples|scripts|python|cmake|tools|bench|integrations|unittests"
     for path in re.findall(rf"`((?:{folders})/[\w./-]+)`", text):
         assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+def test_fields_of_a_schedule():
+    """docs/Schedule.md has a row for each field, in order, with its default and
+    every value that has a name."""
+    folder = ROOT / "include/nm_sparse/Dialect/NMSparse/IR"
+    source = (folder / "NMSparseAttrs.td").read_text("utf-8")
+    attribute = source[source.index("def NMSparse_ScheduleAttr") :]
+    parameters = re.search(r"parameters = \(ins(.*?)\n  \);", attribute, re.S)[1]
+    page = (ROOT / "docs/Schedule.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", page, re.M)
+    names = [name for name, _ in rows]
+    fields = re.findall(r"^ +(.*):\$(\w+)", parameters, re.M)
+    assert names == [re.sub("([A-Z])", r"_\1", name).lower() for _, name in fields]
+    for (kind, _), (name, row) in zip(fields, rows):
+        _, legal, default, _ = (cell.strip() for cell in row.split(" | "))
+        given = re.search(r'DefaultValuedParameter<".*", "(.*)">', kind)
+        assert default.startswith(given[1] if given else "must be given"), name
+        enum = re.search(r'"::mlir::nm_sparse::(\w+)"', kind)
+        if enum:
+            cases = source[source.index(f'I32EnumAttr<"{enum[1]}"') :]
+            cases = cases[: cases.index("}")]
+            for value in re.findall(r'I32EnumAttrCase<"\w+", \d+, "(\w+)">', cases):
+                assert f"`{value}`" in legal, f"{name} may be {value}"

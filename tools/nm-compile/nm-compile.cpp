@@ -34,7 +34,7 @@ Compiles linalg with sparse weights to GPU kernels.
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
   --explain          say what each stage did, and which schedules the model
-                     compared
+                     compared (docs/Schedule.md lists their fields)
   --print-support    print what can be compiled, as tables, and stop
 
 Stages: )";

@@ -33,7 +33,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --bench-ms N       take at most about N ms of samples; default: 50 replays
   --lock FILE        runs that name the same FILE take times one after another,
                      and use the GPU for nothing else meanwhile
-  --schedule TEXT    schedule of every sparse matmul, instead of the model's
+  --schedule TEXT    schedule of every sparse matmul, instead of the model's;
+                     docs/Schedule.md lists the fields
   --chip C           chip to compile for, and to emulate; default: the GPU's,
                      or sm_90a
   --lowered FILE     run this module, with IN.mlir's inputs and reference: what

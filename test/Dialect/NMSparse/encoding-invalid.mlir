@@ -173,12 +173,12 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
-// expected-error @below {{stream_k shares the last tiles of persistent CTAs between two of them each: set persistent = true and split_k = 1; got persistent = false, split_k = 1}}
+// expected-error @below {{stream_k = true needs persistent = true, with producers, and split_k = 1; got persistent = false, producers = 4, split_k = 1}}
 #s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, stream_k = true>
 
 // -----
 
-// expected-error @below {{set persistent = true and split_k = 1; got persistent = true, split_k = 2}}
+// expected-error @below {{stream_k = true needs persistent = true, with producers, and split_k = 1; got persistent = true, producers = 4, split_k = 2}}
 #s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 2, operands = packed, index = resident, producers = 4, persistent = true, stream_k = true>
 
 // -----
@@ -190,6 +190,43 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // expected-error @below {{tma copies values for tensor cores, on behalf of producers; got kind wgmma, producers = 0}}
 #s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident, tma = true>
+
+// -----
+
+// Its optional fields, as text.
+
+// expected-error @below {{'streamk' is not a field that may follow index; expected producers, persistent, tma or stream_k here, and tile, warps, stages, split_k, operands and index before them, in this order}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, streamk = true>
+
+// -----
+
+// expected-error @below {{'split_k' is not a field that may follow index}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, split_k = 4>
+
+// -----
+
+// expected-error @below {{tma must be true or false, got 'yes'}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, tma = yes>
+
+// -----
+
+// expected-error @below {{stream_k must be true or false}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, stream_k = 1>
+
+// -----
+
+// expected-error @below {{producers must be a number of warps, got 'true'}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = true>
+
+// -----
+
+// expected-error @below {{producers is given twice}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, producers = 4>
+
+// -----
+
+// expected-error @below {{expected producers, persistent, tma or stream_k here}}
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident,>
 
 // -----
 

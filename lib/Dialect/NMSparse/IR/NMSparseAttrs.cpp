@@ -260,10 +260,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << stringifyScheduleKind(kind)
                        << ", producers = " << producers;
   if (streamK && (!persistent || splitK > 1))
-    return emitError() << "stream_k shares the last tiles of persistent CTAs "
-                          "between two of them each: set persistent = true "
-                          "and split_k = 1; got persistent = "
+    return emitError() << "stream_k = true needs persistent = true, with "
+                          "producers, and split_k = 1; got persistent = "
                        << (persistent ? "true" : "false")
+                       << ", producers = " << producers
                        << ", split_k = " << splitK;
   return success();
 }

@@ -216,7 +216,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
     `stages` `=` $stages `,` `split_k` `=` $splitK `,`
     `operands` `=` $operands `,` `index` `=` $index
-    (`,` struct($producers, $persistent, $tma, $stream_k)^)? `>`
+    `` custom<OptionalFields>($producers, $persistent, $tma, $stream_k) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
