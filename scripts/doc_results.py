@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
-from layers import NAME  # noqa: E402
+from layers import NAME, SPARSITIES  # noqa: E402
 
 HEADLINE = "4096x4096x4096"
 NONE = "No measurement is recorded yet."
@@ -100,38 +100,39 @@ ACTIVATIONS = {
 }
 
 
-def speed_table(runs):
-    """Speed over cuBLAS: a row for each type, length and layout, a column for
-    each sparsity."""
-    rows, columns = {}, set()
+def speed_rows(runs):
+    """{(type, length, layout): {sparsity: run}} of the runs beside cuBLAS."""
+    rows = {}
     for run in runs:
         parts = configuration(run)
         if not parts or "speedup" not in run:
             continue
-        columns.add(float(parts["sparsity"]))
         key = (parts["type"], int(parts["length"]), parts["layout"])
         rows.setdefault(key, {})[float(parts["sparsity"])] = run
+    return rows
+
+
+def speed_table(rows, heading="{} % sparse".format, sources=()):
+    """Speed over cuBLAS: a row for each type, length and layout, a column for
+    each sparsity, and one for the report of each row where `sources` has them."""
     if not rows:
         return ""
-    order = sorted(columns)
-    lines = [
-        "| type | L | activations | cuBLAS, us | "
-        + " | ".join(f"{c:g} % sparse" for c in order)
-        + " |"
-    ]
-    lines.append("|---" * (len(order) + 4) + "|")
-    for (type_, length, layout), cells in sorted(rows.items()):
+    order = sorted({sparsity for cells in rows.values() for sparsity in cells})
+    header = ["type", "L", "activations", "cuBLAS, us"]
+    header += [heading(f"{c:g}") for c in order] + ["report"] * bool(sources)
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    for key, cells in sorted(rows.items()):
+        type_, length, layout = key
         dense = sorted(run["cublas_us"] for run in cells.values())
-        shown = [
+        row = [type_, str(length), ACTIVATIONS[layout], f"{dense[len(dense) // 2]:.0f}"]
+        row += [
             f"{microseconds(cells[c]):.0f} us, {cells[c]['speedup']:.2f}x"
             if c in cells
             else ""
             for c in order
         ]
-        lines.append(
-            f"| {type_} | {length} | {ACTIVATIONS[layout]} "
-            f"| {dense[len(dense) // 2]:.0f} | " + " | ".join(shown) + " |"
-        )
+        row += [sources[key]] if sources else []
+        lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
@@ -154,23 +155,40 @@ def other_table(runs):
 
 
 def headline(folder):
-    """The bare products of the headline shape, report by report: those of
-    bench/run.py, which measures the model's choices, where there are any."""
-    parts = []
+    """The bare products of the headline shape, each once: of bench/run.py, which
+    measures the model's choices, where there are any. Of reports with the same
+    product that with the most others counts, so that most of the table is one
+    run; docs/Performance.md has the rest."""
+    found = []
     reports = load(folder)
     for name, header, runs in [r for r in reports if "suites" in r[1]] or reports:
-        chosen = [
+        rows = speed_rows(
             run
             for run in runs
             if (configuration(run) or {}).get("shape") == HEADLINE
             and configuration(run)["epilogue"] in ("plain", "linear", "product")
             and run.get("role", "choice") == "choice"
             and "label" not in run
-        ]
-        table = speed_table(chosen)
-        if table:
-            parts.append(conditions(name, header, runs) + "\n\n" + table)
-    return "\n\n".join(parts) if parts else NONE
+        )
+        found.append((rows, name, conditions(name, header, runs)))
+    table, sources, used = {}, {}, []
+    for rows, name, text in sorted(found, key=lambda f: (-len(f[0]), f[1])):
+        new = {key: cells for key, cells in rows.items() if key not in table}
+        if new:
+            table.update(new)
+            sources.update(dict.fromkeys(new, Path(name).stem))
+            used.append(text)
+    if not table:
+        return NONE
+
+    def heading(percent):
+        return f"{percent} % sparse, {SPARSITIES[percent]}"
+
+    return (
+        speed_table(table, heading, sources)
+        + "\n\n"
+        + "\n".join(f"* {text}" for text in used)
+    )
 
 
 def everything(folder):
@@ -189,12 +207,12 @@ def everything(folder):
             section.append(f"### {shape}, {epilogue}")
             section.append(
                 speed_table(
-                    [
+                    speed_rows(
                         run
                         for run in runs
                         if (configuration(run) or {}).get("shape") == shape
                         and configuration(run)["epilogue"] == epilogue
-                    ]
+                    )
                 )
             )
         section.append(other_table(runs))

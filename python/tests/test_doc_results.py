@@ -53,6 +53,22 @@ def test_headline_holds_the_plain_products_of_one_shape(folder):
     assert "| f16 | 128 | feature-major | 325 |" in text and "3.25x" in text
 
 
+def test_headline_has_each_product_once(folder):
+    more = [
+        bench(f"f16_s{sparsity}_L128_{layout}_4096x4096x4096_product", 4.0 + i)
+        for i, (sparsity, layout) in enumerate(
+            [("50", "token"), ("50", "feature"), ("50", "mixed")]
+        )
+    ]
+    other = {"commit": "def", "command": "nm-run --batch l", "runs": more}
+    (folder / "most.json").write_text(json.dumps(other))
+    text = doc_results.headline(folder)
+    assert text.count("| type |") == 1
+    assert "| 50 % sparse, 16:32 |" in text
+    assert "| f16 | 128 | token-major | 400 | 100 us, 4.00x | most |" in text
+    assert "commit `def`" in text and "commit `abc`" not in text
+
+
 def test_everything_holds_failures_and_other_inputs(folder):
     text = doc_results.everything(folder)
     assert "### 256x1024x4096, plain" in text and "0.50x" in text
