@@ -11,7 +11,7 @@
 // CHECK-NOT: affine.apply
 // CHECK: nvvm.mbarrier.init
 
-// The consumers. Groups of 32 tiles are 2048 tokens.
+// The consumers. Groups of 16 tiles are 1024 tokens.
 // CHECK: scf.if
 // CHECK: nvvm.setmaxregister increase
 // CHECK: scf.for %[[TILE:.*]] = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c0_i32)
@@ -19,8 +19,8 @@
 // CHECK: nm_sparse.tile_matmul
 // CHECK: scf.yield
 // What the epilogue alone needs stands behind the K loop.
-// CHECK-DAG: arith.divui %{{.*}}, %c1024_i32
-// CHECK-DAG: arith.minui %{{.*}}, %c32_i32
+// CHECK-DAG: arith.divui %{{.*}}, %c512_i32
+// CHECK-DAG: arith.minui %{{.*}}, %c16_i32
 // CHECK: vector.transfer_write %[[RING]]#0
 // CHECK: scf.yield %[[RING]]#1, %[[RING]]#2
 

@@ -56,7 +56,7 @@
 // CHECK: %[[DONE:.*]] = arith.ori %[[SECOND]], %[[IS_ALL]]
 // CHECK: scf.if %[[DONE]]
 // What the epilogue alone needs stands behind the K loop.
-// CHECK: arith.divui %{{.*}}, %c320_i32
+// CHECK: arith.divui %{{.*}}, %c160_i32
 // CHECK: vector.transfer_write %[[SUM]]
 // CHECK: scf.yield %[[RING]]#1, %[[RING]]#2
 

@@ -132,7 +132,7 @@ def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
     `--nm-sparse-specialize-warps` has split gets as many CTAs as `chip` has SMs,
     or as many as there are tiles if these are known to be fewer, and both roles
     loop over the tiles that were CTAs. The slot of the ring and the parity are
-    carried from tile to tile. Tiles are numbered in groups of 2048 tokens, whose
+    carried from tile to tile. Tiles are numbered in groups of 1024 tokens, whose
     tiles share rows of activations and weights in L2.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
