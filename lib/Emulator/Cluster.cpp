@@ -218,8 +218,8 @@ std::string Cluster::describeDeadlock() const {
 /// Compiled kernels keep fragments on the stack; handlers are shallow.
 static constexpr size_t stackBytes = 256 * 1024;
 
-std::string nm_sparse::emulator::runLaunch(const Launch &wanted,
-                                           unsigned jobs) {
+std::string nm_sparse::emulator::runLaunch(const Launch &wanted, unsigned jobs,
+                                           bool lastFirst) {
   GlobalOrder order(wanted.granule);
   Launch launch = wanted;
   launch.order = &order;
@@ -244,7 +244,8 @@ std::string nm_sparse::emulator::runLaunch(const Launch &wanted,
         if (index > faulty)
           return;
       }
-      std::string text = Cluster(launch, index, stacks).run();
+      unsigned number = lastFirst ? clusters - 1 - index : index;
+      std::string text = Cluster(launch, number, stacks).run();
       std::lock_guard<std::mutex> lock(mutex);
       if (!text.empty() && index < faulty) {
         faulty = index;

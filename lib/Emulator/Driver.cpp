@@ -21,6 +21,7 @@ namespace {
 thread_local std::string lastText;
 
 std::atomic<unsigned> driverJobs = 1;
+std::atomic<bool> driverLastFirst = false;
 std::atomic<bool> emulating = false;
 
 std::mutex useMutex;
@@ -80,6 +81,7 @@ GlobalMemory &emulator::getDriverMemory() {
 }
 
 unsigned emulator::getDriverJobs() { return driverJobs; }
+bool emulator::takesLastFirst() { return driverLastFirst; }
 
 void emulator::countLaunch(int64_t ctas, double seconds) {
   std::lock_guard<std::mutex> lock(useMutex);
@@ -109,6 +111,7 @@ llvm::Error mlir::nm_sparse::useEmulator(const EmulatorOptions &options) {
     return llvm::createStringError(nmsLastError());
   driverJobs = options.jobs ? options.jobs
                             : std::max(1u, std::thread::hardware_concurrency());
+  driverLastFirst = options.lastFirst;
   emulating = true;
   return llvm::Error::success();
 }

@@ -32,6 +32,7 @@ constexpr int firstCapabilityOfHopper = 90;
 
 /// Threads of the host that a launch may use.
 unsigned getDriverJobs();
+bool takesLastFirst();
 
 /// Adds a launch to what takeEmulatorUse() returns.
 void countLaunch(int64_t ctas, double seconds);

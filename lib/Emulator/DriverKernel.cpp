@@ -178,7 +178,7 @@ Result start(Function function, const LaunchShape &shape, void **params,
 
   auto begin = std::chrono::steady_clock::now();
   std::string fault = launch(kernel, shape, params, getDriverMemory(),
-                             chip->name, getDriverJobs());
+                             chip->name, getDriverJobs(), takesLastFirst());
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   countLaunch(int64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2],
               time.count());

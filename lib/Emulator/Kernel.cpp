@@ -145,7 +145,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
 
   static std::string run(const Kernel &kernel, const LaunchShape &shape,
                          void **arguments, GlobalMemory &memory, StringRef chip,
-                         unsigned jobs) {
+                         unsigned jobs, bool lastFirst) {
     const KernelSignature &signature = kernel.signature;
     SmallVector<void *> values(arguments,
                                arguments + signature.argumentBytes.size());
@@ -166,7 +166,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
     launch.maxRegisters = signature.maxRegisters;
     launch.memory = &memory;
     launch.function = [&] { kernel.entry(values.data()); };
-    std::string fault = runLaunch(launch, jobs);
+    std::string fault = runLaunch(launch, jobs, lastFirst);
     for (void *copy : copies)
       memory.release(copy);
     return fault;
@@ -176,6 +176,8 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
 std::string nm_sparse::emulator::launch(const Kernel &kernel,
                                         const LaunchShape &shape,
                                         void **arguments, GlobalMemory &memory,
-                                        StringRef chip, unsigned jobs) {
-  return KernelLaunch::run(kernel, shape, arguments, memory, chip, jobs);
+                                        StringRef chip, unsigned jobs,
+                                        bool lastFirst) {
+  return KernelLaunch::run(kernel, shape, arguments, memory, chip, jobs,
+                           lastFirst);
 }

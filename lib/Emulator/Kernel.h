@@ -71,11 +71,12 @@ struct LaunchShape {
 };
 
 /// Runs `kernel` to its end. `arguments` points at each argument's value;
-/// `jobs` threads of the host are used, 0: one for each core. Returns the text
+/// `jobs` threads of the host are used, 0: one for each core. With `lastFirst`
+/// they take the last CTAs first. Returns the text
 /// of the first fault, empty when there was none.
 std::string launch(const Kernel &kernel, const LaunchShape &shape,
                    void **arguments, GlobalMemory &memory, StringRef chip,
-                   unsigned jobs);
+                   unsigned jobs, bool lastFirst = false);
 
 } // namespace mlir::nm_sparse::emulator
 

@@ -213,9 +213,10 @@ private:
 /// The thread whose fiber runs on this thread of the host.
 Thread &getCurrentThread();
 
-/// Runs all clusters of `launch`, on `jobs` threads of the host. The text of
-/// the first fault, empty when there was none.
-std::string runLaunch(const Launch &launch, unsigned jobs);
+/// Runs all clusters of `launch`, on `jobs` threads of the host, in the order
+/// of their numbers or, with `lastFirst`, in the reverse order. The text of the
+/// first fault, empty when there was none.
+std::string runLaunch(const Launch &launch, unsigned jobs, bool lastFirst);
 
 } // namespace mlir::nm_sparse::emulator
 

@@ -184,6 +184,7 @@ llvm::Error Runner::openEmulator() {
   if (!request.chip.empty())
     options.chip = request.chip;
   options.jobs = request.emulatorJobs;
+  options.lastFirst = request.lastFirst;
   chip = options.chip;
   report.json["device"] = "emulate";
   report.json["chip"] = chip;

@@ -47,6 +47,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addFlag("h", options.help);
   line.addFlag("probe-device", options.probe);
   line.addFlag("print-emulated", options.printEmulated);
+  line.addFlag("last-first", request.lastFirst);
   line.addFlag("check", request.check);
   line.addFlag("bench", request.bench);
   line.addString("entry", request.entry);

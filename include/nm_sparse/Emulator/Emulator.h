@@ -18,6 +18,9 @@ namespace mlir::nm_sparse {
 struct EmulatorOptions {
   std::string chip = "sm_90a"; ///< One of getChips().
   unsigned jobs = 0;           ///< Threads of the host; 0: one for each core.
+  /// CTAs run from the last to the first, which makes others than usual wait
+  /// for, or come after, each other.
+  bool lastFirst = false;
 };
 
 /// From now on the runtime library of this process uses the emulator. May be
