@@ -34,8 +34,10 @@ static constexpr int64_t kKeptElements = 8, kLineBytes = 128;
 /// false when some have one.
 static bool moveBefore(Value value, Operation *before) {
   Operation *def = value.getDefiningOp();
-  if (!def || def->getBlock() != before->getBlock() ||
-      def->isBeforeInBlock(before))
+  if (!def)
+    return true;
+  Operation *at = def->getBlock()->findAncestorOpInBlock(*before);
+  if (at && def->isBeforeInBlock(at))
     return true;
   if (!isMemoryEffectFree(def) || def->getNumRegions() > 0)
     return false;
@@ -126,11 +128,19 @@ void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
   });
   for (scf::ForOp loop : loops) {
     SmallVector<vector::TransferReadOp> reads;
-    for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
-      if (auto read = dyn_cast<vector::TransferReadOp>(op))
-        if (isa<MemRefType>(read.getBase().getType()) && !read.getMask() &&
-            !converter.isLegal(read.getVectorType()))
-          reads.push_back(read);
+    auto collect = [&](Operation &op) {
+      auto read = dyn_cast<vector::TransferReadOp>(op);
+      if (read && isa<MemRefType>(read.getBase().getType()) &&
+          !read.getMask() && !converter.isLegal(read.getVectorType()))
+        reads.push_back(read);
+    };
+    for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {
+      collect(*op);
+      // Of CTAs that share tiles only one has the epilogue, under a condition
+      // that has no result.
+      if (auto ifOp = dyn_cast<scf::IfOp>(op); ifOp && !ifOp->getNumResults())
+        llvm::for_each(*ifOp.thenBlock(), collect);
+    }
     for (vector::TransferReadOp read : reads) {
       OpBuilder b(read);
       TileAccess access(b, layout, read);

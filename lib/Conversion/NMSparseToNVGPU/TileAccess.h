@@ -46,6 +46,8 @@ public:
 
   /// Indices in the buffer of the element at `offset` from the thread's base.
   SmallVector<Value> getIndices(TileOffset offset);
+  /// Of the first element of `run`.
+  SmallVector<Value> getIndices(ArrayRef<int64_t> run);
 
   /// i1: the element at `at` exists; null when it is known to.
   Value exists(ArrayRef<Value> at);
@@ -74,10 +76,21 @@ public:
   SmallVector<bool> inBounds;
   int64_t dims[2] = {-1, -1};
 
+  /// The transfer asks for the order of threads: its elements have no rows and
+  /// columns in memory, and all exist.
+  bool isInThreadOrder() const { return inThreadOrder; }
+  /// The tile can lie in the buffer in the order that the transfer asks for.
+  bool hasLegalOrder() const;
+
 private:
   Value constant(int64_t v);
   bool isAlwaysAligned(int64_t width);
   Value isAligned(int64_t width);
+
+  /// The access under `nm_sparse.thread_order`: each thread's next 16 bytes
+  /// beside those of the next thread. By rows and columns, a warp accesses 8
+  /// rows of a warpgroup's fragments at a time, 32 bytes of each.
+  bool inThreadOrder = false;
 };
 
 /// Runs in groups whose accesses share one `scf.if`: all in one group, or, when

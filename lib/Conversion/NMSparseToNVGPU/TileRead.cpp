@@ -62,7 +62,7 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
     for (ArrayRef<int64_t> run : runs) {
-      SmallVector<Value> at = access.getIndices(layout.getOffset(run.front()));
+      SmallVector<Value> at = access.getIndices(run);
       if (width == 1) {
         values.push_back(
             memref::LoadOp::create(b, access.loc, access.buffer, at));
@@ -104,6 +104,14 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
       return rewriter.notifyMatchFailure(op,
                                          "not an unmasked read of a buffer");
     TileAccess access(rewriter, layout, op);
+    if (access.isInThreadOrder()) {
+      if (!access.hasLegalOrder())
+        return rewriter.notifyMatchFailure(
+            op, "nm_sparse.thread_order needs a tile that fills its buffer's "
+                "last two dimensions");
+      rewriter.replaceOpWithMultiple(op, {readRuns(access, access.getRuns())});
+      return success();
+    }
     // Elements over which the buffer is broadcast are read once.
     llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> firstValue;
     SmallVector<TileRun> distinct = access.getDistinctRuns(firstValue);

@@ -76,7 +76,7 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
                  access.type.getElementType().isF32() &&
                  epilogue.elementwise.empty();
     for (ArrayRef<int64_t> run : runs) {
-      SmallVector<Value> at = access.getIndices(layout.getOffset(run.front()));
+      SmallVector<Value> at = access.getIndices(run);
       if (width == 1) {
         memref::StoreOp::create(b, access.loc, scalars[run.front()],
                                 access.buffer, at);
@@ -214,6 +214,15 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     TileAccess access(rewriter, layout, op);
     auto runs = access.getRuns();
     ++epilogue.numWrites;
+    if (access.isInThreadOrder()) {
+      if (!access.hasLegalOrder())
+        return rewriter.notifyMatchFailure(
+            op, "nm_sparse.thread_order needs a tile that fills its buffer's "
+                "last two dimensions");
+      writeRuns(access, runs, scalars);
+      rewriter.eraseOp(op);
+      return success();
+    }
     StoreForm form = getStoreForm(access);
     TileVersion version = getTileVersion(op);
     Value allowsWide = version == TileVersion::Unknown

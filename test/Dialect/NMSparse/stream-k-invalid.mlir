@@ -31,7 +31,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     scf.if %consumes {
-      // expected-error @below {{under stream_k must be in a launch whose roles loop over tiles as --nm-sparse-persist leaves them}}
+      // expected-error @below {{needs consumers that loop over tiles from block x in steps of grid x, and over the K steps of each, as --nm-sparse-persist leaves them; their branch has no such loop}}
       %r = nm_sparse.tile_matmul #w schedule = #s condensed
         ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -53,7 +53,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
                         %consumes: i1, %ctas: index) {
   %c1 = arith.constant 1 : index
-  // expected-error @below {{of persistent CTAs under stream_k must have a known number of them}}
+  // expected-error @below {{under stream_k needs a constant grid x, the number of persistent CTAs; got a value that is known at run time: run --nm-sparse-persist first}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %ctas, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     scf.if %consumes {

@@ -86,7 +86,8 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'")
            << name << "' belongs to an argument or a result of a function, not "
            << "to an operation";
-  if (name == HasSmAttrHelper::getNameStr()) {
+  if (name == HasSmAttrHelper::getNameStr() ||
+      name == ThreadOrderAttrHelper::getNameStr()) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitError("'")
              << name << "' takes no value, got " << attribute.getValue();
@@ -96,8 +97,9 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("unknown attribute '")
            << name << "'; those of an operation are '"
            << StageAttrHelper::getNameStr() << "', '"
-           << ScheduleAttrHelper::getNameStr() << "' and '"
-           << HasSmAttrHelper::getNameStr() << "'";
+           << ScheduleAttrHelper::getNameStr() << "', '"
+           << HasSmAttrHelper::getNameStr() << "' and '"
+           << ThreadOrderAttrHelper::getNameStr() << "'";
   auto stage = dyn_cast<IntegerAttr>(attribute.getValue());
   if (!stage || !stage.getType().isSignlessIntOrIndex() ||
       stage.getValue().getBitWidth() > 64 || stage.getInt() < 0 ||

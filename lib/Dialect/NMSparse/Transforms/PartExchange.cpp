@@ -17,8 +17,9 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 PartExchange::PartExchange(OpBuilder &b, TileMatmulOp product, int64_t parts,
+                           bool inThreadOrder,
                            std::function<void()> emitBarrier)
-    : b(b), loc(product.getLoc()), parts(parts),
+    : b(b), loc(product.getLoc()), parts(parts), inThreadOrder(inThreadOrder),
       emitBarrier(std::move(emitBarrier)),
       type(cast<VectorType>(product.getAcc().getType())),
       tokensContiguous(product.getTokensContiguous()),
@@ -60,11 +61,18 @@ void PartExchange::release() {
     gpu::DeallocOp::create(b, loc, Type(), ValueRange(), buffer);
 }
 
+void PartExchange::setOrder(Operation *transfer) {
+  if (inThreadOrder)
+    transfer->setAttr(NMSparseDialect::ThreadOrderAttrHelper::getNameStr(),
+                      b.getUnitAttr());
+}
+
 void PartExchange::write(Value acc, Value tile, Value part) {
   SmallVector<bool> inBounds(2, true);
   SmallVector<Value> at = {tile, part, constant(0), constant(0)};
-  vector::TransferWriteOp::create(b, loc, acc, workspace, at, map,
-                                  ArrayRef<bool>(inBounds));
+  auto op = vector::TransferWriteOp::create(b, loc, acc, workspace, at, map,
+                                            ArrayRef<bool>(inBounds));
+  setOrder(op);
 }
 
 Value PartExchange::read(Value tile, Value part) {
@@ -72,11 +80,13 @@ Value PartExchange::read(Value tile, Value part) {
   SmallVector<Value> at = {tile, part, constant(0), constant(0)};
   Value padding =
       arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  return vector::TransferReadOp::create(b, loc, type, workspace, at, padding,
-                                        map, ArrayRef<bool>(inBounds));
+  auto op = vector::TransferReadOp::create(b, loc, type, workspace, at, padding,
+                                           map, ArrayRef<bool>(inBounds));
+  setOrder(op);
+  return op;
 }
 
-Value PartExchange::add(Value a, Value c) {
+Value PartExchange::addParts(Value a, Value c) {
   if (isa<FloatType>(type.getElementType()))
     return arith::AddFOp::create(b, loc, a, c);
   return arith::AddIOp::create(b, loc, a, c);
@@ -94,8 +104,11 @@ Value PartExchange::emitCount(Value tile, int64_t arrivals) {
                                  word(parts - 1));
   };
   // One thread speaks for the CTA: the barriers order the others' parts of the
-  // sum before its first fence, and their reads behind its second one.
-  emitBarrier();
+  // sum before its first fence, and their reads behind its second one. A late
+  // check comes once in a CTA and leaves nothing, so nothing needs to come
+  // before it; and who is not last reads nothing.
+  if (arrivals)
+    emitBarrier();
   Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
   Value first =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, thread, zero);
@@ -103,15 +116,16 @@ Value PartExchange::emitCount(Value tile, int64_t arrivals) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifFirst.thenBlock());
-    NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
+    if (arrivals)
+      NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
     Value arrived = memref::AtomicRMWOp::create(
         b, loc, b.getI32Type(), arith::AtomicRMWKind::addi, word(arrivals),
         counters, ValueRange{tile});
-    NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
     memref::StoreOp::create(b, loc, arrived, flag, ValueRange{zero});
     auto ifLast =
         scf::IfOp::create(b, loc, isLast(arrived), /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifLast.thenBlock());
+    NVVM::MembarOp::create(b, loc, NVVM::MemScopeKind::GPU);
     memref::StoreOp::create(b, loc, word(0), counters, ValueRange{tile});
   }
   emitBarrier();

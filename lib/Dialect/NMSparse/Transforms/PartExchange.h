@@ -23,9 +23,10 @@ class PartExchange {
 public:
   /// Of tiles like the accumulator of `product`, in `parts` parts each. Emits
   /// at the insertion points of `b`; `emitBarrier` emits a barrier of the
-  /// threads that hold the accumulator.
+  /// threads that hold the accumulator. With `inThreadOrder`, which wants tiles
+  /// of wgmma, each access of a warp is 512 bytes in one piece.
   PartExchange(OpBuilder &b, TileMatmulOp product, int64_t parts,
-               std::function<void()> emitBarrier);
+               bool inThreadOrder, std::function<void()> emitBarrier);
 
   /// On the host: the workspace and a zeroed counter for each of `tiles` tiles.
   void allocate(Value tiles);
@@ -35,7 +36,7 @@ public:
   void write(Value acc, Value tile, Value part);
   Value read(Value tile, Value part);
   /// The sum of two parts.
-  Value add(Value a, Value c);
+  Value addParts(Value a, Value c);
 
   /// The CTA has written its part of `tile`. i1, the same in all threads: it is
   /// the last.
@@ -45,6 +46,7 @@ public:
   Value emitLateCheck(Value tile) { return emitCount(tile, 0); }
 
 private:
+  void setOrder(Operation *transfer);
   Value emitCount(Value tile, int64_t arrivals);
   Value constant(int64_t v);
   Value word(int64_t v);
@@ -52,6 +54,7 @@ private:
   OpBuilder &b;
   Location loc;
   int64_t parts;
+  bool inThreadOrder;
   std::function<void()> emitBarrier;
   VectorType type;
   bool tokensContiguous;

@@ -70,7 +70,9 @@ private:
   }
   Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
   Value sub(Value a, Value c) { return arith::SubIOp::create(b, loc, a, c); }
-  Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
+  Value mul(Value a, Value c) {
+    return b.createOrFold<arith::MulIOp>(loc, a, c);
+  }
   Value div(Value a, Value c) { return arith::DivUIOp::create(b, loc, a, c); }
   Value rem(Value a, Value c) { return arith::RemUIOp::create(b, loc, a, c); }
 

@@ -30,6 +30,20 @@ scf::IfOp findRoles(gpu::LaunchOp launch, TileMatmulOp product);
 /// ring and a parity; null when there is none.
 scf::ForOp findRing(Block *block);
 
+/// The loops of one role of persistent CTAs: over tiles, and over the K steps
+/// of one.
+struct RoleLoops {
+  scf::ForOp tiles, ring;
+};
+
+/// Those of the two roles, whose tiles and K steps are the same; an error at
+/// `product` where a role has no such loops.
+FailureOr<std::pair<RoleLoops, RoleLoops>>
+findRoleLoops(gpu::LaunchOp launch, scf::IfOp roles, TileMatmulOp product);
+
+/// Where `ring` and what follows it have handed its last slot back.
+Operation *findHandover(scf::ForOp ring);
+
 /// Moves `ops`, in the order of their block, down to where they are needed, and
 /// erases those that are not.
 /// What only the epilogue needs would otherwise be sunk by LLVM to just behind

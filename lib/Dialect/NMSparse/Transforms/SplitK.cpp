@@ -43,7 +43,7 @@ public:
       : launch(launch), product(product),
         loop(cast<scf::ForOp>(product->getParentOp())), b(launch),
         loc(product.getLoc()), parts(product.getSchedule().getSplitK()),
-        exchange(b, product, parts,
+        exchange(b, product, parts, /*inThreadOrder=*/false,
                  [this] { gpu::BarrierOp::create(b, loc); }) {}
 
   void run() {
@@ -125,8 +125,8 @@ private:
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(sumLoop.getBody());
       Value term = exchange.read(tile, sumLoop.getInductionVar());
-      scf::YieldOp::create(b, loc,
-                           exchange.add(sumLoop.getRegionIterArg(0), term));
+      scf::YieldOp::create(
+          b, loc, exchange.addParts(sumLoop.getRegionIterArg(0), term));
     }
     for (Operation *op : rest)
       op->moveBefore(ifOp.thenBlock()->getTerminator());

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Of T tiles and G persistent CTAs, the last wave occupies T mod G of them.
-// Under `stream_k` each CTA computes whole tiles, T / G - 1 of them, and then
-// its share of the K steps of all that are left, one to two tiles:
+// Under `stream_k` each CTA computes whole tiles, F = T / G - 1 of them or
+// none, and then its share of the K steps of all that are left, one to two
+// tiles:
 //
 //   tile        | F            | F + 1        | F + 2        | ...
 //   CTA         |<---- c ---->|<--- c + 1 --->|<--- c + 2 --->|
@@ -16,12 +17,16 @@
 // workspace in device memory; the other one finds it there at the end, adds its
 // own and goes on with the epilogue. Should it come first, it leaves its sum
 // instead: nobody waits, and as two numbers have the same sum in either order,
-// the result does not depend on who comes last.
+// the result does not depend on who comes last. It does depend on where tiles
+// are cut: the sum of a tile that is shared is rounded otherwise than that of
+// one that is not, so the last bits of a token's result depend on the number of
+// tokens, its place among them, and the number of CTAs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PartExchange.h"
 #include "PersistentRoles.h"
+#include "WordMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -45,69 +50,20 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// The loops of one role, and the K steps of a tile that the inner one makes,
-/// from `begin` to `stop`.
-struct RoleLoops {
-  scf::ForOp tiles, ring;
-  Value begin, stop;
-};
-
 /// Shares the last tiles of one launch.
-class Streamer {
+class Streamer : private WordMath {
 public:
   Streamer(gpu::LaunchOp launch, TileMatmulOp product)
-      : launch(launch), product(product), b(launch), loc(product.getLoc()),
-        exchange(b, product, /*parts=*/2, [this] { emitConsumerBarrier(); }) {}
+      : WordMath(launch, product.getLoc()), launch(launch), product(product),
+        exchange(b, product, /*parts=*/2, /*inThreadOrder=*/true,
+                 [this] { emitConsumerBarrier(); }) {}
 
   LogicalResult run();
 
 private:
-  /// In 32 bits, which number more K steps than any CTA has time for: a 64-bit
-  /// division is a call.
-  Value word(int64_t v) {
-    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
-  }
-  Value constant(int64_t v) {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  }
-  Value narrow(Value v) {
-    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
-  }
-  Value widen(Value v) {
-    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getIndexType(), v);
-  }
-  Value add(Value a, Value c) {
-    return b.createOrFold<arith::AddIOp>(loc, a, c);
-  }
-  Value sub(Value a, Value c) {
-    return b.createOrFold<arith::SubIOp>(loc, a, c);
-  }
-  Value mul(Value a, Value c) {
-    return b.createOrFold<arith::MulIOp>(loc, a, c);
-  }
-  Value div(Value a, Value c) {
-    return b.createOrFold<arith::DivUIOp>(loc, a, c);
-  }
-  Value ceilDiv(Value a, Value c) {
-    return b.createOrFold<arith::CeilDivUIOp>(loc, a, c);
-  }
-  Value min(Value a, Value c) {
-    return b.createOrFold<arith::MinUIOp>(loc, a, c);
-  }
-  Value max(Value a, Value c) {
-    return b.createOrFold<arith::MaxUIOp>(loc, a, c);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value a, Value c) {
-    return b.createOrFold<arith::CmpIOp>(loc, predicate, a, c);
-  }
-  Value select(Value condition, Value a, Value c) {
-    return b.createOrFold<arith::SelectOp>(loc, condition, a, c);
-  }
-
-  FailureOr<RoleLoops> findLoops(Block *role);
   void emitConsumerBarrier();
   void shareSteps(RoleLoops loops);
-  void renumber(RoleLoops &loops);
+  void renumber(RoleLoops loops);
   Value branch(Type type, Value condition, function_ref<Value()> emitThen,
                function_ref<Value()> emitElse);
   void startFromZero(RoleLoops loops);
@@ -115,8 +71,6 @@ private:
 
   gpu::LaunchOp launch;
   TileMatmulOp product;
-  OpBuilder b;
-  Location loc;
   PartExchange exchange;
 
   /// K steps of a tile; the number of this CTA and of all.
@@ -126,25 +80,11 @@ private:
   /// This CTA's share of the steps of all other tiles, the one of them that it
   /// begins in, and the parts of tiles that it has in all.
   Value first, end, firstTile, items;
+  /// The steps of its tile that the consumers make, from `begin` to `stop`.
+  Value begin, stop;
 };
 
 } // namespace
-
-FailureOr<RoleLoops> Streamer::findLoops(Block *role) {
-  Region &body = launch.getBody();
-  for (auto loop : role->getOps<scf::ForOp>()) {
-    scf::ForOp ring = findRing(loop.getBody());
-    if (ring && loop.getLowerBound() == launch.getBlockIds().x &&
-        loop.getStep() == launch.getGridSize().x &&
-        llvm::all_of(ring->getOperands().take_front(3), [&](Value bound) {
-          return bound.getParentRegion()->isAncestor(&body);
-        }))
-      return RoleLoops{loop, ring, Value(), Value()};
-  }
-  return product.emitOpError("under stream_k must be in a launch whose roles "
-                             "loop over tiles as --nm-sparse-persist leaves "
-                             "them");
-}
 
 void Streamer::emitConsumerBarrier() {
   NVVM::BarrierOp::create(b, loc, TypeRange(), word(kConsumerBarrier),
@@ -169,13 +109,13 @@ void Streamer::shareSteps(RoleLoops loops) {
   first = min(mul(cta, share), total);
   end = min(add(first, share), total);
   firstTile = div(first, steps);
+  // None where nothing is left.
   Value parts = sub(ceilDiv(end, steps), firstTile);
-  Value hasShare = compare(arith::CmpIPredicate::ult, first, end);
-  items = widen(add(whole, select(hasShare, parts, word(0))));
+  items = widen(add(whole, parts));
 }
 
 /// Makes the loop over tiles one over the parts of this CTA.
-void Streamer::renumber(RoleLoops &loops) {
+void Streamer::renumber(RoleLoops loops) {
   scf::ForOp tiles = loops.tiles, ring = loops.ring;
   Value former = tiles.getInductionVar();
   b.setInsertionPoint(tiles);
@@ -189,14 +129,11 @@ void Streamer::renumber(RoleLoops &loops) {
   Value isWhole = compare(arith::CmpIPredicate::ult, item, whole);
   Value shared = add(firstTile, sub(item, whole));
   Value origin = mul(shared, steps);
-  Value begin = select(isWhole, zero, sub(max(first, origin), origin));
-  Value stop =
-      select(isWhole, steps, sub(min(end, add(origin, steps)), origin));
+  begin = select(isWhole, zero, sub(max(first, origin), origin));
+  stop = select(isWhole, steps, sub(min(end, add(origin, steps)), origin));
   Value tile = widen(
       select(isWhole, add(cta, mul(item, ctas)), add(wholeTiles, shared)));
   former.replaceAllUsesExcept(tile, item);
-  loops.begin = begin;
-  loops.stop = stop;
 
   Value lower = ring.getLowerBound();
   auto getBound = [&](Value count) {
@@ -213,18 +150,6 @@ void Streamer::renumber(RoleLoops &loops) {
   for (Operation *op = item; op != next; op = op->getNextNode())
     perItem.push_back(op);
   sinkToFirstUse(perItem);
-}
-
-/// Where `ring` and what follows it have handed its last slot back.
-static Operation *findHandover(scf::ForOp ring) {
-  Operation *last = ring;
-  for (Operation *op = ring->getNextNode(); op; op = op->getNextNode()) {
-    bool hands = isa<NVVM::WgmmaWaitGroupSyncOp>(op);
-    op->walk([&](NVVM::MBarrierArriveOp) { hands = true; });
-    if (hands)
-      last = op;
-  }
-  return last;
 }
 
 /// The value of `emitThen` where `condition` holds, else that of `emitElse`.
@@ -249,8 +174,18 @@ void Streamer::startFromZero(RoleLoops loops) {
     return;
   b.setInsertionPoint(ring);
   Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(init.getType()));
-  Value isBegin = compare(arith::CmpIPredicate::eq, loops.begin, word(0));
-  ring.getInitArgsMutable()[0].set(select(isBegin, init, none));
+  Value hasBegin = compare(arith::CmpIPredicate::eq, begin, word(0));
+  Operation *read = init.getDefiningOp<vector::TransferReadOp>();
+  bool isOwn = read && read->getBlock() == ring->getBlock() && init.hasOneUse();
+  Value start = branch(
+      init.getType(), hasBegin,
+      [&] {
+        if (isOwn)
+          read->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+        return init;
+      },
+      [&] { return none; });
+  ring.getInitArgsMutable()[0].set(start);
 }
 
 /// Everything after the K loop runs in the CTA that has all of a tile, on the
@@ -270,13 +205,17 @@ void Streamer::exchangeParts(RoleLoops loops) {
     return arith::ConstantIntOp::create(b, loc, b.getI1Type(), v);
   };
   Value one = word(1);
-  Value isEnd = compare(arith::CmpIPredicate::ne, loops.begin, word(0));
-  Value isBegin = compare(arith::CmpIPredicate::ne, loops.stop, steps);
-  Value isPart = arith::OrIOp::create(b, loc, isEnd, isBegin);
-  // A CTA shares tiles with the one before it and the one after it.
-  Value slot = widen(select(isEnd, cta, add(cta, one)));
-  Value part = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), isEnd);
-  Value other = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), isBegin);
+  Value lacksBegin = compare(arith::CmpIPredicate::ne, begin, word(0));
+  Value lacksEnd = compare(arith::CmpIPredicate::ne, stop, steps);
+  Value isPart = arith::OrIOp::create(b, loc, lacksBegin, lacksEnd);
+  // A CTA shares a tile with the one before it in its own slot, and one with
+  // the CTA after it in that one's. Nothing comes before CTA 0: its slot stays
+  // empty.
+  Value slot = widen(select(lacksBegin, cta, add(cta, one)));
+  Value part =
+      arith::IndexCastUIOp::create(b, loc, b.getIndexType(), lacksBegin);
+  Value other =
+      arith::IndexCastUIOp::create(b, loc, b.getIndexType(), lacksEnd);
   auto no = [&] { return boolean(false); };
   auto leavePart = [&] {
     exchange.write(acc, slot, part);
@@ -284,7 +223,7 @@ void Streamer::exchangeParts(RoleLoops loops) {
   };
   // The end of a tile is where its CTA starts, and there before the begin.
   auto findOther = [&] {
-    Value isThere = branch(b.getI1Type(), isEnd, no,
+    Value isThere = branch(b.getI1Type(), lacksBegin, no,
                            [&] { return exchange.emitLateCheck(slot); });
     return branch(
         b.getI1Type(), isThere, [&] { return boolean(true); }, leavePart);
@@ -292,7 +231,7 @@ void Streamer::exchangeParts(RoleLoops loops) {
   Value isSecond = branch(b.getI1Type(), isPart, findOther, no);
   Value sum = branch(
       acc.getType(), isSecond,
-      [&] { return exchange.add(acc, exchange.read(slot, other)); },
+      [&] { return exchange.addParts(acc, exchange.read(slot, other)); },
       [&] { return acc; });
   Value isDone = arith::OrIOp::create(
       b, loc, isSecond, arith::XOrIOp::create(b, loc, isPart, boolean(true)));
@@ -304,25 +243,43 @@ void Streamer::exchangeParts(RoleLoops loops) {
   });
 }
 
+/// No tile can be left over that two CTAs share.
+static bool isEven(RoleLoops loops, int64_t ctas) {
+  scf::ForOp ring = loops.ring;
+  std::optional<int64_t> tiles =
+      getConstantIntValue(loops.tiles.getUpperBound());
+  std::optional<int64_t> lower = getConstantIntValue(ring.getLowerBound());
+  std::optional<int64_t> upper = getConstantIntValue(ring.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(ring.getStep());
+  if (lower && upper && step && *upper - *lower <= *step)
+    return true;
+  return tiles && (*tiles <= ctas || *tiles % ctas == 0);
+}
+
 LogicalResult Streamer::run() {
   scf::IfOp roles = findRoles(launch, product);
   if (!roles)
     return product.emitOpError("under stream_k must be in a launch that "
                                "--nm-sparse-specialize-warps has split");
-  if (!getConstantIntValue(launch.getGridSizeX()))
-    return launch.emitOpError("of persistent CTAs under stream_k must have a "
-                              "known number of them");
-  FailureOr<RoleLoops> consumers = findLoops(roles.thenBlock());
-  FailureOr<RoleLoops> producers = findLoops(roles.elseBlock());
-  if (failed(consumers) || failed(producers))
+  std::optional<int64_t> numCtas = getConstantIntValue(launch.getGridSizeX());
+  if (!numCtas)
+    return launch.emitOpError(
+        "under stream_k needs a constant grid x, the number of persistent "
+        "CTAs; got a value that is known at run time: run --nm-sparse-persist "
+        "first");
+  auto loops = findRoleLoops(launch, roles, product);
+  if (failed(loops))
     return failure();
+  auto [consumers, producers] = *loops;
+  if (isEven(consumers, *numCtas))
+    return success();
   exchange.allocate(launch.getGridSizeX());
   b.setInsertionPoint(roles);
-  shareSteps(*consumers);
-  renumber(*consumers);
-  renumber(*producers);
-  startFromZero(*consumers);
-  exchangeParts(*consumers);
+  shareSteps(consumers);
+  renumber(producers);
+  renumber(consumers);
+  startFromZero(consumers);
+  exchangeParts(consumers);
   b.setInsertionPointAfter(launch);
   exchange.release();
   return success();

@@ -234,6 +234,14 @@ def kernels():
             **FEATURE,
         ),
     )
+    kept = schedule(
+        "wgmma", (64, 128, 2), (1, 8), 3, producers=4, persistent=True, stream_k=True
+    )
+    sizes = {"tokens": 1024, "k": 300, "outputs": 600}
+    yield (
+        "wgmma-stream-batch3",
+        Case("f16", 8, 32, 128, batch=3, schedule=kept, **sizes, **FEATURE),
+    )
 
     # Tokens, not outputs, are the rows of a product.
     kept = schedule(
@@ -385,10 +393,14 @@ def main():
             continue
         path = arguments.out / f"{name}.mlir"
         path.write_text(text(case), encoding="utf-8")
-        lines.append(
+        line = (
             f"{path} --device {arguments.device} --check --size m=77 "
             f"--seed {len(lines)} --output {arguments.out / name}"
         )
+        lines.append(line)
+        # The second of two CTAs that share a tile is another one in this order.
+        if "stream" in name and arguments.device == "emulate":
+            lines.append(line + "-last-first --last-first")
     (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(lines)} kernels in {arguments.out}")
 

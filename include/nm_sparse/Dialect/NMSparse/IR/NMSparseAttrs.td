@@ -191,7 +191,8 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
       producers; needs `wgmma` or `mma`, and producers.
     * `stream_k = true`: the CTAs share the tiles of the last one to two waves
       along the contraction, the same number of K steps for each; the second of
-      the two CTAs that share a tile adds the part of the first. Needs
+      the two CTAs that share a tile adds the part of the first. Runs agree in
+      every bit, but a token's last bits depend on the number of tokens. Needs
       `persistent`, and `split_k = 1`.
 
     ```mlir

@@ -46,6 +46,11 @@ def NMSparse_Dialect : Dialect {
     // On a kernel whose CTAs have an SM to themselves; written by
     // --nm-sparse-set-occupancy, consumed by --nm-sparse-overlap-launches.
     "::mlir::UnitAttr":$has_sm,
+    // On transfers of a tile to and from a buffer that nothing else accesses:
+    // its elements lie there in the order of the threads that hold them;
+    // written by --nm-sparse-stream-k, consumed by
+    // --convert-nm-sparse-to-nvgpu.
+    "::mlir::UnitAttr":$thread_order,
     // On two consecutive arguments or results of a function: they hold the
     // values and the index of one packed weight.
     "::mlir::nm_sparse::PackedAttr":$values,

@@ -150,7 +150,9 @@ def NMSparseStreamKPass : Pass<"nm-sparse-stream-k", "::mlir::func::FuncOp"> {
     between all CTAs, the same number of K steps for each, at least as many as a
     tile has. So two CTAs at most have a part in one tile: the first to be there
     leaves its sum in a workspace in device memory, the other one adds its own
-    and goes on with the epilogue.
+    and goes on with the epilogue. Which of the two comes first makes no
+    difference to the result, but where a tile is cut does, in the last bits:
+    the same token's result depends on how many tokens and CTAs there are.
 
     ```mlir
     scf.for %tile = %cta to %tiles step %ctas iter_args(%slot, %parity) {
