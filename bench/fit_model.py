@@ -44,6 +44,8 @@ COSTS = [
 SHARED = [
     ("launch", 0.0, 4e-6, 0.1e-6),
     ("split", 0.0, 20e-6, 0.2e-6),
+    ("stream", 0.0, 20e-6, 0.5e-6),
+    ("apart", 0.5, 2.0, 0.02),
     ("overlap", 0.0, 2e-6, 0.05e-6),
 ]
 
@@ -72,6 +74,10 @@ def combine(terms, costs):
     step = terms["boxes"] * costs["step"] / terms["hiding"]
     seconds += steps * (step + terms["narrow"] + exposed)
     seconds += terms["waves"] * (costs["tile"] + costs["written"] * terms["write"])
+    if terms["shares"] > 0:
+        whole = 1 - terms["shares"] / terms["waves"]
+        apart = terms["shares"] * terms["steps"] * terms["l2"] * costs["apart"]
+        seconds = max(seconds, seconds * whole + apart) + costs["stream"]
     seconds += costs["split"] + terms["exchange"] if terms["parts"] > 1 else 0
     return seconds + costs["launch"] - costs["overlap"] * terms["overlaps"]
 

@@ -234,6 +234,11 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
     return double(llvm::divideCeil(ctas * warps, kSchedulers));
   };
   terms.waves = double(llvm::divideCeil(about.ctas, slots));
+  if (schedule.getStreamK() && about.ctas > slots) {
+    int64_t whole = about.ctas / slots - 1;
+    terms.waves = double(about.ctas) / double(slots);
+    terms.shares = terms.waves - double(whole);
+  }
   int64_t last = about.ctas % slots;
   if (simt && last > 0)
     terms.waves +=
@@ -253,7 +258,7 @@ static CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
         std::min(3.0, std::max(1.0, double(warps) / kSchedulers) * perSM);
   terms.stages = double(schedule.getStages());
   // Counters of parts are set to zero between two kernels.
-  if (chip.hasDependentLaunch() && schedule.getSplitK() == 1 &&
+  if (chip.hasDependentLaunch() && !schedule.sharesTiles() &&
       hasSM(schedule, about.sharedBytes, chip))
     terms.overlaps = 1;
 
@@ -365,6 +370,18 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
       overlapped +
       steps * (terms.boxes * costs.step / terms.hiding + terms.narrow) +
       exposed + terms.waves * (costs.tile + costs.written * terms.write);
+  // CTAs that are at the same place of the contraction share what L2 delivers;
+  // those at different places do not.
+  if (terms.shares > 0) {
+    const SharedCosts &shared = getSharedCosts(chip);
+    double whole = 1.0 - terms.shares / terms.waves;
+    double apart = terms.shares * terms.steps * terms.l2 * shared.apart;
+    if (result.seconds * whole + apart > result.seconds) {
+      result.seconds = result.seconds * whole + apart;
+      result.bound = "L2";
+    }
+    result.seconds += shared.stream;
+  }
   if (terms.parts > 1)
     result.seconds += getSharedCosts(chip).split + terms.exchange;
   result.seconds += getSharedCosts(chip).launch -

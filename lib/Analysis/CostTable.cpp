@@ -22,7 +22,8 @@ struct CostTable {
 // with producers to some 30 runs of a GPU that is not hot. All of them before
 // there were prefetches: products of less than 5 us now take 7 % less than
 // predicted (the median), at most 20 %. The dense library:
-// bench/results/h200-rivals.json.
+// bench/results/h200-rivals.json. What tiles take that CTAs share:
+// bench/results/h200-stream.json, and a memset.
 //
 // mathShare, l2Share, shown, step, copy, latency, tile, written
 static constexpr CostTable h200 = {
@@ -37,7 +38,8 @@ static constexpr CostTable h200 = {
      {0.96, 0.5, 0.02, 0.06e-6, 30e-9, 0.7e-6, 1.4e-6, 0.25},
      /*wgmma, persistent*/
      {0.96, 0.5, 0.02, 0.02e-6, 23e-9, 1.5e-6, 1.2e-6, 0.35}},
-    {/*launch*/ 1.3e-6, /*split*/ 2.8e-6, /*overlap*/ 0.9e-6,
+    {/*launch*/ 1.3e-6, /*split*/ 2.8e-6, /*stream*/ 10e-6, /*apart*/ 1.14,
+     /*overlap*/ 0.9e-6,
      /*denseLaunch*/ 4e-6}};
 
 KernelFamily nm_sparse::getKernelFamily(ScheduleAttr schedule) {

@@ -70,6 +70,7 @@ public:
   void addSimtProducers();
   void addMmaProducers();
   void addWarpgroups();
+  void addSharedTiles();
 
   SmallVector<std::pair<ScheduleAttr, Prediction>> ranked;
 
@@ -319,6 +320,53 @@ void Enumerator::addWarpgroups() {
     }
 }
 
+/// Bytes of values that L2 must keep from the time one CTA reads them until the
+/// last one does that has other tokens: those at different places of the
+/// contraction read them a part of a tile apart.
+static double getKeptValues(const MatmulProblem &problem, ScheduleAttr schedule,
+                            const CostTerms &terms, const Chip &chip) {
+  auto readers =
+      double(llvm::divideCeil(problem.tokens, schedule.getTileTokens()));
+  double tiles = terms.shares * double(chip.multiprocessors);
+  double bytes = tiles / readers * double(schedule.getTileOutputs()) *
+                 double(problem.windows * problem.encoding.getKeptRows() *
+                        problem.elementBytes);
+  return bytes * std::min(1.0, (terms.shares - 1.0) * (readers - 1.0));
+}
+
+/// Tiles that persistent CTAs share, where else the last wave would leave many
+/// without. The largest ones only: smaller ones read more from L2, which is
+/// what bounds CTAs at different places of the contraction.
+void Enumerator::addSharedTiles() {
+  if (ranked.empty())
+    return;
+  double best = llvm::min_element(ranked, [](auto &a, auto &b) {
+                  return a.second.seconds < b.second.seconds;
+                })->second.seconds;
+  // Values that do not stay in L2 come from DRAM again for each reader: 256 x
+  // 22016 x 8192 (50 %, tiles of 128 x 256), where it would have to keep 54 MB,
+  // takes 20 % longer than whole tiles, and those of 256 tokens 4 % less.
+  static constexpr double kMostKept = 40e6;
+  // Where sharing loses, the prediction is at most 1 % less than that of whole
+  // tiles.
+  static constexpr double kClearGain = 0.97;
+  size_t count = ranked.size();
+  for (size_t i = 0; i < count; ++i) {
+    ScheduleAttr s = ranked[i].first;
+    if (s.getKind() != ScheduleKind::Wgmma || !s.getPersistent() ||
+        s.getTileTokens() * s.getTileOutputs() < 256 * 128)
+      continue;
+    auto shared = ScheduleAttr::get(
+        s.getContext(), s.getKind(), s.getTile(), s.getWarps(), s.getStages(),
+        s.getSplitK(), s.getOperands(), s.getIndex(), s.getProducers(),
+        s.getPersistent(), s.getTma(), /*stream_k=*/true);
+    Prediction prediction = predict(problem, shared, chip);
+    if (prediction.seconds < kClearGain * best &&
+        getKeptValues(problem, shared, prediction.terms, chip) < kMostKept)
+      ranked.emplace_back(shared, prediction);
+  }
+}
+
 SmallVector<std::pair<ScheduleAttr, Prediction>>
 nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   Enumerator enumerator(problem, chip);
@@ -326,6 +374,7 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   enumerator.addSimtProducers();
   enumerator.addMmaProducers();
   enumerator.addWarpgroups();
+  enumerator.addSharedTiles();
   auto &ranked = enumerator.ranked;
   // Among equals the deepest ring, and then the order of consideration.
   SmallVector<unsigned> order =

@@ -237,7 +237,7 @@ def make_samples(costs, scale=1.0):
             terms = {"waves": waves, "steps": steps, "hiding": 1, "stages": 4}
             terms.update(math=0.7e-6, l2=0.6e-6, shared=0.5e-6, narrow=0)
             terms.update(copies=copies, dram=10e-6, write=2e-6, exchange=0, parts=0)
-            terms.update(overlaps=int(waves == 1), boxes=1)
+            terms.update(overlaps=int(waves == 1), shares=0, boxes=1)
             seconds = fit_model.combine(terms, costs)
             run = {"time": {"median_us": scale * seconds * 1e6}}
             sample = fit_model.Sample(layer, f"{waves} {steps}", run, "times.json")
@@ -249,7 +249,7 @@ def make_samples(costs, scale=1.0):
 def test_fit_finds_the_costs_of_the_times():
     start = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
     start.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
-    start.update(launch=1.3e-6, overlap=0.9e-6)
+    start.update(launch=1.3e-6, overlap=0.9e-6, stream=10e-6, apart=1.1)
     samples = make_samples({**start, "copy": 60e-9, "tile": 4e-6})
     before = fit_model.errors(samples, {"wgmma": start})
     assert max(map(abs, before)) > 0.25

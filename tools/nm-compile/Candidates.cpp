@@ -69,6 +69,7 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
       {"ctas", prediction.ctas},
       {"shared_bytes", prediction.sharedBytes},
       {"terms", llvm::json::Object{{"waves", terms.waves},
+                                   {"shares", terms.shares},
                                    {"steps", terms.steps},
                                    {"hiding", terms.hiding},
                                    {"stages", terms.stages},
@@ -93,6 +94,8 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
                                    {"written", costs.written},
                                    {"launch", getSharedCosts(chip).launch},
                                    {"split", getSharedCosts(chip).split},
+                                   {"stream", getSharedCosts(chip).stream},
+                                   {"apart", getSharedCosts(chip).apart},
                                    {"overlap", getSharedCosts(chip).overlap}}}};
 }
 

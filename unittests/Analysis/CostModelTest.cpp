@@ -189,6 +189,46 @@ TEST_F(CostModel, ContractionsInSharedMemoryTakeFewBoxes) {
   EXPECT_EQ(best.getProducers(), 4);
 }
 
+TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
+  const Chip &chip = *findChip("sm_90a");
+  MatmulProblem p = problem(encoding(16, 32, 128), 256, true);
+  p.xFeatureMajor = p.yFeatureMajor = true;
+  auto sharesBest = [&](int64_t tokens, int64_t outputs, int64_t inputs) {
+    p.tokens = tokens;
+    p.outputs = outputs;
+    p.windows = inputs / 32;
+    return rankSchedules(p, chip).front().first.getStreamK();
+  };
+  // 140 tiles of 132 SMs take 62 us for 82, 280 take 116 for 129.
+  EXPECT_TRUE(sharesBest(256, 17920, 6656));
+  EXPECT_TRUE(sharesBest(512, 17920, 6656));
+  // 172 tiles take 49 us for 46, 160 take 54 for 52, 176 take 30 for 25.
+  EXPECT_FALSE(sharesBest(512, 11008, 4096));
+  EXPECT_FALSE(sharesBest(1024, 5120, 5120));
+  EXPECT_FALSE(sharesBest(1024, 5632, 2048));
+  EXPECT_FALSE(sharesBest(4096, 4096, 4096));
+
+  // The counters are set to zero between two kernels.
+  p.tokens = 256;
+  p.outputs = 17920;
+  auto get = [&](bool streamK) {
+    auto s = ScheduleAttr::get(&context, ScheduleKind::Wgmma, {256, 128, 4},
+                               {1, 8}, 4, 1, OperandMode::Packed,
+                               IndexMode::Resident, /*producers=*/4,
+                               /*persistent=*/true, /*tma=*/true, streamK);
+    return predict(p, s, chip).terms;
+  };
+  EXPECT_EQ(get(false).waves, 2);
+  EXPECT_EQ(get(false).shares, 0);
+  EXPECT_EQ(get(false).overlaps, 1);
+  EXPECT_NEAR(get(true).waves, 140.0 / 132, 1e-9);
+  EXPECT_NEAR(get(true).shares, 140.0 / 132, 1e-9);
+  EXPECT_EQ(get(true).overlaps, 0);
+  p.tokens = 512;
+  EXPECT_NEAR(get(true).shares, 148.0 / 132, 1e-9);
+  EXPECT_NEAR(get(true).waves, 280.0 / 132, 1e-9);
+}
+
 TEST_F(CostModel, MmaTilesAreAsWideAsThePanel) {
   MatmulProblem p = problem(encoding(16, 32, 256), 4096, true);
   p.xFeatureMajor = p.yFeatureMajor = true;

@@ -40,6 +40,7 @@ int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
 /// What a schedule does, counted, in seconds at the ceilings of the chip.
 struct CostTerms {
   double waves;  ///< Times that each SM is filled with CTAs.
+  double shares; ///< Those of them that CTAs share along the contraction.
   double steps;  ///< Of the K loop of one CTA.
   double hiding; ///< CTAs of an SM that hide each other's barriers.
   double stages;

@@ -63,6 +63,12 @@ struct SharedCosts {
   double launch;
   /// Seconds for one more CTA of a tile to hand over its part.
   double split;
+  /// Seconds to exchange parts of tiles at the end of persistent CTAs, and to
+  /// set their counters to zero.
+  double stream;
+  /// How many times as long as at its rate L2 takes for the operands of CTAs
+  /// that are at different places of the contraction.
+  double apart;
   /// Seconds that a launch takes less if it overlaps with the kernel before.
   double overlap;
   /// Seconds to launch a dense product of the vendor's library.
