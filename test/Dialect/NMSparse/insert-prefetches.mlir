@@ -32,18 +32,37 @@ func.func @layer(%x: memref<1024x?xf16>, %values: memref<256x1024xf16>,
   return
 }
 
+// What cannot be asked for is passed on as it is: buffers in a memory space, with
+// strides, of bits, of tokens as rows, and without elements.
+// CHECK-LABEL: func @others
+func.func @others(%space: memref<1024x256xi8, 1>,
+                  %strided: memref<1024x256xi8, strided<[512, 1]>>,
+                  %bits: memref<1024x256xi1>, %tokens: memref<?x1024xi8>,
+                  %none: memref<0x256xi8>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch_func @kernels::@other blocks in (%c64, %c1, %c1)
+    threads in (%c64, %c1, %c1)
+    args(%space : memref<1024x256xi8, 1>,
+         %strided : memref<1024x256xi8, strided<[512, 1]>>,
+         %bits : memref<1024x256xi1>, %tokens : memref<?x1024xi8>,
+         %none : memref<0x256xi8>)
+  return
+}
+
 gpu.module @kernels {
-  // 31 KB of a CTA arrive in the time that the overlap hides, in whole pieces.
+  // 31 KB of a CTA arrive in the time that the overlap hides, in whole pieces, and
+  // as many CTAs ask as there are SMs.
   // Of far more tokens, the same part of the contraction is asked for.
   // CHECK: gpu.func @first(%[[X:.*]]: memref<1024x?xf16>, %[[I:.*]]: memref<256x8xi8>, %{{.*}}: memref<1024x?xf16>, %{{.*}}: !llvm.ptr, %[[V:.*]]: memref<256x1024xf16>) kernel
-  // CHECK-NEXT: nm_sparse.prefetch %[[I]], 2048
-  // CHECK-NEXT: nm_sparse.prefetch %[[X]], 16384
-  // CHECK-NEXT: nm_sparse.prefetch %[[V]], 16384
+  // CHECK-NEXT: nm_sparse.prefetch %[[I]], 2048 of 132 :
+  // CHECK-NEXT: nm_sparse.prefetch %[[X]], 16384 of 132 :
+  // CHECK-NEXT: nm_sparse.prefetch %[[V]], 16384 of 132 :
   // CHECK-NOT: nm_sparse.prefetch
   // MANY: gpu.func @first
-  // MANY: nm_sparse.prefetch %{{.*}}, 2048 : memref<256x8xi8>
-  // MANY: nm_sparse.prefetch %{{.*}}, 32768 : memref<1024x?xf16>
-  // MANY: nm_sparse.prefetch %{{.*}}, 2048 : memref<256x1024xf16>
+  // MANY: nm_sparse.prefetch %{{.*}}, 2048 of 132 : memref<256x8xi8>
+  // MANY: nm_sparse.prefetch %{{.*}}, 32768 of 132 : memref<1024x?xf16>
+  // MANY: nm_sparse.prefetch %{{.*}}, 2048 of 132 : memref<256x1024xf16>
   gpu.func @first(%x: memref<1024x?xf16>, %index: memref<256x8xi8>,
                   %y: memref<1024x?xf16>, %map: !llvm.ptr) kernel
       attributes {nm_sparse.has_sm} {
@@ -76,6 +95,16 @@ gpu.module @kernels {
       : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
     %token = nvgpu.device_async_copy %x[%c0, %c0], %rows[%c0, %c0], 8
       : memref<1024x?xf16> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+
+  // CHECK: gpu.func @other
+  // CHECK-NOT: nm_sparse.prefetch
+  gpu.func @other(%space: memref<1024x256xi8, 1>,
+                  %strided: memref<1024x256xi8, strided<[512, 1]>>,
+                  %bits: memref<1024x256xi1>, %tokens: memref<?x1024xi8>,
+                  %none: memref<0x256xi8>) kernel
+      attributes {nm_sparse.has_sm} {
     gpu.return
   }
 

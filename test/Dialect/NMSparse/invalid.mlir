@@ -805,8 +805,8 @@ func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc:
 // nm_sparse.prefetch
 
 func.func @prefetch_layout(%x: memref<8x8xf32, strided<[16, 1]>>) {
-  // expected-error @below {{source must be a contiguous buffer of numbers in global memory, got 'memref<8x8xf32, strided<[16, 1]>>'}}
-  nm_sparse.prefetch %x, 2048 : memref<8x8xf32, strided<[16, 1]>>
+  // expected-error @below {{source must be a contiguous buffer of numbers of whole bytes in global memory, got 'memref<8x8xf32, strided<[16, 1]>>'}}
+  nm_sparse.prefetch %x, 2048 of 132 : memref<8x8xf32, strided<[16, 1]>>
   return
 }
 
@@ -814,7 +814,7 @@ func.func @prefetch_layout(%x: memref<8x8xf32, strided<[16, 1]>>) {
 
 func.func @prefetch_shared(%x: memref<8x8xf32, 3>) {
   // expected-error @below {{in global memory, got 'memref<8x8xf32, 3>'}}
-  nm_sparse.prefetch %x, 2048 : memref<8x8xf32, 3>
+  nm_sparse.prefetch %x, 2048 of 132 : memref<8x8xf32, 3>
   return
 }
 
@@ -822,6 +822,22 @@ func.func @prefetch_shared(%x: memref<8x8xf32, 3>) {
 
 func.func @prefetch_bytes(%x: memref<8x8xf32>) {
   // expected-error @below {{bytes of a CTA must be a multiple of 2048, at most 65536, got 3000}}
-  nm_sparse.prefetch %x, 3000 : memref<8x8xf32>
+  nm_sparse.prefetch %x, 3000 of 132 : memref<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @prefetch_bits(%x: memref<8x8xi4>) {
+  // expected-error @below {{of whole bytes in global memory, got 'memref<8x8xi4>'}}
+  nm_sparse.prefetch %x, 2048 of 132 : memref<8x8xi4>
+  return
+}
+
+// -----
+
+func.func @prefetch_ctas(%x: memref<8x8xf32>) {
+  // expected-error @below {{number of CTAs that ask must be positive, got 0}}
+  nm_sparse.prefetch %x, 2048 of 0 : memref<8x8xf32>
   return
 }

@@ -21,7 +21,7 @@ gpu.module @kernels {
   // CHECK-NEXT: memref.load
   gpu.func @ring(%x: memref<4xf32>, %bar: !llvm.ptr<3>) kernel
       attributes {nm_sparse.has_sm} {
-    nm_sparse.prefetch %x, 2048 : memref<4xf32>
+    nm_sparse.prefetch %x, 2048 of 132 : memref<4xf32>
     %c0 = arith.constant 0 : index
     %count = arith.constant 4 : i32
     %id = gpu.thread_id x

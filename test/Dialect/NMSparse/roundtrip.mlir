@@ -94,7 +94,7 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
 
 // CHECK-LABEL: @prefetch
 func.func @prefetch(%x: memref<1024x?xf16>) {
-  // CHECK: nm_sparse.prefetch %{{.*}}, 16384 : memref<1024x?xf16>
-  nm_sparse.prefetch %x, 16384 : memref<1024x?xf16>
+  // CHECK: nm_sparse.prefetch %{{.*}}, 16384 of 132 : memref<1024x?xf16>
+  nm_sparse.prefetch %x, 16384 of 132 : memref<1024x?xf16>
   return
 }

@@ -277,19 +277,27 @@ void TileMatmulOp::getEffects(Effects &effects) {
 // PrefetchOp
 //===----------------------------------------------------------------------===//
 
+bool PrefetchOp::canPrefetch(MemRefType type) {
+  return type.getLayout().isIdentity() && !type.getMemorySpace() &&
+         type.getElementType().isIntOrFloat() &&
+         type.getElementTypeBitWidth() % 8 == 0;
+}
+
 LogicalResult PrefetchOp::verify() {
-  auto type = cast<MemRefType>(getSrc().getType());
-  if (!type.getLayout().isIdentity() || type.getMemorySpace() ||
-      !type.getElementType().isIntOrFloat())
-    return emitOpError("source must be a contiguous buffer of numbers in "
-                       "global memory, got ")
-           << type;
+  auto type = dyn_cast<MemRefType>(getSrc().getType());
+  if (!type || !canPrefetch(type))
+    return emitOpError("source must be a contiguous buffer of numbers of whole "
+                       "bytes in global memory, got ")
+           << getSrc().getType();
   // One thread of a CTA for each piece.
   if (getBytes() < kPieceBytes || getBytes() % kPieceBytes != 0 ||
       getBytes() > 32 * kPieceBytes)
     return emitOpError("bytes of a CTA must be a multiple of ")
            << kPieceBytes << ", at most " << 32 * kPieceBytes << ", got "
            << static_cast<int64_t>(getBytes());
+  if (static_cast<int64_t>(getCtas()) < 1)
+    return emitOpError("number of CTAs that ask must be positive, got ")
+           << static_cast<int64_t>(getCtas());
   return success();
 }
 

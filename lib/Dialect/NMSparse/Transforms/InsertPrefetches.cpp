@@ -19,7 +19,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -31,6 +31,12 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// By so much a launch of an H200 is shorter if it overlaps with the kernel
+/// ahead, in the fit of lib/Analysis/CostTable.cpp. What DRAM brings meanwhile
+/// is asked for, 31 KB a CTA and up to 2 KB more of each buffer; more would
+/// evict what the kernel ahead still reads.
+static constexpr double kHiddenSeconds = 0.9e-6;
 
 static Value getRoot(Value value) {
   while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
@@ -55,8 +61,10 @@ static bool isFromOutside(Value buffer) {
                   : bool(buffer.getDefiningOp<memref::GetGlobalOp>());
 }
 
-/// Contiguous buffers outside `kernel` that its K loop needs: positions,
-/// however they are read, and what is copied to shared memory.
+/// Buffers outside `kernel` that its K loop needs first of all at their front:
+/// positions, however they are read, and what is copied to shared memory. Rows
+/// of which the caller says how many there are, are tokens: the front is all of
+/// the contraction, of a few, and not what the CTAs start with.
 static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch,
                                    gpu::GPUFuncOp kernel) {
   SetVector<Value> needed;
@@ -68,7 +76,8 @@ static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch,
     Value operand = launch.getKernelOperand(inner.getArgNumber());
     Value buffer = getBuffer(operand);
     auto type = dyn_cast<MemRefType>(buffer.getType());
-    if (type && type.getLayout().isIdentity() && (isMap || buffer == operand))
+    if (type && PrefetchOp::canPrefetch(type) && type.getRank() > 0 &&
+        !type.isDynamicDim(0) && (isMap || buffer == operand))
       needed.insert(buffer);
   };
   for (Value argument : kernel.getArguments())
@@ -147,8 +156,10 @@ private:
     double all = 0;
     for (Value buffer : buffers)
       all += countBytes(cast<MemRefType>(buffer.getType()), tokens);
-    double budget = getSharedCosts(target).overlap * target.dramBytes /
-                    double(target.multiprocessors);
+    if (all == 0)
+      return;
+    double budget =
+        kHiddenSeconds * target.dramBytes / double(target.multiprocessors);
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
     for (Value buffer : buffers) {
       double part = countBytes(cast<MemRefType>(buffer.getType()), tokens);
@@ -156,7 +167,7 @@ private:
       int64_t bytes = llvm::alignTo(int64_t(budget * part / all), piece);
       PrefetchOp::create(b, buffer.getLoc(),
                          findOrAddArgument(launch, kernel, buffer),
-                         std::max(bytes, piece));
+                         std::max(bytes, piece), target.multiprocessors);
     }
   }
 };

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Thread t of CTA c asks for piece t * CTAs + c, so that the CTAs together ask
-// for the front of the buffer first, and nothing is divided.
+// Thread t of CTA c asks for piece t * CTAs + c, so that the CTAs that run at
+// the same time together ask for the front of the buffer, and nothing is
+// divided. CTAs of later waves neither ask nor count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,6 +73,9 @@ static void lowerPrefetch(PrefetchOp op) {
     cta = emit.add(emit.mul(cta, extent), gpu::BlockIdOp::create(b, loc, dim));
     ctas = emit.mul(ctas, extent);
   }
+  // Those that run before the first of them ends.
+  Value asking = emit.constant(static_cast<int64_t>(op.getCtas()));
+  ctas = arith::MinUIOp::create(b, loc, ctas, asking);
   Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
   Value number = emit.add(emit.mul(thread, ctas), cta);
   Value address = emit.add(begin, emit.mul(number, emit.constant(piece)));
@@ -80,6 +84,8 @@ static void lowerPrefetch(PrefetchOp op) {
       emit.isLess(thread,
                   emit.constant(static_cast<int64_t>(op.getBytes()) / piece)),
       emit.isLess(address, end));
+
+  asks = arith::AndIOp::create(b, loc, asks, emit.isLess(cta, asking));
 
   auto guarded = scf::IfOp::create(b, loc, asks, /*withElseRegion=*/false);
   b.setInsertionPointToStart(guarded.thenBlock());

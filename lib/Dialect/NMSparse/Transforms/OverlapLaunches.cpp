@@ -8,8 +8,9 @@
 // other has ended. A kernel that fills each SM with one CTA instead lets the
 // next one be launched as soon as all its own CTAs run, and waits for the one
 // before it to be complete, results in memory included, just before it first
-// touches global memory: 0.75 us of launch and setup are then hidden. A symbol
-// in the module tells the runtime that the kernel waits; see nms::FunctionInfo.
+// touches global memory: 0.75 us of launch and setup were then hidden where it
+// was measured alone; the fit of the cost model says 0.9. A symbol in the
+// module tells the runtime that the kernel waits; see nms::FunctionInfo.
 //
 // Kernels of which an SM holds several CTAs stay as they are: CTAs that start
 // early take the room there is, two on one SM and none on another, and take up

@@ -359,21 +359,23 @@ def NMSparse_PrefetchOp : NMSparse_Op<"prefetch",
     [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "ask L2 for the front of a buffer";
   let description = [{
-    The CTAs of a launch ask L2 for the first bytes of `src`, as many as its
-    extents say or `bytes` for each CTA, in pieces of 2048 that they take turns
-    with. Nothing waits for them, and no value depends on them: the operation can
-    stand ahead of the wait for what writes `src`, and be removed.
+    The first `ctas` CTAs of a launch ask L2 for the first bytes of `src`, as
+    many as its extents say or `bytes` for each CTA, in pieces of 2048 that they
+    take turns with. Nothing waits for them, and no value depends on them: the
+    operation can stand ahead of the wait for what writes `src`, and be removed.
 
     ```mlir
-    nm_sparse.prefetch %x, 16384 : memref<1024x?xf16>
+    nm_sparse.prefetch %x, 16384 of 132 : memref<1024x?xf16>
     ```
   }];
-  let arguments = (ins AnyMemRef:$src, I64Attr:$bytes);
-  let assemblyFormat = "$src `,` $bytes attr-dict `:` type($src)";
+  let arguments = (ins AnyMemRef:$src, I64Attr:$bytes, I64Attr:$ctas);
+  let assemblyFormat = "$src `,` $bytes `of` $ctas attr-dict `:` type($src)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Bytes that one thread asks for.
     static constexpr int64_t kPieceBytes = 2048;
+    /// A contiguous buffer of whole bytes in global memory.
+    static bool canPrefetch(MemRefType type);
   }];
 }
 

@@ -1,0 +1,52 @@
+// RUN: nm-opt %s --nm-sparse-to-nvvm="chip=sm_90a" | FileCheck %s
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#xm = affine_map<(n, m, k) -> (k, m)>
+#wm = affine_map<(n, m, k) -> (k, n)>
+#ym = affine_map<(n, m, k) -> (n, m)>
+
+// Index, x and values are asked for before the wait for the kernel ahead.
+// CHECK: llvm.func @layer_kernel
+// CHECK: griddepcontrol.launch_dependents
+// CHECK-COUNT-3: nvvm.cp.async.bulk.prefetch %
+// CHECK-NOT: nvvm.cp.async.bulk.prefetch %
+// CHECK: griddepcontrol.wait
+func.func @layer(%x: tensor<1024x256xf16>, %w: tensor<1024x1024xf16, #w>,
+                 %init: tensor<1024x256xf32>) -> tensor<1024x256xf32> {
+  %y = linalg.generic {indexing_maps = [#xm, #wm, #ym],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<1024x256xf16>, tensor<1024x1024xf16, #w>)
+      outs(%init : tensor<1024x256xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %ae = arith.extf %a : f16 to f32
+    %be = arith.extf %b : f16 to f32
+    %p = arith.mulf %ae, %be : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1024x256xf32>
+  return %y : tensor<1024x256xf32>
+}
+
+// Index and values alone: an x in a memory space is left out.
+// CHECK: llvm.func @space_kernel
+// CHECK: griddepcontrol.launch_dependents
+// CHECK-COUNT-2: nvvm.cp.async.bulk.prefetch %
+// CHECK-NOT: nvvm.cp.async.bulk.prefetch %
+// CHECK: griddepcontrol.wait
+func.func @space(%buffer: memref<1024x256xf16, 1>, %w: tensor<1024x1024xf16, #w>,
+                 %init: tensor<1024x256xf32>) -> tensor<1024x256xf32> {
+  %x = bufferization.to_tensor %buffer restrict
+    : memref<1024x256xf16, 1> to tensor<1024x256xf16>
+  %y = linalg.generic {indexing_maps = [#xm, #wm, #ym],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<1024x256xf16>, tensor<1024x1024xf16, #w>)
+      outs(%init : tensor<1024x256xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %ae = arith.extf %a : f16 to f32
+    %be = arith.extf %b : f16 to f32
+    %p = arith.mulf %ae, %be : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1024x256xf32>
+  return %y : tensor<1024x256xf32>
+}
