@@ -148,6 +148,11 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
   EXPECT_EQ(best.getStepRows(p.encoding), 128);
   EXPECT_EQ(prediction.terms.steps, 4);
   EXPECT_EQ(prediction.terms.overlaps, 1);
+  // One step is no loop, and its launch overlaps as well.
+  p.windows = 16;
+  EXPECT_EQ(predict(p, best, chip).terms.steps, 1);
+  EXPECT_EQ(predict(p, best, chip).terms.overlaps, 1);
+  p.windows = 64;
   for (const auto &[s, about] : rankSchedules(p, chip))
     if (s.getTileTokens() * s.getTileOutputs() > 64 * 64)
       EXPECT_LE(s.getStepRows(p.encoding), 96);
@@ -155,7 +160,7 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
 
 TEST_F(CostModel, ContractionsInSharedMemoryTakeFewBoxes) {
   // 4 steps: of 128 x 64 tiles, 4 boxes, 3.97 us; of 64 x 128, 8 boxes, 4.35
-  // us. Where stages are used again, the boxes of a step are hidden.
+  // us. Of what shared memory has no room for, the boxes of a step are hidden.
   const Chip &chip = *findChip("sm_90a");
   MatmulProblem p = problem(encoding(8, 32, 128), 256, true);
   p.xFeatureMajor = p.yFeatureMajor = true;
