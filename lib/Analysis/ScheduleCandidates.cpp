@@ -248,7 +248,7 @@ void Enumerator::addMmaProducers() {
       encoding.getBlockN() % 8 != 0 || !getRegisterShares(256, 128, chip))
     return;
   // All outputs of a panel share one gather, of half as many tokens: 142 us for
-  // 148 (f16, 4096^3, 50 %).
+  // 147 (f16, 4096^3, 50 %; bench/results/h200-mma.json).
   if (encoding.getBlockN() % 256 == 0)
     shapes.insert(shapes.begin(), {128, 256, 2, 4});
   for (Shape shape : shapes)
