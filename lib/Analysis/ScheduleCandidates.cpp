@@ -343,10 +343,12 @@ void Enumerator::addSharedTiles() {
   double best = llvm::min_element(ranked, [](auto &a, auto &b) {
                   return a.second.seconds < b.second.seconds;
                 })->second.seconds;
-  // Values that do not stay in L2 come from DRAM again for each reader: 256 x
-  // 22016 x 8192 (50 %, tiles of 128 x 256), where it would have to keep 54 MB,
-  // takes 20 % longer than whole tiles, and those of 256 tokens 4 % less.
-  static constexpr double kMostKept = 40e6;
+  // Values that do not stay in L2 come from DRAM again for each reader: where
+  // it would have to keep 54 MB, 256 x 22016 x 8192 (50 %, tiles of 128 x 256)
+  // takes 20 % longer than whole tiles, and 1024 x 5120 x 20480 (75 %) at 33 MB
+  // 133 us for 109; at 22 MB, 2048 x 6656 x 17920 (75 %) gains 8 %. An L2 of
+  // 50 MB in two halves holds twice what SMs on both sides read.
+  static constexpr double kMostKept = 25e6;
   // Where sharing loses, the prediction is at most 1 % less than that of whole
   // tiles.
   static constexpr double kClearGain = 0.97;
