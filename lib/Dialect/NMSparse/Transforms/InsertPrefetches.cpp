@@ -15,10 +15,10 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
@@ -38,20 +38,15 @@ using namespace mlir::nm_sparse;
 /// evict what the kernel ahead still reads.
 static constexpr double kHiddenSeconds = 0.9e-6;
 
-static Value getRoot(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return value;
-}
-
 /// The buffer behind a kernel's operand: of a tensor map, the tensor's.
 static Value getBuffer(Value operand) {
   if (auto cast = operand.getDefiningOp<UnrealizedConversionCastOp>())
     if (cast.getNumOperands() == 1)
       if (auto map =
               cast.getOperand(0).getDefiningOp<nvgpu::TmaCreateDescriptorOp>())
-        return getRoot(map.getTensor());
-  return getRoot(operand);
+        return memref::skipViewLikeOps(map.getTensor());
+  auto buffer = dyn_cast<MemrefValue>(operand);
+  return buffer ? memref::skipViewLikeOps(buffer) : operand;
 }
 
 /// An argument of the function or a global: nobody in the function made it.
@@ -86,7 +81,7 @@ static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch,
         add(argument, /*isMap=*/false);
   kernel.walk([&](Operation *op) {
     if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
-      add(getRoot(copy.getSrc()), /*isMap=*/false);
+      add(memref::skipViewLikeOps(copy.getSrc()), /*isMap=*/false);
     if (auto copy =
             dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op))
       add(copy.getTmaDescriptor(), /*isMap=*/true);

@@ -84,9 +84,7 @@ static void lowerPrefetch(PrefetchOp op) {
       emit.isLess(thread,
                   emit.constant(static_cast<int64_t>(op.getBytes()) / piece)),
       emit.isLess(address, end));
-
   asks = arith::AndIOp::create(b, loc, asks, emit.isLess(cta, asking));
-
   auto guarded = scf::IfOp::create(b, loc, asks, /*withElseRegion=*/false);
   b.setInsertionPointToStart(guarded.thenBlock());
   Value size = arith::MinUIOp::create(b, loc, emit.sub(end, address),
