@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "../common/CommandLine.h"
+#include "../common/OutputFile.h"
 #include "Explain.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include <chrono>
@@ -47,54 +47,6 @@ struct Options {
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
   std::string input;
-};
-
-/// A file that appears under its name only when `keep` is called.
-class PendingFile {
-public:
-  static llvm::Expected<PendingFile> create(StringRef path,
-                                            StringRef contents) {
-    PendingFile file;
-    file.path = path.str();
-    if (path == "-") {
-      file.contents = contents.str();
-      return file;
-    }
-    auto temporary = llvm::sys::fs::TempFile::create(path + ".tmp%%%%%%");
-    if (!temporary)
-      return llvm::createStringError("cannot write " + path.str() + ": " +
-                                     llvm::toString(temporary.takeError()));
-    file.temporary = std::move(*temporary);
-    llvm::raw_fd_ostream stream(file.temporary->FD, /*shouldClose=*/false);
-    stream << contents;
-    stream.flush();
-    if (stream.has_error()) {
-      std::string why = stream.error().message();
-      stream.clear_error();
-      file.discard();
-      return llvm::createStringError("cannot write " + path.str() + ": " + why);
-    }
-    return file;
-  }
-  llvm::Error keep() {
-    if (!temporary) {
-      llvm::outs() << contents;
-      return llvm::Error::success();
-    }
-    if (llvm::Error error = temporary->keep(path))
-      return llvm::createStringError("cannot write " + path + ": " +
-                                     llvm::toString(std::move(error)));
-    return llvm::Error::success();
-  }
-  void discard() {
-    if (temporary)
-      llvm::consumeError(temporary->discard());
-    temporary.reset();
-  }
-
-private:
-  std::string path, contents;
-  std::optional<llvm::sys::fs::TempFile> temporary;
 };
 
 } // namespace
@@ -239,11 +191,11 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
     output = options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
   }
 
-  auto file = PendingFile::create(options.output, output);
+  auto file = OutputFile::create(options.output, output);
   if (!file)
     return file.takeError();
   if (!options.manifest.empty()) {
-    auto manifest = PendingFile::create(
+    auto manifest = OutputFile::create(
         options.manifest,
         llvm::formatv(
             "{0:2}\n",

@@ -7,8 +7,8 @@
 #include "Options.h"
 
 #include "../common/CommandLine.h"
+#include "../common/OutputFile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -99,14 +99,8 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
 }
 
 llvm::Error nm_sparse::writeJSON(StringRef path, llvm::json::Value value) {
-  auto write = [&](llvm::raw_ostream &stream) {
-    stream << llvm::formatv("{0:2}\n", value);
-    return llvm::Error::success();
-  };
-  if (path == "-")
-    return write(llvm::outs());
-  if (llvm::Error error = llvm::writeToOutput(path, write))
-    return llvm::createStringError("cannot write " + path.str() + ": " +
-                                   llvm::toString(std::move(error)));
-  return llvm::Error::success();
+  auto file = OutputFile::create(path, llvm::formatv("{0:2}\n", value).str());
+  if (!file)
+    return file.takeError();
+  return file->keep();
 }
