@@ -199,6 +199,24 @@ TEST(Inline, SynchronizesLikeTheOperations) {
       << result.fault;
 }
 
+TEST(Inline, AsksForMemoryAsTheOperationDoes) {
+  auto ask = [](int offset) {
+    return R"(
+    %c3 = llvm.mlir.constant(3 : i32) : i32
+    %bytes = llvm.mlir.constant(64 : i32) : i32
+    %third = llvm.icmp "eq" %t, %c3 : i32
+    %at = llvm.getelementptr %in[)" +
+           std::to_string(offset) + R"(] : (!llvm.ptr) -> !llvm.ptr, i8
+    %source = llvm.addrspacecast %at : !llvm.ptr to !llvm.ptr<1>
+    nvvm.inline_ptx "cp.async.bulk.prefetch.L2.global [{$r0}], {$r1};" ro(%source, %bytes : !llvm.ptr<1>, i32), predicate = %third)";
+  };
+  EXPECT_EQ(run(ask(0)).fault, "");
+  std::string fault = run(ask(1 << 20)).fault;
+  EXPECT_NE(fault.find("thread 3: "), std::string::npos) << fault;
+  EXPECT_NE(fault.find("are not all device memory"), std::string::npos)
+      << fault;
+}
+
 TEST(Inline, Warp) {
   Result result = run(R"(
     %r = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred p, q; .reg .b32 x; elect.sync _|p, 0xffffffff; shfl.sync.down.b32 x|q, $1, 1, 31, -1; selp.b32 $0, x, 7, q; @p mov.u32 $0, 99; }", "=r,r" %t : (i32) -> i32

@@ -235,11 +235,13 @@ void TileCopier::copyBatch(int64_t width, ArrayRef<Position> batch,
   int64_t bytes = width * getElementBytes();
   if (bytes >= 4) {
     UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
-    for (auto [to, from] : llvm::zip_equal(batch, sources))
-      nvgpu::DeviceAsyncCopyOp::create(
+    for (auto [to, from] : llvm::zip_equal(batch, sources)) {
+      auto copy = nvgpu::DeviceAsyncCopyOp::create(
           b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()),
           storage.getBuffer(), getDestination(to), flat, getSource(to, from),
           b.getIndexAttr(width), from.valid, bypassL1);
+      markRead(copy);
+    }
     return;
   }
   SmallVector<Value> elements;
@@ -250,20 +252,29 @@ void TileCopier::copyBatch(int64_t width, ArrayRef<Position> batch,
                             getDestination(to));
 }
 
+void TileCopier::markRead(Operation *read) {
+  if (hasTokenRows)
+    read->setAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr(),
+                  b.getUnitAttr());
+}
+
+Value TileCopier::load(const ChunkSource &from) {
+  auto read = memref::LoadOp::create(b, loc, flat,
+                                     ValueRange{getFlatIndex(from.indices)});
+  markRead(read);
+  return read;
+}
+
 Value TileCopier::loadElement(const ChunkSource &from) {
   if (!from.valid)
-    return memref::LoadOp::create(b, loc, flat,
-                                  ValueRange{getFlatIndex(from.indices)});
+    return load(from);
   Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
                                        from.valid, constant(0));
   auto ifOp = scf::IfOp::create(b, loc, dstType.getElementType(), exists,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  scf::YieldOp::create(
-      b, loc,
-      ValueRange{memref::LoadOp::create(
-          b, loc, flat, ValueRange{getFlatIndex(from.indices)})});
+  scf::YieldOp::create(b, loc, load(from));
   b.setInsertionPointToStart(ifOp.elseBlock());
   Value zero = arith::ConstantOp::create(
       b, loc, b.getZeroAttr(dstType.getElementType()));

@@ -43,6 +43,9 @@ public:
   TileCopier(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
              Value dst, std::optional<ArrayRef<int64_t>> threads);
 
+  /// Rows of the source are tokens, and what reads it says so.
+  void markTokenRows() { hasTokenRows = true; }
+
   /// What follows is guarded by isAligned.
   void enterFastPath() { isFast = true; }
 
@@ -124,12 +127,15 @@ private:
   }
 
   Value loadElement(const ChunkSource &from);
+  Value load(const ChunkSource &from);
+  void markRead(Operation *read);
 
   OpBuilder &b;
   Location loc;
   Value threadId;
   int64_t threads, firstThread = 0;
   bool isProducer = false, hasGroups = false, isFast = false;
+  bool hasTokenRows = false;
   Value src;
   TileStorage storage;
   MemRefType srcType, dstType;

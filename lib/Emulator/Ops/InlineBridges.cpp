@@ -141,6 +141,20 @@ FailureOr<Step> compileWait(InlineCompiler &compiler,
   return bridge.finish(NVVM::CpAsyncWaitGroupOp::create(b, bridge.loc, groups));
 }
 
+/// cp.async.bulk.prefetch.L2.global [from], bytes
+FailureOr<Step> compilePrefetch(InlineCompiler &compiler,
+                                const PtxInstruction &instruction) {
+  InlineBridge bridge(compiler, instruction);
+  if (instruction.mnemonic != "cp.async.bulk.prefetch.L2.global" ||
+      bridge.size() != 2)
+    return bridge.fail() << "is emulated only as "
+                            "cp.async.bulk.prefetch.L2.global [from], bytes";
+  Value from = bridge.getPointer(0, AddressSpace::Global);
+  return bridge.finish(NVVM::CpAsyncBulkPrefetchOp::create(
+      bridge.builder, bridge.loc, from, bridge.getI32(1),
+      /*l2CacheHint=*/Value()));
+}
+
 //===----------------------------------------------------------------------===//
 // Warps and warpgroups
 //===----------------------------------------------------------------------===//
@@ -261,6 +275,8 @@ ArrayRef<InlineForm> emulator::getInlineBridges() {
       {"cp.async.bulk.commit_group", compileCommit,
        "cp.async.bulk.commit_group"},
       {"cp.async.bulk.wait_group", compileWait, "cp.async.bulk.wait_group"},
+      {"cp.async.bulk.prefetch", compilePrefetch,
+       "cp.async.bulk.prefetch.L2.global"},
       {"elect", compileElect, "elect.sync"},
       {"shfl", compileShuffle, "shfl.sync.{bfly,up,down,idx}.b32"},
       {"setmaxnreg", compileRegisters, "setmaxnreg.{inc,dec}.sync.aligned.u32"},

@@ -50,6 +50,17 @@ func.func @others(%space: memref<1024x256xi8, 1>,
   return
 }
 
+// CHECK-LABEL: func @tokens
+func.func @tokens(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
+                  %index: memref<256x8xi8>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch_func @kernels::@rows blocks in (%c64, %c1, %c1)
+    threads in (%c64, %c1, %c1)
+    args(%x : memref<256x1024xf16>, %xi : memref<256x1024xi8>, %index : memref<256x8xi8>)
+  return
+}
+
 gpu.module @kernels {
   // 31 KB of a CTA arrive in the time that the overlap hides, in whole pieces, and
   // as many CTAs ask as there are SMs.
@@ -105,6 +116,27 @@ gpu.module @kernels {
                   %bits: memref<1024x256xi1>, %tokens: memref<?x1024xi8>,
                   %none: memref<0x256xi8>) kernel
       attributes {nm_sparse.has_sm} {
+    gpu.return
+  }
+
+  // Rows that are tokens, however they are read: the index alone is asked for.
+  // CHECK: gpu.func @rows(%{{.*}}: memref<256x1024xf16>, %{{.*}}: memref<256x1024xi8>, %[[ROWS_I:.*]]: memref<256x8xi8>)
+  // CHECK-NEXT: nm_sparse.prefetch %[[ROWS_I]],
+  // CHECK-NOT: nm_sparse.prefetch
+  // CHECK: gpu.return
+  gpu.func @rows(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
+                 %index: memref<256x8xi8>) kernel
+      attributes {nm_sparse.has_sm} {
+    %c0 = arith.constant 0 : index
+    %view = memref.subview %x[64, 0] [64, 1024] [1, 1]
+      : memref<256x1024xf16> to memref<64x1024xf16, strided<[1024, 1], offset: 65536>>
+    %tile = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %rows = memref.view %tile[%c0][]
+      : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    %token = nvgpu.device_async_copy %view[%c0, %c0], %rows[%c0, %c0], 8 {nm_sparse.token_rows}
+      : memref<64x1024xf16, strided<[1024, 1], offset: 65536>> to memref<1x8xf16, #gpu.address_space<workgroup>>
+    %element = memref.load %xi[%c0, %c0] {nm_sparse.token_rows} : memref<256x1024xi8>
+    memref.store %element, %tile[%c0] : memref<?xi8, #gpu.address_space<workgroup>>
     gpu.return
   }
 

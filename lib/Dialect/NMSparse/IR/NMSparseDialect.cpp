@@ -87,7 +87,8 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
            << name << "' belongs to an argument or a result of a function, not "
            << "to an operation";
   if (name == HasSmAttrHelper::getNameStr() ||
-      name == ThreadOrderAttrHelper::getNameStr()) {
+      name == ThreadOrderAttrHelper::getNameStr() ||
+      name == TokenRowsAttrHelper::getNameStr()) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return op->emitError("'")
              << name << "' takes no value, got " << attribute.getValue();
@@ -98,8 +99,9 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
            << name << "'; those of an operation are '"
            << StageAttrHelper::getNameStr() << "', '"
            << ScheduleAttrHelper::getNameStr() << "', '"
-           << HasSmAttrHelper::getNameStr() << "' and '"
-           << ThreadOrderAttrHelper::getNameStr() << "'";
+           << HasSmAttrHelper::getNameStr() << "', '"
+           << ThreadOrderAttrHelper::getNameStr() << "' and '"
+           << TokenRowsAttrHelper::getNameStr() << "'";
   auto stage = dyn_cast<IntegerAttr>(attribute.getValue());
   if (!stage || !stage.getType().isSignlessIntOrIndex() ||
       stage.getValue().getBitWidth() > 64 || stage.getInt() < 0 ||

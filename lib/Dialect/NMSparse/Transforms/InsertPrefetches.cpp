@@ -56,17 +56,34 @@ static bool isFromOutside(Value buffer) {
                   : bool(buffer.getDefiningOp<memref::GetGlobalOp>());
 }
 
+/// The arguments of `kernel` whose rows are tokens.
+static llvm::DenseSet<Value> findTokenRows(gpu::GPUFuncOp kernel) {
+  llvm::DenseSet<Value> found;
+  kernel.walk([&](Operation *op) {
+    if (!op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
+      return;
+    if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
+      found.insert(memref::skipViewLikeOps(copy.getSrc()));
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      found.insert(
+          memref::skipViewLikeOps(cast<MemrefValue>(load.getMemref())));
+  });
+  return found;
+}
+
 /// Buffers outside `kernel` that its K loop needs first of all at their front:
-/// positions, however they are read, and what is copied to shared memory. Rows
-/// of which the caller says how many there are, are tokens: the front is all of
-/// the contraction, of a few, and not what the CTAs start with.
+/// positions, however they are read, and what is copied to shared memory. Where
+/// rows are tokens the front is all of the contraction, of a few, and not what
+/// the CTAs start with.
 static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch,
                                    gpu::GPUFuncOp kernel) {
   SetVector<Value> needed;
+  llvm::DenseSet<Value> tokenRows = findTokenRows(kernel);
   auto add = [&](Value argument, bool isMap) {
     auto inner = dyn_cast<BlockArgument>(argument);
     if (!inner || inner.getOwner() != &kernel.getBody().front() ||
-        inner.getArgNumber() >= launch.getNumKernelOperands())
+        inner.getArgNumber() >= launch.getNumKernelOperands() ||
+        tokenRows.contains(argument))
       return;
     Value operand = launch.getKernelOperand(inner.getArgNumber());
     Value buffer = getBuffer(operand);

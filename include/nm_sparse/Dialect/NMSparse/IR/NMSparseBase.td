@@ -51,6 +51,10 @@ def NMSparse_Dialect : Dialect {
     // written by --nm-sparse-stream-k, consumed by
     // --convert-nm-sparse-to-nvgpu.
     "::mlir::UnitAttr":$thread_order,
+    // On copies of activations whose rows are tokens: the front of the buffer is
+    // all of the contraction, of a few of them; written by --nm-sparse-promote,
+    // consumed by --nm-sparse-insert-prefetches.
+    "::mlir::UnitAttr":$token_rows,
     // On two consecutive arguments or results of a function: they hold the
     // values and the index of one packed weight.
     "::mlir::nm_sparse::PackedAttr":$values,

@@ -124,7 +124,8 @@ def NMSparseInsertPrefetchesPass
     the function: what an earlier kernel of it read or wrote is in L2. A CTA asks
     for what device memory delivers to it in the time that the overlap hides, of
     each buffer the same part of the contraction; where more tokens come than
-    `tokens`, for less of the contraction. A tensor map names no buffer that a
+    `tokens`, for less of the contraction. Activations whose rows are tokens
+    (`nm_sparse.token_rows`) are left out. A tensor map names no buffer that a
     kernel could read: the values behind it become one more argument of the
     kernel.
 
@@ -140,15 +141,14 @@ def NMSparseLowerPrefetchesPass
     : Pass<"nm-sparse-lower-prefetches", "::mlir::gpu::GPUModuleOp"> {
   let summary = "nm_sparse.prefetch to prefetches of bulk memory";
   let description = [{
-    Each thread asks for one piece at most (`nvvm.cp.async.bulk.prefetch`). What
-    is asked for lies in the buffer: starts and ends that are not aligned to 16
-    bytes are left out.
+    Each thread asks for one piece at most, by one predicated instruction
+    (`cp.async.bulk.prefetch.L2`). What is asked for lies in the buffer: starts
+    and ends that are not aligned to 16 bytes are left out.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::NVVM::NVVMDialect",
                            "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::memref::MemRefDialect"];
 }
 
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
