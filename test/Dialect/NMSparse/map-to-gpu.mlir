@@ -39,6 +39,27 @@ func.func @launch(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
   return
 }
 
+// Of batches, which are never empty, there may be none: the grid says so.
+
+// CHECK-LABEL: func @batches
+// CHECK-SAME: %[[BATCHES:[a-z0-9]*]]: index
+// CHECK: gpu.launch blocks(%{{.*}}) in (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[BATCHES]])
+func.func @batches(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
+                   %out: memref<?x4096x128xf32>, %batches: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<128x128xf32>
+  scf.forall (%b, %n) = (0, 0) to (%batches, 4096) step (1, 128) {
+    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+      acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
+    %o = memref.subview %out[%b, %n, 0] [1, 128, 128] [1, 1, 1]
+      : memref<?x4096x128xf32> to memref<1x128x128xf32, strided<[524288, 128, 1], offset: ?>>
+    vector.transfer_write %sum, %o[%c0, %c0, %c0] {in_bounds = [true, true]}
+      : vector<128x128xf32>, memref<1x128x128xf32, strided<[524288, 128, 1], offset: ?>>
+  } {mapping = [#gpu.block<z>, #gpu.block<y>]}
+  return
+}
+
 // A loop over something else is not ours.
 
 // CHECK-LABEL: func @other

@@ -221,7 +221,10 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
     Value threads = arith::ConstantIndexOp::create(rewriter, loc, kThreads);
     // Tokens, the rows of what is transposed, lie on grid x as in products.
-    Value batches = last == 2 ? count(other, 1) : one;
+    // Without batches nothing may run, and the runtime launches no empty grid.
+    Value batches =
+        last == 2 ? getValueOrCreateConstantIndexOp(rewriter, loc, sizes[other])
+                  : one;
     auto launch =
         gpu::LaunchOp::create(rewriter, loc, count(*dim, side),
                               count(last, side), batches, threads, one, one);
