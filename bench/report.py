@@ -78,7 +78,8 @@ def load(folder=RESULTS):
     """[(file name, report, results)] of the reports with times, oldest first."""
     found = [(path.name, *read(path)) for path in sorted(folder.glob("*.json"))]
     found = [entry for entry in found if any(r.speedup for r in entry[2])]
-    return sorted(found, key=lambda entry: entry[1].get("date", ""))
+    # Older reports have a day alone, which sorts before its times.
+    return sorted(found, key=lambda entry: (entry[1].get("date", ""), entry[0]))
 
 
 def rivals(folder=RESULTS):

@@ -244,7 +244,8 @@ def main(argv=None):
         "driver": before[0].get("driver_version", "unknown"),
         "suites": arguments.suite,
         "budget_ms": arguments.budget_ms,
-        "date": time.strftime("%Y-%m-%d", time.gmtime(started)),
+        # What is newer wins in tables.
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started),
         "clocks_before": before[1],
         "clocks": watch.range(),

@@ -37,6 +37,12 @@ def load(folder):
     return reports
 
 
+def age(name, header):
+    """Sorts reports, the newest last. Older reports of one day have no time, and
+    come in the order of their names, before those that have one."""
+    return header.get("date", ""), name
+
+
 def configuration(run):
     """The parts of the configuration's name, or None."""
     file = run.get("file") or (run.get("arguments", "").split() or [""])[0]
@@ -157,8 +163,8 @@ def other_table(runs):
 def headline(folder):
     """The bare products of the headline shape, each once: of bench/run.py, which
     measures the model's choices, where there are any. Of reports with the same
-    product that with the most others counts, so that most of the table is one
-    run; docs/Performance.md has the rest."""
+    product the newest counts that has most of its sparsities;
+    docs/Performance.md has the rest."""
     found = []
     reports = load(folder)
     for name, header, runs in [r for r in reports if "suites" in r[1]] or reports:
@@ -170,14 +176,13 @@ def headline(folder):
             and run.get("role", "choice") == "choice"
             and "label" not in run
         )
-        found.append((rows, name, conditions(name, header, runs)))
-    table, sources, used = {}, {}, []
-    for rows, name, text in sorted(found, key=lambda f: (-len(f[0]), f[1])):
-        new = {key: cells for key, cells in rows.items() if key not in table}
-        if new:
-            table.update(new)
-            sources.update(dict.fromkeys(new, Path(name).stem))
-            used.append(text)
+        found.append((age(name, header), rows, name, conditions(name, header, runs)))
+    table, sources, used = {}, {}, {}
+    for _, rows, name, text in sorted(found, key=lambda f: f[0]):
+        for key, cells in rows.items():
+            if len(cells) >= len(table.get(key, ())):
+                table[key], sources[key] = cells, Path(name).stem
+                used[name] = text
     if not table:
         return NONE
 
@@ -187,7 +192,11 @@ def headline(folder):
     return (
         speed_table(table, heading, sources)
         + "\n\n"
-        + "\n".join(f"* {text}" for text in used)
+        + "\n".join(
+            f"* {used[name]}"
+            for name in sorted(used)
+            if Path(name).stem in sources.values()
+        )
     )
 
 

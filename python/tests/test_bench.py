@@ -101,6 +101,7 @@ def test_a_name_says_everything(layout, epilogue):
 def test_run_keeps_what_was_known(result):
     found = json.loads(result.read_text())
     assert found["commit"] == "abc" and found["suites"] == ["cubes"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found["date"])
     assert found["clocks"]["sm_mhz"] == [1980.0] * 3
     assert len(found["runs"]) == 4 * 3
     first, second = found["runs"][:2]

@@ -53,20 +53,57 @@ def test_headline_holds_the_plain_products_of_one_shape(folder):
     assert "| f16 | 128 | feature-major | 325 |" in text and "3.25x" in text
 
 
-def test_headline_has_each_product_once(folder):
-    more = [
-        bench(f"f16_s{sparsity}_L128_{layout}_4096x4096x4096_product", 4.0 + i)
-        for i, (sparsity, layout) in enumerate(
-            [("50", "token"), ("50", "feature"), ("50", "mixed")]
-        )
+def record(folder, name, date, speedup, cases):
+    """A report of bench/run.py: `cases` are pairs of sparsity and layout."""
+    runs = [
+        bench(f"f16_s{sparsity}_L128_{layout}_4096x4096x4096_product", speedup)
+        for sparsity, layout in cases
     ]
-    other = {"commit": "def", "command": "nm-run --batch l", "runs": more}
-    (folder / "most.json").write_text(json.dumps(other))
+    header = {"commit": name, "command": "bench/run.py", "suites": ["cubes"]}
+    if date:
+        header["date"] = date
+    (folder / f"{name}.json").write_text(json.dumps({**header, "runs": runs}))
+
+
+def test_headline_has_each_product_once(folder):
+    record(folder, "new", "2026-11-22", 4.0, [("50", "token"), ("50", "mixed")])
+    # The most products, and the last name, but of the day before.
+    every = [("50", layout) for layout in ("token", "mixed", "feature")]
+    record(folder, "old", "2026-11-21", 3.0, every)
     text = doc_results.headline(folder)
     assert text.count("| type |") == 1
     assert "| 50 % sparse, 16:32 |" in text
-    assert "| f16 | 128 | token-major | 400 | 100 us, 4.00x | most |" in text
-    assert "commit `def`" in text and "commit `abc`" not in text
+    assert "| f16 | 128 | token-major | 400 | 100 us, 4.00x | new |" in text
+    assert "| f16 | 128 | feature-major | 300 | 100 us, 3.00x | old |" in text
+    # Reports without the model's choices count where there are no others.
+    assert "commit `new`" in text and "commit `old`" in text
+    assert "commit `abc`" not in text
+    assert text.count("* `") == 2
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        # Reports of one day that do not say when: the last name.
+        (("b", "2026-11-21"), ("c", "2026-11-21")),
+        (("c", "2026-11-21"), ("b", "2026-11-21T03:00:00Z")),
+        (("c", "2026-11-21T03:00:00Z"), ("b", "2026-11-21T20:00:00Z")),
+        (("c", "2026-11-21T20:00:00Z"), ("b", "2026-11-22")),
+        (("c", None), ("b", "2025-01-01")),
+    ],
+)
+def test_the_newest_report_wins(tmp_path, older, newer):
+    record(tmp_path, *older, 2.0, [("50", "token"), ("50", "mixed")])
+    record(tmp_path, *newer, 4.0, [("50", "token")])
+    text = doc_results.headline(tmp_path)
+    assert f"token-major | 400 | 100 us, 4.00x | {newer[0]} |" in text
+
+
+def test_a_part_of_a_row_does_not_hide_it(tmp_path):
+    record(tmp_path, "a", "2026-11-21", 2.0, [("50", "token"), ("75", "token")])
+    record(tmp_path, "b", "2026-11-22", 4.0, [("50", "token")])
+    text = doc_results.headline(tmp_path)
+    assert "| a |" in text and "4.00x" not in text and "commit `b`" not in text
 
 
 def test_everything_holds_failures_and_other_inputs(folder):
