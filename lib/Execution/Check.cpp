@@ -6,6 +6,9 @@
 
 #include "Check.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Reference.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,24 +17,51 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-double nm_sparse::getDefaultTolerance(int32_t kind) {
-  switch (kind) {
-  case NMS_F64:
+/// What rounding to `type` changes, and the summation of a few thousand
+/// products in f32.
+static double getTolerance(Type type) {
+  type = getElementTypeOrSelf(type);
+  if (type.isF64())
     return 1e-12;
-  case NMS_F32:
+  if (type.isF32())
     return 1e-5;
-  case NMS_F16:
+  if (type.isF16())
     return 2e-3;
-  case NMS_BF16:
+  if (type.isBF16())
     return 1.6e-2;
-  default:
-    return 0;
+  return 0;
+}
+
+SmallVector<double> nm_sparse::getDefaultTolerances(func::FuncOp entry) {
+  SmallVector<double> tolerances;
+  Operation *end = entry.front().getTerminator();
+  for (Value result : end->getOperands()) {
+    double tolerance = getTolerance(result.getType());
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.omitUsesFromAbove = false;
+    SetVector<Operation *> slice;
+    if (failed(getBackwardSlice(result, &slice, options)))
+      slice.insert(entry);
+    for (Operation *op : slice)
+      op->walk([&](Operation *nested) {
+        // Arithmetic, also that of a contraction's region, rounds; constants
+        // and what moves values do not.
+        if (isa<arith::ArithDialect, math::MathDialect>(nested->getDialect()) &&
+            nested->getNumOperands() > 0)
+          for (Type type : nested->getResultTypes())
+            if (isa<FloatType>(getElementTypeOrSelf(type)))
+              tolerance = std::max(tolerance, getTolerance(type));
+      });
+    tolerances.push_back(tolerance);
   }
+  return tolerances;
 }
 
 llvm::Error nm_sparse::compareResults(ArrayRef<HostArray> results,
                                       ArrayRef<HostArray> want,
-                                      double tolerance, RunReport &report) {
+                                      ArrayRef<double> tolerances,
+                                      RunReport &report) {
   llvm::json::Array checks;
   for (auto [position, got] : llvm::enumerate(results)) {
     const HostArray &expected = want[position];
@@ -45,7 +75,7 @@ llvm::Error nm_sparse::compareResults(ArrayRef<HostArray> results,
                    reinterpret_cast<const double *>(expected.data.data()),
                    got.size(), &comparison))
       return llvm::createStringError(nmsLastError());
-    double limit = tolerance >= 0 ? tolerance : getDefaultTolerance(got.kind);
+    double limit = tolerances[position];
     bool passed = comparison.relativeError <= limit;
     report.passed &= passed;
     report.text += llvm::formatv(
@@ -55,8 +85,8 @@ llvm::Error nm_sparse::compareResults(ArrayRef<HostArray> results,
         nmsKindName(got.kind), limit, passed ? "PASS" : "FAIL");
     if (!passed)
       report.text += llvm::formatv(
-          "  worst at element {0}: {1}, expected {2}; {3} NaN and {4} infinity "
-          "mismatches\n",
+          "  worst at element {0}: {1:e4}, expected {2:e4}; {3} NaN and {4} "
+          "infinity mismatches\n",
           comparison.worstIndex, comparison.worstGot, comparison.worstWant,
           comparison.nanMismatches, comparison.infMismatches);
     // JSON has no infinity.

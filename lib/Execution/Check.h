@@ -7,16 +7,22 @@
 #ifndef NM_SPARSE_LIB_EXECUTION_CHECK_H
 #define NM_SPARSE_LIB_EXECUTION_CHECK_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Execution/Array.h"
 #include "nm_sparse/Execution/Run.h"
 
 namespace mlir::nm_sparse {
 
+/// The relative Frobenius error to allow in each result of `entry`: that of the
+/// narrowest float type that it, or what it is computed from in `entry`, is
+/// rounded to. Arguments count as exact.
+SmallVector<double> getDefaultTolerances(func::FuncOp entry);
+
 /// Compares `results` with `want`, in float64, and adds what comes out to
-/// `report`. A negative `tolerance` means that of each result's type.
+/// `report`. There is a tolerance for each result.
 llvm::Error compareResults(ArrayRef<HostArray> results,
-                           ArrayRef<HostArray> want, double tolerance,
-                           RunReport &report);
+                           ArrayRef<HostArray> want,
+                           ArrayRef<double> tolerances, RunReport &report);
 
 } // namespace mlir::nm_sparse
 

@@ -21,7 +21,8 @@ using namespace mlir::nm_sparse;
 /// `error` of the parser, which says FULL:LINE:COLUMN, said of what the user
 /// typed: from where it was not understood, and what is legal. Rules that only
 /// the whole schedule breaks are found at its start, and need no place.
-static std::string explainScheduleError(StringRef error, StringRef full) {
+static std::string explainScheduleError(StringRef error, StringRef full,
+                                        bool isWrapped) {
   unsigned line = 1, column = 1;
   StringRef rest = error;
   if (!rest.consume_front(full) || !rest.consume_front(":") ||
@@ -34,22 +35,28 @@ static std::string explainScheduleError(StringRef error, StringRef full) {
   where = where.drop_front(column - 1);
   if (full.size() - where.size() <= full.find('<'))
     return rest.str();
-  return llvm::formatv("{0}, at '{1}'; docs/Schedule.md lists all fields", rest,
-                       where.trim())
+  where = where.trim();
+  if (isWrapped)
+    where.consume_back(">");
+  std::string place =
+      where.empty() ? "its end" : llvm::formatv("'{0}'", where).str();
+  return llvm::formatv("{0}, at {1}; docs/Schedule.md lists all fields", rest,
+                       place)
       .str();
 }
 
 llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
-  std::string full =
-      text.starts_with("#")
-          ? text.str()
-          : llvm::formatv("#nm_sparse.schedule<{0}>", text).str();
+  bool isWrapped = !text.starts_with("#");
+  std::string full = isWrapped
+                         ? llvm::formatv("#nm_sparse.schedule<{0}>", text).str()
+                         : text.str();
   auto attribute = parseAttributeText(*module.getContext(), full);
   if (!attribute)
     return llvm::createStringError(
         llvm::formatv(
             "'{0}' is not a schedule: {1}", text,
-            explainScheduleError(llvm::toString(attribute.takeError()), full))
+            explainScheduleError(llvm::toString(attribute.takeError()), full,
+                                 isWrapped))
             .str());
   auto schedule = dyn_cast<ScheduleAttr>(*attribute);
   if (!schedule)

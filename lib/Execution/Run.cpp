@@ -224,6 +224,11 @@ llvm::Error Runner::execute() {
   for (const std::string &schedule : lowered->schedules)
     report.text += "  schedule " + schedule + "\n";
 
+  if (device != Device::CPU && request.lowered.empty() &&
+      lowered->schedules.empty())
+    report.text += "  no contraction with an encoded weight: nothing here is "
+                   "sparse\n";
+
   arguments = inputs.packed;
   auto returned = call(*compiled, arguments, resultTypes);
   if (!returned)
@@ -259,7 +264,10 @@ llvm::Error Runner::check() {
   if (!want)
     return want.takeError();
 
-  return compareResults(results, *want, request.tolerance, report);
+  SmallVector<double> tolerances = getDefaultTolerances(entry);
+  if (request.tolerance >= 0)
+    tolerances.assign(tolerances.size(), request.tolerance);
+  return compareResults(results, *want, tolerances, report);
 }
 
 llvm::Error Runner::bench() {

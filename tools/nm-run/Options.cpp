@@ -15,7 +15,8 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static llvm::Error parseSize(StringRef text, int64_t &size) {
-  StringRef value = text.contains('=') ? text.split('=').second : text;
+  StringRef value = text;
+  value.consume_front("m=");
   // 2^24 tokens are more than any index computation is tested for.
   if (value.getAsInteger(10, size) || size < 0 || size > (1 << 24))
     return llvm::createStringError(

@@ -28,7 +28,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --size m=N         value of every dynamic dimension; default 64
   --seed S           seed of the inputs; default 0
   --check            compare with a float64 dense product; status 1 if wrong
-  --tolerance T      largest relative Frobenius error; default by result type
+  --tolerance T      largest relative Frobenius error; default by the narrowest
+                     type that a result is rounded to on its way
   --bench            time the kernels, and cuBLAS beside them (on a GPU)
   --bench-ms N       take at most about N ms of samples; default: 50 replays
   --lock FILE        runs that name the same FILE take times one after another,

@@ -41,7 +41,7 @@ struct RunRequest {
   /// Runs that name the same file here take times alone: the GPU is shared only
   /// by runs that take none. Empty: the GPU is this run's own.
   std::string lock;
-  double tolerance = -1; ///< Negative: by the result's type.
+  double tolerance = -1; ///< Negative: by the types that results pass.
 };
 
 struct RunReport {
@@ -56,9 +56,6 @@ llvm::Expected<RunReport> run(const RunRequest &request);
 
 /// The function to run: `name`, or the only public one when it is empty.
 llvm::Expected<Operation *> findEntry(ModuleOp module, StringRef name);
-
-/// Largest relative Frobenius error that counts as correct for `kind`.
-double getDefaultTolerance(int32_t kind);
 
 /// The chip (sm_90a) of the CUDA device in use.
 llvm::Expected<std::string> getDeviceChip();
