@@ -71,6 +71,8 @@ Value TileCopier::advance(Value v, int64_t by) {
 
 int64_t TileCopier::getMaxWidth() {
   auto [strides, offset] = srcType.getStridesAndOffset();
+  if (!mayBeContiguous())
+    return 1;
   int64_t width = 16 / getElementBytes();
   while (width > 1 &&
          (dstType.getDimSize(1) % width != 0 ||
@@ -80,15 +82,26 @@ int64_t TileCopier::getMaxWidth() {
   return width * getElementBytes() >= 4 ? width : 1;
 }
 
+bool TileCopier::mayBeContiguous() {
+  auto [strides, offset] = srcType.getStridesAndOffset();
+  return strides[1] == 1 || ShapedType::isDynamic(strides[1]);
+}
+
 void TileCopier::flattenSource() {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
   pitch = metadata.getStrides()[0];
+  if (!srcType.isLastDimUnitStride())
+    spacing = metadata.getStrides()[1];
   auto type = MemRefType::get(
       {ShapedType::kDynamic}, srcType.getElementType(),
       StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}),
       srcType.getMemorySpace());
   Value size =
       b.createOrFold<arith::MulIOp>(loc, metadata.getSizes()[0], pitch);
+  if (spacing)
+    size = b.createOrFold<arith::AddIOp>(
+        loc, size,
+        b.createOrFold<arith::MulIOp>(loc, metadata.getSizes()[1], spacing));
   flat = memref::ReinterpretCastOp::create(
       b, loc, type, metadata.getBaseBuffer(),
       OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>{size},
@@ -96,9 +109,13 @@ void TileCopier::flattenSource() {
 }
 
 Value TileCopier::getFlatIndex(ArrayRef<Value> indices) {
-  if (!isFast)
+  if (!isFast) {
+    Value column = indices[1];
+    if (spacing)
+      column = b.createOrFold<arith::MulIOp>(loc, column, spacing);
     return arith::AddIOp::create(
-        b, loc, arith::MulIOp::create(b, loc, indices[0], pitch), indices[1]);
+        b, loc, arith::MulIOp::create(b, loc, indices[0], pitch), column);
+  }
   auto narrow = [&](Value v) -> Value {
     return arith::IndexCastUIOp::create(b, loc, b.getI32Type(), v);
   };
@@ -129,7 +146,12 @@ Value TileCopier::isAligned(int64_t width) {
                                      metadata.getStrides()[0]);
   Value fits = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, span,
                                      constant(int64_t(1) << 31));
-  return arith::AndIOp::create(b, loc, aligned, fits);
+  Value result = arith::AndIOp::create(b, loc, aligned, fits);
+  if (!spacing)
+    return result;
+  Value contiguous = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                           spacing, constant(1));
+  return arith::AndIOp::create(b, loc, result, contiguous);
 }
 
 TileCopier::Position TileCopier::toPosition(Value first, Value second,

@@ -58,13 +58,17 @@ public:
     return dstType.getElementTypeBitWidth() / 8;
   }
 
+  /// False when the elements of a row of the source are known not to be
+  /// neighbours, so that isAligned never holds.
+  bool mayBeContiguous();
+
   /// Widest copy, in elements, that the shape of the destination and the
-  /// static pitch of the source allow.
+  /// static strides of the source allow.
   int64_t getMaxWidth();
 
   /// i1: the source's address, pitch and row length are multiples of `width`
-  /// elements, so that each chunk exists whole or not at all, and the tile
-  /// spans less than 2^31 elements.
+  /// elements, so that each chunk exists whole or not at all, the elements of a
+  /// row are neighbours, and the tile spans less than 2^31 elements.
   Value isAligned(int64_t width);
 
   /// Copies the tile in chunks of `width` elements. Neighbouring threads take
@@ -103,7 +107,8 @@ private:
   void flattenSource();
 
   /// Position in the flat source of element (row, column). isAligned, which
-  /// guards the fast path, has made sure that it fits 32 bits.
+  /// guards the fast path, has made sure that it fits 32 bits and that rows are
+  /// contiguous.
   Value getFlatIndex(ArrayRef<Value> indices);
 
   /// The number of `thread` among those that copy together.
@@ -140,6 +145,9 @@ private:
   TileStorage storage;
   MemRefType srcType, dstType;
   Value flat, pitch;
+  /// What lies between the elements of a row, null where they are neighbours by
+  /// their type.
+  Value spacing;
 };
 
 } // namespace mlir::nm_sparse

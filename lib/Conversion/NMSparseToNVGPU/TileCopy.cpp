@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which width is possible depends on the address and pitch of the source, known
-// only at run time when the source is dynamic, so the wide and the narrow copy
-// are the two branches of a uniform `scf.if`.
+// Which width is possible depends on the address and strides of the source,
+// known only at run time when the source is dynamic, so the wide and the narrow
+// copy are the two branches of a uniform `scf.if`. Rows may have any stride
+// between their elements; those that are not contiguous are copied one element
+// at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +56,7 @@ void emitBothWidths(OpBuilder &b, Location loc, TileCopier &copier,
 void emitTransposed(OpBuilder &b, Location loc, TileCopier &copier,
                     Value tokens, int64_t tileTokens,
                     function_ref<void(bool allTokens)> copy) {
-  if (copier.getElementBytes() < 4) {
+  if (copier.getElementBytes() < 4 || !copier.mayBeContiguous()) {
     copy(false);
     return;
   }

@@ -131,3 +131,53 @@ func.func @rows(%x: memref<64x256xf32, strided<[?, 1], offset: ?>>,
   }
   return
 }
+
+// -----
+
+// Rows that are not contiguous: single elements where the stride is known, the
+// wide copy under a test of it where it is not.
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 2], stages = 3,
+                         split_k = 1, operands = packed, index = resident>
+#ws = #gpu.address_space<workgroup>
+
+// CHECK-LABEL: func @strided
+func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
+                   %v: memref<32x128xf16, strided<[?, ?], offset: ?>>,
+                   %i: memref<32x1xi8, #ws>, %y: memref<128x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c128, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<128x128xf32>
+    %xs = memref.alloc() : memref<32x128xf16, #ws>
+    %vs = memref.alloc() : memref<32x128xf16, #ws>
+    // CHECK-NOT: scf.if
+    // CHECK-NOT: device_async_copy
+    // CHECK: memref.load
+    // CHECK: memref.store
+    nm_sparse.async_copy
+      ins(%x : memref<32x128xf16, strided<[512, 4], offset: ?>>)
+      outs(%xs : memref<32x128xf16, #ws>)
+    // CHECK: :2, %[[STRIDES:[a-z0-9_]+]]:2 = memref.extract_strided_metadata %arg1
+    // CHECK: %[[CONTIGUOUS:.*]] = arith.cmpi eq, %[[STRIDES]]#1,
+    // CHECK: %[[WIDE:.*]] = arith.andi {{.*}}, %[[CONTIGUOUS]]
+    // CHECK: scf.if %[[WIDE]]
+    // CHECK: nvgpu.device_async_copy {{.*}}, 8 {bypassL1}
+    // CHECK: } else {
+    // CHECK-NOT: device_async_copy
+    // CHECK: memref.store
+    nm_sparse.async_copy
+      ins(%v : memref<32x128xf16, strided<[?, ?], offset: ?>>)
+      outs(%vs : memref<32x128xf16, #ws>)
+    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      ins(%xs, %vs : memref<32x128xf16, #ws>, memref<32x128xf16, #ws>)
+      acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<128x128xf32>, memref<128x128xf32>
+    gpu.terminator
+  }
+  return
+}
