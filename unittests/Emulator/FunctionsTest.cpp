@@ -151,4 +151,14 @@ TEST(Shuffle, Lanes) {
   EXPECT_EQ(getShuffleSource(Shuffle::Up, 8, 1, 0x1800), Source(8, false));
 }
 
+TEST(Approximate, AsFarAsPTXPromises) {
+  EXPECT_EQ(call<float>("tanh.approx.f32", 1.0f), 0x1.86p-1f);
+  EXPECT_EQ(call<float>("tanh.approx.f32", 5.0f), 1.0f);
+  EXPECT_EQ(call<float>("tanh.approx.f32", -infinity), -1.0f);
+  EXPECT_TRUE(std::isnan(call<float>("tanh.approx.f32", NAN)));
+  EXPECT_EQ(call<float>("div.approx.ftz.f32", 0x1p126f, 0x1p126f), 1.0f);
+  EXPECT_EQ(call<float>("div.approx.ftz.f32", 0x1p126f, 0x1p127f), 0.0f);
+  EXPECT_EQ(call<float>("div.approx.ftz.f32", -1.0f, 0x1p127f), -0.0f);
+}
+
 } // namespace

@@ -3,12 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What PTX calls .approx is computed as well as the host can, so it differs
-// from a GPU in the last bits.
+// from a GPU in the last bits; but tanh.approx.f32 is rounded to the 11 bits
+// that PTX promises, and div.approx.f32 has the range that it has there, or
+// kernels that need more would pass here and fail on a GPU.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Float.h"
 #include "Functions.h"
+#include "llvm/ADT/bit.h"
 #include <cmath>
 
 using namespace mlir;
@@ -27,11 +30,21 @@ float cosOf(float x) { return std::cos(x); }
 float sqrtOf(float x) { return std::sqrt(x); }
 float rsqrtOf(float x) { return float(1.0 / std::sqrt(double(x))); }
 float reciprocalOf(float x) { return 1.0f / x; }
-float tanhOf(float x) { return std::tanh(x); }
+/// To nearest, 11 bits: the low 13 of f32's 24 are dropped.
+float tanhOf(float x) {
+  if (std::isnan(x))
+    return x;
+  auto bits = llvm::bit_cast<uint32_t>(std::tanh(x));
+  return llvm::bit_cast<float>((bits + 0x1000) & ~uint32_t(0x1fff));
+}
 float add(float a, float b) { return a + b; }
 float subtract(float a, float b) { return a - b; }
 float multiply(float a, float b) { return a * b; }
 float divide(float a, float b) { return a / b; }
+/// Divisors above 2^126 count as infinite.
+float divideInRange(float a, float b) {
+  return a / (std::fabs(b) > 0x1p126f ? std::copysign(INFINITY, b) : b);
+}
 
 template <Unary function>
 float flushed(float x) {
@@ -99,9 +112,9 @@ ArrayRef<Function> emulator::getMathFunctions() {
       makeFunction<&flushed2<multiply>>("mul.rn.ftz.f32",
                                         "llvm.nvvm.mul.rn.ftz.f"),
       makeFunction<&divide>("div.rn.f32", "llvm.nvvm.div.rn.f"),
-      makeFunction<&divide>("div.approx.f32", "llvm.nvvm.div.approx.f"),
-      makeFunction<&flushed2<divide>>("div.approx.ftz.f32",
-                                      "llvm.nvvm.div.approx.ftz.f"),
+      makeFunction<&divideInRange>("div.approx.f32", "llvm.nvvm.div.approx.f"),
+      makeFunction<&flushed2<divideInRange>>("div.approx.ftz.f32",
+                                             "llvm.nvvm.div.approx.ftz.f"),
       makeFunction<&divide>("div.full.f32", "llvm.nvvm.div.full"),
       makeFunction<&fuse>("fma.rn.f32", "llvm.nvvm.fma.rn.f"),
       makeFunction<&fuseFlushed>("fma.rn.ftz.f32", "llvm.nvvm.fma.rn.ftz.f"),
