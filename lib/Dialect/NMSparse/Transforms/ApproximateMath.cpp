@@ -7,9 +7,10 @@
 // An epilogue computes in f32 and most often rounds to f16 or bf16. Functions
 // that are exact in f32 are then wasted: an erf takes 50 instructions of each
 // element, and a tile has one for every 16 to 64 multiply-adds of its thread.
-// Here those whose every use is rounded to 16 bits, or that allow it by
-// `fastmath<afn>`, become forms for the GPU's own approximations of exp2, tanh
-// and division, which are asked for by `fastmath<afn>`.
+// Here those whose every use is rounded to 16 bits, with no sum in between that
+// could cancel (NarrowUses.h), or that allow it by `fastmath<afn>`, become
+// forms for the GPU's own approximations of exp2, tanh and division, which are
+// asked for by `fastmath<afn>`.
 //
 // GELU is taken as a whole, so that its error is small against the result also
 // where 1 + erf(x) cancels:
@@ -28,11 +29,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "NarrowUses.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -41,6 +42,7 @@ namespace mlir::nm_sparse {
 } // namespace mlir::nm_sparse
 
 using namespace mlir;
+using namespace mlir::nm_sparse;
 
 /// P of 0.5 * x * (1 + erf(x / sqrt(2))). The result is within 2.1e-5, for
 /// positive x within half of what rounding to f16 changes.
@@ -70,53 +72,17 @@ static constexpr double kErfEnd = 16;
 // What may be approximated
 //===----------------------------------------------------------------------===//
 
-static bool isF32(Value value) {
-  return getElementTypeOrSelf(value.getType()).isF32();
-}
-
-/// True when all that comes of `value` is rounded to 16 bits or fewer.
-static bool isNarrowed(Value value) {
-  SmallVector<Value> worklist = {value};
-  while (!worklist.empty()) {
-    Value next = worklist.pop_back_val();
-    for (Operation *user : next.getUsers()) {
-      if (auto truncate = dyn_cast<arith::TruncFOp>(user)) {
-        if (getElementTypeOrSelf(truncate.getType()).getIntOrFloatBitWidth() >
-            16)
-          return false;
-        continue;
-      }
-      if (!user->hasTrait<OpTrait::Elementwise>() ||
-          user->getNumResults() != 1 || !isF32(user->getResult(0)))
-        return false;
-      worklist.push_back(user->getResult(0));
-    }
-  }
-  return !value.use_empty();
-}
-
-static bool allowsApproximation(Operation *op) {
+static bool allowsApproximation(Operation *op, Sums sums = Sums::OneSign) {
   auto flags = cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr();
   bool allowed =
       flags && bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn);
-  return isF32(op->getResult(0)) && (allowed || isNarrowed(op->getResult(0)));
+  return isF32(op->getResult(0)) &&
+         (allowed || isNarrowed(op->getResult(0), sums));
 }
 
 //===----------------------------------------------------------------------===//
 // Matching GELU
 //===----------------------------------------------------------------------===//
-
-/// The number that `value` is for every element.
-static std::optional<double> getNumber(Value value) {
-  Attribute attribute;
-  if (!matchPattern(value, m_Constant(&attribute)))
-    return std::nullopt;
-  if (auto splat = dyn_cast<SplatElementsAttr>(attribute))
-    attribute = splat.getSplatValue<Attribute>();
-  if (auto number = dyn_cast<FloatAttr>(attribute))
-    return number.getValueAsDouble();
-  return std::nullopt;
-}
 
 /// Takes the product `value` apart into numbers, multiplied into `scale`, and
 /// other factors. A product that others use too stays one factor.
@@ -137,17 +103,22 @@ static void collectFactors(Value value, bool isRoot, double &scale,
 
 using Polynomial = SmallVector<double, 4>;
 
-/// `value` as a polynomial in `x`, lowest power first, of degree 3 at most.
-static std::optional<Polynomial> getPolynomial(Value value, Value x) {
+/// `value` as a polynomial in `x`, lowest power first, of degree 3 at most;
+/// none when it takes more than `depth` operations in a row: x + x, of which
+/// each sum is the next one's two operands, would be walked 2^n times.
+static std::optional<Polynomial> getPolynomial(Value value, Value x,
+                                               unsigned depth = 8) {
   if (value == x)
     return Polynomial{0, 1, 0, 0};
   if (std::optional<double> number = getNumber(value))
     return Polynomial{*number, 0, 0, 0};
   Operation *op = value.getDefiningOp();
-  if (!isa_and_nonnull<arith::AddFOp, arith::MulFOp>(op))
+  if (depth == 0 || !isa_and_nonnull<arith::AddFOp, arith::MulFOp>(op))
     return std::nullopt;
-  std::optional<Polynomial> lhs = getPolynomial(op->getOperand(0), x);
-  std::optional<Polynomial> rhs = getPolynomial(op->getOperand(1), x);
+  std::optional<Polynomial> lhs =
+      getPolynomial(op->getOperand(0), x, depth - 1);
+  std::optional<Polynomial> rhs =
+      getPolynomial(op->getOperand(1), x, depth - 1);
   if (!lhs || !rhs)
     return std::nullopt;
   Polynomial result(4, 0.0);
@@ -275,8 +246,10 @@ static Value approximate(OpBuilder &b, Operation *op, bool packed) {
   if (auto truncate = dyn_cast<arith::TruncFOp>(op))
     return packed ? approximateGelu(b, truncate) : Value();
   if (!isa<arith::MulFOp, arith::DivFOp, math::ErfOp, math::ExpOp,
-           math::TanhOp>(op) ||
-      !allowsApproximation(op))
+           math::TanhOp>(op))
+    return {};
+  bool isWhole = isa<arith::MulFOp, arith::DivFOp>(op);
+  if (!allowsApproximation(op, isWhole ? Sums::WithData : Sums::OneSign))
     return {};
   FloatMath math{b, op->getLoc(), op->getResult(0).getType()};
   Value x = op->getOperand(0);
@@ -300,15 +273,7 @@ static Value approximate(OpBuilder &b, Operation *op, bool packed) {
     return math.approximate<math::Exp2Op>(math.mul(x, math.number(1 / M_LN2)));
   if (isa<math::TanhOp>(op))
     return math.approximate<math::TanhOp>(x);
-  // A sigmoid: the divisor, 1 + e^z, is in the range of the fast division.
-  auto divisor = op->getOperand(1).getDefiningOp<arith::AddFOp>();
-  auto isExponential = [](Value value) {
-    return isa_and_nonnull<math::ExpOp, math::Exp2Op>(value.getDefiningOp());
-  };
-  if (!divisor || !((getNumber(divisor.getLhs()) == 1.0 &&
-                     isExponential(divisor.getRhs())) ||
-                    (getNumber(divisor.getRhs()) == 1.0 &&
-                     isExponential(divisor.getLhs()))))
+  if (!isSigmoid(cast<arith::DivFOp>(op)))
     return {};
   return arith::DivFOp::create(b, math.loc, x, op->getOperand(1),
                                arith::FastMathFlags::afn);

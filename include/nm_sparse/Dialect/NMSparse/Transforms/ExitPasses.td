@@ -75,8 +75,11 @@ def NMSparseApproximateMathPass
     : Pass<"nm-sparse-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "math functions as exact as a 16-bit result needs";
   let description = [{
-    In launches, replaces f32 functions whose every use is rounded to 16 bits, or
-    that are marked `fastmath<afn>`:
+    In launches, replaces f32 functions whose every use is rounded to 16 bits
+    by ways that keep a relative error (products, quotients, limits; not sums,
+    which can cancel, but for `1 + exp`), or that are marked `fastmath<afn>`.
+    GELU and sigmoids also count as rounded where data, such as a residual, is
+    added to them:
 
     * GELU, of erf or of tanh, by a polynomial and one `exp2`: absolute error at
       most 2.1e-5, 9 or 10 instructions;
