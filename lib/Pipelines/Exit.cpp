@@ -90,6 +90,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createKernelCanonicalizer());
   kernels.addPass(createCSEPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addPass(createNMSparseVerifyKernelsPass());
 
   GpuNVVMAttachTargetOptions target;
   target.chip = options.chip;

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -23,6 +24,7 @@ void nm_sparse::buildHostLoops(OpPassManager &pm) {
 }
 
 void nm_sparse::buildHostMath(OpPassManager &pm) {
+  pm.addPass(createNMSparseExpandMathPass());
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertVectorToLLVMPass());

@@ -17,6 +17,7 @@ using namespace mlir::nm_sparse;
 
 void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
+  pm.addPass(createNMSparseExpandMathPass());
   pm.addPass(createConvertLinalgToNMSparsePass());
   pm.addPass(createNMSparseMaterializeEncodingsPass());
   pm.addPass(createNMSparseVerifyMaterializedPass());

@@ -76,7 +76,7 @@ func.func @half(%a: vector<2xf16>, %b: vector<2xf16>) -> vector<2xf16> {
 // CHECK: "llvm.nvvm.fma.rn.relu.f16"(%[[P]],
 // CHECK: arith.mulf
 // CHECK: arith.maximumf
-// CHECK: arith.minnumf
+// CHECK: "llvm.minnum"
 func.func @half_scalar(%a: f16, %b: f16, %c: f16) -> (f16, f16) {
   %zero = arith.constant 0.0 : f16
   %one = arith.constant 1.0 : f16
@@ -86,4 +86,29 @@ func.func @half_scalar(%a: f16, %b: f16, %c: f16) -> (f16, f16) {
   %3 = arith.maximumf %2, %c : f16
   %4 = arith.minnumf %3, %one : f16
   return %4, %0 : f16, f16
+}
+
+// What upstream calls a device library for.
+// CHECK-LABEL: func.func @library
+// CHECK-NOT: math.
+// CHECK: "llvm.maxnum"
+// CHECK: "llvm.minnum"
+// CHECK: "llvm.round"
+// CHECK: "llvm.ctlz"(%{{.*}}, %false{{.*}}) : (i32, i1) -> i32
+// CHECK: arith.cmpf uno
+// CHECK: "llvm.trunc"({{.*}}f64
+// CHECK-NOT: arith.remf
+// CHECK: arith.maximumf
+// CHECK-NEXT: arith.minimumf
+// CHECK-NOT: math.
+// CHECK: return
+func.func @library(%a: vector<2x4xf32>, %d: vector<2x4xf32>, %b: f16, %c: i32) -> (vector<2x4xf32>, f16, i32, i1, f16, f16) {
+  %0 = arith.maxnumf %a, %d : vector<2x4xf32>
+  %1 = arith.minnumf %0, %a : vector<2x4xf32>
+  %2 = math.round %b : f16
+  %3 = math.ctlz %c : i32
+  %4 = math.isnan %b : f16
+  %5 = arith.remf %2, %b : f16
+  %6 = math.clampf %b to [%2, %5] : f16
+  return %1, %2, %3, %4, %5, %6 : vector<2x4xf32>, f16, i32, i1, f16, f16
 }

@@ -8,6 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExpandMath.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -30,15 +32,25 @@ namespace {
 /// The LLVM intrinsic that NVPTX selects an instruction for, or "".
 StringRef getIntrinsic(StringRef mathOp) {
   return llvm::StringSwitch<StringRef>(mathOp)
+      .Case("arith.maxnumf", "llvm.maxnum")
+      .Case("arith.minnumf", "llvm.minnum")
       .Case("math.absf", "llvm.fabs")
       .Case("math.ceil", "llvm.ceil")
       .Case("math.copysign", "llvm.copysign")
+      .Case("math.ctlz", "llvm.ctlz")
+      .Case("math.ctpop", "llvm.ctpop")
+      .Case("math.cttz", "llvm.cttz")
       .Case("math.floor", "llvm.floor")
       .Case("math.fma", "llvm.fma")
+      .Case("math.round", "llvm.round")
       .Case("math.roundeven", "llvm.roundeven")
       .Case("math.sqrt", "llvm.sqrt")
       .Case("math.trunc", "llvm.trunc")
       .Default("");
+}
+
+bool hasIntrinsicType(Operation *op) {
+  return !getElementTypeOrSelf(op->getResult(0).getType()).isIndex();
 }
 
 /// Replaces `op` by a call of `intrinsic`, on a flat vector when it computes on
@@ -57,6 +69,9 @@ void callIntrinsic(Operation *op, StringRef intrinsic) {
     operands.push_back(
         reshape ? vector::ShapeCastOp::create(builder, loc, flat, operand)
                 : operand);
+  // Zeros have as many as the type has bits.
+  if (isa<math::CountLeadingZerosOp, math::CountTrailingZerosOp>(op))
+    operands.push_back(arith::ConstantIntOp::create(builder, loc, 0, 1));
   Value result =
       LLVM::CallIntrinsicOp::create(builder, loc, flat,
                                     builder.getStringAttr(intrinsic), operands)
@@ -148,6 +163,7 @@ struct LowerMath
   void runOnOperation() override {
     getOperation()->walk([](Operation *op) { approximate(op); });
     getOperation()->walk([](Operation *op) { lowerHalf(op); });
+    nm_sparse::expandMath(getOperation());
     auto isWanted = [](StringRef name) { return getIntrinsic(name).empty(); };
     RewritePatternSet patterns(&getContext());
     math::populateExpansionPatterns(patterns,
@@ -160,9 +176,26 @@ struct LowerMath
 
     getOperation()->walk([](Operation *op) {
       StringRef intrinsic = getIntrinsic(op->getName().getStringRef());
-      if (!intrinsic.empty())
+      if (!intrinsic.empty() && hasIntrinsicType(op))
         callIntrinsic(op, intrinsic);
     });
+    WalkResult result = getOperation()->walk([](Operation *op) {
+      if (!isa<arith::RemFOp>(op) &&
+          !isa_and_nonnull<math::MathDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitError() << "'" << op->getName() << "' on "
+                      << op->getOperand(0).getType()
+                      << " has neither an instruction nor an expansion, and no "
+                         "device library is linked. Legal are the functions of "
+                         "math on f16, bf16 and f32, those of integers on "
+                         "types of fixed width, and absf, ceil, copysign, "
+                         "floor, fma, round, roundeven, sqrt and trunc on f64; "
+                         "compute in f32, or leave the operation out of the "
+                         "code that is fused with the product";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 

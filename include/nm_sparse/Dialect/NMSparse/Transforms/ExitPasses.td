@@ -154,12 +154,24 @@ def NMSparseLowerPrefetchesPass
                            "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseExpandMathPass : Pass<"nm-sparse-expand-math"> {
+  let summary = "math functions in terms of others";
+  let description = [{
+    Rewrites `absi`, `clampf`, `isnan`, `isinf`, `isfinite`, `isnormal`, `sincos`
+    and, unless it is of f64, `log10` and `arith.remf` in terms of functions that
+    both a GPU and the host have. `remf` is exact for quotients below 2^29.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
 def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
   let summary = "math functions without a device library";
   let description = [{
     Rewrites `math` functions that a GPU has no instruction for (`erf`, `exp`,
     `tanh`, `log`, ...) as polynomial approximations in f32, and the others as
-    LLVM intrinsics that NVPTX knows, so that no device library is needed. Where
+    LLVM intrinsics that NVPTX knows, so that no device library is needed; those
+    that are neither, such as `exp` of f64, are errors. Where
     `fastmath<afn>` allows it, `exp2`, `tanh` and `divf` of f32 become the one or
     two instructions that the GPU has for them.
   }];
@@ -193,6 +205,15 @@ def NMSparsePinReadsPass
     shared memory, is kept: they become volatile.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def NMSparseVerifyKernelsPass
+    : Pass<"nm-sparse-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "refuse kernels that cannot be loaded";
+  let description = [{
+    Names the operation, and its place, that calls a function which is not
+    defined, such as one of a device library, or that was not lowered.
+  }];
 }
 
 def NMSparseEmbedKernelsPass
