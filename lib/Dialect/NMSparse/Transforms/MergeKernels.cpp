@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Outlining makes a gpu.module for each launch, with kernel names that repeat.
-// One module is one PTX file and one load at run time.
+// One module is one PTX file and one load at run time. Kernels get names that
+// PTX can spell: those of functions, such as main.1 or jit-main, may be any.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,17 @@ namespace mlir::nm_sparse {
 } // namespace mlir::nm_sparse
 
 using namespace mlir;
+
+/// `name` with _ for what no identifier of PTX has, and in front of a digit.
+static std::string spell(StringRef name) {
+  std::string text = name.str();
+  for (char &c : text)
+    if (!llvm::isAlnum(c) && c != '_' && c != '$')
+      c = '_';
+  if (llvm::isDigit(text.front()))
+    text.insert(text.begin(), '_');
+  return text;
+}
 
 namespace {
 
@@ -40,12 +52,16 @@ struct MergeKernels
     };
     SmallVector<std::pair<Attribute, gpu::GPUFuncOp>> kernels;
     for (gpu::GPUModuleOp module : modules)
-      for (auto kernel :
-           llvm::make_early_inc_range(module.getOps<gpu::GPUFuncOp>())) {
+      for (gpu::GPUFuncOp kernel :
+           llvm::to_vector(module.getOps<gpu::GPUFuncOp>())) {
         kernels.push_back({refer(module, kernel), kernel});
-        if (module == merged)
+        std::string name = spell(kernel.getName());
+        if (module == merged && name == kernel.getName())
           continue;
+        if (module == merged)
+          inner.remove(kernel);
         kernel->remove();
+        kernel.setName(name);
         // Renames the kernel when the name is taken.
         inner.insert(kernel);
       }
