@@ -11,8 +11,10 @@
 #include "Inputs.h"
 #include "Lowering.h"
 #include "Output.h"
+#include "nm_sparse/Conversion/SecondSpelling.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Driver.h"
@@ -302,6 +304,9 @@ llvm::Expected<RunReport> Runner::run() {
   if (!parsed)
     return parsed.takeError();
   module = std::move(*parsed);
+  // Arguments are made of the encodings that the types have here.
+  if (ErrorCollector errors(&context); failed(replaceSecondSpelling(*module)))
+    return llvm::createStringError(errors.getFirst());
   auto found = findEntry(*module, request.entry);
   if (!found)
     return found.takeError();

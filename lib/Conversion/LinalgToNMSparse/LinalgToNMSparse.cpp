@@ -11,11 +11,10 @@
 
 #include "Plan.h"
 #include "nm_sparse/Conversion/Passes.h"
+#include "nm_sparse/Conversion/SecondSpelling.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SparseTensor/IR/SparseTensor.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
 
@@ -26,51 +25,6 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-//===----------------------------------------------------------------------===//
-// Second spelling
-//===----------------------------------------------------------------------===//
-
-/// The encoding that `#sparse_tensor.encoding` spells when its levels are
-/// `(i : dense, j floordiv m : dense, j mod m : structured[n, m])`, else null.
-static EncodingAttr
-fromStructured(sparse_tensor::SparseTensorEncodingAttr sparse) {
-  AffineMap map = sparse.getDimToLvl();
-  ArrayRef<sparse_tensor::LevelType> levels = sparse.getLvlTypes();
-  if (!map || map.getNumDims() != 2 || map.getNumResults() != 3 ||
-      levels.size() != 3 || !sparse_tensor::isDenseLT(levels[0]) ||
-      !sparse_tensor::isDenseLT(levels[1]) ||
-      !sparse_tensor::isNOutOfMLT(levels[2]))
-    return {};
-  auto output = dyn_cast<AffineDimExpr>(map.getResult(0));
-  if (!output)
-    return {};
-  int64_t n = sparse_tensor::getN(levels[2]);
-  int64_t m = sparse_tensor::getM(levels[2]);
-  unsigned dim = 1 - output.getPosition();
-  AffineExpr contracted = getAffineDimExpr(dim, map.getContext());
-  if (map.getResult(1) != contracted.floorDiv(m) ||
-      map.getResult(2) != contracted % m || m > EncodingAttr::kMaxWindowRows)
-    return {};
-  return EncodingAttr::get(sparse.getContext(), n, m, 1, 1, dim,
-                           OutputOrder::Identity);
-}
-
-/// Replaces the second spelling by ours in all types below `root`.
-static void replaceSecondSpelling(Operation *root) {
-  AttrTypeReplacer replacer;
-  replacer.addReplacement(
-      [](sparse_tensor::SparseTensorEncodingAttr sparse)
-          -> std::optional<std::pair<Attribute, WalkResult>> {
-        EncodingAttr encoding = fromStructured(sparse);
-        if (!encoding)
-          return std::nullopt;
-        return std::make_pair(Attribute(encoding), WalkResult::skip());
-      });
-  replacer.recursivelyReplaceElementsIn(root, /*replaceAttrs=*/true,
-                                        /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
-}
 
 //===----------------------------------------------------------------------===//
 // Rewrite
@@ -192,7 +146,8 @@ struct ConvertLinalgToNMSparse
     : public nm_sparse::impl::ConvertLinalgToNMSparsePassBase<
           ConvertLinalgToNMSparse> {
   void runOnOperation() override {
-    replaceSecondSpelling(getOperation());
+    if (failed(replaceSecondSpelling(getOperation())))
+      return signalPassFailure();
 
     SmallVector<Plan> plans;
     bool bad = false;
