@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "HostCode.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Target/Target.h"
@@ -38,19 +38,27 @@ class FunctionWriter {
 public:
   explicit FunctionWriter(func::FuncOp function) : function(function) {}
 
-  Object write() {
+  FailureOr<Object> write() {
     Array arguments, launches;
+    for (Operation *op : collectHostOps(function))
+      return op->emitError()
+             << "'" << op->getName()
+             << "' stays on the host, and a manifest describes launches alone: "
+                "leave out --manifest and run the host's code too (--emit nvvm "
+                "shows it, docs/Runtime.md says how), or leave the operation "
+                "out of the program";
     for (BlockArgument argument : function.getArguments())
       arguments.push_back(writeArgument(argument));
-    function.walk([&](gpu::LaunchFuncOp launch) {
+    for (auto launch : function.getOps<gpu::LaunchFuncOp>()) {
+      current = launch;
       launches.push_back(writeLaunch(launch));
-    });
+    }
     Array results;
-    function.walk([&](func::ReturnOp op) {
-      for (Value result : op.getOperands())
-        results.push_back(Object{{"type", print(result.getType())},
-                                 {"buffer", getName(getRoot(result))}});
-    });
+    current = function.getBody().front().getTerminator();
+    for (Value result : current->getOperands())
+      results.push_back(writeResult(result));
+    if (failed(described))
+      return failure();
     return Object{{"name", function.getSymName()},
                   {"arguments", std::move(arguments)},
                   {"buffers", std::move(buffers)},
@@ -59,16 +67,48 @@ public:
   }
 
 private:
-  static Value getRoot(Value value) {
-    while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-      value = view.getViewSource();
-    return value;
+  void refuse(const std::string &what) {
+    if (succeeded(described))
+      current->emitError()
+          << what
+          << " cannot be told by a manifest: leave out --manifest and run the "
+             "host's code too (--emit nvvm shows it, docs/Runtime.md says how)";
+    described = failure();
+  }
+
+  std::string describe(Value value) {
+    std::string text = describeExpression(value);
+    if (StringRef(text).contains('?'))
+      refuse("a value that is no expression over the arguments' sizes");
+    return text;
+  }
+
+  Object writeResult(Value result) {
+    std::string name = getName(getRoot(result));
+    Object object{{"type", print(result.getType())}, {"buffer", name}};
+    if (isWhole(result))
+      return object;
+    ViewDescription view = getView(result, name);
+    object["offset"] = view.offset;
+    object["sizes"] = Array(view.sizes);
+    object["strides"] = Array(view.strides);
+    return object;
+  }
+
+  ViewDescription getView(Value value, StringRef name) {
+    if (std::optional<ViewDescription> view = describeView(value, name))
+      return *view;
+    refuse("a view that is no expression over the arguments' sizes");
+    return {};
   }
 
   /// argN, or bufferN for memory that the host allocates.
   std::string getName(Value root) {
     if (auto argument = dyn_cast<BlockArgument>(root))
       return llvm::formatv("arg{0}", argument.getArgNumber());
+    if (!isa<memref::AllocOp, gpu::AllocOp>(root.getDefiningOp()))
+      refuse("memory that '" +
+             root.getDefiningOp()->getName().getStringRef().str() + "' makes");
     auto [it, isNew] = names.try_emplace(root, "");
     if (!isNew)
       return it->second;
@@ -86,7 +126,7 @@ private:
           sizes.push_back(std::to_string(extent));
         else
           sizes.push_back(next == dynamic.end() ? std::string("?")
-                                                : describeExpression(*next++));
+                                                : describe(*next++));
     }
     std::string name = it->second;
     Object object{{"name", name},
@@ -94,7 +134,7 @@ private:
                   {"sizes", std::move(sizes)}};
     for (Operation *user : root.getUsers())
       if (auto memset = dyn_cast<gpu::MemsetOp>(user))
-        object["initial"] = describeExpression(memset.getValue());
+        object["initial"] = describe(memset.getValue());
     buffers.push_back(std::move(object));
     return name;
   }
@@ -135,12 +175,21 @@ private:
       if (!type) {
         std::string scalar =
             operand.getType().isIndex() ? "i64" : print(operand.getType());
-        add(scalar, describeExpression(operand), "value");
+        add(scalar, describe(operand), "value");
         continue;
       }
       std::string name = getName(getRoot(operand));
       add("ptr", name, "allocated");
       add("ptr", name, "aligned");
+      if (!isWhole(operand)) {
+        ViewDescription view = getView(operand, name);
+        add("i64", view.offset, "value");
+        for (ArrayRef<std::string> numbers :
+             {ArrayRef(view.sizes), ArrayRef(view.strides)})
+          for (const std::string &number : numbers)
+            add("i64", number, "value");
+        continue;
+      }
       add("i64", name, "offset");
       for (StringRef field : {"size", "stride"})
         for (int64_t dim = 0; dim < type.getRank(); ++dim)
@@ -161,6 +210,8 @@ private:
   /// What cuTensorMapEncodeTiled needs to know beside the buffer's shape.
   Object writeTensorMap(nvgpu::TmaCreateDescriptorOp map) {
     nvgpu::TensorMapDescriptorType type = map.getTensorMap().getType();
+    if (!isWhole(map.getTensor()))
+      refuse("a tensor map of a part of a buffer");
     return Object{
         {"type", "ptr"},
         {"source", getName(getRoot(map.getTensor()))},
@@ -172,9 +223,8 @@ private:
   }
 
   Object writeLaunch(gpu::LaunchFuncOp launch) {
-    auto dims = [](gpu::KernelDim3 size) {
-      return Array{describeExpression(size.x), describeExpression(size.y),
-                   describeExpression(size.z)};
+    auto dims = [this](gpu::KernelDim3 size) {
+      return Array{describe(size.x), describe(size.y), describe(size.z)};
     };
     Object object{{"kernel", launch.getKernelName().getValue()},
                   {"grid", dims(launch.getGridSizeOperandValues())},
@@ -184,11 +234,13 @@ private:
       object["cluster"] = dims(launch.getClusterSizeOperandValues());
     Value shared = launch.getDynamicSharedMemorySize();
     object["dynamic_shared_memory"] =
-        shared ? describeExpression(shared) : std::string("0");
+        shared ? describe(shared) : std::string("0");
     return object;
   }
 
   func::FuncOp function;
+  Operation *current = nullptr; ///< What is being described.
+  LogicalResult described = success();
   Array buffers;
   llvm::DenseMap<Value, std::string> names;
 };
@@ -211,9 +263,9 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
   return products;
 }
 
-Object nm_sparse::makeManifest(ModuleOp module,
-                               ArrayRef<ScheduledProduct> products,
-                               const ResourceMap *resources) {
+FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
+                                          ArrayRef<ScheduledProduct> products,
+                                          const ResourceMap *resources) {
   Object manifest{{"manifest_version", 1},
                   {"packed_layout", 1},
                   {"compiler", Object{{"name", "nm_sparse"},
@@ -242,8 +294,12 @@ Object nm_sparse::makeManifest(ModuleOp module,
     }
   }
   for (auto function : module.getOps<func::FuncOp>())
-    if (!function.isExternal())
-      functions.push_back(FunctionWriter(function).write());
+    if (!function.isExternal()) {
+      FailureOr<Object> written = FunctionWriter(function).write();
+      if (failed(written))
+        return failure();
+      functions.push_back(std::move(*written));
+    }
   for (const ScheduledProduct &product : products)
     scheduled.push_back(Object{{"function", product.function},
                                {"encoding", product.encoding},

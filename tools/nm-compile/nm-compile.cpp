@@ -8,6 +8,7 @@
 #include "../common/OutputFile.h"
 #include "Explain.h"
 #include "nm_sparse/InitAll.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -191,17 +192,26 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
     output = options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
   }
 
+  std::string description;
+  if (!options.manifest.empty()) {
+    ErrorCollector errors(&context);
+    auto manifest = makeManifest(module, products,
+                                 assembled ? &assembled->resources : nullptr);
+    if (failed(manifest))
+      return llvm::createStringError(errors.getFirst());
+    description =
+        llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*manifest))).str();
+  } else if (!isStage(options.emit)) {
+    std::string left = describeHostOps(module, options.pipeline.hostMemory);
+    if (!left.empty())
+      llvm::errs() << "nm-compile: warning: " << left << "\n";
+  }
+
   auto file = OutputFile::create(options.output, output);
   if (!file)
     return file.takeError();
   if (!options.manifest.empty()) {
-    auto manifest = OutputFile::create(
-        options.manifest,
-        llvm::formatv(
-            "{0:2}\n",
-            llvm::json::Value(makeManifest(
-                module, products, assembled ? &assembled->resources : nullptr)))
-            .str());
+    auto manifest = OutputFile::create(options.manifest, description);
     if (!manifest) {
       file->discard();
       return manifest.takeError();

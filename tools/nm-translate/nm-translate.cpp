@@ -33,8 +33,10 @@ static LogicalResult writeManifest(Operation *op, llvm::raw_ostream &os) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
     return op->emitError("expected a module");
-  os << llvm::formatv("{0:2}\n", llvm::json::Value(nm_sparse::makeManifest(
-                                     module, {}, nullptr)));
+  auto manifest = nm_sparse::makeManifest(module, {}, nullptr);
+  if (failed(manifest))
+    return failure();
+  os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*manifest)));
   return success();
 }
 

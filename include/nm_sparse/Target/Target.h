@@ -47,10 +47,16 @@ struct ScheduledProduct {
 };
 std::vector<ScheduledProduct> collectProducts(ModuleOp module);
 
-/// How to launch the kernels of `module`: see docs/Manifest.md.
-llvm::json::Object makeManifest(ModuleOp module,
-                                ArrayRef<ScheduledProduct> products,
-                                const ResourceMap *resources);
+/// How to launch the kernels of `module`: see docs/Manifest.md. Fails, with an
+/// error at the operation, where the host does what a manifest cannot say.
+FailureOr<llvm::json::Object> makeManifest(ModuleOp module,
+                                           ArrayRef<ScheduledProduct> products,
+                                           const ResourceMap *resources);
+
+/// What the host functions of `module` do beside launching its kernels, in one
+/// line; empty when that is nothing. Copies to the device and back are not
+/// told of with `hostMemory`, which asks for them.
+std::string describeHostOps(ModuleOp module, bool hostMemory);
 
 /// A host value as an expression over the arguments' sizes, such as
 /// "max(ceildiv(arg0.size[0], 128), 1)"; "?" where it is none.

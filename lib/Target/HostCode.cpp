@@ -1,0 +1,191 @@
+//===- HostCode.cpp - what a manifest can say of the host's code ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A manifest lists launches. Whatever else the host does would be lost, so it
+// is found here and refused: loops, calls, copies, and linalg operations that
+// did not become kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostCode.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "nm_sparse/Target/Target.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+Value nm_sparse::getRoot(Value value) {
+  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
+    value = view.getViewSource();
+  return value;
+}
+
+bool nm_sparse::isWhole(Value value) {
+  while (auto cast = value.getDefiningOp<memref::CastOp>())
+    value = cast.getSource();
+  return value == getRoot(value);
+}
+
+static std::string describe(OpFoldResult value) {
+  if (auto attribute = dyn_cast<Attribute>(value))
+    return std::to_string(cast<IntegerAttr>(attribute).getInt());
+  return describeExpression(cast<Value>(value));
+}
+
+static std::string call(StringRef function, StringRef lhs, StringRef rhs) {
+  return llvm::formatv("{0}({1}, {2})", function, lhs, rhs).str();
+}
+
+/// What the type alone says; "?" for what it does not.
+static ViewDescription describeType(MemRefType type) {
+  auto print = [](int64_t number) {
+    return ShapedType::isDynamic(number) ? std::string("?")
+                                         : std::to_string(number);
+  };
+  ViewDescription result{"?", {}, {}};
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset))) {
+    strides.assign(type.getRank(), ShapedType::kDynamic);
+    offset = ShapedType::kDynamic;
+  }
+  result.offset = print(offset);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    result.sizes.push_back(print(type.getDimSize(dim)));
+    result.strides.push_back(print(strides[dim]));
+  }
+  return result;
+}
+
+/// Fills in what the types on the way do not say.
+static ViewDescription describe(Value value, StringRef name) {
+  ViewDescription result = describeType(cast<MemRefType>(value.getType()));
+  ViewDescription known = result;
+  if (auto view = value.getDefiningOp<memref::SubViewOp>()) {
+    ViewDescription source = describe(view.getSource(), name);
+    known = {source.offset, {}, {}};
+    llvm::SmallBitVector dropped = view.getDroppedDims();
+    for (int64_t dim = 0, e = source.sizes.size(); dim < e; ++dim) {
+      std::string start = describe(view.getMixedOffsets()[dim]);
+      if (start != "0")
+        known.offset =
+            call("add", known.offset, call("mul", start, source.strides[dim]));
+      if (dropped[dim])
+        continue;
+      std::string step = describe(view.getMixedStrides()[dim]);
+      known.sizes.push_back(describe(view.getMixedSizes()[dim]));
+      known.strides.push_back(step == "1"
+                                  ? source.strides[dim]
+                                  : call("mul", step, source.strides[dim]));
+    }
+  } else if (auto cast = value.getDefiningOp<memref::CastOp>();
+             cast && isa<MemRefType>(cast.getSource().getType())) {
+    known = describe(cast.getSource(), name);
+  } else if (value == getRoot(value)) {
+    known.offset = (name + ".offset").str();
+    for (size_t dim = 0; dim < known.sizes.size(); ++dim) {
+      known.sizes[dim] = llvm::formatv("{0}.size[{1}]", name, dim);
+      known.strides[dim] = llvm::formatv("{0}.stride[{1}]", name, dim);
+    }
+  }
+  auto fill = [](std::string &text, const std::string &other) {
+    if (text == "?")
+      text = other;
+  };
+  fill(result.offset, known.offset);
+  for (auto [text, other] : llvm::zip(result.sizes, known.sizes))
+    fill(text, other);
+  for (auto [text, other] : llvm::zip(result.strides, known.strides))
+    fill(text, other);
+  return result;
+}
+
+std::optional<ViewDescription> nm_sparse::describeView(Value value,
+                                                       StringRef name) {
+  ViewDescription result = describe(value, name);
+  auto isUnknown = [](StringRef text) { return text.contains('?'); };
+  if (isUnknown(result.offset) || llvm::any_of(result.sizes, isUnknown) ||
+      llvm::any_of(result.strides, isUnknown))
+    return std::nullopt;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+/// True when a launch before `memset` uses the buffer, so that its value is not
+/// the one that it has in the beginning, or when only a part is set.
+static bool isReset(gpu::MemsetOp memset) {
+  Value root = getRoot(memset.getDst());
+  if (root != memset.getDst())
+    return true;
+  return llvm::any_of(memset->getBlock()->getOps<gpu::LaunchFuncOp>(),
+                      [&](gpu::LaunchFuncOp launch) {
+                        return launch->isBeforeInBlock(memset) &&
+                               llvm::any_of(launch.getKernelOperands(),
+                                            [&](Value operand) {
+                                              return getRoot(operand) == root;
+                                            });
+                      });
+}
+
+SmallVector<Operation *> nm_sparse::collectHostOps(func::FuncOp function) {
+  SmallVector<Operation *> found;
+  for (Operation &op : function.getOps()) {
+    if (isa<func::ReturnOp, gpu::LaunchFuncOp, gpu::WaitOp, gpu::AllocOp,
+            gpu::DeallocOp, memref::AllocOp, memref::DeallocOp,
+            nvgpu::TmaCreateDescriptorOp>(op))
+      continue;
+    if (auto memset = dyn_cast<gpu::MemsetOp>(op); memset && !isReset(memset))
+      continue;
+    // Sizes, grids and views. A constant array is not known to who launches.
+    if (!op.hasTrait<OpTrait::IsTerminator>() && op.getNumRegions() == 0 &&
+        !isa<memref::GetGlobalOp>(op) && isMemoryEffectFree(&op))
+      continue;
+    found.push_back(&op);
+  }
+  return found;
+}
+
+std::string nm_sparse::describeHostOps(ModuleOp module, bool hostMemory) {
+  llvm::MapVector<StringRef, Operation *> names;
+  int64_t count = 0;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (Operation *op : collectHostOps(function)) {
+      if (hostMemory && isa<gpu::MemcpyOp>(op))
+        continue;
+      ++count;
+      names.insert({op->getName().getStringRef(), op});
+    }
+  if (count == 0)
+    return "";
+  std::string text =
+      llvm::formatv("{0} operation{1} of the host, not in the kernels: ", count,
+                    count == 1 ? "" : "s");
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(
+      names.getArrayRef().take_front(4), stream,
+      [&](const std::pair<StringRef, Operation *> &entry) {
+        stream << "'" << entry.first << "'";
+        if (auto place =
+                entry.second->getLoc()->findInstanceOf<FileLineColLoc>())
+          stream << " at " << place.getFilename().getValue() << ":"
+                 << place.getLine();
+      });
+  if (names.size() > 4)
+    stream << ", ...";
+  return text;
+}

@@ -1,0 +1,38 @@
+//===- HostCode.h - what a manifest can say of the host's code --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_TARGET_HOSTCODE_H
+#define NM_SPARSE_LIB_TARGET_HOSTCODE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
+#include <string>
+
+namespace mlir::nm_sparse {
+
+/// What is passed of a memref beside its pointer, as expressions.
+struct ViewDescription {
+  std::string offset;
+  SmallVector<std::string> sizes, strides;
+};
+
+/// The buffer that `value` is a view of.
+Value getRoot(Value value);
+
+/// True when `value` is all of its root, perhaps with another type.
+bool isWhole(Value value);
+
+/// `value`, a view of the buffer `name`; nullopt when it is not described by
+/// expressions.
+std::optional<ViewDescription> describeView(Value value, StringRef name);
+
+/// The operations of `function` that are neither launches nor what a manifest
+/// says of buffers and sizes.
+SmallVector<Operation *> collectHostOps(func::FuncOp function);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_TARGET_HOSTCODE_H
