@@ -21,6 +21,16 @@ gpu.module @remainder {
 
 // -----
 
+gpu.module @power {
+  llvm.func @k(%x: i32) -> i32 {
+    // expected-error-re @below {{'math.ipowi' on 'i32' has neither {{.*}} and absi, ctlz, cttz and ctpop on integers of fixed width}}
+    %0 = math.ipowi %x, %x : i32
+    llvm.return %0 : i32
+  }
+}
+
+// -----
+
 gpu.module @call {
   llvm.func @__nv_fmaxf(f32, f32) -> f32
   llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32

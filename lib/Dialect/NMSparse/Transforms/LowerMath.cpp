@@ -187,11 +187,12 @@ struct LowerMath
                       << op->getOperand(0).getType()
                       << " has neither an instruction nor an expansion, and no "
                          "device library is linked. Legal are the functions of "
-                         "math on f16, bf16 and f32, those of integers on "
-                         "types of fixed width, and absf, ceil, copysign, "
-                         "floor, fma, round, roundeven, sqrt and trunc on f64; "
-                         "compute in f32, or leave the operation out of the "
-                         "code that is fused with the product";
+                         "floats on f16, bf16 and f32, of those absf, ceil, "
+                         "copysign, floor, fma, round, roundeven, sqrt and "
+                         "trunc on f64 too, and absi, ctlz, cttz and ctpop on "
+                         "integers of fixed width; compute with these, or "
+                         "leave the operation out of the code that is fused "
+                         "with the product";
       return WalkResult::interrupt();
     });
     if (result.wasInterrupted())
