@@ -104,11 +104,11 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
       return rewriter.notifyMatchFailure(op,
                                          "not an unmasked read of a buffer");
     TileAccess access(rewriter, layout, op);
+    if (!access.hasLegalOrder())
+      return rewriter.notifyMatchFailure(
+          op, "nm_sparse.thread_order needs a tile that fills its buffer's "
+              "last two dimensions");
     if (access.isInThreadOrder()) {
-      if (!access.hasLegalOrder())
-        return rewriter.notifyMatchFailure(
-            op, "nm_sparse.thread_order needs a tile that fills its buffer's "
-                "last two dimensions");
       rewriter.replaceOpWithMultiple(op, {readRuns(access, access.getRuns())});
       return success();
     }

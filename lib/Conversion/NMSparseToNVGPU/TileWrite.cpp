@@ -212,13 +212,13 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
                                          "not an unmasked write to a buffer");
     ValueRange scalars = adaptor.getValueToStore();
     TileAccess access(rewriter, layout, op);
+    if (!access.hasLegalOrder())
+      return rewriter.notifyMatchFailure(
+          op, "nm_sparse.thread_order needs a tile that fills its buffer's "
+              "last two dimensions");
     auto runs = access.getRuns();
     ++epilogue.numWrites;
     if (access.isInThreadOrder()) {
-      if (!access.hasLegalOrder())
-        return rewriter.notifyMatchFailure(
-            op, "nm_sparse.thread_order needs a tile that fills its buffer's "
-                "last two dimensions");
       writeRuns(access, runs, scalars);
       rewriter.eraseOp(op);
       return success();

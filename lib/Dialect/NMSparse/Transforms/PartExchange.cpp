@@ -16,10 +16,19 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// The order of threads is one of accesses of 16 bytes, each of all threads to
+/// whole rows of a tile. Tiles of 192 outputs, or of 8 x 8, have none such.
+static bool allowsThreadOrder(VectorType tile, int64_t columns,
+                              int64_t threads) {
+  int64_t width = 128 / tile.getElementTypeBitWidth();
+  return columns % width == 0 && threads * width % columns == 0 &&
+         tile.getNumElements() % (threads * width) == 0;
+}
+
 PartExchange::PartExchange(OpBuilder &b, TileMatmulOp product, int64_t parts,
                            bool inThreadOrder,
                            std::function<void()> emitBarrier)
-    : b(b), loc(product.getLoc()), parts(parts), inThreadOrder(inThreadOrder),
+    : b(b), loc(product.getLoc()), parts(parts),
       emitBarrier(std::move(emitBarrier)),
       type(cast<VectorType>(product.getAcc().getType())),
       tokensContiguous(product.getTokensContiguous()),
@@ -27,6 +36,10 @@ PartExchange::PartExchange(OpBuilder &b, TileMatmulOp product, int64_t parts,
   if (tokensContiguous)
     map = AffineMap::get(4, 0, {map.getResult(1), map.getResult(0)},
                          b.getContext());
+  this->inThreadOrder =
+      inThreadOrder &&
+      allowsThreadOrder(type, type.getDimSize(tokensContiguous ? 0 : 1),
+                        product.getSchedule().getNumThreads());
 }
 
 Value PartExchange::constant(int64_t v) {

@@ -23,8 +23,8 @@ class PartExchange {
 public:
   /// Of tiles like the accumulator of `product`, in `parts` parts each. Emits
   /// at the insertion points of `b`; `emitBarrier` emits a barrier of the
-  /// threads that hold the accumulator. With `inThreadOrder`, which wants tiles
-  /// of wgmma, each access of a warp is 512 bytes in one piece.
+  /// threads that hold the accumulator. With `inThreadOrder`, where the tile
+  /// divides that way, each access of a warp is 512 bytes in one piece.
   PartExchange(OpBuilder &b, TileMatmulOp product, int64_t parts,
                bool inThreadOrder, std::function<void()> emitBarrier);
 
