@@ -112,3 +112,83 @@ func.func @blocks(%x: tensor<?x64xf32>, %v: tensor<32x64xf32>, %i: tensor<8x16xi
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %r : tensor<?x64xf32>
 }
+
+// -----
+
+#xm = affine_map<(b, m, n, k) -> (b, m, k)>
+#wm = affine_map<(b, m, n, k) -> (b, k, n)>
+#ym = affine_map<(b, m, n, k) -> (b, m, n)>
+#s = #nm_sparse.schedule<simt, tile = [8, 32, 4], warps = [1, 1], stages = 2, split_k = 64,
+                         operands = unpacked, index = resident>
+func.func @parts_of_batches(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32>,
+                            %i: tensor<1100x32x1xi8>, %y: tensor<1100x4x32xf32>) -> tensor<1100x4x32xf32> {
+  // expected-error @below {{has a schedule with split_k = 64, which makes 70400 CTAs of its 1100 batches in grid dimension z, where at most 65535 can be launched; legal is split_k of at most 59}}
+  %r = nm_sparse.matmul <2:4, block = [1, 32]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<1100x4x64xf32>, tensor<1100x32x32xf32>, tensor<1100x32x1xi8>)
+    outs(%y : tensor<1100x4x32xf32>) -> tensor<1100x4x32xf32>
+  return %r : tensor<1100x4x32xf32>
+}
+
+// -----
+
+#xm = affine_map<(b, m, n, k) -> (b, m, k)>
+#wm = affine_map<(b, m, n, k) -> (b, k, n)>
+#ym = affine_map<(b, m, n, k) -> (b, m, n)>
+#s = #nm_sparse.schedule<simt, tile = [8, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
+                         operands = unpacked, index = resident>
+func.func @batches(%x: tensor<65536x4x64xf32>, %v: tensor<65536x32x32xf32>,
+                   %i: tensor<65536x32x1xi8>, %y: tensor<65536x4x32xf32>) -> tensor<65536x4x32xf32> {
+  // expected-error @below {{has 65536 batches, of which at most 65535 can be launched at once: split them over several products}}
+  %r = nm_sparse.matmul <2:4, block = [1, 32]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<65536x4x64xf32>, tensor<65536x32x32xf32>, tensor<65536x32x1xi8>)
+    outs(%y : tensor<65536x4x32xf32>) -> tensor<65536x4x32xf32>
+  return %r : tensor<65536x4x32xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1,
+                         operands = packed, index = resident>
+func.func @simt_f16(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
+                    %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{has a schedule of kind simt, which multiplies f32, but operands of 'f16'; use kind mma or wgmma}}
+  %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
+    outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<mma, tile = [64, 64, 1], warps = [2, 2], stages = 2, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+func.func @steps_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
+                        %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{has a schedule with tma, whose K steps must be a multiple of 16, at most 256, kept rows, but steps of 8: change the 1 windows of the tile or drop tma}}
+  %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
+    outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<mma, tile = [64, 32, 2], warps = [2, 2], stages = 2, split_k = 1,
+                         operands = packed, index = resident, producers = 4, tma = true>
+func.func @outputs_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
+                          %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{has a schedule with tma, whose tiles must be a multiple of 64 outputs, but tiles of 32; change them or drop tma}}
+  %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
+    outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
+}

@@ -63,8 +63,9 @@ static LogicalResult checkGrid(scf::ForallOp forall, ArrayRef<unsigned> dims) {
     if (count > kMaxGrid[dim])
       return forall.emitOpError("needs ")
              << count << " CTA tiles in grid dimension " << "xyz"[dim]
-             << ", at most " << kMaxGrid[dim]
-             << " can be launched; use a larger tile in the schedule";
+             << ", at most " << kMaxGrid[dim] << " can be launched; "
+             << (dim == 2 ? "split the batch over several products"
+                          : "use a larger tile in the schedule");
   }
   return success();
 }

@@ -8,6 +8,7 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESELECTSCHEDULEPASS
@@ -51,7 +52,7 @@ struct SelectSchedule
         return op.emitOpError("has a schedule with producers, which ")
                << target.name << " has no mbarrier waits for (sm_90 and newer "
                << "have): " << given;
-      return success();
+      return checkSchedule(op);
     }
     auto ranked = rankSchedules(problem, target);
     if (ranked.empty())
@@ -59,7 +60,7 @@ struct SelectSchedule
              << encoding << ": no schedule fits the " << target.sharedBytes
              << " bytes of shared memory of " << target.name;
     op.setScheduleAttr(ranked.front().first);
-    return success();
+    return checkSchedule(op);
   }
 
   void runOnOperation() override {

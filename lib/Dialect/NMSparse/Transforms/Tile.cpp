@@ -37,53 +37,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 //===----------------------------------------------------------------------===//
-// Legality
-//===----------------------------------------------------------------------===//
-
-/// Checks that the later stages can lower `op` under its schedule.
-static LogicalResult checkSchedule(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
-  EncodingAttr encoding = op.getEncoding();
-  if (!schedule)
-    return op.emitOpError(
-        "has no schedule; run --nm-sparse-select-schedule first");
-  if (encoding.getBlockK() != 1)
-    return op.emitOpError("cannot be tiled for the GPU yet with a block of ")
-           << encoding.getBlockK()
-           << " contraction steps in its encoding; legal is block = [1, bn]";
-  Type element = getElementTypeOrSelf(op.getX());
-  StringRef kind = stringifyScheduleKind(schedule.getKind());
-  if (schedule.isTensorCores() && !isa<Float16Type, BFloat16Type>(element))
-    return op.emitOpError("has a schedule of kind ")
-           << kind << ", which multiplies f16 or bf16, but operands of "
-           << element << "; use kind simt";
-  if (schedule.getKind() == ScheduleKind::Wgmma &&
-      encoding.getBlockN() % 64 != 0)
-    return op.emitOpError("has a schedule of kind wgmma, whose 64 outputs of a "
-                          "product share their rows, but panels of ")
-           << encoding.getBlockN()
-           << " outputs; legal are multiples of 64 (or use kind mma)";
-  if (schedule.isTensorCores() && !schedule.isPanelAligned(encoding))
-    return op.emitOpError("has a schedule of kind ")
-           << kind << " with tiles of " << schedule.getTileOutputs()
-           << " outputs, which do not align with "
-           << "panels of " << encoding.getBlockN()
-           << "; one must be a multiple of the other (or use kind simt)";
-  Type result = getElementTypeOrSelf(op.getInit());
-  if (isa<FloatType>(element) != isa<FloatType>(result) ||
-      result.getIntOrFloatBitWidth() > 32)
-    return op.emitOpError("cannot be tiled with a result of ")
-           << result << "; legal are "
-           << (isa<FloatType>(element) ? "floats" : "integers")
-           << " of at most 32 bits";
-  auto index = cast<RankedTensorType>(op.getIndex().getType());
-  if (index.isDynamicDim(index.getRank() - 2))
-    return op.emitOpError("needs an index with a static number of rows, got ")
-           << index;
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // CTA tiles
 //===----------------------------------------------------------------------===//
 

@@ -37,6 +37,9 @@ class MatmulOp;
 /// fused into a tiled matmul and becomes vector code there.
 bool isFusableElementwise(linalg::LinalgOp op);
 
+/// Checks that the later stages can lower `op` under its schedule.
+LogicalResult checkSchedule(MatmulOp op);
+
 /// Tiles `op`, and the elementwise ops that consume its result, over CTAs with
 /// an `scf.forall`, and the tile over K steps with an `scf.for`, as its
 /// schedule says. Fails without a schedule, or with one that does not fit the
