@@ -82,7 +82,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createCSEPass());
   kernels.addPass(createSCFToControlFlowPass());
   ConvertGpuOpsToNVVMOpsOptions nvvmOptions;
-  nvvmOptions.indexBitwidth = options.indexBitWidth;
+  nvvmOptions.indexBitwidth = 64;
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
   kernels.addPass(createConvertVectorToLLVMPass());
   kernels.addPass(createNMSparseExternSharedMemoryPass());

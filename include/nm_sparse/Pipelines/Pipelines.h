@@ -42,10 +42,6 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
   PassOptions::Option<unsigned> optLevel{
       *this, "opt-level", llvm::cl::desc("LLVM optimization level, 0 to 3"),
       llvm::cl::init(3)};
-  PassOptions::Option<unsigned> indexBitWidth{
-      *this, "index-bitwidth",
-      llvm::cl::desc("width of index in kernels, 32 or 64"),
-      llvm::cl::init(64)};
   PassOptions::Option<bool> hostMemory{
       *this, "host-memory",
       llvm::cl::desc("callers pass host memory: copy it to the device and back "

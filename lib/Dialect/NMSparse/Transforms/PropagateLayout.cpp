@@ -128,6 +128,11 @@ struct PropagateLayout
           << layout.getValue() << "'; legal are auto, feature-major and keep";
       return signalPassFailure();
     }
+    if (tokens < 1) {
+      getOperation().emitError("cannot choose layouts for ")
+          << tokens.getValue() << " tokens; legal are 1 and more";
+      return signalPassFailure();
+    }
     const Chip *target = findChip(chip);
     // An unknown chip is an error where schedules are chosen.
     if (!target || layout == "keep")

@@ -72,6 +72,11 @@ struct SelectSchedule
         diag << " " << known.name;
       return signalPassFailure();
     }
+    if (tokens < 1) {
+      getOperation().emitError("cannot choose schedules for ")
+          << tokens.getValue() << " tokens; legal are 1 and more";
+      return signalPassFailure();
+    }
     SmallVector<MatmulOp> matmuls;
     getOperation().walk([&](MatmulOp op) { matmuls.push_back(op); });
     for (MatmulOp op : matmuls)
