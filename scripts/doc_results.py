@@ -10,7 +10,7 @@ file name.
 import json
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
@@ -251,11 +251,16 @@ def mutants(report):
         lines.append(f"| `{operation}` | {row['mutants']} | {row['found']} |")
     lines.append(f"| all | {report['mutants']} | {report['found']} |")
     text = "\n".join(lines)
+    survivors = defaultdict(lambda: defaultdict(list))
     for row in report["not_found"]:
-        text += (
-            f"\n\nNot found: `{row['kernel']}` without `{row['operation']}` in line "
-            f"{row['line']}: {row['reason']}."
+        survivors[row["kernel"], row["reason"]][row["operation"]].append(row["line"])
+    for (kernel, reason), operations in survivors.items():
+        without = ", or ".join(
+            f"`{operation}` in line{'s' * (len(lines) > 1)} "
+            + ", ".join(map(str, lines))
+            for operation, lines in operations.items()
         )
+        text += f"\n\nNot found: `{kernel}` without {without}: {reason}."
     excuses = Counter(row["reason"] for row in report["no_mistakes"])
     for reason, count in sorted(excuses.items()):
         text += f"\n\nNo mistake to remove ({reason}): {count} more."

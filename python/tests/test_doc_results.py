@@ -118,3 +118,23 @@ def test_everything_holds_failures_and_other_inputs(folder):
 def test_no_report(tmp_path):
     assert doc_results.headline(tmp_path) == doc_results.NONE
     assert doc_results.everything(tmp_path) == doc_results.NONE
+
+
+def test_mutants_that_are_not_found_are_named_by_reason():
+    missing = [("a", "barrier", 3, "why"), ("a", "barrier", 7, "why")]
+    missing += [("a", "fence", 5, "why"), ("b", "fence", 9, "other")]
+    names = ("kernel", "operation", "line", "reason")
+    report = {
+        "by_operation": {"barrier": {"mutants": 6, "found": 4}},
+        "mutants": 8,
+        "found": 4,
+        "not_found": [dict(zip(names, row)) for row in missing],
+        "no_mistakes": [],
+    }
+    text = doc_results.mutants(report)
+    assert "| `barrier` | 6 | 4 |" in text and "| all | 8 | 4 |" in text
+    assert (
+        "Not found: `a` without `barrier` in lines 3, 7, or `fence` in line 5: why."
+        in text
+    )
+    assert "Not found: `b` without `fence` in line 9: other." in text
