@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -27,9 +28,8 @@ using namespace mlir::nm_sparse;
 //===----------------------------------------------------------------------===//
 
 Value nm_sparse::getRoot(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return value;
+  auto buffer = dyn_cast<MemrefValue>(value);
+  return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
 }
 
 bool nm_sparse::isWhole(Value value) {

@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceBuffers.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -25,108 +27,9 @@ namespace mlir::nm_sparse {
 } // namespace mlir::nm_sparse
 
 using namespace mlir;
+using namespace mlir::nm_sparse;
 
 namespace {
-
-Value getRoot(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return value;
-}
-
-/// Whether `buffer` already lies where a kernel can use it.
-bool isDeviceBuffer(Value buffer, bool hostArguments) {
-  if (buffer.getDefiningOp<gpu::AllocOp>() ||
-      cast<BaseMemRefType>(buffer.getType()).getMemorySpace())
-    return true;
-  auto argument = dyn_cast<BlockArgument>(buffer);
-  return argument && !hostArguments &&
-         isa<func::FuncOp>(argument.getOwner()->getParentOp());
-}
-
-/// Whether a kernel writes to its argument; anything unknown counts as a write.
-bool isWritten(Value buffer) {
-  for (Operation *user : buffer.getUsers()) {
-    if (isa<memref::ExtractAlignedPointerAsIndexOp, UnrealizedConversionCastOp>(
-            user))
-      return true; // Nobody follows the pointer.
-    if (auto effects = dyn_cast<MemoryEffectOpInterface>(user)) {
-      if (effects.getEffectOnValue<MemoryEffects::Write>(buffer))
-        return true;
-      if (!isMemoryEffectFree(user))
-        continue;
-    } else if (!isMemoryEffectFree(user)) {
-      return true;
-    }
-    for (Value result : user->getResults())
-      if (isa<BaseMemRefType>(result.getType()) && isWritten(result))
-        return true;
-  }
-  return false;
-}
-
-bool isConstant(Value root, SymbolTableCollection &symbols) {
-  auto get = root.getDefiningOp<memref::GetGlobalOp>();
-  if (!get)
-    return false;
-  auto global =
-      symbols.lookupNearestSymbolFrom<memref::GlobalOp>(get, get.getNameAttr());
-  return global && global.getConstant();
-}
-
-/// Whether `op` works on nothing but device memory.
-bool isDeviceOp(Operation *op, bool hostArguments) {
-  return isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp>(op) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) {
-           return !isa<BaseMemRefType>(operand.getType()) ||
-                  isDeviceBuffer(getRoot(operand), hostArguments);
-         });
-}
-
-/// Appends the users of `buffer` and of its views.
-void collectUsers(Value buffer, SmallVectorImpl<Operation *> &users) {
-  for (Operation *user : buffer.getUsers()) {
-    auto view = dyn_cast<ViewLikeOpInterface>(user);
-    if (!view || view.getViewSource() != buffer) {
-      users.push_back(user);
-      continue;
-    }
-    for (Value result : user->getResults())
-      collectUsers(result, users);
-  }
-}
-
-/// Moves an allocation to the device when only kernels, and the caller, use it.
-void allocateOnDevice(memref::AllocOp alloc) {
-  SmallVector<Operation *> users;
-  collectUsers(alloc, users);
-  if (llvm::none_of(users, llvm::IsaPred<gpu::LaunchFuncOp>) ||
-      !llvm::all_of(
-          users,
-          llvm::IsaPred<gpu::LaunchFuncOp, func::ReturnOp, memref::DeallocOp,
-                        memref::DimOp, nvgpu::TmaCreateDescriptorOp>))
-    return;
-  OpBuilder builder(alloc);
-  auto device =
-      gpu::AllocOp::create(builder, alloc.getLoc(), alloc.getType(), Type(),
-                           ValueRange{}, alloc.getDynamicSizes(), ValueRange{});
-  bool freed =
-      llvm::any_of(users, llvm::IsaPred<memref::DeallocOp, func::ReturnOp>);
-  for (Operation *user : users)
-    if (isa<memref::DeallocOp>(user)) {
-      builder.setInsertionPoint(user);
-      gpu::DeallocOp::create(builder, user->getLoc(), Type(), ValueRange{},
-                             device.getMemref());
-      user->erase();
-    }
-  if (!freed) {
-    builder.setInsertionPoint(alloc->getBlock()->getTerminator());
-    gpu::DeallocOp::create(builder, alloc.getLoc(), Type(), ValueRange{},
-                           device.getMemref());
-  }
-  alloc.replaceAllUsesWith(device.getMemref());
-  alloc.erase();
-}
 
 struct DeviceBuffer {
   Value value;
@@ -166,6 +69,13 @@ private:
     gpu::DeallocOp::create(builder, loc, Type(), ValueRange{}, device);
   }
 
+  /// The host's buffer that `operand` of a kernel is in, or null.
+  Value getHostBuffer(Value operand) {
+    if (!isa<MemRefType>(operand.getType()))
+      return {};
+    Value root = getBufferOf(operand);
+    return isDeviceBuffer(root, hostArguments) ? Value() : root;
+  }
   void allocate(Location loc, Value root);
   void update(Location loc, Value root);
   Value getOnDevice(Value value);
@@ -195,7 +105,7 @@ LogicalResult BlockRewriter::visit(Operation *op) {
     return success();
   }
   if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {
-    auto *it = buffers.find(getRoot(dealloc.getMemref()));
+    auto *it = buffers.find(getBufferOf(dealloc.getMemref()));
     if (it != buffers.end()) {
       release(op->getLoc(), it->second.value);
       buffers.erase(it);
@@ -219,14 +129,8 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
            << ", which is not a gpu.func: insert device copies before the "
               "kernel is lowered";
   for (auto [position, operand] : llvm::enumerate(launch.getKernelOperands())) {
-    auto type = dyn_cast<MemRefType>(operand.getType());
-    if (!type)
-      continue;
-    Value root = getRoot(operand);
-    if (isDeviceBuffer(root, hostArguments))
-      continue;
-    auto rootType = dyn_cast<MemRefType>(root.getType());
-    if (!rootType || !rootType.getLayout().isIdentity())
+    Value root = getHostBuffer(operand);
+    if (root && !isContiguous(root))
       return launch.emitOpError("kernel operand #")
              << position << " is a view of " << root.getType()
              << "; only contiguous host buffers can be copied to the device, "
@@ -236,39 +140,31 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
   for (OpOperand &operand : launch.getKernelOperandsMutable()) {
     if (Value described = maps.lookup(operand.get()))
       update(launch.getLoc(), described);
-    if (!isa<MemRefType>(operand.get().getType()))
-      continue;
-    Value root = getRoot(operand.get());
-    if (isDeviceBuffer(root, hostArguments))
-      continue;
-    update(launch.getLoc(), root);
+    if (Value root = getHostBuffer(operand.get()))
+      update(launch.getLoc(), root);
   }
 
   unsigned first = launch.getKernelOperands().getBeginOperandIndex();
   for (OpOperand &operand : launch.getKernelOperandsMutable()) {
-    if (!isa<MemRefType>(operand.get().getType()))
+    Value root = getHostBuffer(operand.get());
+    if (!root)
       continue;
-    Value root = getRoot(operand.get());
-    if (isDeviceBuffer(root, hostArguments))
-      continue;
-    if (!isConstant(root, symbols) &&
+    if (!isConstantBuffer(root, symbols) &&
         isWritten(kernel.getArgument(operand.getOperandNumber() - first))) {
       buffers[root].hostValid = false;
       untouched.erase(root);
     }
     operand.set(getOnDevice(operand.get()));
   }
-
   return success();
 }
 
 /// A tensor map describes the device copy, which kernels read through it.
 LogicalResult BlockRewriter::visitTensorMap(nvgpu::TmaCreateDescriptorOp map) {
-  Value root = getRoot(map.getTensor());
+  Value root = getBufferOf(map.getTensor());
   if (isDeviceBuffer(root, hostArguments))
     return success();
-  auto rootType = dyn_cast<MemRefType>(root.getType());
-  if (!rootType || !rootType.getLayout().isIdentity())
+  if (!isContiguous(root))
     return map.emitOpError("describes a view of ")
            << root.getType()
            << "; only contiguous host buffers can be copied to the device, so "
@@ -293,7 +189,7 @@ void BlockRewriter::visitHostOp(Operation *op) {
       bool writes = isa<MemoryEffects::Write>(effect.getEffect());
       if (!writes && !isa<MemoryEffects::Read>(effect.getEffect()))
         continue;
-      Value root = effect.getValue() ? getRoot(effect.getValue()) : Value();
+      Value root = effect.getValue() ? getBufferOf(effect.getValue()) : Value();
       if (root && isa<BaseMemRefType>(root.getType()) &&
           isDeviceBuffer(root, hostArguments))
         continue;
@@ -331,7 +227,7 @@ bool BlockRewriter::isLocal(Value root, Operation *terminator) {
   return llvm::none_of(terminator->getOperands(), [&](Value operand) {
     if (!isa<BaseMemRefType>(operand.getType()))
       return false;
-    Value other = getRoot(operand);
+    Value other = getBufferOf(operand);
     return other == root || !other.getDefiningOp<memref::AllocOp>();
   });
 }

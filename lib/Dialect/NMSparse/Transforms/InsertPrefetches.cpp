@@ -12,10 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeviceBuffers.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -44,9 +45,8 @@ static Value getBuffer(Value operand) {
     if (cast.getNumOperands() == 1)
       if (auto map =
               cast.getOperand(0).getDefiningOp<nvgpu::TmaCreateDescriptorOp>())
-        return memref::skipViewLikeOps(map.getTensor());
-  auto buffer = dyn_cast<MemrefValue>(operand);
-  return buffer ? memref::skipViewLikeOps(buffer) : operand;
+        return getBufferOf(map.getTensor());
+  return getBufferOf(operand);
 }
 
 /// An argument of the function or a global: nobody in the function made it.
@@ -63,10 +63,9 @@ static llvm::DenseSet<Value> findTokenRows(gpu::GPUFuncOp kernel) {
     if (!op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
       return;
     if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
-      found.insert(memref::skipViewLikeOps(copy.getSrc()));
+      found.insert(getBufferOf(copy.getSrc()));
     if (auto load = dyn_cast<memref::LoadOp>(op))
-      found.insert(
-          memref::skipViewLikeOps(cast<MemrefValue>(load.getMemref())));
+      found.insert(getBufferOf(load.getMemref()));
   });
   return found;
 }
@@ -98,7 +97,7 @@ static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch,
         add(argument, /*isMap=*/false);
   kernel.walk([&](Operation *op) {
     if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
-      add(memref::skipViewLikeOps(copy.getSrc()), /*isMap=*/false);
+      add(getBufferOf(copy.getSrc()), /*isMap=*/false);
     if (auto copy =
             dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op))
       add(copy.getTmaDescriptor(), /*isMap=*/true);

@@ -1,0 +1,117 @@
+//===- DeviceBuffers.cpp - which buffers lie on the device ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceBuffers.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+Value nm_sparse::getBufferOf(Value value) {
+  auto buffer = dyn_cast<MemrefValue>(value);
+  return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
+}
+
+bool nm_sparse::isContiguous(Value buffer) {
+  auto type = dyn_cast<MemRefType>(buffer.getType());
+  return type && type.getLayout().isIdentity();
+}
+
+bool nm_sparse::isDeviceBuffer(Value buffer, bool hostArguments) {
+  if (buffer.getDefiningOp<gpu::AllocOp>() ||
+      cast<BaseMemRefType>(buffer.getType()).getMemorySpace())
+    return true;
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  return argument && !hostArguments &&
+         isa<func::FuncOp>(argument.getOwner()->getParentOp());
+}
+
+bool nm_sparse::isWritten(Value buffer) {
+  for (Operation *user : buffer.getUsers()) {
+    if (isa<memref::ExtractAlignedPointerAsIndexOp, UnrealizedConversionCastOp>(
+            user))
+      return true; // Nobody follows the pointer.
+    if (auto effects = dyn_cast<MemoryEffectOpInterface>(user)) {
+      if (effects.getEffectOnValue<MemoryEffects::Write>(buffer))
+        return true;
+      if (!isMemoryEffectFree(user))
+        continue;
+    } else if (!isMemoryEffectFree(user)) {
+      return true;
+    }
+    for (Value result : user->getResults())
+      if (isa<BaseMemRefType>(result.getType()) && isWritten(result))
+        return true;
+  }
+  return false;
+}
+
+bool nm_sparse::isConstantBuffer(Value buffer, SymbolTableCollection &symbols) {
+  auto get = buffer.getDefiningOp<memref::GetGlobalOp>();
+  if (!get)
+    return false;
+  auto global =
+      symbols.lookupNearestSymbolFrom<memref::GlobalOp>(get, get.getNameAttr());
+  return global && global.getConstant();
+}
+
+bool nm_sparse::isDeviceOp(Operation *op, bool hostArguments) {
+  return isa<gpu::AllocOp, gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !isa<BaseMemRefType>(operand.getType()) ||
+                  isDeviceBuffer(getBufferOf(operand), hostArguments);
+         });
+}
+
+/// Appends the users of `buffer` and of its views.
+static void collectUsers(Value buffer, SmallVectorImpl<Operation *> &users) {
+  for (Operation *user : buffer.getUsers()) {
+    auto view = dyn_cast<ViewLikeOpInterface>(user);
+    if (!view || view.getViewSource() != buffer) {
+      users.push_back(user);
+      continue;
+    }
+    for (Value result : user->getResults())
+      collectUsers(result, users);
+  }
+}
+
+void nm_sparse::allocateOnDevice(memref::AllocOp alloc) {
+  SmallVector<Operation *> users;
+  collectUsers(alloc, users);
+  if (llvm::none_of(users, llvm::IsaPred<gpu::LaunchFuncOp>) ||
+      !llvm::all_of(
+          users,
+          llvm::IsaPred<gpu::LaunchFuncOp, func::ReturnOp, memref::DeallocOp,
+                        memref::DimOp, nvgpu::TmaCreateDescriptorOp>))
+    return;
+  OpBuilder builder(alloc);
+  auto device =
+      gpu::AllocOp::create(builder, alloc.getLoc(), alloc.getType(), Type(),
+                           ValueRange{}, alloc.getDynamicSizes(), ValueRange{});
+  bool freed =
+      llvm::any_of(users, llvm::IsaPred<memref::DeallocOp, func::ReturnOp>);
+  for (Operation *user : users)
+    if (isa<memref::DeallocOp>(user)) {
+      builder.setInsertionPoint(user);
+      gpu::DeallocOp::create(builder, user->getLoc(), Type(), ValueRange{},
+                             device.getMemref());
+      user->erase();
+    }
+  if (!freed) {
+    builder.setInsertionPoint(alloc->getBlock()->getTerminator());
+    gpu::DeallocOp::create(builder, alloc.getLoc(), Type(), ValueRange{},
+                           device.getMemref());
+  }
+  alloc.replaceAllUsesWith(device.getMemref());
+  alloc.erase();
+}
