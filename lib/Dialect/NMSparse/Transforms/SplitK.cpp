@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PartExchange.h"
+#include "WordMath.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,12 +38,12 @@ using namespace mlir::nm_sparse;
 namespace {
 
 /// Splits the K loop of one launch.
-class Splitter {
+class Splitter : private WordMath {
 public:
   Splitter(gpu::LaunchOp launch, TileMatmulOp product)
-      : launch(launch), product(product),
-        loop(cast<scf::ForOp>(product->getParentOp())), b(launch),
-        loc(product.getLoc()), parts(product.getSchedule().getSplitK()),
+      : WordMath(launch, product.getLoc()), launch(launch), product(product),
+        loop(cast<scf::ForOp>(product->getParentOp())),
+        parts(product.getSchedule().getSplitK()),
         exchange(b, product, parts, /*inThreadOrder=*/false,
                  [this] { gpu::BarrierOp::create(b, loc); }) {}
 
@@ -54,12 +55,6 @@ public:
   }
 
 private:
-  Value constant(int64_t v) {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  }
-  Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
-  Value mul(Value a, Value c) { return arith::MulIOp::create(b, loc, a, c); }
-
   void allocateWorkspace() {
     b.setInsertionPoint(launch);
     Value tiles = mul(mul(launch.getGridSizeX(), launch.getGridSizeY()),
@@ -88,14 +83,11 @@ private:
     b.setInsertionPoint(loop);
     Value lower = loop.getLowerBound(), upper = loop.getUpperBound();
     Value step = loop.getStep();
-    Value steps = arith::CeilDivUIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, upper, lower), step);
-    Value length =
-        mul(arith::CeilDivUIOp::create(b, loc, steps, constant(parts)), step);
+    Value steps = ceilDiv(sub(upper, lower), step);
+    Value length = mul(ceilDiv(steps, constant(parts)), step);
     Value begin = add(lower, mul(part, length));
-    loop.setLowerBound(arith::MinUIOp::create(b, loc, begin, upper));
-    loop.setUpperBound(
-        arith::MinUIOp::create(b, loc, add(begin, length), upper));
+    loop.setLowerBound(min(begin, upper));
+    loop.setUpperBound(min(add(begin, length), upper));
   }
 
   /// Everything after the loop runs in the CTA that arrives last, on the sum.
@@ -143,8 +135,6 @@ private:
   gpu::LaunchOp launch;
   TileMatmulOp product;
   scf::ForOp loop;
-  OpBuilder b;
-  Location loc;
   int64_t parts;
   PartExchange exchange;
   Value part, tile;

@@ -32,7 +32,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -212,10 +211,7 @@ void Streamer::exchangeParts(RoleLoops loops) {
   // the CTA after it in that one's. Nothing comes before CTA 0: its slot stays
   // empty.
   Value slot = widen(select(lacksBegin, cta, add(cta, one)));
-  Value part =
-      arith::IndexCastUIOp::create(b, loc, b.getIndexType(), lacksBegin);
-  Value other =
-      arith::IndexCastUIOp::create(b, loc, b.getIndexType(), lacksEnd);
+  Value part = widen(lacksBegin), other = widen(lacksEnd);
   auto no = [&] { return boolean(false); };
   auto leavePart = [&] {
     exchange.write(acc, slot, part);
