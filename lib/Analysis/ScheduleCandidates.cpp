@@ -3,16 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every kind has its tiles, chosen for what registers hold; the rest of a
-// schedule is enumerated. Only what the later stages can lower is proposed.
+// schedule is enumerated.
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Analysis/CostModel.h"
+#include "ScheduleEnumerator.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
-#include <numeric>
 #include <tuple>
 
 using namespace mlir;
@@ -20,21 +19,7 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// A CTA tile and the warps over it.
-struct Shape {
-  int64_t tokens, outputs, warpsTokens, warpsOutputs;
-};
-
-/// Who copies.
-struct Role {
-  int64_t producers;
-  bool persistent;
-};
-
-struct Modes {
-  OperandMode operands;
-  IndexMode index;
-};
+using Shape = ScheduleEnumerator::Shape;
 
 // Warps of 64 x 32 (64 accumulators of a thread) for simt. Where each output
 // or two has its own rows, the positions take registers too: fewer CTAs.
@@ -61,118 +46,18 @@ constexpr Shape mmaShapes[] = {
 constexpr Shape smallSimt[] = {{8, 32, 1, 1}, {8, 8, 1, 1}, {8, 4, 1, 1}};
 constexpr Shape smallMma[] = {{16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
 
-class Enumerator {
+class Enumerator : public ScheduleEnumerator {
 public:
-  Enumerator(const MatmulProblem &problem, const Chip &chip)
-      : problem(problem), chip(chip), encoding(problem.encoding) {}
+  using ScheduleEnumerator::ScheduleEnumerator;
 
   void addOrdinary();
   void addSimtProducers();
   void addMmaProducers();
   void addWarpgroups();
   void addSharedTiles();
-
-  SmallVector<std::pair<ScheduleAttr, Prediction>> ranked;
-
-private:
-  SmallVector<int64_t> getWindows(int64_t low, int64_t high) const;
-  void addShape(ScheduleKind kind, Shape shape, Role role,
-                ArrayRef<int64_t> windows, ArrayRef<Modes> modes,
-                ArrayRef<int64_t> ring = {4, 3, 2});
-  void add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
-           int64_t stages, int64_t splitK, Modes modes);
-
-  const MatmulProblem &problem;
-  const Chip &chip;
-  EncodingAttr encoding;
 };
 
 } // namespace
-
-/// Windows of a K step that make `low` to `high` kept rows.
-SmallVector<int64_t> Enumerator::getWindows(int64_t low, int64_t high) const {
-  int64_t n = encoding.getN();
-  SmallVector<int64_t> choices;
-  for (int64_t rows = low; rows <= high; rows *= 2) {
-    int64_t windows = std::max<int64_t>(1, rows / n);
-    // Whole k16 steps waste nothing.
-    if (problem.tensorCores && windows * n % 16 != 0) {
-      int64_t whole = 16 / std::gcd<int64_t>(16, n);
-      windows = std::max(whole, windows / whole * whole);
-      if (windows * n > 2 * high)
-        windows = std::max<int64_t>(1, rows / n);
-    }
-    windows = std::min(windows, problem.windows);
-    if (!llvm::is_contained(choices, windows))
-      choices.push_back(windows);
-  }
-  return choices;
-}
-
-void Enumerator::add(ScheduleKind kind, Shape shape, Role role, int64_t windows,
-                     int64_t stages, int64_t splitK, Modes modes) {
-  // Adding up the parts of 128 accumulators takes more registers than exist,
-  // save beside producers, who leave theirs to the others; for sm_100a ptxas
-  // still spills 12 bytes.
-  int64_t accumulators = shape.tokens * shape.outputs /
-                         (shape.warpsTokens * shape.warpsOutputs * 32);
-  bool spare =
-      kind == ScheduleKind::Simt && role.producers > 0 && chip.wgmma != 0;
-  if (splitK > 1 && accumulators > 64 && !spare)
-    return;
-  // A box of the accelerator is all rows of a step, 64 outputs wide.
-  int64_t rows = windows * encoding.getKeptRows();
-  bool tma = kind != ScheduleKind::Simt && role.producers > 0 &&
-             rows % 16 == 0 && rows <= 256 && shape.outputs % 64 == 0;
-  auto schedule = ScheduleAttr::get(
-      encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
-      {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,
-      modes.index, role.producers, role.persistent, tma,
-      /*stream_k=*/false);
-  // A gather of rows needs their positions at once: the index is resident.
-  bool aligned = schedule.isPanelAligned(encoding);
-  if (!aligned && (schedule.isTensorCores() || schedule.isPacked()))
-    return;
-  if (schedule.isPacked() && !schedule.isResident())
-    return;
-  if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
-    return;
-  Prediction prediction = predict(problem, schedule, chip);
-  // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take
-  // three times as long as 16.
-  if (tma && prediction.terms.copies > 16)
-    return;
-  // The large tiles of persistent CTAs have enough bytes on the way: 8 steps of
-  // 32 rows take up to 8 % longer than 4 of 64.
-  if (role.persistent && stages > 4 && rows <= 32)
-    return;
-  // A persistent CTA with one tile has none to fetch ahead, and parts of tiles
-  // on the way from one to the next take twice the time of CTAs of their own.
-  if (role.persistent &&
-      (prediction.ctas <= chip.multiprocessors || splitK > 1))
-    return;
-  ranked.emplace_back(schedule, prediction);
-}
-
-void Enumerator::addShape(ScheduleKind kind, Shape shape, Role role,
-                          ArrayRef<int64_t> windows, ArrayRef<Modes> modes,
-                          ArrayRef<int64_t> ring) {
-  // Where products take long beside the exchange of parts, each way to fill the
-  // last wave counts.
-  static constexpr int64_t all[] = {1, 2, 3, 4, 5, 6, 8}, few[] = {1, 2, 4, 8};
-  ArrayRef<int64_t> splits(few);
-  if (kind == ScheduleKind::Simt)
-    splits = all;
-  for (int64_t step : windows)
-    for (int64_t stages : ring)
-      for (int64_t splitK : splits) {
-        int64_t steps = llvm::divideCeil(problem.windows, step);
-        if (splitK > 1 && steps < splitK * stages)
-          continue;
-        for (Modes mode : modes)
-          add(kind, shape, role, step, stages, splitK, mode);
-      }
-}
 
 /// simt and mma, where each warp copies and multiplies.
 void Enumerator::addOrdinary() {

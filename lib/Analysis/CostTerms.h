@@ -1,0 +1,29 @@
+//===- CostTerms.h - what one SM does for a schedule ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H
+#define NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H
+
+#include "nm_sparse/Analysis/CostModel.h"
+
+namespace mlir::nm_sparse {
+
+/// Rows and columns of the x tile of one K step.
+std::pair<int64_t, int64_t> getXTile(const MatmulProblem &problem,
+                                     ScheduleAttr schedule);
+
+/// Flops of `chip` through the units that `kind` uses, and their name.
+std::pair<double, llvm::StringRef> getMathCeiling(ScheduleKind kind,
+                                                  const Chip &chip);
+
+/// Counts what one SM does, against its share of each ceiling. `about` holds
+/// the number of CTAs and the bytes of shared memory of each.
+CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,
+                     const Chip &chip, const Prediction &about);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H
