@@ -55,9 +55,14 @@ KNOWN_SURVIVORS = {
         "nvvm.barrier nvvm.memory.barrier",
         "its tiles are fewer than SMs: none is shared, and no CTA has a second one",
     ),
-    "wgmma-stream-batch3": (
+    "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
+    "wgmma-tokens-by-panel-bf16-gelu-150 wgmma-tokens-by-panel-f16-residual-150": (
         "nvvm.bar.warp.sync",
-        "all rows are aligned: no thread stores what the arrival of its warp is for",
+        "cp.async copies all rows: no thread stores what its warp arrives for",
+    ),
+    "wgmma-tokens-by-panel-f16-relu-150 wgmma-tokens-by-panel-f16-residual-150": (
+        "nvvm.barrier nvvm.mbarrier.arrive",
+        "4 tiles on 132 SMs: no CTA has a second one",
     ),
     "mma-persistent-split2": (
         "nvvm.barrier",
@@ -68,12 +73,6 @@ KNOWN_SURVIVORS = {
         "nvvm.mbarrier.arrive",
         "the last step of a CTA's first tile lies in a slot that the three steps "
         "of its second and last one do not come to",
-    ),
-    "wgmma-tma-token-major-result": (
-        "nvvm.barrier nvvm.mbarrier.arrive nvvm.mbarrier.try_wait "
-        "nvvm.wgmma.wait.group.sync.aligned",
-        "85 tiles on 132 SMs: no CTA has a second one, and the three steps of the "
-        "first fill each slot once, so nobody waits for an empty one",
     ),
 }
 

@@ -159,8 +159,9 @@ def kernels():
             ),
         )
 
-    # Values by the tensor memory accelerator, in the blocks that it writes.
-    wide = {**many, "outputs": 200}
+    # Values by the tensor memory accelerator, in the blocks that it writes: more
+    # tiles than SMs.
+    wide = {**many, "k": 300, "outputs": 600}
     for element, operands, index, sizes, dims in (
         ("f16", "packed", "resident", wide, FEATURE),
         ("bf16", "packed", "resident", RAGGED, {"x_feature_major": True}),
@@ -259,18 +260,18 @@ def kernels():
             epilogue="residual",
             schedule=kept,
             x_feature_major=True,
-            **many,
+            **{**many, "tokens": 3501, "k": 300},
         ),
     )
     # So they are where one product has the 256 outputs of a panel, and the warps
     # transpose a feature-major result: tiles that exist as a whole beside others,
     # and rows of odd length, which are written element by element.
-    even = {"tokens": 150, "k": 300, "outputs": 300}
+    even = {"tokens": 150, "k": 556, "outputs": 300}
     for element, epilogue, roles, sizes in (
         ("f16", "cast", {}, even),
         ("f16", "relu", {"producers": 4, "persistent": True, "tma": True}, even),
         ("bf16", "gelu", {"producers": 4, "tma": True}, even),
-        ("bf16", "cast", {"producers": 4}, RAGGED),
+        ("bf16", "cast", {"producers": 4}, {**RAGGED, "k": 556}),
         ("f16", "gelu", {"producers": 4, "tma": True}, {**even, "tokens": 301}),
         ("f16", "residual", {"producers": 4, "persistent": True}, even),
     ):
@@ -303,7 +304,7 @@ def kernels():
         ),
     )
 
-    # What surrounds the product.
+    # What surrounds the product. The model gives f16 a ring of 8 steps.
     for epilogue in ("relu", "gelu", "residual"):
         yield (
             f"simt-{epilogue}",
@@ -311,7 +312,15 @@ def kernels():
         )
         yield (
             f"mma-{epilogue}",
-            Case("f16", 12, 32, 64, epilogue=epilogue, **RAGGED_LONG, **FEATURE),
+            Case(
+                "f16",
+                12,
+                32,
+                64,
+                epilogue=epilogue,
+                **{**RAGGED_LONG, "k": 2400},
+                **FEATURE,
+            ),
         )
         yield (
             f"mma-bf16-{epilogue}",
@@ -342,7 +351,7 @@ def kernels():
     for tokens in (1, 7, 33):
         yield (
             f"tokens{tokens}",
-            Case("f16", 8, 32, 64, tokens=tokens, k=2048, outputs=136, **FEATURE),
+            Case("f16", 8, 32, 64, tokens=tokens, k=2600, outputs=136, **FEATURE),
         )
 
     # The tile problem whose time is bounded.
