@@ -136,7 +136,7 @@ def NMSparseInsertPrefetchesPass
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
                         "GPU to compile for">,
-                 Option<"tokens", "tokens", "int64_t", /*default=*/"4096",
+                 Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
                         "extents that are not known at compile time">];
 }
 
