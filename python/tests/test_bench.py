@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """bench/: the lists of shapes, a run on a stand-in for the tools, the report."""
 
+import copy
+import dataclasses
 import json
 import lzma
 import re
@@ -178,6 +180,15 @@ def test_rivals_are_compared_over_cublas(result):
     _, results = report.read(result)
     text = report.against_rivals(results, result.parent)
     assert "| Other | f16 | 128 | 50 % | 1 | 0.80x | 1.60x | 2.00 |" in text
+
+
+def test_figures_have_one_point_of_a_layer(result):
+    _, results = report.read(result)
+    newest = report.latest([(0, 0, results)])
+    old = copy.copy(newest[0])
+    old.layer = dataclasses.replace(old.layer, epilogue="plain")
+    for order in ([old, *newest], [*newest, old]):
+        assert sorted(map(id, plots.plain(order))) == sorted(map(id, newest))
 
 
 def test_cusparselt_of_the_same_run(result):
