@@ -3,6 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Counts instructions and bytes; how long they take together is for
+// CostModel.cpp to say.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H
 #define NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H

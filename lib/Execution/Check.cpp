@@ -32,29 +32,53 @@ static double getTolerance(Type type) {
   return 0;
 }
 
+/// The largest tolerance of what `op`, what is in it and what it calls compute.
+static double getTolerance(Operation *op,
+                           llvm::SmallPtrSetImpl<Operation *> &seen) {
+  double tolerance = 0;
+  op->walk([&](Operation *nested) {
+    if (auto call = dyn_cast<func::CallOp>(nested)) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+          call, call.getCalleeAttr());
+      if (callee && seen.insert(callee).second)
+        tolerance = std::max(tolerance, getTolerance(callee, seen));
+    }
+    // Arithmetic, also that of a contraction's region, rounds; constants and
+    // what moves values do not.
+    if (!isa<arith::ArithDialect, math::MathDialect>(nested->getDialect()) ||
+        nested->getNumOperands() == 0)
+      return;
+    for (Type type : nested->getResultTypes())
+      if (isa<FloatType>(getElementTypeOrSelf(type)))
+        tolerance = std::max(tolerance, getTolerance(type));
+    // The GPU's tanh, which they may become, has 11 bits, as f16 has.
+    auto flags = dyn_cast<arith::ArithFastMathInterface>(nested);
+    if (isa<math::TanhOp, math::ErfOp>(nested) &&
+        flags.getFastMathFlagsAttr() &&
+        bitEnumContainsAll(flags.getFastMathFlagsAttr().getValue(),
+                           arith::FastMathFlags::afn))
+      tolerance = std::max(
+          tolerance, getTolerance(Float16Type::get(nested->getContext())));
+  });
+  return tolerance;
+}
+
 SmallVector<double> nm_sparse::getDefaultTolerances(func::FuncOp entry) {
-  SmallVector<double> tolerances;
-  Operation *end = entry.front().getTerminator();
-  for (Value result : end->getOperands()) {
-    double tolerance = getTolerance(result.getType());
-    BackwardSliceOptions options;
-    options.inclusive = true;
-    options.omitUsesFromAbove = false;
-    SetVector<Operation *> slice;
-    if (failed(getBackwardSlice(result, &slice, options)))
-      slice.insert(entry);
-    for (Operation *op : slice)
-      op->walk([&](Operation *nested) {
-        // Arithmetic, also that of a contraction's region, rounds; constants
-        // and what moves values do not.
-        if (isa<arith::ArithDialect, math::MathDialect>(nested->getDialect()) &&
-            nested->getNumOperands() > 0)
-          for (Type type : nested->getResultTypes())
-            if (isa<FloatType>(getElementTypeOrSelf(type)))
-              tolerance = std::max(tolerance, getTolerance(type));
-      });
-    tolerances.push_back(tolerance);
-  }
+  SmallVector<double> tolerances(entry.getNumResults(), 0);
+  for (auto end : entry.getBody().getOps<func::ReturnOp>())
+    for (OpOperand &operand : end->getOpOperands()) {
+      double &tolerance = tolerances[operand.getOperandNumber()];
+      tolerance = std::max(tolerance, getTolerance(operand.get().getType()));
+      BackwardSliceOptions options;
+      options.inclusive = true;
+      options.omitUsesFromAbove = false;
+      SetVector<Operation *> slice;
+      if (failed(getBackwardSlice(operand.get(), &slice, options)))
+        slice.insert(entry);
+      llvm::SmallPtrSet<Operation *, 4> seen;
+      for (Operation *op : slice)
+        tolerance = std::max(tolerance, getTolerance(op, seen));
+    }
   return tolerances;
 }
 

@@ -18,7 +18,7 @@ namespace mlir::nm_sparse {
 
 /// A file that appears under its name only when `keep` is called, whole.
 /// Standard output (-), devices and pipes are written to, then, and never
-/// replaced; links are followed.
+/// replaced; links to what exists are followed.
 class OutputFile {
 public:
   static llvm::Expected<OutputFile> create(llvm::StringRef path,

@@ -131,6 +131,23 @@ func.func @parts_of_batches(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32
 
 // -----
 
+// Persistent CTAs are a grid of one dimension, which takes more of them.
+// CHECK-LABEL: func.func @persistent_parts
+#xm = affine_map<(b, m, n, k) -> (b, m, k)>
+#wm = affine_map<(b, m, n, k) -> (b, k, n)>
+#ym = affine_map<(b, m, n, k) -> (b, m, n)>
+#s = #nm_sparse.schedule<simt, tile = [8, 32, 4], warps = [1, 1], stages = 2, split_k = 64,
+                         operands = unpacked, index = resident, producers = 1, persistent = true>
+func.func @persistent_parts(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32>,
+                            %i: tensor<1100x32x1xi8>, %y: tensor<1100x4x32xf32>) -> tensor<1100x4x32xf32> {
+  %r = nm_sparse.matmul <2:4, block = [1, 32]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<1100x4x64xf32>, tensor<1100x32x32xf32>, tensor<1100x32x1xi8>)
+    outs(%y : tensor<1100x4x32xf32>) -> tensor<1100x4x32xf32>
+  return %r : tensor<1100x4x32xf32>
+}
+
+// -----
+
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>
@@ -170,7 +187,7 @@ func.func @simt_f16(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1
                          operands = packed, index = resident, producers = 4, tma = true>
 func.func @steps_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
                         %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{has a schedule with tma, whose K steps must be a multiple of 16, at most 256, kept rows, but steps of 8: change the 1 windows of the tile or drop tma}}
+  // expected-error @below {{has a schedule with tma, whose K steps must be a multiple of 16, at most 256, kept rows, but steps of 8: change the 1 windows of a step or drop tma}}
   %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>

@@ -143,6 +143,10 @@ static Value expand(Operation *op) {
 
 void nm_sparse::expandMath(Operation *root) {
   root->walk([](Operation *op) {
+    // There are no constants of dynamic extents; bufferization takes such
+    // operations inside of linalg alone.
+    if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
+      return;
     if (auto both = dyn_cast<math::SincosOp>(op)) {
       OpBuilder b(op);
       Value x = both.getOperand(),

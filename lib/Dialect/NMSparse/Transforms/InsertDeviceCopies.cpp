@@ -144,6 +144,8 @@ LogicalResult BlockRewriter::visitLaunch(gpu::LaunchFuncOp launch) {
       update(launch.getLoc(), root);
   }
 
+  if (launch.getNumKernelOperands() == 0)
+    return success();
   unsigned first = launch.getKernelOperands().getBeginOperandIndex();
   for (OpOperand &operand : launch.getKernelOperandsMutable()) {
     Value root = getHostBuffer(operand.get());

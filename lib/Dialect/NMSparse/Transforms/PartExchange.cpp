@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// The order of threads is one of accesses of 16 bytes, each of all threads to
-/// whole rows of a tile. Tiles of 192 outputs, or of 8 x 8, have none such.
+/// whole rows of a tile. Tiles of 192 outputs over 8 warps, or of 8 x 8,
+/// have none such.
 static bool allowsThreadOrder(VectorType tile, int64_t columns,
                               int64_t threads) {
   int64_t width = 128 / tile.getElementTypeBitWidth();

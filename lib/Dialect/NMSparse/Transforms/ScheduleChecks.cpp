@@ -27,7 +27,7 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
                           "multiple of 16, at most 256, kept rows, but steps "
                           "of ")
            << kept << ": change the " << schedule.getTileWindows()
-           << " windows of the tile or drop tma";
+           << " windows of a step or drop tma";
   if (schedule.getTileOutputs() % kSwizzledColumns != 0)
     return op.emitOpError("has a schedule with tma, whose tiles must be a "
                           "multiple of ")
@@ -52,7 +52,8 @@ static LogicalResult checkBatch(MatmulOp op) {
     return op.emitOpError("has ")
            << batches << " batches, of which at most " << limit
            << " can be launched at once: split them over several products";
-  if (batches * parts > limit)
+  // Persistent CTAs are a grid of one dimension.
+  if (!op.getScheduleAttr().getPersistent() && batches * parts > limit)
     return op.emitOpError("has a schedule with split_k = ")
            << parts << ", which makes " << batches * parts << " CTAs of its "
            << batches << " batches in grid dimension z, where at most " << limit
