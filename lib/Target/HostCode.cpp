@@ -12,10 +12,10 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -27,15 +27,10 @@ using namespace mlir::nm_sparse;
 // Views
 //===----------------------------------------------------------------------===//
 
-Value nm_sparse::getRoot(Value value) {
-  auto buffer = dyn_cast<MemrefValue>(value);
-  return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
-}
-
 bool nm_sparse::isWhole(Value value) {
   while (auto cast = value.getDefiningOp<memref::CastOp>())
     value = cast.getSource();
-  return value == getRoot(value);
+  return value == getBufferOf(value);
 }
 
 static std::string describe(OpFoldResult value) {
@@ -93,7 +88,7 @@ static ViewDescription describe(Value value, StringRef name) {
   } else if (auto cast = value.getDefiningOp<memref::CastOp>();
              cast && isa<MemRefType>(cast.getSource().getType())) {
     known = describe(cast.getSource(), name);
-  } else if (value == getRoot(value)) {
+  } else if (value == getBufferOf(value)) {
     known.offset = (name + ".offset").str();
     for (size_t dim = 0; dim < known.sizes.size(); ++dim) {
       known.sizes[dim] = llvm::formatv("{0}.size[{1}]", name, dim);
@@ -129,17 +124,17 @@ std::optional<ViewDescription> nm_sparse::describeView(Value value,
 /// True when a launch before `memset` uses the buffer, so that its value is not
 /// the one that it has in the beginning, or when only a part is set.
 static bool isReset(gpu::MemsetOp memset) {
-  Value root = getRoot(memset.getDst());
+  Value root = getBufferOf(memset.getDst());
   if (root != memset.getDst())
     return true;
-  return llvm::any_of(memset->getBlock()->getOps<gpu::LaunchFuncOp>(),
-                      [&](gpu::LaunchFuncOp launch) {
-                        return launch->isBeforeInBlock(memset) &&
-                               llvm::any_of(launch.getKernelOperands(),
-                                            [&](Value operand) {
-                                              return getRoot(operand) == root;
-                                            });
-                      });
+  return llvm::any_of(
+      memset->getBlock()->getOps<gpu::LaunchFuncOp>(),
+      [&](gpu::LaunchFuncOp launch) {
+        return launch->isBeforeInBlock(memset) &&
+               llvm::any_of(launch.getKernelOperands(), [&](Value operand) {
+                 return getBufferOf(operand) == root;
+               });
+      });
 }
 
 SmallVector<Operation *> nm_sparse::collectHostOps(func::FuncOp function) {

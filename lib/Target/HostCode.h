@@ -19,9 +19,6 @@ struct ViewDescription {
   SmallVector<std::string> sizes, strides;
 };
 
-/// The buffer that `value` is a view of.
-Value getRoot(Value value);
-
 /// True when `value` is all of its root, perhaps with another type.
 bool isWhole(Value value);
 

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Target/Target.h"
 #include "nm_sparse/Version.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -84,7 +85,7 @@ private:
   }
 
   Object writeResult(Value result) {
-    std::string name = getName(getRoot(result));
+    std::string name = getName(getBufferOf(result));
     Object object{{"type", print(result.getType())}, {"buffer", name}};
     if (isWhole(result))
       return object;
@@ -178,7 +179,7 @@ private:
         add(scalar, describe(operand), "value");
         continue;
       }
-      std::string name = getName(getRoot(operand));
+      std::string name = getName(getBufferOf(operand));
       add("ptr", name, "allocated");
       add("ptr", name, "aligned");
       if (!isWhole(operand)) {
@@ -214,7 +215,7 @@ private:
       refuse("a tensor map of a part of a buffer");
     return Object{
         {"type", "ptr"},
-        {"source", getName(getRoot(map.getTensor()))},
+        {"source", getName(getBufferOf(map.getTensor()))},
         {"field", "tensor_map"},
         {"box", Array(type.getTensor().getShape())},
         {"swizzle", nvgpu::stringifyTensorMapSwizzleKind(type.getSwizzle())},

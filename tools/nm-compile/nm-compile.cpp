@@ -115,6 +115,11 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   options.input = positional->front();
   if (options.output.empty() && !options.candidates)
     return llvm::createStringError("-o OUT is missing; - is standard output");
+  if (options.manifest == options.output && options.output != "-" &&
+      !options.output.empty())
+    return llvm::createStringError("-o and --manifest both name " +
+                                   options.output +
+                                   "; each needs a file of its own");
   if (!options.manifest.empty() && isStage(options.emit) &&
       options.emit != "nvvm")
     return llvm::createStringError("--manifest describes kernels, and --emit " +

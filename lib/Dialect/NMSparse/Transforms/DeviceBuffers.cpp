@@ -8,18 +8,13 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-Value nm_sparse::getBufferOf(Value value) {
-  auto buffer = dyn_cast<MemrefValue>(value);
-  return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
-}
 
 bool nm_sparse::isContiguous(Value buffer) {
   auto type = dyn_cast<MemRefType>(buffer.getType());

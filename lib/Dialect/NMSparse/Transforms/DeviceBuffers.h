@@ -17,9 +17,6 @@
 
 namespace mlir::nm_sparse {
 
-/// The buffer that `value`, a view or a buffer, is in.
-Value getBufferOf(Value value);
-
 bool isContiguous(Value buffer);
 
 /// Whether `buffer` already lies where a kernel can use it.

@@ -19,6 +19,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::nm_sparse {

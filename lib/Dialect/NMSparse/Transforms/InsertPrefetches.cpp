@@ -12,8 +12,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DeviceBuffers.h"
-
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -23,6 +21,7 @@
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::nm_sparse {
