@@ -73,6 +73,8 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 
 using namespace mlir;
@@ -131,6 +133,8 @@ void nm_sparse::registerOwnPasses() {
   static bool done = [] {
     registerNMSparseConversionPasses();
     registerNMSparseTransformsPasses();
+    registerNMSparseTilePasses();
+    registerNMSparseGPUPasses();
     registerPipelines();
     return true;
   }();

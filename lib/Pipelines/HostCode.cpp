@@ -12,6 +12,8 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Passes.h"
 
 using namespace mlir;
 

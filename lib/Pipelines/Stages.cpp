@@ -10,6 +10,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 
 using namespace mlir;

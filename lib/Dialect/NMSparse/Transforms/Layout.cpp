@@ -17,12 +17,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-SmallVector<int64_t> nm_sparse::getExchange(int64_t rank, int64_t dim) {
-  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  std::swap(permutation[dim], permutation[rank - 1]);
-  return permutation;
-}
-
 //===----------------------------------------------------------------------===//
 // Legality
 //===----------------------------------------------------------------------===//

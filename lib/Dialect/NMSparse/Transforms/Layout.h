@@ -14,11 +14,9 @@
 #define NM_SPARSE_LIB_DIALECT_NMSPARSE_TRANSFORMS_LAYOUT_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
 
 namespace mlir::nm_sparse {
-
-/// The permutation of `rank` dimensions that exchanges `dim` with the last.
-SmallVector<int64_t> getExchange(int64_t rank, int64_t dim);
 
 /// True when `value` is computed by a product, or by an elementwise op that may
 /// be fused with one.

@@ -1,17 +1,174 @@
-//===- Passes.td - nm_sparse transformations ---------------*- tablegen -*-===//
+//===- Passes.td - weights, layouts and references ---------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TRANSFORMS_PASSES_TD
-#define NM_SPARSE_TRANSFORMS_PASSES_TD
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PASSES_TD
+#define NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
-include "nm_sparse/Dialect/NMSparse/Transforms/LayerPasses.td"
-include "nm_sparse/Dialect/NMSparse/Transforms/SchedulePasses.td"
-include "nm_sparse/Dialect/NMSparse/Transforms/PipelinePasses.td"
-include "nm_sparse/Dialect/NMSparse/Transforms/ExitPasses.td"
+def NMSparseMaterializeEncodingsPass
+    : Pass<"nm-sparse-materialize-encodings", "::mlir::ModuleOp"> {
+  let summary = "turn encoded weights into packed tensors";
+  let description = [{
+    Every function argument, result and call operand of an encoded type becomes
+    two: values and index. They carry `nm_sparse.values` and `nm_sparse.index`,
+    which say what weight they hold. The function's other attributes of that
+    argument stay on the values.
 
-#endif // NM_SPARSE_TRANSFORMS_PASSES_TD
+    Constants are pruned and packed here; one that breaks its pattern is an
+    error that names window and panel. Dense data of unknown content keeps its
+    `nm_sparse.pack`, on plain types. Where an encoded weight meets an operation
+    that wants it dense, `nm_sparse.unpack` is inserted.
+
+    ```mlir
+    func.func @f(%w: tensor<64x32xf16, #nm_sparse.encoding<2:4>>) {
+      %v, %i = nm_sparse.pack #nm_sparse.encoding<2:4> %w : ...
+    ```
+    becomes
+    ```mlir
+    #packed = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, 32], f16>
+    func.func @f(%v: tensor<32x32xf16> {nm_sparse.values = #packed},
+                 %i: tensor<32x32xi8> {nm_sparse.index = #packed}) {
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def NMSparseLowerHostPackPass
+    : Pass<"nm-sparse-lower-host-pack", "::mlir::ModuleOp"> {
+  let summary = "prune and pack at run time by calls to the runtime library";
+  let description = [{
+    Runs before bufferization. Each `nm_sparse.prune` and `nm_sparse.pack` on
+    plain tensors becomes a call of `nmsRuntimePrune` or `nmsRuntimePack` with
+    descriptors of the weight's buffer and of newly allocated results. The
+    runtime reports data that breaks the pattern with its window and panel.
+    Element types are f32, f16, bf16 and i8.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseVerifyMaterializedPass
+    : Pass<"nm-sparse-verify-materialized"> {
+  let summary = "fail when a type with an encoding is left";
+  let description = [{
+    Bufferization drops encodings without a word, which would turn a sparse
+    product into a dense one. This pass fails, naming the operation, when an
+    operand, result, block argument or attribute (a function type, a constant)
+    still has a type with an `#nm_sparse.encoding`. It changes nothing.
+  }];
+}
+
+def NMSparseCheckIndexPass
+    : Pass<"nm-sparse-check-index", "::mlir::ModuleOp"> {
+  let summary = "check the index of packed weights when a function is called";
+  let description = [{
+    A position that is not below m makes a kernel read activations that are not
+    there. For every memref argument with `nm_sparse.index` of a function with a
+    body, a call of `nmsRuntimeCheckIndex` at the start of the function checks
+    all positions, and reports the first that is wrong with its window, panel
+    and slot. The argument must be host memory: the pass is for functions whose
+    buffers are copied to the device (`host-memory` of the pipelines).
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseToReferencePass
+    : Pass<"nm-sparse-to-reference", "::mlir::ModuleOp"> {
+  let summary = "turn a module into its dense float64 reference";
+  let description = [{
+    Takes a module as a person wrote it, before the front door. Drops every
+    encoding, so that weights are dense tensors, also in function signatures, and
+    makes every float type f64: constants are converted, `arith.extf` and
+    `arith.truncf` vanish. What remains is the same computation, free of rounding
+    to narrow types. Integer contractions into i32 are computed in f64, where
+    they are exact. `nm_sparse.prune` and `nm_sparse.pack` work on the original
+    element type, because they look at its bits. Attributes that describe packed
+    arguments are dropped.
+
+    A module that has `nm_sparse.matmul` or `nm_sparse.unpack` must go through
+    `--convert-nm-sparse-to-linalg` first.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def NMSparseReferenceCallsPass
+    : Pass<"nm-sparse-reference-calls", "::mlir::ModuleOp"> {
+  let summary = "call nmsReferenceMatmul for each f64 contraction";
+  let description = [{
+    Runs on buffers, after `--nm-sparse-to-reference` and bufferization. Each
+    linalg contraction of f64 memrefs with at most one batch, token, output and
+    reduction loop (or two token loops and no batch) becomes a call of
+    `nmsReferenceMatmul`, which takes sizes, pointers and strides and uses a GPU
+    or threads. Others are left for `--convert-linalg-to-loops`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparsePropagateLayoutPass
+    : Pass<"nm-sparse-propagate-layout", "::mlir::func::FuncOp"> {
+  let summary = "keep activations feature-major between products";
+  let description = [{
+    Products read feature-major activations (consecutive tokens beside each
+    other) faster than token-major ones. A product's layouts are its indexing
+    maps, so what one product, or the elementwise ops behind it, computes for the
+    next is made feature-major by changing maps and the shapes of destinations.
+    Activations from elsewhere, such as a function's arguments, are transposed
+    once for all products that read them. Results that leave the function keep
+    their layout: the last product writes it directly.
+
+    With `layout = auto` the cost model is asked: a chain changes where the
+    products that read it are predicted to gain, and by more than a
+    transposition takes where one is needed. Rows of tokens that are no multiple
+    of 16 bytes stay as they are. `feature-major` changes all that can be
+    changed, `keep` nothing.
+
+    An intermediate that something else reads as well (it is returned, say)
+    keeps its layout, with a remark. Schedules that are there are kept.
+
+    ```mlir
+    // Before
+    %h = nm_sparse.matmul ... indexing_maps = [(m, k), (k, n), (m, n)]
+           ins(%x, ... : tensor<2048x4096xf16>, ...) outs(... : tensor<2048x8192xf16>)
+    %y = nm_sparse.matmul ... indexing_maps = [(m, k), (k, n), (m, n)]
+           ins(%h, ... : tensor<2048x8192xf16>, ...) outs(... : tensor<2048x4096xf16>)
+    // After
+    %t = linalg.transpose ins(%x : tensor<2048x4096xf16>)
+           outs(... : tensor<4096x2048xf16>) permutation = [1, 0]
+    %h = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (n, m)]
+           ins(%t, ... : tensor<4096x2048xf16>, ...) outs(... : tensor<8192x2048xf16>)
+    %y = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (m, n)]
+           ins(%h, ... : tensor<8192x2048xf16>, ...) outs(... : tensor<2048x4096xf16>)
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "GPU to choose for">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "number of tokens to assume where it is dynamic">,
+    Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",
+           "auto (as the cost model says), feature-major or keep">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PASSES_TD

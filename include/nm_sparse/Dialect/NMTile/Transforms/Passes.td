@@ -1,0 +1,15 @@
+//===- Passes.td - from a scheduled matmul to roles and rings *- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PASSES_TD
+#define NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+include "nm_sparse/Dialect/NMTile/Transforms/SchedulePasses.td"
+include "nm_sparse/Dialect/NMTile/Transforms/PipelinePasses.td"
+
+#endif // NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,183 @@
+//===- PipelinePasses.td - copies beside products ----------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PIPELINEPASSES
+#define NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PIPELINEPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def NMSparseAssignStagesPass
+    : Pass<"nm-sparse-assign-stages", "::mlir::func::FuncOp"> {
+  let summary = "decide which operations of a K loop run ahead";
+  let description = [{
+    In each loop that holds a `nm_sparse.tile_matmul`, gives the copies
+    `nm_sparse.stage = 0` and the product the last stage of its schedule. An
+    operation that has a stage keeps it.
+  }];
+  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
+}
+
+def NMSparseExpandStagesPass
+    : Pass<"nm-sparse-expand-stages", "::mlir::func::FuncOp"> {
+  let summary = "multi-buffer and software-pipeline staged K loops";
+  let description = [{
+    Gives each tile that a staged loop fills one buffer for each stage (rows
+    padded where their banks would conflict), groups the copies of a step into
+    a cp.async group, inserts the wait and the barrier before the product, and
+    expands the loop into prologue and kernel with `scf::pipelineForLoop`.
+
+    ```mlir
+    scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
+      nm_sparse.async_copy {nm_sparse.stage = 0 : i32} ...
+      %r = nm_sparse.tile_matmul {nm_sparse.stage = 2 : i32} ...
+    }
+    // becomes: two copies ahead of the loop, and in the loop
+      nvvm.cp.async.wait.group 1
+      gpu.barrier
+      scf.if %exists { nm_sparse.async_copy ... }
+      nvvm.cp.async.commit.group
+      %r = nm_sparse.tile_matmul ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def NMSparseCreateTensorMapsPass
+    : Pass<"nm-sparse-create-tensor-maps", "::mlir::func::FuncOp"> {
+  let summary = "let the tensor memory accelerator copy values";
+  let description = [{
+    Where the schedule has `tma = true`, describes the packed values by a tensor
+    map, made on the host as soon as the values are there, and replaces the copies
+    of their tiles in the K loop by `nm_sparse.bulk_copy`. A box of the map is the
+    rows of one K step by the 64 columns over which the tile is swizzled.
+
+    It fails where the values are no whole buffer from outside the launch, or
+    where a K step has rows that the values do not: those would arrive as the rows
+    of the next step.
+
+    ```mlir
+    nm_sparse.async_copy ins(%values_of_the_step : memref<64x256xf16, ...>)
+                         outs(%tile : memref<64x256xf16, #gpu.address_space<workgroup>>)
+    // becomes
+    %map = nvgpu.tma.create.descriptor %values box[%c64, %c64] : ...   // on the host
+    nm_sparse.bulk_copy ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<...>)
+                        outs(%tile : memref<64x256xf16, #gpu.address_space<workgroup>>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::nvgpu::NVGPUDialect"];
+}
+
+def NMSparseSpecializeWarpsPass
+    : Pass<"nm-sparse-specialize-warps", "::mlir::func::FuncOp"> {
+  let summary = "split staged K loops between producer and consumer warps";
+  let description = [{
+    Where the schedule has `producers = P`, the last P warps of each CTA copy and
+    the others multiply. Gives each tile that the staged loop fills one buffer
+    for each stage, and each stage two mbarriers: `full`, on which the copies of
+    the producers arrive when they are done, and `empty`, on which each consumer
+    warp arrives when it has read the tiles. What follows the loop, and
+    everything before it that touches memory, is the consumers'; their barriers
+    leave the producers out. An index that only gathers read is copied by the
+    producers.
+
+    On chips that can (`sm_90a`) the producers give registers to the consumers,
+    which then have the SM to themselves, if both are whole warpgroups.
+
+    ```mlir
+    scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
+      nm_sparse.async_copy {nm_sparse.stage = 0 : i32} ...
+      %r = nm_sparse.tile_matmul {nm_sparse.stage = 2 : i32} ...
+    }
+    // becomes
+    scf.if %is_consumer {
+      scf.for %w = ... iter_args(%a = %zero, %slot = %c0, %parity = %0) {
+        nvvm.mbarrier.try_wait %full_slot, %parity, ...
+        %r = nm_sparse.tile_matmul ...
+        nvvm.bar.warp.sync ...
+        scf.if %first_lane { nvvm.mbarrier.arrive %empty_slot }
+      }
+    } else {
+      scf.for %w = ... iter_args(%slot = %c0, %parity = %1) {
+        nvvm.mbarrier.try_wait %empty_slot, %parity, ...
+        nm_sparse.async_copy threads = [128, 128] ...
+        nvvm.cp.async.mbarrier.arrive %full_slot {noinc = true}
+      }
+    }
+    ```
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
+  let summary = "keep one CTA on each SM, which loops over tiles";
+  let description = [{
+    Where the schedule is `persistent`: a launch that
+    `--nm-sparse-specialize-warps` has split gets as many CTAs as `chip` has SMs,
+    or as many as there are tiles if these are known to be fewer, and both roles
+    loop over the tiles that were CTAs. The slot of the ring and the parity are
+    carried from tile to tile. Tiles are numbered in groups of 1024 tokens, whose
+    tiles share rows of activations and weights in L2.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def NMSparseStreamKPass : Pass<"nm-sparse-stream-k", "::mlir::func::FuncOp"> {
+  let summary = "let persistent CTAs share the last tiles along K";
+  let description = [{
+    Where the schedule has `stream_k = true`: of the tiles that the CTAs of
+    `--nm-sparse-persist` loop over, the last one to two for each are shared
+    between all CTAs, the same number of K steps for each, at least as many as a
+    tile has. So two CTAs at most have a part in one tile: the first to be there
+    leaves its sum in a workspace in device memory, the other one adds its own
+    and goes on with the epilogue. Which of the two comes first makes no
+    difference to the result, but where a tile is cut does, in the last bits:
+    the same token's result depends on how many tokens and CTAs there are.
+
+    ```mlir
+    scf.for %tile = %cta to %tiles step %ctas iter_args(%slot, %parity) {
+      %sum:3 = scf.for %k = %c0 to %K step %c4 ...
+      // epilogue of %sum#0
+    }
+    // becomes
+    scf.for %item = %c0 to %items step %c1 iter_args(%slot, %parity) {
+      %sum:3 = scf.for %k = %begin to %end step %c4 ...
+      %second = scf.if %is_part {
+        // has the other CTA arrived? if not, leave %sum#0 and arrive
+      }
+      %both = scf.if %second { %sum#0 + the other part } else { %sum#0 }
+      scf.if %second_or_no_part {
+        // epilogue of %both
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+#endif // NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PIPELINEPASSES

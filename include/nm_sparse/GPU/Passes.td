@@ -1,0 +1,298 @@
+//===- Passes.td - kernels and host code on the way out ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_GPU_PASSES_TD
+#define NM_SPARSE_GPU_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def NMSparseMergeKernelsPass
+    : Pass<"nm-sparse-merge-kernels", "::mlir::ModuleOp"> {
+  let summary = "all kernels in one gpu.module";
+  let description = [{
+    Outlining makes one `gpu.module` for each launch. Moves all kernels into one,
+    named `kernels`, renames those whose names repeat, and updates the launches.
+    Modules that hold anything but `gpu.func` are left alone.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
+def NMSparseInsertDeviceCopiesPass
+    : Pass<"nm-sparse-insert-device-copies", "::mlir::ModuleOp"> {
+  let summary = "copy the host buffers of each kernel launch to the device";
+  let description = [{
+    For callers whose buffers lie in host memory. Each memref operand of a
+    `gpu.launch_func` is replaced by a device buffer of the same shape: allocated
+    before the first launch of the block that needs it, filled when the host's
+    content is newer, copied back before the host next reads it (or the block
+    ends) when a kernel wrote it, and freed at the end of the block. A buffer
+    that stays valid between two launches is not copied again.
+
+    With `host-memory=false` the caller passes device buffers: what only kernels
+    use is allocated on the device, and constants are still copied there. CPU
+    operations are left alone: where some remain, the caller's buffers must be
+    memory that the CPU can reach as well, such as managed memory.
+
+    What it emits is synchronous; `--gpu-async-region` makes chains of it, which
+    is what `--gpu-to-llvm` accepts.
+  }];
+  let options = [Option<"hostMemory", "host-memory", "bool", "true",
+                        "callers pass host memory">];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseLowerBF16MmaPass
+    : Pass<"nm-sparse-lower-bf16-mma", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "bf16 nvgpu.mma.sync to nvvm.mma.sync";
+  let description = [{
+    Lowers each `nvgpu.mma.sync` with bf16 operands, which
+    `--convert-nvgpu-to-nvvm` does not know, to `nvvm.mma.sync`.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseSetOccupancyPass
+    : Pass<"nm-sparse-set-occupancy", "::mlir::ModuleOp"> {
+  let summary = "bound the registers of kernels so that CTAs share an SM";
+  let description = [{
+    Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
+    shared memory lets run on one SM of `chip`, as far as the registers then left
+    to a thread hold its accumulators and 104 more. Kernels that have an SM to
+    themselves are marked `nm_sparse.has_sm`.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
+def NMSparseApproximateMathPass
+    : Pass<"nm-sparse-approximate-math", "::mlir::func::FuncOp"> {
+  let summary = "math functions as exact as a 16-bit result needs";
+  let description = [{
+    In launches, replaces f32 functions whose every use is rounded to 16 bits
+    by ways that keep a relative error (products, quotients, limits; not sums,
+    which can cancel, but for `1 + exp`), or that are marked `fastmath<afn>`.
+    GELU and sigmoids also count as rounded where data, such as a residual, is
+    added to them:
+
+    * GELU, of erf or of tanh, by a polynomial and one `exp2`: absolute error at
+      most 2.1e-5, 9 or 10 instructions;
+    * with `packed`, GELU that is rounded to f16 by arithmetic of f16 in pairs: 7
+      instructions for two. Its argument is rounded to f16 first, as it is where
+      GELU is a kernel of its own. Of such an argument, positive results are
+      within 2.8 units in the last place (root mean square 0.5, where rounding
+      the exact ones has 0.22), negative ones within 5.1e-4 (1e-4);
+    * other `erf` and `tanh` by the GPU's `tanh`, relative error 2^-11;
+    * `exp` by the GPU's `exp2`, and a division by 1 + exp (a sigmoid, SiLU) by
+      the GPU's reciprocal, each of relative error 2^-20 where the result is not
+      negligible.
+
+    What the GPU computes is marked `fastmath<afn>`, which --nm-sparse-lower-math
+    knows. NaN stays NaN. A result that stays f32 stays as exact as it was.
+  }];
+  let options = [Option<"packed", "packed", "bool", "true",
+                        "compute GELU of f16 results in pairs of f16">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+def NMSparseOverlapLaunchesPass
+    : Pass<"nm-sparse-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "let kernels start before those ahead of them end";
+  let description = [{
+    Each kernel whose CTAs have an SM to themselves (`nm_sparse.has_sm`, set by
+    --nm-sparse-set-occupancy) lets those that depend on it be launched at once,
+    and waits for those that it depends on before it first touches global memory
+    (`griddepcontrol`). A symbol, the name of the kernel and `_waits`, tells the
+    runtime, which then launches it early. A `chip` older than sm_90 cannot.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def NMSparseInsertPrefetchesPass
+    : Pass<"nm-sparse-insert-prefetches", "::mlir::ModuleOp"> {
+  let summary = "ask L2 for the operands of kernels that start early";
+  let description = [{
+    A kernel that overlaps with the one before it (`nm_sparse.has_sm`) asks L2
+    for the front of what its K loop copies (`nm_sparse.prefetch`), in the time
+    that it spends on its setup and on waiting. Only for what comes from outside
+    the function: what an earlier kernel of it read or wrote is in L2. A CTA asks
+    for what device memory delivers to it in the time that the overlap hides, of
+    each buffer the same part of the contraction; where more tokens come than
+    `tokens`, for less of the contraction. Activations whose rows are tokens
+    (`nm_sparse.token_rows`) are left out. A tensor map names no buffer that a
+    kernel could read: the values behind it become one more argument of the
+    kernel.
+
+    --nm-sparse-overlap-launches puts the wait behind the operations.
+  }];
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+                        "GPU to compile for">,
+                 Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+                        "extents that are not known at compile time">];
+}
+
+def NMSparseLowerPrefetchesPass
+    : Pass<"nm-sparse-lower-prefetches", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "nm_sparse.prefetch to prefetches of bulk memory";
+  let description = [{
+    Each thread asks for one piece at most, by one predicated instruction
+    (`cp.async.bulk.prefetch.L2`). What is asked for lies in the buffer: starts
+    and ends that are not aligned to 16 bytes are left out.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseExpandMathPass : Pass<"nm-sparse-expand-math"> {
+  let summary = "math functions in terms of others";
+  let description = [{
+    Rewrites `absi`, `clampf`, `isnan`, `isinf`, `isfinite`, `isnormal`, `sincos`
+    and, unless it is of f64, `log10` and `arith.remf` in terms of functions that
+    both a GPU and the host have. `remf` is exact for quotients below 2^29.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+def NMSparseLowerMathPass : Pass<"nm-sparse-lower-math"> {
+  let summary = "math functions without a device library";
+  let description = [{
+    Rewrites `math` functions that a GPU has no instruction for (`erf`, `exp`,
+    `tanh`, `log`, ...) as polynomial approximations in f32, and the others as
+    LLVM intrinsics that NVPTX knows, so that no device library is needed; those
+    that are neither, such as `exp` of f64, are errors. Where
+    `fastmath<afn>` allows it, `exp2`, `tanh` and `divf` of f32 become the one or
+    two instructions that the GPU has for them.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseExternSharedMemoryPass
+    : Pass<"nm-sparse-extern-shared-memory", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "make dynamic shared memory external and aligned";
+  let description = [{
+    `gpu.dynamic_shared_memory` becomes an internal global that is 16-byte
+    aligned. CUDA expects an external one, and swizzled tiles need 1024 bytes:
+    gives each zero-sized global of shared memory external linkage and at least
+    that alignment.
+  }];
+  let options = [Option<"alignment", "alignment", "unsigned", "1024",
+                        "bytes that the start of shared memory is aligned to">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def NMSparsePinReadsPass
+    : Pass<"nm-sparse-pin-reads", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "make nontemporal reads of shared memory volatile";
+  let description = [{
+    ptxas reorders reads of shared memory for the sake of its registers. The
+    order of those that are marked as nontemporal, which means nothing for
+    shared memory, is kept: they become volatile.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def NMSparseVerifyKernelsPass
+    : Pass<"nm-sparse-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "refuse kernels that cannot be loaded";
+  let description = [{
+    Names the operation, and its place, that calls a function which is not
+    defined, such as one of a device library, or that was not lowered.
+  }];
+}
+
+def NMSparseEmbedKernelsPass
+    : Pass<"nm-sparse-embed-kernels", "::mlir::ModuleOp"> {
+  let summary = "embed kernels as the text of their gpu.module";
+  let description = [{
+    Stands in for `--gpu-module-to-binary` where the emulator runs the kernels:
+    each `gpu.module` with an `#nvvm.target` becomes a `gpu.binary` whose one
+    object, in assembly format and with a zero byte at its end, is the text of
+    the `gpu.module` itself. Locations are printed too, so that the emulator can
+    name the place of what it finds.
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+      llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} ...
+    }
+    ```
+    becomes
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">,
+      assembly = "gpu.module @kernels [#nvvm.target<chip = ...">]
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
+def NMSparseLowerTransposePass
+    : Pass<"nm-sparse-lower-transpose", "::mlir::func::FuncOp"> {
+  let summary = "turn each linalg.transpose of buffers into a kernel";
+  let description = [{
+    A `linalg.transpose` on memrefs that exchanges the last dimension with
+    another one becomes a `gpu.launch`. Legal are ranks 2 and 3 and elements of
+    16 or 32 bits; others, and those inside of a kernel, are left alone.
+
+    Each thread reads a block of 8 x 8 elements of 16 bits, or 4 x 4 of 32 bits,
+    as rows of 16 bytes, exchanges rows and columns in registers, and writes rows
+    of 16 bytes. Blocks at ragged edges, and all blocks when rows are not a
+    multiple of 16 bytes apart, are copied element by element.
+
+    ```mlir
+    // Before
+    linalg.transpose ins(%x : memref<?x4096xf16>) outs(%t : memref<4096x?xf16>)
+      permutation = [1, 0]
+    // After
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %rows, %gy = %c32, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+      scf.if %whole {
+        %0 = vector.load %x[%row, %column] : memref<?x4096xf16>, vector<8xf16>
+        ...
+      } else {
+        ...
+      }
+      gpu.terminator
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseAllocateSharedMemoryPass
+    : Pass<"nm-sparse-allocate-shared-memory", "::mlir::func::FuncOp"> {
+  let summary = "place the workgroup tiles of each launch in dynamic shared memory";
+  let description = [{
+    Replaces the `memref.alloc`s in workgroup memory of each `gpu.launch` by
+    views of one window of dynamic shared memory and sets the launch's size.
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"232448",
+           "bytes of shared memory that a CTA may use (default: 227 KiB, sm_90)">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+#endif // NM_SPARSE_GPU_PASSES_TD

@@ -1,0 +1,165 @@
+//===- FragmentStore.cpp - stores of tensor cores' results ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// mma.sync leaves each lane two neighbouring elements of a fragment's row, 4
+// bytes of a 16-bit result: stores of half a sector. The four lanes of a row
+// exchange their words of four neighbouring fragments, a 4 x 4 transposition in
+// two rounds of shuffles, after which each lane holds the 8 elements of one
+// fragment's row and stores 16 bytes.
+//
+// Where a fragment's columns lie along memory, movmatrix transposes 8 x 8
+// elements of a warp at a time. A word then holds two neighbours of a column,
+// and what a warp stores at once are four whole sectors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentStore.h"
+
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+StoreForm nm_sparse::getStoreForm(TileAccess &access) {
+  const ThreadLayout &layout = access.layout;
+  if (layout.kind == ScheduleKind::Simt ||
+      access.type.getElementTypeBitWidth() != 16 ||
+      (!access.isContiguous(0) && !access.isContiguous(1)))
+    return StoreForm::Runs;
+  if (access.isContiguous(0) != layout.outputsAreRows)
+    return layout.kind == ScheduleKind::Wgmma ? StoreForm::Transposed
+                                              : StoreForm::Runs;
+  int64_t along =
+      layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs;
+  return along % (8 * 4) == 0 ? StoreForm::Fragments : StoreForm::Runs;
+}
+
+int64_t nm_sparse::getStoreWidth(TileAccess &access) {
+  switch (getStoreForm(access)) {
+  case StoreForm::Runs:
+    return access.getRuns().front().size();
+  case StoreForm::Fragments:
+    return 8;
+  case StoreForm::Transposed:
+    return 2;
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Exchanges word `j ^ mask` with the lane whose number differs in `mask`, for
+/// each pair of words that differ in that bit.
+static void exchange(OpBuilder &b, Location loc, Value upper, int64_t mask,
+                     MutableArrayRef<Value> words) {
+  for (int64_t j = 0; j < 4; ++j) {
+    if (j & mask)
+      continue;
+    Value &low = words[j], &high = words[j | mask];
+    Value sent = arith::SelectOp::create(b, loc, upper, low, high);
+    Value received =
+        gpu::ShuffleOp::create(b, loc, sent, mask, 32, gpu::ShuffleMode::XOR)
+            .getShuffleResult();
+    low = arith::SelectOp::create(b, loc, upper, received, low);
+    high = arith::SelectOp::create(b, loc, upper, high, received);
+  }
+}
+
+void nm_sparse::storeFragments(
+    OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
+    int64_t begin, int64_t count,
+    function_ref<void(Value vector, TileOffset offset, Value shift)> store) {
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  Type element = scalars.front().getType();
+  auto wordType = VectorType::get({1}, b.getI32Type());
+  Value quadLane = arith::RemUIOp::create(b, loc, layout.lane, constant(4));
+  auto hasBit = [&](int64_t mask) -> Value {
+    Value bit = arith::AndIOp::create(b, loc, quadLane, constant(mask));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit,
+                                 constant(0));
+  };
+  Value odd = hasBit(1), upper = hasBit(2);
+  // A lane's run moves from word 2 * quadLane of a fragment to fragment
+  // quadLane of the four: 8 - 2 elements further for each step of the lane.
+  Value shift = arith::MulIOp::create(b, loc, quadLane, constant(6));
+
+  // Elements are ordered (row fragment, column fragment, row half, pair), and
+  // canStoreFragments has made sure that four fragments are of one row.
+  for (int64_t first = begin / 4; first < (begin + count) / 4; first += 4) {
+    for (int64_t half = 0; half < 2; ++half) {
+      SmallVector<Value> words;
+      for (int64_t f = first; f < first + 4; ++f) {
+        Value pair = makePair(b, loc, scalars[f * 4 + half * 2],
+                              scalars[f * 4 + half * 2 + 1]);
+        Value word = vector::BitCastOp::create(b, loc, wordType, pair);
+        words.push_back(vector::ExtractOp::create(b, loc, word, 0));
+      }
+      exchange(b, loc, odd, 1, words);
+      exchange(b, loc, upper, 2, words);
+      Value row = vector::FromElementsOp::create(
+          b, loc, VectorType::get({4}, b.getI32Type()), words);
+      row =
+          vector::BitCastOp::create(b, loc, VectorType::get({8}, element), row);
+      store(row, layout.getOffset(first * 4 + half * 2), shift);
+    }
+  }
+}
+
+/// The word of the transposed 8 x 8 matrix of 16-bit numbers whose row
+/// `lane / 4` and columns `2 * (lane % 4)` and the next are in `word`.
+static Value transposeMatrix(OpBuilder &b, Location loc, Value word) {
+  return LLVM::InlineAsmOp::create(
+             b, loc, b.getI32Type(), word,
+             "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
+             /*has_side_effects=*/true, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
+void nm_sparse::storeTransposed(
+    OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
+    function_ref<void(Value vector, TileOffset offset, Value rowShift,
+                      Value columnShift)>
+        store) {
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  auto mul = [&](Value a, int64_t v) -> Value {
+    return arith::MulIOp::create(b, loc, a, constant(v));
+  };
+  Type element = scalars.front().getType();
+  auto wordType = VectorType::get({1}, b.getI32Type());
+  auto pairType = VectorType::get({2}, element);
+  // A lane has rows lane / 4 and 8 further of columns 2 * (lane % 4) and the
+  // next. The two rows of one column make a word, so each matrix that is
+  // transposed has 16 rows of 4 columns: its row `lane / 4`, with the rows
+  // 2 * (lane % 4) and the next of one half, belongs to column `lane / 8` of
+  // the four. What 8 lanes store is a sector.
+  Value row = arith::DivUIOp::create(b, loc, layout.lane, constant(4));
+  Value quadLane = arith::RemUIOp::create(b, loc, layout.lane, constant(4));
+  Value half = arith::RemUIOp::create(b, loc, row, constant(2));
+  Value column = arith::DivUIOp::create(b, loc, layout.lane, constant(8));
+  Value rowShift = arith::SubIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, mul(half, 8), mul(quadLane, 2)),
+      row);
+  Value columnShift = mul(arith::SubIOp::create(b, loc, column, quadLane), 2);
+  // Elements are ordered (row fragment, column fragment, row half, pair).
+  for (size_t first = 0; first < scalars.size(); first += 4)
+    for (int64_t e = 0; e < 2; ++e) {
+      Value pair = makePair(b, loc, scalars[first + e], scalars[first + 2 + e]);
+      Value word = vector::ExtractOp::create(
+          b, loc, vector::BitCastOp::create(b, loc, wordType, pair), 0);
+      word = transposeMatrix(b, loc, word);
+      Value words = vector::FromElementsOp::create(b, loc, wordType, word);
+      store(vector::BitCastOp::create(b, loc, pairType, words),
+            layout.getOffset(first + e), rowShift, columnShift);
+    }
+}

@@ -1,0 +1,110 @@
+//===- NMSparseToNVGPU.cpp - from CTA tiles to the code of one thread -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileAccess.h"
+#include "nm_sparse/Conversion/Passes.h"
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_CONVERTNMSPARSETONVGPUPASS
+#include "nm_sparse/Conversion/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Converts the body of one launch, whose only layout is that of its product.
+LogicalResult convertLaunch(gpu::LaunchOp launch) {
+  SmallVector<TileMatmulOp> products;
+  launch.walk([&](TileMatmulOp op) { products.push_back(op); });
+  if (products.empty())
+    return success();
+  TileMatmulOp first = products.front();
+  for (TileMatmulOp op : products)
+    if (op.getSchedule() != first.getSchedule() ||
+        op.getTokensContiguous() != first.getTokensContiguous())
+      return op.emitOpError("must have the schedule of the other products of "
+                            "its launch: they share one thread layout");
+
+  MLIRContext *context = launch.getContext();
+  OpBuilder builder = OpBuilder::atBlockBegin(&launch.getBody().front());
+  FailureOr<ThreadLayout> layout = ThreadLayout::create(builder, first);
+  if (failed(layout))
+    return failure();
+
+  TypeConverter converter;
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion(
+      [&](VectorType type,
+          SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
+        if (type.getShape() !=
+            ArrayRef<int64_t>({layout->tileTokens, layout->tileOutputs}))
+          return std::nullopt;
+        types.append(layout->getNumElements(), type.getElementType());
+        return success();
+      });
+
+  prepareEpilogueReads(launch, converter, *layout);
+  versionEpilogues(launch, converter, *layout);
+  RewritePatternSet patterns(context);
+  populateTileCopyPatterns(converter, *layout, patterns);
+  populateTileBulkCopyPatterns(converter, *layout, patterns);
+  populateSimtPatterns(converter, *layout, patterns);
+  populateMmaPatterns(converter, *layout, patterns);
+  populateWgmmaPatterns(converter, *layout, patterns);
+  TileEpilogue epilogue;
+  // A CTA that shares a tile writes its part of the sum before the result.
+  // (Asked here, for the conversion erases the products.)
+  bool sharesTiles = first.getSchedule().sharesTiles();
+  epilogue.maxWrites = sharesTiles ? 2 : 1;
+  epilogue.isCrowded = layout->getNumElements() > kLiveElements;
+  populateTileElementwisePatterns(converter, *layout, epilogue, patterns);
+  populateTileReadPatterns(converter, *layout, epilogue, patterns);
+  populateTileWritePatterns(converter, *layout, epilogue, patterns);
+
+  ConversionTarget target(*context);
+  // Whatever holds no tile stays as it is.
+  target.markUnknownOpDynamicallyLegal([&](Operation *op) {
+    return converter.isLegal(op->getOperandTypes()) &&
+           converter.isLegal(op->getResultTypes());
+  });
+  target.addIllegalDialect<NMSparseDialect>();
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                       target);
+  if (failed(applyPartialConversion(launch, target, std::move(patterns))))
+    return failure();
+  epilogue.sinkOperations();
+  orderEpilogues(launch, *layout, sharesTiles);
+  return success();
+}
+
+struct ConvertNMSparseToNVGPU
+    : public nm_sparse::impl::ConvertNMSparseToNVGPUPassBase<
+          ConvertNMSparseToNVGPU> {
+  void runOnOperation() override {
+    SmallVector<gpu::LaunchOp> launches;
+    getOperation()->walk([&](gpu::LaunchOp op) { launches.push_back(op); });
+    for (gpu::LaunchOp launch : launches)
+      if (failed(convertLaunch(launch)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

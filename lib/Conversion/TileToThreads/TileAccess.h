@@ -1,0 +1,102 @@
+//===- TileAccess.h - where a tile lies in a buffer -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_CONVERSION_TILETOTHREADS_TILEACCESS_H
+#define NM_SPARSE_LIB_CONVERSION_TILETOTHREADS_TILEACCESS_H
+
+#include "nm_sparse/Conversion/TileToThreads/ThreadLayout.h"
+
+#include "mlir/Interfaces/VectorInterfaces.h"
+
+namespace mlir::nm_sparse {
+
+/// Accumulators and elements beside them that registers may hold.
+constexpr int64_t kLiveElements = 112;
+
+/// What is known of a read or write of a tile.
+enum class TileVersion {
+  Unknown, ///< Nothing: it tests whether it may go the fast way.
+  Whole,   ///< All elements exist, and are aligned for wide accesses.
+  Edge     ///< Each element is to be tested.
+};
+TileVersion getTileVersion(Operation *op);
+void setTileVersion(Operation *op, TileVersion version);
+void clearTileVersion(Operation *op);
+
+/// Elements of a thread that one access reads or writes.
+using TileRun = SmallVector<int64_t>;
+
+/// Where the elements of a tile lie in a buffer, for reads and writes alike.
+class TileAccess {
+public:
+  /// Of a vector.transfer_read or vector.transfer_write. Its permutation map
+  /// takes the buffer's dimensions to (token, output), with constant 0 for a
+  /// dimension over which the buffer is broadcast.
+  TileAccess(OpBuilder &b, const ThreadLayout &layout,
+             VectorTransferOpInterface transfer);
+
+  bool isBroadcast(unsigned side) const { return dims[side] < 0; }
+
+  /// True when neighbours along `side` (0 tokens, 1 outputs) are neighbours in
+  /// memory.
+  bool isContiguous(unsigned side);
+
+  /// Indices in the buffer of the element at `offset` from the thread's base.
+  SmallVector<Value> getIndices(TileOffset offset);
+  /// Of the first element of `run`.
+  SmallVector<Value> getIndices(ArrayRef<int64_t> run);
+
+  /// i1: the element at `at` exists; null when it is known to.
+  Value exists(ArrayRef<Value> at);
+
+  /// i1: the whole CTA tile exists and runs of `width` elements along the last
+  /// dimension are aligned; null when both are known.
+  Value allowsWide(int64_t width);
+
+  /// Runs to access together: along the side that is contiguous in memory, up
+  /// to 16 bytes wide; single elements when neither is.
+  SmallVector<TileRun> getRuns();
+  /// As above, without those whose elements an earlier run has already, since
+  /// the buffer is broadcast. `first` says where the run of each key begins
+  /// among the elements of the result.
+  SmallVector<TileRun>
+  getDistinctRuns(llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> &first);
+  /// Equal for runs of the same elements.
+  std::pair<int64_t, int64_t> getKey(ArrayRef<int64_t> run) const;
+
+  OpBuilder &b;
+  Location loc;
+  const ThreadLayout &layout;
+  Value buffer;
+  MemRefType type;
+  SmallVector<Value> indices;
+  SmallVector<bool> inBounds;
+  int64_t dims[2] = {-1, -1};
+
+  /// The transfer asks for the order of threads: its elements have no rows and
+  /// columns in memory, and all exist.
+  bool isInThreadOrder() const { return inThreadOrder; }
+  /// The tile can lie in the buffer in the order that the transfer asks for.
+  bool hasLegalOrder() const;
+
+private:
+  Value constant(int64_t v);
+  bool isAlwaysAligned(int64_t width);
+  Value isAligned(int64_t width);
+
+  /// The access under `nm_sparse.thread_order`: each thread's next 16 bytes
+  /// beside those of the next thread. By rows and columns, a warp accesses 8
+  /// rows of a warpgroup's fragments at a time, 32 bytes of each.
+  bool inThreadOrder = false;
+};
+
+/// Runs in groups whose accesses share one `scf.if`: all in one group, or, when
+/// registers are short, 32 elements in each.
+SmallVector<ArrayRef<TileRun>> groupRuns(ArrayRef<TileRun> runs, bool small);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_CONVERSION_TILETOTHREADS_TILEACCESS_H

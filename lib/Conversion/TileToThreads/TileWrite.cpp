@@ -1,0 +1,272 @@
+//===- TileWrite.cpp - writes of CTA tiles by threads ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A transfer to global memory tests bounds element by element, unless the whole
+// tile lies inside and its address allows wide accesses.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentStore.h"
+#include "TileAccess.h"
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
+  WriteLowering(const TypeConverter &converter, MLIRContext *context,
+                const ThreadLayout &layout, TileEpilogue &epilogue)
+      : OpConversionPattern(converter, context), layout(layout),
+        epilogue(epilogue) {}
+
+  void writeElement(TileAccess &access, int64_t e, Value scalar) const {
+    OpBuilder &b = access.b;
+    SmallVector<Value> at = access.getIndices(layout.getOffset(e));
+    OpBuilder::InsertionGuard guard(b);
+    if (Value exists = access.exists(at)) {
+      auto ifOp =
+          scf::IfOp::create(b, access.loc, exists, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+    }
+    memref::StoreOp::create(b, access.loc, scalar, access.buffer, at);
+  }
+
+  void writeElements(TileAccess &access, ArrayRef<TileRun> runs,
+                     ValueRange scalars) const {
+    for (ArrayRef<int64_t> run : runs)
+      for (int64_t e : run)
+        writeElement(access, e, scalars[e]);
+  }
+
+  /// A copy of `value` that ptxas cannot do without. Four registers that are
+  /// stored together are neighbours, as are the four outputs of the weight that
+  /// one read fetched, so each accumulator of a simt thread would share the
+  /// register bank of its weight, and the FFMA that reads both takes two
+  /// cycles. A sum with -0.0 has the bits of `value`.
+  static Value copyToAnyRegister(OpBuilder &b, Location loc, Value value) {
+    return LLVM::InlineAsmOp::create(
+               b, loc, value.getType(), value, "add.rn.f32 $0, $1, 0f80000000;",
+               "=f,f",
+               /*has_side_effects=*/false, /*is_align_stack=*/false,
+               LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+        .getResult(0);
+  }
+
+  /// Writes `runs`, all of whose elements exist.
+  void writeRuns(TileAccess &access, ArrayRef<TileRun> runs,
+                 ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    int64_t width = runs.front().size();
+    auto vectorType = VectorType::get({width}, access.type.getElementType());
+    // What was computed from accumulators is in registers of its own.
+    bool untie = layout.kind == ScheduleKind::Simt &&
+                 access.type.getElementType().isF32() &&
+                 epilogue.elementwise.empty();
+    for (ArrayRef<int64_t> run : runs) {
+      SmallVector<Value> at = access.getIndices(run);
+      if (width == 1) {
+        memref::StoreOp::create(b, access.loc, scalars[run.front()],
+                                access.buffer, at);
+        continue;
+      }
+      SmallVector<Value> elements;
+      for (int64_t e : run)
+        elements.push_back(untie ? copyToAnyRegister(b, access.loc, scalars[e])
+                                 : scalars[e]);
+      Value packed =
+          vector::FromElementsOp::create(b, access.loc, vectorType, elements);
+      vector::StoreOp::create(
+          b, access.loc, packed, access.buffer, at, /*nontemporal=*/false,
+          llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
+    }
+  }
+
+  /// As writeRuns, for pairs of neighbours that make up whole fragment rows.
+  /// Each lane's position along the contiguous dimension moves by `shift`.
+  void writeFragments(TileAccess &access, ArrayRef<TileRun> runs,
+                      ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    unsigned dim = access.dims[layout.outputsAreRows ? 0 : 1];
+    storeFragments(
+        b, access.loc, layout, scalars, runs.front().front(), runs.size() * 2,
+        [&](Value vector, TileOffset offset, Value shift) {
+          SmallVector<Value> at = access.getIndices(offset);
+          at[dim] = arith::AddIOp::create(b, access.loc, at[dim], shift);
+          vector::StoreOp::create(b, access.loc, vector, access.buffer, at,
+                                  /*nontemporal=*/false, llvm::Align(16));
+        });
+  }
+
+  /// The buffer of `access` with strides that LLVM does not know: a thread that
+  /// writes many rows would else keep their distances through the K loop.
+  static Value hideStrides(TileAccess &access) {
+    OpBuilder &b = access.b;
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(b, access.loc, access.buffer);
+    SmallVector<OpFoldResult> sizes = metadata.getConstifiedMixedSizes();
+    SmallVector<OpFoldResult> strides = metadata.getConstifiedMixedStrides();
+    for (OpFoldResult &stride : strides)
+      if (auto value = dyn_cast<Value>(stride))
+        stride = hideIndex(b, access.loc, value);
+    OpFoldResult offset = metadata.getConstifiedMixedOffset();
+    return memref::ReinterpretCastOp::create(
+        b, access.loc, metadata.getBaseBuffer(), offset, sizes, strides);
+  }
+
+  /// As writeRuns, of all elements, which the warps transpose. Each address is
+  /// the one before plus a distance: with a product for each of the many rows
+  /// of the result, the addresses would be most of the instructions.
+  void writeTransposed(TileAccess &access, ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    Location loc = access.loc;
+    auto constant = [&](int64_t v) -> Value {
+      return arith::ConstantIndexOp::create(b, loc, v);
+    };
+    auto toI64 = [&](Value v) -> Value {
+      return arith::IndexCastOp::create(b, loc, b.getI64Type(), v);
+    };
+    auto pointerType = LLVM::LLVMPointerType::get(
+        b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
+    int64_t bytes = access.type.getElementTypeBitWidth() / 8;
+    unsigned row = layout.outputsAreRows ? 1 : 0;
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(b, loc, access.buffer);
+    Value base =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, access.buffer);
+    Value distance = arith::MulIOp::create(
+        b, loc, metadata.getStrides()[access.dims[1 - row]], constant(bytes));
+    auto move = [&](Value pointer, Value by) -> Value {
+      return LLVM::GEPOp::create(b, loc, pointerType, b.getI8Type(), pointer,
+                                 ArrayRef<LLVM::GEPArg>{by});
+    };
+    auto getColumn = [&](TileOffset offset) {
+      return row ? offset.token : offset.output;
+    };
+    Value one = toI64(distance);
+    Value eight = toI64(arith::MulIOp::create(b, loc, distance, constant(8)));
+    Value pointers[2];
+    storeTransposed(
+        b, loc, layout, scalars,
+        [&](Value vector, TileOffset offset, Value rowShift,
+            Value columnShift) {
+          int64_t column = getColumn(offset);
+          Value &pointer = pointers[column % 2];
+          if (column == 0) {
+            SmallVector<Value> at = access.getIndices(offset);
+            Value &rowIndex = at[access.dims[row]];
+            Value &columnIndex = at[access.dims[1 - row]];
+            rowIndex = arith::AddIOp::create(b, loc, rowIndex, rowShift);
+            columnIndex =
+                arith::AddIOp::create(b, loc, columnIndex, columnShift);
+            Value element = metadata.getOffset();
+            for (auto [index, stride] :
+                 llvm::zip_equal(at, metadata.getStrides()))
+              element = arith::AddIOp::create(
+                  b, loc, element,
+                  arith::MulIOp::create(b, loc, index, stride));
+            Value address = arith::AddIOp::create(
+                b, loc, base,
+                arith::MulIOp::create(b, loc, element, constant(bytes)));
+            pointer =
+                LLVM::IntToPtrOp::create(b, loc, pointerType, toI64(address));
+          } else {
+            pointer =
+                column == 1 ? move(pointers[0], one) : move(pointer, eight);
+          }
+          LLVM::StoreOp::create(b, loc, vector, pointer, 2 * bytes);
+        });
+  }
+
+  /// Writes `runs`, all of whose elements exist, in `form`; in the transposed
+  /// one they are all of the tile.
+  void writeGroup(TileAccess &access, StoreForm form, ArrayRef<TileRun> runs,
+                  ValueRange scalars) const {
+    switch (form) {
+    case StoreForm::Runs:
+      return writeRuns(access, runs, scalars);
+    case StoreForm::Fragments:
+      return writeFragments(access, runs, scalars);
+    case StoreForm::Transposed:
+      return writeTransposed(access, scalars);
+    }
+  }
+
+  LogicalResult
+  matchAndRewrite(vector::TransferWriteOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isa<MemRefType>(op.getBase().getType()) || op.getMask())
+      return rewriter.notifyMatchFailure(op,
+                                         "not an unmasked write to a buffer");
+    ValueRange scalars = adaptor.getValueToStore();
+    TileAccess access(rewriter, layout, op);
+    if (!access.hasLegalOrder())
+      return rewriter.notifyMatchFailure(
+          op, "nm_sparse.thread_order needs a tile that fills its buffer's "
+              "last two dimensions");
+    auto runs = access.getRuns();
+    ++epilogue.numWrites;
+    if (access.isInThreadOrder()) {
+      writeRuns(access, runs, scalars);
+      rewriter.eraseOp(op);
+      return success();
+    }
+    StoreForm form = getStoreForm(access);
+    TileVersion version = getTileVersion(op);
+    Value allowsWide = version == TileVersion::Unknown
+                           ? access.allowsWide(getStoreWidth(access))
+                           : Value();
+    // Elements that are combined with others are written a few at a time, for
+    // want of registers. The rest in one piece: the tests of each element that
+    // the narrow path needs would be shared by the pieces, and be made by all.
+    for (ArrayRef<TileRun> group :
+         groupRuns(runs, /*small=*/version == TileVersion::Unknown &&
+                             form != StoreForm::Transposed &&
+                             !epilogue.reads.empty())) {
+      if (version == TileVersion::Edge) {
+        writeElements(access, group, scalars);
+        continue;
+      }
+      if (!allowsWide) {
+        writeGroup(access, form, group, scalars);
+        continue;
+      }
+      auto ifOp = scf::IfOp::create(rewriter, op.getLoc(), allowsWide,
+                                    /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointToStart(ifOp.thenBlock());
+      writeGroup(access, form, group, scalars);
+      rewriter.setInsertionPointToStart(ifOp.elseBlock());
+      if (form == StoreForm::Transposed)
+        access.buffer = hideStrides(access);
+      writeElements(access, group, scalars);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  const ThreadLayout &layout;
+  TileEpilogue &epilogue;
+};
+
+} // namespace
+
+void nm_sparse::populateTileWritePatterns(const TypeConverter &converter,
+                                          const ThreadLayout &layout,
+                                          TileEpilogue &epilogue,
+                                          RewritePatternSet &patterns) {
+  patterns.add<WriteLowering>(converter, patterns.getContext(), layout,
+                              epilogue);
+}

@@ -1,0 +1,283 @@
+//===- Persist.cpp - one CTA an SM that loops over tiles ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A launch that --nm-sparse-specialize-warps has split, of one CTA for each
+// tile,
+//
+//   setup(block); if (consumer) { loop; epilogue } else { loop }
+//
+// becomes one of as many CTAs as the chip has SMs:
+//
+//   if (consumer) for tile { setup(tile); loop; epilogue }
+//   else          for tile { setup(tile); loop }
+//
+// The ring goes on from tile to tile, so the producers fill it for the next one
+// while the consumers write the last. Tiles are taken in groups of neighbouring
+// tokens: those that run together share their activations, and walk through the
+// weights together, in L2.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grid/PersistentRoles.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEPERSISTPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Tokens whose tiles run together. What CTAs in flight read from device memory
+/// for a K step is these tokens and, for the outputs of their tiles, the share
+/// of the weight that is kept. With 132 tiles of 256 x 128 that is least at
+/// 2080 * sqrt(density) tokens: 735 at 87.5 % sparse, 1040 at 75, 1470 at 50.
+/// f16 products of 4096^3 and more at L = 128 take with 2048 tokens 1 to 3 %
+/// longer at 50 %, 2 to 3 % at 75 and 4 to 5 % at 87.5 %; with 512 1 to 4 %
+/// less at 87.5 % and 8192^3, but up to 4 % more at 50 to 75 %
+/// (bench/results/h200-groups.json).
+constexpr int64_t kGroupTokens = 1024;
+
+class Persister {
+public:
+  Persister(gpu::LaunchOp launch, TileMatmulOp product, int64_t ctas)
+      : launch(launch), product(product), ctas(ctas), b(launch),
+        loc(product.getLoc()) {}
+
+  LogicalResult run();
+
+private:
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value add(Value a, Value c) { return arith::AddIOp::create(b, loc, a, c); }
+  Value sub(Value a, Value c) { return arith::SubIOp::create(b, loc, a, c); }
+  Value mul(Value a, Value c) {
+    return b.createOrFold<arith::MulIOp>(loc, a, c);
+  }
+  Value div(Value a, Value c) { return arith::DivUIOp::create(b, loc, a, c); }
+  Value rem(Value a, Value c) { return arith::RemUIOp::create(b, loc, a, c); }
+
+  LogicalResult findRoles();
+  void collectSetup();
+  void resizeGrid();
+  /// The coordinates, in the former grid, of the tile with number `tile`.
+  SmallVector<Value> decode(Value tile);
+  void loopOverTiles(Block *role);
+  void emitBarrierBefore(Operation *copy);
+
+  gpu::LaunchOp launch;
+  TileMatmulOp product;
+  int64_t ctas;
+  OpBuilder b;
+  Location loc;
+  scf::IfOp roles;
+  /// What depends on the tile, before the roles part.
+  SmallVector<Operation *> setup;
+  /// The former grid, and the number of its CTAs.
+  SmallVector<Value> grid;
+  Value tiles;
+};
+
+} // namespace
+
+LogicalResult Persister::findRoles() {
+  roles = nm_sparse::findRoles(launch, product);
+  if (!roles || !findRing(roles.thenBlock()) || !findRing(roles.elseBlock()))
+    return product.emitOpError(
+        "must be in a launch that "
+        "--nm-sparse-specialize-warps has split, for its "
+        "CTAs to be persistent");
+  return success();
+}
+
+void Persister::collectSetup() {
+  llvm::SmallPtrSet<Value, 16> dependent;
+  gpu::KernelDim3 ids = launch.getBlockIds();
+  for (Value id : {ids.x, ids.y, ids.z})
+    dependent.insert(id);
+  for (Operation &op : launch.getBody().front()) {
+    if (&op == roles)
+      break;
+    if (llvm::none_of(op.getOperands(),
+                      [&](Value v) { return dependent.contains(v); }))
+      continue;
+    setup.push_back(&op);
+    dependent.insert_range(op.getResults());
+  }
+}
+
+void Persister::resizeGrid() {
+  b.setInsertionPoint(launch);
+  grid = {launch.getGridSizeX(), launch.getGridSizeY(), launch.getGridSizeZ()};
+  int64_t total = 1;
+  for (Value extent : grid) {
+    std::optional<int64_t> known = getConstantIntValue(extent);
+    total = known && total > 0 ? total * *known : 0;
+  }
+  Value one = constant(1);
+  launch.getGridSizeXMutable().assign(
+      constant(total > 0 ? std::min(total, ctas) : ctas));
+  launch.getGridSizeYMutable().assign(one);
+  launch.getGridSizeZMutable().assign(one);
+
+  // The kernel sees the former grid, constants as its own.
+  b.setInsertionPointToStart(&launch.getBody().front());
+  gpu::KernelDim3 inside = launch.getGridSize();
+  Value arguments[] = {inside.x, inside.y, inside.z};
+  for (auto [extent, argument] : llvm::zip_equal(grid, arguments)) {
+    if (std::optional<int64_t> known = getConstantIntValue(extent))
+      extent = constant(*known);
+    argument.replaceAllUsesWith(extent);
+  }
+  tiles = mul(mul(grid[0], grid[1]), grid[2]);
+}
+
+/// In 32 bits, which number more tiles than memory can hold: a 64-bit division
+/// is a call.
+SmallVector<Value> Persister::decode(Value tile) {
+  auto narrow = [&](Value v) -> Value {
+    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
+  };
+  auto word = [&](int64_t v) -> Value {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+  };
+  tile = narrow(tile);
+  Value width = narrow(grid[0]), height = narrow(grid[1]);
+  Value plane = mul(width, height);
+  bool isFlat = getConstantIntValue(grid[2]) == 1;
+  Value inPlane = isFlat ? tile : rem(tile, plane);
+  int64_t tokens = product.getSchedule().getTileTokens();
+  Value members = word(std::max<int64_t>(1, kGroupTokens / tokens));
+  Value groupTiles = mul(members, height);
+  Value first = mul(div(inPlane, groupTiles), members);
+  Value inGroup = rem(inPlane, groupTiles);
+  // The last group may have fewer.
+  Value present = arith::MinUIOp::create(b, loc, members, sub(width, first));
+  SmallVector<Value> coordinates = {add(first, rem(inGroup, present)),
+                                    div(inGroup, present),
+                                    isFlat ? word(0) : div(tile, plane)};
+  for (Value &coordinate : coordinates)
+    coordinate =
+        arith::IndexCastUIOp::create(b, loc, b.getIndexType(), coordinate);
+  return coordinates;
+}
+
+/// Copies before the K loop overwrite what their role may still read for the
+/// tile before: they wait at the barrier that also stands behind them.
+void Persister::emitBarrierBefore(Operation *copy) {
+  Operation *barrier = copy;
+  while (barrier && !isa<NVVM::BarrierOp>(barrier))
+    barrier = barrier->getNextNode();
+  if (!barrier)
+    return;
+  b.setInsertionPoint(copy);
+  IRMapping map;
+  for (Value operand : barrier->getOperands())
+    map.map(operand, b.clone(*operand.getDefiningOp())->getResult(0));
+  b.clone(*barrier, map);
+}
+
+void Persister::loopOverTiles(Block *role) {
+  scf::ForOp ring = findRing(role);
+  SmallVector<Operation *> body;
+  for (Operation &op : role->without_terminator())
+    if (!isa<NVVM::SetMaxRegisterOp>(op))
+      body.push_back(&op);
+
+  b.setInsertionPoint(role->getTerminator());
+  size_t carried = ring.getInitArgs().size() - 2;
+  SmallVector<Value> inits;
+  for (Value init : ring.getInitArgs().drop_front(carried))
+    inits.push_back(b.clone(*init.getDefiningOp())->getResult(0));
+  gpu::KernelDim3 ids = launch.getBlockIds();
+  auto loop =
+      scf::ForOp::create(b, loc, ids.x, tiles, launch.getGridSize().x, inits);
+  b.setInsertionPointToStart(loop.getBody());
+  IRMapping map;
+  SmallVector<Value> at = decode(loop.getInductionVar());
+  map.map(ids.x, at[0]);
+  map.map(ids.y, at[1]);
+  map.map(ids.z, at[2]);
+  for (Operation *op : setup)
+    b.clone(*op, map);
+  SmallVector<Operation *> perTile = llvm::map_to_vector(
+      loop.getBody()->without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *op : body) {
+    op->moveBefore(loop.getBody(), loop.getBody()->end());
+    op->walk([&](Operation *nested) {
+      for (OpOperand &operand : nested->getOpOperands())
+        operand.set(map.lookupOrDefault(operand.get()));
+    });
+  }
+  ring.getInitArgsMutable().slice(carried, 2).assign(loop.getRegionIterArgs());
+  b.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(b, loc, ring.getResults().drop_front(carried));
+  sinkToFirstUse(perTile);
+  auto *resident = llvm::find_if(body, isTileCopy);
+  if (resident != body.end())
+    emitBarrierBefore(*resident);
+}
+
+LogicalResult Persister::run() {
+  if (failed(findRoles()))
+    return failure();
+  resizeGrid();
+  collectSetup();
+  for (Operation *op : setup)
+    if (!isMemoryEffectFree(op))
+      return op->emitOpError("depends on the tile and touches memory; it can "
+                             "not be repeated for the roles of a persistent "
+                             "CTA");
+  loopOverTiles(roles.thenBlock());
+  loopOverTiles(roles.elseBlock());
+  for (Operation *op : llvm::reverse(setup))
+    op->erase();
+  return success();
+}
+
+namespace {
+
+struct Persist : public nm_sparse::impl::NMSparsePersistPassBase<Persist> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<std::pair<gpu::LaunchOp, TileMatmulOp>> products;
+    getOperation().walk([&](TileMatmulOp op) {
+      auto launch = op->getParentOfType<gpu::LaunchOp>();
+      if (launch && op.getSchedule().getPersistent())
+        products.emplace_back(launch, op);
+    });
+    if (products.empty())
+      return;
+    const Chip *target = findChip(chip);
+    if (!target) {
+      getOperation().emitError("unknown chip '")
+          << chip << "': how many CTAs stay on it is not known";
+      return signalPassFailure();
+    }
+    for (auto [launch, product] : products)
+      if (failed(Persister(launch, product, target->multiprocessors).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,164 @@
+//===- SplitK.cpp - several CTAs share the K loop of one tile -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Under `split_k = S`, S CTAs compute one tile, each over its part of the K
+// steps. Each writes its sum to a workspace in device memory and counts itself;
+// the last to arrive adds the S sums in the order of the parts, so the result
+// does not depend on timing, and goes on with the epilogue. It also resets the
+// counter, so the kernel can be launched again on the same workspace.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grid/PartExchange.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WordMath.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESPLITKPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Splits the K loop of one launch.
+class Splitter : private WordMath {
+public:
+  Splitter(gpu::LaunchOp launch, TileMatmulOp product)
+      : WordMath(launch, product.getLoc()), launch(launch), product(product),
+        loop(cast<scf::ForOp>(product->getParentOp())),
+        parts(product.getSchedule().getSplitK()),
+        exchange(b, product, parts, /*inThreadOrder=*/false,
+                 [this] { gpu::BarrierOp::create(b, loc); }) {}
+
+  void run() {
+    allocateWorkspace();
+    partitionLoop();
+    reduce();
+    release();
+  }
+
+private:
+  void allocateWorkspace() {
+    b.setInsertionPoint(launch);
+    Value tiles = mul(mul(launch.getGridSizeX(), launch.getGridSizeY()),
+                      launch.getGridSizeZ());
+    exchange.allocate(tiles);
+    launch.getGridSizeZMutable().assign(
+        mul(launch.getGridSizeZ(), constant(parts)));
+  }
+
+  /// Block z counts (batch, part), part fastest.
+  void partitionLoop() {
+    b.setInsertionPointToStart(&launch.getBody().front());
+    Value z = launch.getBlockIds().z;
+    Value partCount = constant(parts);
+    part = arith::RemUIOp::create(b, loc, z, partCount);
+    Value batch = arith::DivUIOp::create(b, loc, z, partCount);
+    z.replaceUsesWithIf(batch, [&](OpOperand &use) {
+      Operation *owner = use.getOwner();
+      return owner != part.getDefiningOp() && owner != batch.getDefiningOp();
+    });
+    gpu::KernelDim3 grid = launch.getGridSize();
+    gpu::KernelDim3 ids = launch.getBlockIds();
+    tile = add(mul(add(mul(batch, grid.y), ids.y), grid.x), ids.x);
+
+    // Whole steps, as even as can be; the last parts may be empty.
+    b.setInsertionPoint(loop);
+    Value lower = loop.getLowerBound(), upper = loop.getUpperBound();
+    Value step = loop.getStep();
+    Value steps = ceilDiv(sub(upper, lower), step);
+    Value length = mul(ceilDiv(steps, constant(parts)), step);
+    Value begin = add(lower, mul(part, length));
+    loop.setLowerBound(min(begin, upper));
+    loop.setUpperBound(min(add(begin, length), upper));
+  }
+
+  /// Everything after the loop runs in the CTA that arrives last, on the sum.
+  void reduce() {
+    Value init = loop.getInitArgs()[0];
+    auto type = cast<VectorType>(init.getType());
+    b.setInsertionPoint(loop);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    loop.getInitArgsMutable()[0].set(zero);
+
+    SmallVector<Operation *> rest;
+    for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+      if (!isa<gpu::TerminatorOp>(op))
+        rest.push_back(op);
+
+    b.setInsertionPointAfter(loop);
+    exchange.write(loop.getResult(0), tile, part);
+    Value last = exchange.emitArrival(tile);
+    auto ifOp = scf::IfOp::create(b, loc, last, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    // Unrolled, it reads all parts ahead, for want of whose registers epilogues
+    // spill.
+    Value end = hideIndex(b, loc, constant(parts));
+    auto sumLoop = scf::ForOp::create(b, loc, constant(0), end, constant(1),
+                                      ValueRange{init});
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(sumLoop.getBody());
+      Value term = exchange.read(tile, sumLoop.getInductionVar());
+      scf::YieldOp::create(
+          b, loc, exchange.addParts(sumLoop.getRegionIterArg(0), term));
+    }
+    for (Operation *op : rest)
+      op->moveBefore(ifOp.thenBlock()->getTerminator());
+    loop.getResult(0).replaceUsesWithIf(
+        sumLoop.getResult(0),
+        [&](OpOperand &use) { return ifOp->isProperAncestor(use.getOwner()); });
+  }
+
+  void release() {
+    b.setInsertionPointAfter(launch);
+    exchange.release();
+  }
+
+  gpu::LaunchOp launch;
+  TileMatmulOp product;
+  scf::ForOp loop;
+  int64_t parts;
+  PartExchange exchange;
+  Value part, tile;
+};
+
+struct SplitK : public nm_sparse::impl::NMSparseSplitKPassBase<SplitK> {
+  void runOnOperation() override {
+    SmallVector<std::pair<gpu::LaunchOp, TileMatmulOp>> products;
+    getOperation().walk([&](TileMatmulOp op) {
+      auto launch = op->getParentOfType<gpu::LaunchOp>();
+      if (launch && op.getSchedule().getSplitK() > 1)
+        products.emplace_back(launch, op);
+    });
+    for (auto [launch, product] : products) {
+      auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
+      if (!loop || loop->getParentOp() != launch.getOperation() ||
+          loop.getNumRegionIterArgs() != 1) {
+        product.emitOpError("under split_k must be the product of a K loop at "
+                            "the top of its launch");
+        return signalPassFailure();
+      }
+      Splitter(launch, product).run();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,101 @@
+//===- RingBarriers.cpp - mbarriers between producers and consumers -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Pipelining/RingBarriers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+Value RingBarriers::word(int64_t v) {
+  return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+}
+
+Value RingBarriers::constant(int64_t v) {
+  return arith::ConstantIndexOp::create(b, loc, v);
+}
+
+Value RingBarriers::getAddress(Value barriers, Value slot) {
+  Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, barriers);
+  Value offset = arith::MulIOp::create(b, loc, slot, constant(8));
+  Value address = arith::IndexCastUIOp::create(
+      b, loc, b.getI64Type(), arith::AddIOp::create(b, loc, base, offset));
+  auto pointer = LLVM::LLVMPointerType::get(
+      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+  return LLVM::IntToPtrOp::create(b, loc, pointer, address);
+}
+
+void RingBarriers::create(int64_t slots, int64_t fullArrivals,
+                          int64_t emptyArrivals, bool areAsync) {
+  auto type = MemRefType::get(
+      {slots}, b.getI64Type(), MemRefLayoutAttrInterface(),
+      gpu::AddressSpaceAttr::get(b.getContext(),
+                                 gpu::GPUDialect::getWorkgroupAddressSpace()));
+  full = memref::AllocOp::create(b, loc, type);
+  empty = memref::AllocOp::create(b, loc, type);
+  thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                        thread, constant(0));
+  auto ifFirst = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifFirst.thenBlock());
+    Value fullCount = word(fullArrivals), emptyCount = word(emptyArrivals);
+    for (int64_t s = 0; s < slots; ++s) {
+      Value slot = constant(s);
+      NVVM::MBarrierInitOp::create(b, loc, getFull(slot), fullCount, Value());
+      NVVM::MBarrierInitOp::create(b, loc, getEmpty(slot), emptyCount, Value());
+    }
+    if (areAsync)
+      NVVM::FenceMbarrierInitOp::create(b, loc);
+  }
+  gpu::BarrierOp::create(b, loc);
+}
+
+void RingBarriers::emitWait(Value barrier, Value parity) {
+  auto loop = scf::WhileOp::create(b, loc, TypeRange(), ValueRange());
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&loop.getBefore());
+  // The hardware suspends the thread for a while before it says no.
+  Value over = NVVM::MBarrierTryWaitOp::create(b, loc, b.getI1Type(), barrier,
+                                               parity, Value());
+  Value again = arith::XOrIOp::create(
+      b, loc, over, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+  scf::ConditionOp::create(b, loc, again, ValueRange());
+  b.createBlock(&loop.getAfter());
+  scf::YieldOp::create(b, loc);
+}
+
+void RingBarriers::emitWarpArrival(Value barrier, bool orders) {
+  // Orders what all lanes did before the arrival of the first.
+  if (orders)
+    NVVM::SyncWarpOp::create(b, loc, word(-1));
+  Value lane = arith::RemUIOp::create(b, loc, thread, constant(32));
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane,
+                                        constant(0));
+  auto ifFirst = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifFirst.thenBlock());
+  NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(), barrier, Value());
+}
+
+void RingBarriers::emitProducerArrival(Value slot, bool stores) {
+  NVVM::CpAsyncMBarrierArriveOp::create(b, loc, getFull(slot), /*noinc=*/true);
+  if (stores)
+    emitWarpArrival(getFull(slot), /*orders=*/true);
+}
+
+void RingBarriers::emitConsumerArrival(Value slot, bool hasRead) {
+  // Products of warpgroups read in the async proxy, and the wait for them is
+  // the warp's.
+  emitWarpArrival(getEmpty(slot), /*orders=*/hasRead);
+}

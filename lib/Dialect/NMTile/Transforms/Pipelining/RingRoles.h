@@ -1,0 +1,75 @@
+//===- RingRoles.h - what producers and consumers of a ring run -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The two K loops that --nm-sparse-specialize-warps makes of one, and what
+// stands right before and behind them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H
+
+#include "Pipelining/RingBarriers.h"
+#include "Pipelining/RingPosition.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WordMath.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Emits the roles of one K loop, at the insertion point of the builder.
+class RingRoles : protected WordMath {
+protected:
+  /// The copies of a K loop, or what is left of it without them.
+  enum class Role { Producer, Consumer };
+
+  RingRoles(scf::ForOp loop, TileMatmulOp product);
+
+  /// Copies before the loop, which the threads of `role` then read.
+  void emitResidentCopies(ArrayRef<Operation *> copies, Role role);
+  /// The part of the K loop that `role` runs. It also carries the slot of the
+  /// ring and the parity of the mbarrier's phase to wait for.
+  scf::ForOp emitLoop(Role role);
+  /// Waits for the last product, if there is one. Only the producers of a
+  /// persistent CTA then fill its slot again.
+  void emitLastWait(scf::ForOp consumerLoop);
+  /// A barrier of the threads of `role`.
+  void emitNamedBarrier(Role role);
+
+  DenseI64ArrayAttr getThreads(Role role) {
+    return role == Role::Producer
+               ? b.getDenseI64ArrayAttr({consumers, producers})
+               : b.getDenseI64ArrayAttr({0, consumers});
+  }
+  /// Those that make a copy in the K loop.
+  DenseI64ArrayAttr getLoopThreads() {
+    return turns > 1 ? b.getDenseI64ArrayAttr({consumers, 32, turns})
+                     : getThreads(Role::Producer);
+  }
+
+  scf::ForOp loop;
+  TileMatmulOp product;
+  int64_t stages, consumers, producers;
+  int64_t turns; ///< Steps that producers copy at a time.
+  SmallVector<std::pair<memref::AllocOp, Value>> rings;
+  RingBarriers barriers;
+  /// Producers may fill a tile by ordinary stores.
+  bool stores = false;
+
+private:
+  /// Products of warpgroups overlap with the next wait for a stage.
+  bool staysInFlight() {
+    return product.getSchedule().getKind() == ScheduleKind::Wgmma;
+  }
+  /// The product before this one is over: its tiles, one slot back, are read.
+  void emitLateArrival(RingPosition position, Value step, Value first);
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H

@@ -1,0 +1,101 @@
+//===- StagedLoop.cpp - K loops after --nm-sparse-assign-stages -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Pipelining/StagedLoop.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+std::optional<int64_t> nm_sparse::getStage(Operation *op) {
+  NMSparseDialect::StageAttrHelper stage(op->getContext());
+  if (!stage.isAttrPresent(op))
+    return std::nullopt;
+  return stage.getAttr(op).getInt();
+}
+
+TileMatmulOp nm_sparse::findStagedProduct(scf::ForOp loop) {
+  for (auto product : loop.getOps<TileMatmulOp>())
+    if (getStage(product))
+      return product;
+  return {};
+}
+
+/// Elements added to each row of a tile against bank conflicts. 16-byte steps
+/// put 8 rows of one column in 8 different bank groups, but also move every
+/// other row off the 32-byte sectors that the copies arrive in, which fetches
+/// those sectors twice. So only where nothing else helps: not for tiles that
+/// are swizzled, nor for 32-bit tiles, whose rows are read by whole warps,
+/// unless their columns are written one element a thread.
+static int64_t getPadding(MemRefType type, TileLayout layout, bool transposed) {
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (layout != TileLayout::Rows || (bytes == 4 && !transposed))
+    return 0;
+  int64_t rowBytes = type.getDimSize(1) * bytes;
+  return rowBytes % 32 == 0 ? 16 / bytes : 0;
+}
+
+/// True when `alloc` is filled by a copy that transposes.
+static bool isFilledTransposed(memref::AllocOp alloc) {
+  return llvm::any_of(alloc->getUsers(), [](Operation *user) {
+    if (auto copy = dyn_cast<AsyncCopyOp>(user))
+      return copy.getTransposed();
+    auto gather = dyn_cast<AsyncGatherOp>(user);
+    return gather && gather.getTransposed();
+  });
+}
+
+FailureOr<SmallVector<memref::AllocOp>>
+nm_sparse::findStagedTiles(scf::ForOp loop) {
+  SmallVector<memref::AllocOp> tiles;
+  for (Operation &op : *loop.getBody()) {
+    auto copy = dyn_cast<DestinationStyleOpInterface>(op);
+    if (!copy)
+      continue;
+    if (getStage(&op) != 0)
+      return op.emitError("needs stage 0, as every copy of a staged loop");
+    auto alloc = copy.getDpsInits()[0].getDefiningOp<memref::AllocOp>();
+    if (!alloc)
+      return op.emitError("must write to an allocation of its own to be "
+                          "multi-buffered");
+    for (Operation *user : alloc->getUsers())
+      if ((!isTileCopy(user) && !isa<TileMatmulOp>(user)) ||
+          user->getParentOp() != loop)
+        return user->emitError("use of a tile that is multi-buffered; only "
+                               "copies and products of its loop may use it");
+    if (!llvm::is_contained(tiles, alloc))
+      tiles.push_back(alloc);
+  }
+  return tiles;
+}
+
+Value nm_sparse::createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
+                            ScheduleAttr schedule) {
+  MemRefType type = tile.getType();
+  TileLayout layout = getTileLayout(schedule, type);
+  auto ringType = MemRefType::get(
+      {stages, type.getDimSize(0),
+       type.getDimSize(1) + getPadding(type, layout, isFilledTransposed(tile))},
+      type.getElementType(), MemRefLayoutAttrInterface(),
+      type.getMemorySpace());
+  auto ring = memref::AllocOp::create(b, tile.getLoc(), ringType);
+  if (layout == TileLayout::SwizzledBlocks)
+    ring.setAlignment(kSwizzledBlockAlignment);
+  return ring;
+}
+
+Value nm_sparse::emitRingTile(OpBuilder &b, Location loc, Value ring,
+                              Value slot, MemRefType tile) {
+  SmallVector<OpFoldResult> offsets = {slot, b.getIndexAttr(0),
+                                       b.getIndexAttr(0)};
+  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1),
+                                     b.getIndexAttr(tile.getDimSize(0)),
+                                     b.getIndexAttr(tile.getDimSize(1))};
+  SmallVector<OpFoldResult> strides(3, b.getIndexAttr(1));
+  MemRefType type = memref::SubViewOp::inferRankReducedResultType(
+      tile.getShape(), cast<MemRefType>(ring.getType()), offsets, sizes,
+      strides);
+  return memref::SubViewOp::create(b, loc, type, ring, offsets, sizes, strides);
+}

@@ -1,0 +1,42 @@
+//===- StagedLoop.h - K loops after --nm-sparse-assign-stages ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the two ways to overlap copies with products share: one tile for each
+// stage in place of every tile that the loop fills.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_STAGEDLOOP_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_STAGEDLOOP_H
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// The stage that --nm-sparse-assign-stages gave to `op`, or nothing.
+std::optional<int64_t> getStage(Operation *op);
+
+/// The product in the body of `loop` that has a stage, or null.
+TileMatmulOp findStagedProduct(scf::ForOp loop);
+
+/// The tiles that copies in `loop` fill, each an allocation that only copies
+/// and products of the loop use; an error on the op that breaks this.
+FailureOr<SmallVector<memref::AllocOp>> findStagedTiles(scf::ForOp loop);
+
+/// Allocates `stages` tiles like `tile` at the builder's insertion point, rows
+/// padded where their banks would conflict in a launch with `schedule`.
+Value createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
+                 ScheduleAttr schedule);
+
+/// Tile `slot` of a ring of tiles of type `tile`.
+Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,
+                   MemRefType tile);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_STAGEDLOOP_H

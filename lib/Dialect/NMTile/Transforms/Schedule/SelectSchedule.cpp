@@ -1,0 +1,87 @@
+//===- SelectSchedule.cpp - give each matmul a schedule -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESELECTSCHEDULEPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+struct SelectSchedule
+    : public nm_sparse::impl::NMSparseSelectSchedulePassBase<SelectSchedule> {
+  using Base::Base;
+
+  LogicalResult select(MatmulOp op, const Chip &target) {
+    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    Type element = cast<ShapedType>(op.getX().getType()).getElementType();
+    if (!element.isF32() && !problem.tensorCores)
+      return op.emitOpError("on ")
+             << element << " has no schedule yet; supported are f32, f16, bf16";
+    EncodingAttr encoding = op.getEncoding();
+    if (encoding.getBlockK() != 1)
+      return op.emitOpError("on ")
+             << encoding
+             << " has no schedule yet; supported is block = [1, bn]";
+    if (problem.tensorCores && encoding.getBlockN() % 8 != 0)
+      return op.emitOpError("on ")
+             << encoding << " of " << element
+             << " has no schedule yet; panels must be a multiple of 8 outputs";
+    if (ScheduleAttr given = op.getScheduleAttr()) {
+      if (given.getKind() == ScheduleKind::Wgmma && target.wgmma == 0)
+        return op.emitOpError("has a schedule of kind wgmma, which ")
+               << target.name
+               << " has no products of warpgroups for; sm_90a has them";
+      int64_t bytes = getSharedBytes(problem, given);
+      if (bytes > target.sharedBytes)
+        return op.emitOpError("has a schedule that needs ")
+               << bytes << " bytes of shared memory, " << target.name << " has "
+               << target.sharedBytes << " for a CTA: " << given;
+      if (given.getProducers() > 0 && !target.hasTryWait())
+        return op.emitOpError("has a schedule with producers, which ")
+               << target.name << " has no mbarrier waits for (sm_90 and newer "
+               << "have): " << given;
+      return checkSchedule(op);
+    }
+    auto ranked = rankSchedules(problem, target);
+    if (ranked.empty())
+      return op.emitOpError("on ")
+             << encoding << ": no schedule fits the " << target.sharedBytes
+             << " bytes of shared memory of " << target.name;
+    op.setScheduleAttr(ranked.front().first);
+    return checkSchedule(op);
+  }
+
+  void runOnOperation() override {
+    const Chip *target = findChip(chip);
+    if (!target) {
+      InFlightDiagnostic diag = getOperation().emitError("unknown chip '")
+                                << chip << "'; supported are";
+      for (const Chip &known : getChips())
+        diag << " " << known.name;
+      return signalPassFailure();
+    }
+    if (tokens < 1) {
+      getOperation().emitError("cannot choose schedules for ")
+          << tokens.getValue() << " tokens; legal are 1 and more";
+      return signalPassFailure();
+    }
+    SmallVector<MatmulOp> matmuls;
+    getOperation().walk([&](MatmulOp op) { matmuls.push_back(op); });
+    for (MatmulOp op : matmuls)
+      if (failed(select(op, *target)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,77 @@
+//===- Bufferize.cpp - from tensors to buffers ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/CSE.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEBUFFERIZEPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
+  bufferization::OneShotBufferizationOptions options;
+  options.bufferizeFunctionBoundaries = true;
+  options.setFunctionBoundaryTypeConversion(
+      bufferization::LayoutMapOption::IdentityLayoutMap);
+  bufferization::BufferizationState state;
+  return bufferization::runOneShotModuleBufferize(module, options, state);
+}
+
+void nm_sparse::hoistWorkgroupAllocs(scf::ForallOp forall) {
+  Block *body = forall.getBody();
+  SmallVector<memref::AllocOp> allocs;
+  body->walk([&](memref::AllocOp alloc) {
+    if (gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(alloc.getType()) &&
+        alloc.getType().hasStaticShape())
+      allocs.push_back(alloc);
+  });
+  for (memref::AllocOp alloc : llvm::reverse(allocs))
+    alloc->moveBefore(body, body->begin());
+}
+
+/// Erases dead code and the copies of a result tile onto itself, which stand
+/// for the tensor.parallel_insert_slice of a tile that was computed in place.
+/// Only CSE shows that the two are one. The canonicalizer would erase them too,
+/// but also a K loop with one iteration, which the pipelining passes need.
+static void cleanUp(ModuleOp module) {
+  IRRewriter rewriter(module.getContext());
+  module->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+  });
+  DominanceInfo dominance(module);
+  eliminateCommonSubExpressions(rewriter, dominance, module);
+  module.walk([&](memref::CopyOp copy) {
+    if (copy.getSource() == copy.getTarget())
+      rewriter.eraseOp(copy);
+  });
+}
+
+namespace {
+struct Bufferize
+    : public nm_sparse::impl::NMSparseBufferizePassBase<Bufferize> {
+  void runOnOperation() override {
+    if (failed(bufferizeModule(getOperation())))
+      return signalPassFailure();
+    cleanUp(getOperation());
+    getOperation().walk(hoistWorkgroupAllocs);
+  }
+};
+} // namespace

@@ -1,0 +1,147 @@
+//===- Fusion.cpp - what is computed with a matmul, tile by tile ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Decides which elementwise ops around a product join its CTA tile, and clears
+// away what keeps them apart or what they leave behind: destinations that
+// nobody reads, and sizes taken of tensors that will not exist as a whole.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tiling/Fusion.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+bool nm_sparse::isFusableElementwise(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics() || op->getNumResults() != 1 ||
+      op.getNumLoops() != op.getNumParallelLoops() || op.hasIndexSemantics() ||
+      !op.getIndexingMapMatchingResult(op->getResult(0)).isPermutation())
+    return false;
+  if (llvm::any_of(op.getIndexingMapsArray(), [](AffineMap map) {
+        return !map.isProjectedPermutation(/*allowZeroInResults=*/true);
+      }))
+    return false;
+  return llvm::all_of(op.getBlock()->without_terminator(),
+                      [](Operation &inner) {
+                        return inner.hasTrait<OpTrait::ConstantLike>() ||
+                               OpTrait::hasElementwiseMappableTraits(&inner);
+                      });
+}
+
+/// The one op that consumes `value`, when it is elementwise, reads all of it
+/// through one map, and has no other use for it than as the shape of its
+/// result.
+static linalg::LinalgOp getElementwiseConsumer(Value value, AffineMap &map) {
+  auto op = value.use_empty() ? linalg::LinalgOp()
+                              : dyn_cast<linalg::LinalgOp>(*value.user_begin());
+  if (!op || op->getBlock() != value.getParentBlock() ||
+      !isFusableElementwise(op))
+    return {};
+  map = AffineMap();
+  for (OpOperand &use : value.getUses()) {
+    if (use.getOwner() != op)
+      return {};
+    if (op.isDpsInit(&use)) {
+      if (op.payloadUsesValueFromOperand(&use))
+        return {};
+      continue;
+    }
+    AffineMap useMap = op.getMatchingIndexingMap(&use);
+    if (!useMap.isPermutation() || (map && map != useMap))
+      return {};
+    map = useMap;
+  }
+  return map ? op : linalg::LinalgOp();
+}
+
+/// `outs(%product)` of an op that does not read it -> `outs(%init)`, where init
+/// is the destination of the product.
+static void detachDestination(RewriterBase &rewriter, linalg::LinalgOp op) {
+  OpOperand &init = op.getDpsInitsMutable()[0];
+  if (op.payloadUsesValueFromOperand(&init))
+    return;
+  Value dest = init.get();
+  while (auto producer = dest.getDefiningOp<DestinationStyleOpInterface>())
+    dest = producer.getTiedOpOperand(cast<OpResult>(dest))->get();
+  rewriter.modifyOpInPlace(op, [&] { init.set(dest); });
+}
+
+Fusion nm_sparse::collectEpilogue(RewriterBase &rewriter, MatmulOp matmul) {
+  Fusion fusion;
+  auto init = matmul.getInit().getDefiningOp<linalg::LinalgOp>();
+  if (init && !isa<linalg::FillOp>(init) && init->hasOneUse() &&
+      isFusableElementwise(init))
+    fusion.producers.insert(init);
+  fusion.root = matmul;
+  fusion.loops =
+      llvm::to_vector(llvm::seq<unsigned>(0, matmul.getReductionLoop() + 1));
+  SmallVector<unsigned> dims;
+  for (AffineExpr expr : matmul.getResultMap().getResults())
+    dims.push_back(cast<AffineDimExpr>(expr).getPosition());
+
+  AffineMap map;
+  while (linalg::LinalgOp op =
+             getElementwiseConsumer(fusion.root->getResult(0), map)) {
+    detachDestination(rewriter, op);
+    fusion.producers.insert(fusion.root);
+    fusion.root = op;
+    fusion.loops.assign(map.getNumDims(), 0);
+    for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+      fusion.loops[cast<AffineDimExpr>(expr).getPosition()] = dims[dim];
+    AffineMap resultMap = op.getIndexingMapMatchingResult(op->getResult(0));
+    for (auto [dim, expr] : llvm::enumerate(resultMap.getResults()))
+      dims[dim] = fusion.loops[cast<AffineDimExpr>(expr).getPosition()];
+  }
+  return fusion;
+}
+
+void nm_sparse::resolveDim(RewriterBase &rewriter, tensor::DimOp dim) {
+  Value source = dim.getSource();
+  while (auto producer = source.getDefiningOp<DestinationStyleOpInterface>())
+    source = producer.getTiedOpOperand(cast<OpResult>(source))->get();
+  std::optional<int64_t> index = dim.getConstantIndex();
+  rewriter.setInsertionPoint(dim);
+  if (auto empty = source.getDefiningOp<tensor::EmptyOp>();
+      empty && index && empty.getType().isDynamicDim(*index))
+    rewriter.replaceOp(dim, empty.getDynamicSize(*index));
+  else if (source != dim.getSource())
+    rewriter.replaceOp(dim, rewriter.createOrFold<tensor::DimOp>(
+                                dim.getLoc(), source, dim.getIndex()));
+}
+
+void nm_sparse::eraseFused(RewriterBase &rewriter, Operation *op) {
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    if (auto dim = dyn_cast<tensor::DimOp>(user))
+      resolveDim(rewriter, dim);
+    else if (isOpTriviallyDead(user))
+      rewriter.eraseOp(user);
+  }
+  if (op->use_empty())
+    rewriter.eraseOp(op);
+}
+
+void nm_sparse::shareDestinations(RewriterBase &rewriter,
+                                  scf::ForallOp forall) {
+  for (Operation &op : forall.getTerminator().getYieldingOps()) {
+    auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(op);
+    auto shared =
+        insert ? dyn_cast<BlockArgument>(insert.getDest()) : BlockArgument();
+    if (!shared || shared.getOwner() != forall.getBody())
+      continue;
+    Value init = forall.getTiedOpOperand(shared)->get();
+    for (auto slice : forall.getBody()->getOps<tensor::ExtractSliceOp>())
+      if (slice.getSource() == init &&
+          slice.getMixedOffsets() == insert.getMixedOffsets() &&
+          slice.getMixedSizes() == insert.getMixedSizes() &&
+          slice.getMixedStrides() == insert.getMixedStrides())
+        rewriter.modifyOpInPlace(
+            slice, [&] { slice.getSourceMutable().assign(shared); });
+  }
+}

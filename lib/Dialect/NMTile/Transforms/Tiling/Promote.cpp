@@ -1,0 +1,318 @@
+//===- Promote.cpp - move operand tiles to workgroup memory ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each tile gets a static, padded shape, so that ragged edges are met by the
+// copies alone: they fill what the source does not have with zeros, and the
+// product of a K step is always a full one. The accumulator becomes a vector
+// that the K loop carries; it is in f32 (or i32) from the first step to the
+// last, whatever the type of the result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEPROMOTEPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+//===----------------------------------------------------------------------===//
+// Slices and copies
+//===----------------------------------------------------------------------===//
+
+/// `source` without its unit batch dimension `dim`; itself when `dim` is none.
+static Value dropBatch(OpBuilder &b, Location loc, Value source,
+                       std::optional<int64_t> dim) {
+  if (!dim)
+    return source;
+  auto type = cast<RankedTensorType>(source.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, source);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + *dim);
+  return tensor::ExtractSliceOp::create(
+      b, loc, RankedTensorType::get(shape, type.getElementType()), source,
+      offsets, sizes, strides);
+}
+
+/// A new tile of workgroup memory.
+static Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                       Value like) {
+  auto type = RankedTensorType::get(shape, getElementTypeOrSelf(like));
+  auto alloc = bufferization::AllocTensorOp::create(b, loc, type, ValueRange{});
+  alloc.setMemorySpaceAttr(gpu::AddressSpaceAttr::get(
+      b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace()));
+  return alloc;
+}
+
+static Value copyToTile(OpBuilder &b, Location loc, Value source,
+                        ArrayRef<int64_t> shape, bool transposed = false) {
+  Value tile = allocTile(b, loc, shape, source);
+  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile, transposed,
+                             /*threads=*/DenseI64ArrayAttr())
+      .getResult();
+}
+
+//===----------------------------------------------------------------------===//
+// The accumulator
+//===----------------------------------------------------------------------===//
+
+/// Map from the dimensions of the result tile to (tokens, outputs).
+static AffineMap getCanonicalMap(MatmulOp op) {
+  MLIRContext *context = op.getContext();
+  AffineMap map = op.getResultMap();
+  auto position = [&](unsigned loop) {
+    return *map.getResultPosition(getAffineDimExpr(loop, context));
+  };
+  return AffineMap::getMultiDimMapWithTargets(
+      map.getNumResults(),
+      {position(op.getTokenLoop()), position(op.getOutputLoop())}, context);
+}
+
+/// True for each vector dimension whose extent the tile is known to have.
+static SmallVector<bool> getInBounds(RankedTensorType tile, AffineMap map,
+                                     ArrayRef<int64_t> shape) {
+  SmallVector<bool> inBounds;
+  for (auto [i, extent] : llvm::enumerate(shape))
+    inBounds.push_back(tile.getDimSize(map.getDimPosition(i)) == extent);
+  return inBounds;
+}
+
+/// `value` in element type `to`, exact when wider.
+static Value convertElements(OpBuilder &b, Location loc, Value value, Type to) {
+  auto from = cast<VectorType>(value.getType());
+  Type result = from.clone(to);
+  unsigned before = from.getElementTypeBitWidth();
+  unsigned after = to.getIntOrFloatBitWidth();
+  if (before == after)
+    return value;
+  if (isa<FloatType>(to))
+    return before < after
+               ? arith::ExtFOp::create(b, loc, result, value).getResult()
+               : arith::TruncFOp::create(b, loc, result, value).getResult();
+  return before < after
+             ? arith::ExtSIOp::create(b, loc, result, value).getResult()
+             : arith::TruncIOp::create(b, loc, result, value).getResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Promotion
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Builds the promoted K loop of one matmul.
+class Promoter {
+public:
+  Promoter(RewriterBase &b, MatmulOp op)
+      : b(b), op(op), oldLoop(cast<scf::ForOp>(op->getParentOp())),
+        loc(op.getLoc()), encoding(op.getEncoding()),
+        schedule(op.getScheduleAttr()),
+        panels(schedule.getTilePanels(encoding)) {
+    if (op.hasBatch()) {
+      xBatchDim =
+          *op.getXMap().getResultPosition(getAffineDimExpr(0, op.getContext()));
+      if (op.hasBatchedWeight())
+        packedBatchDim = 0;
+    }
+    tokenMajor = op.getXTokenDim() < op.getXReductionDim();
+  }
+
+  void run();
+
+private:
+  Value copyResidentIndex();
+  Value getIndexTile();
+  Value getXTile(Value index);
+
+  RewriterBase &b;
+  MatmulOp op;
+  scf::ForOp oldLoop;
+  Location loc;
+  EncodingAttr encoding;
+  ScheduleAttr schedule;
+  int64_t panels;
+  std::optional<int64_t> xBatchDim, packedBatchDim;
+  bool tokenMajor;
+  /// The CTA's whole index in workgroup memory, when resident.
+  Value residentIndex;
+};
+} // namespace
+
+/// The slice of the index that the K loop takes in each step.
+static tensor::ExtractSliceOp getIndexSlice(MatmulOp op) {
+  return op.getIndex().getDefiningOp<tensor::ExtractSliceOp>();
+}
+
+/// Copies all rows of the index that this CTA needs, once. The copy is rounded
+/// up to whole steps, zero past the last window, so that no step reads past it.
+Value Promoter::copyResidentIndex() {
+  Value slab = getIndexSlice(op).getSource();
+  auto type = cast<RankedTensorType>(slab.getType());
+  int64_t rows = llvm::alignTo(type.getDimSize(type.getRank() - 2),
+                               schedule.getTileWindows() * encoding.getN());
+  return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
+                    {rows, panels});
+}
+
+/// Index of one K step: rows of the resident one, or a copy. A gather reads its
+/// index when it is issued, before a copy of the same step has arrived, so it
+/// takes it from where it lies.
+Value Promoter::getIndexTile() {
+  int64_t rows = schedule.getTileWindows() * encoding.getN();
+  if (!residentIndex) {
+    Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
+    return schedule.isPacked() ? index
+                               : copyToTile(b, loc, index, {rows, panels});
+  }
+  tensor::ExtractSliceOp step = getIndexSlice(op);
+  int64_t rowDim = step.getType().getRank() - 2;
+  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+  return tensor::ExtractSliceOp::create(
+      b, loc, residentIndex,
+      ArrayRef<OpFoldResult>{step.getMixedOffsets()[rowDim], zero},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(rows), b.getIndexAttr(panels)},
+      ArrayRef<OpFoldResult>{one, one});
+}
+
+/// Activations of one K step: the rows that the index names, k-major, or whole
+/// windows. ldmatrix transposes on the way, so mma keeps the order of x.
+Value Promoter::getXTile(Value index) {
+  Value x = dropBatch(b, loc, op.getX(), xBatchDim);
+  int64_t tokens = schedule.getTileTokens();
+  auto mark = [&](Value tile) {
+    if (tokenMajor)
+      tile.getDefiningOp()->setAttr(
+          NMSparseDialect::TokenRowsAttrHelper::getNameStr(), b.getUnitAttr());
+    return tile;
+  };
+  if (schedule.isPacked()) {
+    Value tile =
+        allocTile(b, loc, {schedule.getStepRows(encoding) * panels, tokens}, x);
+    bool allPanels =
+        cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
+    return mark(AsyncGatherOp::create(b, loc, tile.getType(), encoding, x,
+                                      index, tile, tokenMajor,
+                                      allPanels ? IntegerAttr()
+                                                : b.getI64IntegerAttr(panels),
+                                      /*threads=*/DenseI64ArrayAttr())
+                    .getResult());
+  }
+  int64_t rows = schedule.getTileWindows() * encoding.getWindowRows();
+  if (tokenMajor && schedule.getKind() == ScheduleKind::Mma)
+    return mark(copyToTile(b, loc, x, {tokens, rows}));
+  return mark(copyToTile(b, loc, x, {rows, tokens}, /*transposed=*/tokenMajor));
+}
+
+void Promoter::run() {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(oldLoop);
+  if (schedule.isResident())
+    residentIndex = copyResidentIndex();
+
+  // The accumulator, read from the CTA's tile of init.
+  SmallVector<int64_t> accShape = {schedule.getTileTokens(),
+                                   schedule.getTileOutputs()};
+  Value init = oldLoop.getInitArgs().front();
+  auto initType = cast<RankedTensorType>(init.getType());
+  Type element = initType.getElementType();
+  Type accElement =
+      isa<FloatType>(element) ? Type(b.getF32Type()) : Type(b.getI32Type());
+  AffineMap map = getCanonicalMap(op);
+  SmallVector<bool> inBounds = getInBounds(initType, map, accShape);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  SmallVector<Value> origin(initType.getRank(), zero);
+  Value padding =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(element)).getResult();
+  Value acc = vector::TransferReadOp::create(
+      b, loc, VectorType::get(accShape, element), init, origin, padding, map,
+      ArrayRef<bool>(inBounds));
+  acc = convertElements(b, loc, acc, accElement);
+
+  auto loop = scf::ForOp::create(b, loc, oldLoop.getLowerBound(),
+                                 oldLoop.getUpperBound(), oldLoop.getStep(),
+                                 ValueRange{acc});
+  b.eraseOp(oldLoop.getBody()->getTerminator());
+  b.inlineBlockBefore(oldLoop.getBody(), loop.getBody(), loop.getBody()->end(),
+                      {loop.getInductionVar(), init});
+
+  b.setInsertionPoint(op);
+  Value values =
+      copyToTile(b, loc, dropBatch(b, loc, op.getValues(), packedBatchDim),
+                 {schedule.getStepRows(encoding), schedule.getTileOutputs()});
+  Value index = getIndexTile();
+  Value x = getXTile(index);
+  Value panelOffset = op.getPanelOffset();
+  if (!panelOffset && !schedule.isPanelAligned(encoding))
+    panelOffset = zero;
+  auto product = TileMatmulOp::create(
+      b, loc, acc.getType(), encoding, schedule,
+      /*condensed=*/schedule.isPacked(),
+      /*token_major=*/!schedule.isPacked() && tokenMajor &&
+          schedule.getKind() == ScheduleKind::Mma,
+      /*tokens_contiguous=*/false,
+      /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
+      panelOffset, loop.getRegionIterArg(0));
+  scf::YieldOp::create(b, loc, product.getResult());
+  b.eraseOp(op);
+
+  b.setInsertionPointAfter(loop);
+  Value sum = convertElements(b, loc, loop.getResult(0), element);
+  auto written = vector::TransferWriteOp::create(b, loc, sum, init, origin, map,
+                                                 ArrayRef<bool>(inBounds));
+  b.replaceOp(oldLoop, written.getResult());
+}
+
+LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  if (!op.getScheduleAttr() || !loop || loop.getNumRegionIterArgs() != 1 ||
+      op.getInit() != loop.getRegionIterArg(0) ||
+      loop.getBody()->getTerminator()->getOperand(0) != op.getResult() ||
+      !op.getResult().hasOneUse() || !getIndexSlice(op) ||
+      !loop.isDefinedOutsideOfLoop(getIndexSlice(op).getSource()))
+    return op.emitOpError("must be the product of a K loop that "
+                          "--nm-sparse-tile made");
+  if (op.getPanelOffset() &&
+      op.getScheduleAttr().isPanelAligned(op.getEncoding()))
+    return op.emitOpError(
+               "starts inside a panel, but its schedule has tiles of ")
+           << op.getScheduleAttr().getTileOutputs()
+           << " outputs, which are aligned with panels of "
+           << op.getEncoding().getBlockN();
+  Promoter(rewriter, op).run();
+  return success();
+}
+
+namespace {
+struct Promote : public nm_sparse::impl::NMSparsePromotePassBase<Promote> {
+  void runOnOperation() override {
+    SmallVector<MatmulOp> products;
+    getOperation().walk([&](MatmulOp op) {
+      if (op.getScheduleAttr() && op->getParentOfType<scf::ForallOp>())
+        products.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (MatmulOp op : products)
+      if (failed(promoteMatmul(rewriter, op)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,208 @@
+//===- Tile.cpp - tile matmuls over CTAs and K steps ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The last elementwise consumer of a product is tiled with scf.forall, and its
+// producers, up to the product and the fill of its accumulator, are fused into
+// the loop. The product of a CTA tile is then tiled with scf.for over windows.
+// That loop is built here rather than by tileUsingSCF: its accumulator is the
+// whole CTA tile, so it needs no slice, and it must stay a loop when it has one
+// iteration, because the passes that follow look for it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tiling/Fusion.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSETILEPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+//===----------------------------------------------------------------------===//
+// CTA tiles
+//===----------------------------------------------------------------------===//
+
+/// Tile sizes of the root's loops and the grid dimension of each.
+static scf::SCFTilingOptions getTilingOptions(MatmulOp matmul,
+                                              ArrayRef<unsigned> loops) {
+  Builder builder(matmul.getContext());
+  ScheduleAttr schedule = matmul.getScheduleAttr();
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<Attribute> mapping;
+  for (unsigned loop : loops) {
+    if (loop == matmul.getReductionLoop()) {
+      sizes.push_back(builder.getIndexAttr(0));
+      continue;
+    }
+    // Tokens lie on x: their number may be large and dynamic, and y and z are
+    // limited to 65535 CTAs.
+    int64_t size = 1;
+    gpu::MappingId id = gpu::MappingId::DimZ;
+    if (loop == matmul.getTokenLoop()) {
+      size = schedule.getTileTokens();
+      id = gpu::MappingId::DimX;
+    } else if (loop == matmul.getOutputLoop()) {
+      size = schedule.getTileOutputs();
+      id = gpu::MappingId::DimY;
+    }
+    sizes.push_back(builder.getIndexAttr(size));
+    mapping.push_back(gpu::GPUBlockMappingAttr::get(builder.getContext(), id));
+  }
+  return scf::SCFTilingOptions()
+      .setLoopType(scf::SCFTilingOptions::LoopType::ForallOp)
+      .setTileSizes(sizes)
+      .setMapping(mapping);
+}
+
+//===----------------------------------------------------------------------===//
+// K steps
+//===----------------------------------------------------------------------===//
+
+/// `y = matmul(x, v, i, init)` -> `y = scf.for w iter_args(acc = init) {
+///   yield matmul(x[w], v[w], i[w], acc) }`
+static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  int64_t step = op.getScheduleAttr().getTileWindows();
+  int64_t windows = op.getNumWindows();
+  SmallVector<Range> domain = op.getIterationDomain(rewriter);
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(rewriter, loc, value);
+  };
+  auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(windows),
+                                 constant(step), ValueRange{op.getInit()});
+  rewriter.setInsertionPointToStart(loop.getBody());
+
+  SmallVector<OpFoldResult> offsets, sizes;
+  for (Range &range : domain) {
+    offsets.push_back(range.offset);
+    sizes.push_back(range.size);
+  }
+  Value iv = loop.getInductionVar();
+  offsets.back() = iv;
+  if (windows <= step) {
+    sizes.back() = rewriter.getIndexAttr(windows);
+  } else if (windows % step == 0) {
+    sizes.back() = rewriter.getIndexAttr(step);
+  } else {
+    AffineExpr d0 = rewriter.getAffineDimExpr(0);
+    sizes.back() = affine::makeComposedFoldedAffineMin(
+        rewriter, loc,
+        AffineMap::get(1, 0,
+                       {rewriter.getAffineConstantExpr(step), windows - d0},
+                       rewriter.getContext()),
+        {iv});
+  }
+  FailureOr<TilingResult> tiled =
+      op.getTiledImplementation(rewriter, offsets, sizes);
+  if (failed(tiled))
+    return op.emitOpError("cannot be tiled over its windows");
+  auto inner = cast<MatmulOp>(tiled->tiledOps.front());
+  Operation *initSlice = inner.getInit().getDefiningOp();
+  auto product = MatmulOp::create(
+      rewriter, loc, op.getType(), inner.getX(), inner.getValues(),
+      inner.getIndex(), loop.getRegionIterArg(0), op.getPanelOffset(),
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr());
+  rewriter.eraseOp(inner);
+  rewriter.eraseOp(initSlice);
+  scf::YieldOp::create(rewriter, loc, product.getResult());
+  rewriter.replaceOp(op, loop.getResults());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Entry points
+//===----------------------------------------------------------------------===//
+
+FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
+                                               MatmulOp op) {
+  if (failed(checkSchedule(op)))
+    return failure();
+  Fusion fusion = collectEpilogue(rewriter, op);
+  scf::SCFTileAndFuseOptions options;
+  options.setTilingOptions(getTilingOptions(op, fusion.loops));
+  llvm::SmallSetVector<Operation *, 4> fills;
+  options.setFusionControlFn(
+      [&](tensor::ExtractSliceOp, OpResult producer,
+          bool) -> std::optional<scf::SCFTileAndFuseOptions::ControlFnResult> {
+        Operation *owner = producer.getOwner();
+        if (isa<linalg::FillOp>(owner))
+          fills.insert(owner);
+        else if (!fusion.producers.contains(owner))
+          return std::nullopt;
+        return scf::SCFTileAndFuseOptions::ControlFnResult{};
+      });
+
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(fusion.root);
+  FailureOr<scf::SCFTileAndFuseResult> result =
+      scf::tileConsumerAndFuseProducersUsingSCF(
+          rewriter, cast<TilingInterface>(fusion.root), options);
+  if (failed(result))
+    return op.emitOpError("cannot be tiled together with its consumers");
+
+  SmallVector<MatmulOp> products;
+  for (Operation *tiled : result->tiledAndFusedOps)
+    if (auto product = dyn_cast<MatmulOp>(tiled))
+      products.push_back(product);
+  auto forall = cast<scf::ForallOp>(result->loops.front());
+  rewriter.replaceOp(fusion.root,
+                     result->replacements.lookup(fusion.root->getResult(0)));
+  for (Operation *op : llvm::reverse(fusion.producers))
+    eraseFused(rewriter, op);
+  for (Operation *fill : fills)
+    eraseFused(rewriter, fill);
+  for (MatmulOp product : products)
+    if (failed(tileWindows(rewriter, product)))
+      return failure();
+  return forall;
+}
+
+namespace {
+struct Tile : public nm_sparse::impl::NMSparseTilePassBase<Tile> {
+  void runOnOperation() override {
+    SmallVector<MatmulOp> matmuls;
+    getOperation().walk([&](MatmulOp op) {
+      if (op.getScheduleAttr() && !op->getParentOfType<scf::ForallOp>())
+        matmuls.push_back(op);
+    });
+    if (matmuls.empty())
+      return;
+    IRRewriter rewriter(&getContext());
+    // A size taken of a product would count as a second consumer.
+    auto resolveDims = [&](tensor::DimOp dim) { resolveDim(rewriter, dim); };
+    getOperation().walk(resolveDims);
+    SmallVector<scf::ForallOp> tiles;
+    for (MatmulOp op : matmuls) {
+      FailureOr<scf::ForallOp> forall = tileMatmul(rewriter, op);
+      if (failed(forall))
+        return signalPassFailure();
+      tiles.push_back(*forall);
+    }
+    getOperation().walk([&](tensor::DimOp dim) { resolveDim(rewriter, dim); });
+    DominanceInfo dominance(getOperation());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    for (scf::ForallOp forall : tiles)
+      shareDestinations(rewriter, forall);
+  }
+};
+} // namespace

@@ -1,0 +1,97 @@
+//===- EmbedKernels.cpp - kernels as text for the emulator ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "nm_sparse/GPU/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEEMBEDKERNELSPASS
+#include "nm_sparse/GPU/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+
+static NVVM::NVVMTargetAttr findTarget(gpu::GPUModuleOp kernels) {
+  if (ArrayAttr targets = kernels.getTargetsAttr())
+    for (Attribute target : targets)
+      if (auto nvvm = dyn_cast<NVVM::NVVMTargetAttr>(target))
+        return nvvm;
+  return nullptr;
+}
+
+/// `nvvm.barrier id = %a number_of_threads = %b loc(...)` is printed, but not
+/// parsed: the location is taken for the attribute that may follow. Gives such
+/// lines the generic form.
+static std::string printBarriersGenerically(StringRef text) {
+  constexpr StringLiteral name = "nvvm.barrier id = ";
+  constexpr StringLiteral count = " number_of_threads = ";
+  std::string result;
+  for (size_t at; (at = text.find(name)) != StringRef::npos;) {
+    StringRef operands = text.drop_front(at + name.size());
+    auto [line, rest] = operands.split('\n');
+    auto [id, behind] = line.split(count);
+    auto [threads, location] = behind.split(' ');
+    result += text.take_front(at);
+    if (location.starts_with("loc("))
+      result +=
+          llvm::formatv("\"nvvm.barrier\"({0}, {1}) <{{operandSegmentSizes "
+                        "= array<i32: 1, 1, 0>}> : (i32, i32) -> () {2}",
+                        id, threads, location);
+    else
+      result += (name + line).str();
+    result += '\n';
+    text = rest;
+  }
+  return result + text.str();
+}
+
+static LogicalResult embedKernels(gpu::GPUModuleOp kernels) {
+  NVVM::NVVMTargetAttr target = findTarget(kernels);
+  if (!target)
+    return kernels.emitError("nm-sparse-embed-kernels: gpu.module @")
+           << kernels.getName()
+           << " has no #nvvm.target: attach one, with --nvvm-attach-target";
+
+  // Aliases, such as those of locations, are printed with an operation that has
+  // no parent only.
+  OwningOpRef<gpu::GPUModuleOp> alone =
+      cast<gpu::GPUModuleOp>(kernels->clone());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  alone->print(stream, OpPrintingFlags().enableDebugInfo());
+  text = printBarriersGenerically(text);
+  text += '\0';
+
+  OpBuilder builder(kernels);
+  auto properties = builder.getDictionaryAttr(
+      builder.getNamedAttr("O", builder.getI32IntegerAttr(target.getO())));
+  auto object = gpu::ObjectAttr::get(
+      builder.getContext(), target, gpu::CompilationTarget::Assembly,
+      builder.getStringAttr(text), properties, /*kernels=*/nullptr);
+  gpu::BinaryOp::create(builder, kernels.getLoc(), kernels.getName(),
+                        /*offloadingHandler=*/nullptr,
+                        ArrayRef<Attribute>(object));
+  kernels.erase();
+  return success();
+}
+
+namespace {
+
+struct EmbedKernels
+    : public nm_sparse::impl::NMSparseEmbedKernelsPassBase<EmbedKernels> {
+  using NMSparseEmbedKernelsPassBase::NMSparseEmbedKernelsPassBase;
+
+  void runOnOperation() override {
+    for (auto kernels :
+         llvm::make_early_inc_range(getOperation().getOps<gpu::GPUModuleOp>()))
+      if (failed(embedKernels(kernels)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,104 @@
+//===- SetOccupancy.cpp - bound registers so that CTAs share an SM --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// ptxas spends registers freely: a kernel that needs 128 may be given 208, and
+// then one CTA has the SM to itself and nothing hides its barriers. The number
+// of CTAs that shared memory allows is stated as `.minnctapersm`, as long as
+// the registers left to each thread hold its accumulators and 104 more. Kernels
+// whose CTAs have an SM to themselves are marked for
+// --nm-sparse-overlap-launches.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/SymbolTable.h"
+#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/GPU/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESETOCCUPANCYPASS
+#include "nm_sparse/GPU/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Floating-point elements that `loop` carries.
+int64_t countCarriedElements(scf::ForOp loop) {
+  int64_t elements = 0;
+  for (Value carried : loop.getInitArgs()) {
+    if (!isa<FloatType>(getElementTypeOrSelf(carried.getType())))
+      continue;
+    auto vector = dyn_cast<VectorType>(carried.getType());
+    elements += vector ? vector.getNumElements() : 1;
+  }
+  return elements;
+}
+
+/// What the K loop carries: the accumulators of a thread. A loop over tiles
+/// around it carries none, and loops inside it carry fragments as well.
+int64_t countAccumulators(gpu::GPUFuncOp kernel) {
+  int64_t most = 0;
+  kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    int64_t elements = countCarriedElements(loop);
+    most = std::max(most, elements);
+    return elements ? WalkResult::skip() : WalkResult::advance();
+  });
+  return most;
+}
+
+bool hasSetMaxRegisters(gpu::GPUFuncOp kernel) {
+  return kernel
+      .walk([](NVVM::SetMaxRegisterOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+struct SetOccupancy
+    : public nm_sparse::impl::NMSparseSetOccupancyPassBase<SetOccupancy> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    const Chip *target = findChip(chip);
+    if (!target)
+      return;
+    SymbolTableCollection symbols;
+    NMSparseDialect::HasSmAttrHelper hasSM(&getContext());
+    getOperation()->walk([&](gpu::LaunchFuncOp launch) {
+      auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
+          launch, launch.getKernelAttr());
+      std::optional<int64_t> threads =
+          getConstantIntValue(launch.getBlockSizeX());
+      std::optional<int64_t> shared =
+          launch.getDynamicSharedMemorySize()
+              ? getConstantIntValue(launch.getDynamicSharedMemorySize())
+              : std::nullopt;
+      if (!kernel || !threads || !shared)
+        return;
+      // Warps that pass registers on count on those of a whole SM; ptxas heeds
+      // them only where it knows how many each thread starts with.
+      bool movesRegisters = hasSetMaxRegisters(kernel);
+      // Registers are a guess, shared memory is not.
+      if (movesRegisters || getCtasBySharedMemory(*shared, *target) == 1)
+        hasSM.setAttr(kernel, UnitAttr::get(&getContext()));
+      // One K step alone is no loop, and says nothing of registers.
+      int64_t accumulators = countAccumulators(kernel), ctas = 1;
+      if (accumulators > 0 && !movesRegisters)
+        ctas = getCtasPerSM(*shared, *threads, accumulators, *target);
+      if (ctas > 1 || movesRegisters)
+        kernel->setAttr(
+            NVVM::NVVMDialect::getMinctasmAttrName(),
+            IntegerAttr::get(IntegerType::get(&getContext(), 32), ctas));
+    });
+  }
+};
+
+} // namespace

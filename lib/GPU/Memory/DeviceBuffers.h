@@ -1,0 +1,39 @@
+//===- DeviceBuffers.h - which buffers lie on the device --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What --nm-sparse-insert-device-copies asks about buffers, and the first thing
+// it does: allocations that only kernels use move to the device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_GPU_MEMORY_DEVICEBUFFERS_H
+#define NM_SPARSE_LIB_GPU_MEMORY_DEVICEBUFFERS_H
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace mlir::nm_sparse {
+
+bool isContiguous(Value buffer);
+
+/// Whether `buffer` already lies where a kernel can use it.
+bool isDeviceBuffer(Value buffer, bool hostArguments);
+
+/// Whether a kernel writes to its argument; anything unknown counts as a write.
+bool isWritten(Value buffer);
+
+/// Whether `buffer` is a global that nothing writes.
+bool isConstantBuffer(Value buffer, SymbolTableCollection &symbols);
+
+/// Whether `op` works on nothing but device memory.
+bool isDeviceOp(Operation *op, bool hostArguments);
+
+/// Moves an allocation to the device when only kernels, and the caller, use it.
+void allocateOnDevice(memref::AllocOp alloc);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_GPU_MEMORY_DEVICEBUFFERS_H

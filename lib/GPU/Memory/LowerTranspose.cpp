@@ -1,0 +1,254 @@
+//===- LowerTranspose.cpp - transpositions as kernels ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thread exchanges the rows and columns of one small square block in
+// registers: 8 x 8 elements of 16 bits, or 4 x 4 of 32. Each row of it is 16
+// bytes on both sides. 8 lanes lie side by side along the rows that are
+// written, so a warp writes whole lines of 128 bytes, and 4 along those that
+// are read, 64 bytes. Nothing goes through shared memory: no barrier keeps a
+// warp from having its 8 reads under way, and there are no banks to conflict.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
+#include "nm_sparse/GPU/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSELOWERTRANSPOSEPASS
+#include "nm_sparse/GPU/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Threads of a CTA; they hold 16 x 16 blocks, each warp 8 along `dim` and 4
+/// along the last dimension of the source.
+constexpr int64_t kThreads = 256, kBlocks = 16, kWarpRows = 8;
+constexpr int64_t kAccessBytes = 16;
+
+/// Emits the code of one thread.
+class TransposeKernel {
+public:
+  TransposeKernel(OpBuilder &b, Location loc, Value source, Value target,
+                  int64_t dim)
+      : b(b), loc(loc), source(source), target(target), dim(dim),
+        last(cast<MemRefType>(source.getType()).getRank() - 1),
+        width(kAccessBytes * 8 /
+              cast<MemRefType>(source.getType()).getElementTypeBitWidth()) {}
+
+  /// Of the CTA whose first block is at `row` along `dim` and `column` along
+  /// the last dimension; `batch` is the index of the remaining dimension.
+  void emit(Value thread, Value row, Value column, Value batch) {
+    Value lane = remainder(thread, 32), warp = quotient(thread, 32);
+    Value rowBlock =
+        add(times(remainder(warp, 2), kWarpRows), remainder(lane, kWarpRows));
+    Value columnBlock = add(times(quotient(warp, 2), 32 / kWarpRows),
+                            quotient(lane, kWarpRows));
+    this->batch = batch;
+    firstRow = add(row, times(rowBlock, width));
+    firstColumn = add(column, times(columnBlock, width));
+    rows = memref::DimOp::create(b, loc, source, dim);
+    columns = memref::DimOp::create(b, loc, source, last);
+    Value wide = both(isInside(firstRow, rows), isInside(firstColumn, columns));
+    wide = both(wide, both(isAligned(source), isAligned(target)));
+    auto ifOp = scf::IfOp::create(b, loc, wide, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    emitBlock();
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    emitElements();
+  }
+
+private:
+  /// A whole block, whose rows are aligned on both sides.
+  void emitBlock() {
+    Type element = cast<MemRefType>(source.getType()).getElementType();
+    auto type = VectorType::get({width}, element);
+    llvm::Align alignment(kAccessBytes);
+    SmallVector<Value> lines;
+    for (int64_t i = 0; i < width; ++i)
+      lines.push_back(vector::LoadOp::create(
+          b, loc, type, source,
+          getIndices(add(firstRow, constant(i)), firstColumn),
+          /*nontemporal=*/false, alignment));
+    for (int64_t j = 0; j < width; ++j) {
+      SmallVector<Value> elements;
+      for (Value line : lines)
+        elements.push_back(vector::ExtractOp::create(b, loc, line, j));
+      Value line = vector::FromElementsOp::create(b, loc, type, elements);
+      vector::StoreOp::create(
+          b, loc, line, target,
+          getIndices(add(firstColumn, constant(j)), firstRow),
+          /*nontemporal=*/false, alignment);
+    }
+  }
+
+  /// The elements of a block that exist, one by one.
+  void emitElements() {
+    auto count = [&](Value first, Value extent) -> Value {
+      return arith::MinSIOp::create(
+          b, loc, constant(width),
+          arith::SubIOp::create(b, loc, extent, first));
+    };
+    Value zero = constant(0), one = constant(1);
+    Value numRows = count(firstRow, rows);
+    Value numColumns = count(firstColumn, columns);
+    auto byColumn = scf::ForOp::create(b, loc, zero, numColumns, one);
+    b.setInsertionPointToStart(byColumn.getBody());
+    auto byRow = scf::ForOp::create(b, loc, zero, numRows, one);
+    b.setInsertionPointToStart(byRow.getBody());
+    Value row = add(firstRow, byRow.getInductionVar());
+    Value column = add(firstColumn, byColumn.getInductionVar());
+    Value element =
+        memref::LoadOp::create(b, loc, source, getIndices(row, column));
+    memref::StoreOp::create(b, loc, element, target, getIndices(column, row));
+  }
+
+  SmallVector<Value> getIndices(Value atDim, Value atLast) {
+    SmallVector<Value> indices(last + 1, batch);
+    indices[dim] = atDim;
+    indices[last] = atLast;
+    return indices;
+  }
+
+  Value isInside(Value first, Value extent) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                                 add(first, constant(width)), extent);
+  }
+
+  /// i1: all rows of `buffer` start at multiples of 16 bytes.
+  Value isAligned(Value buffer) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
+    Value elements = metadata.getOffset();
+    for (Value stride : llvm::drop_end(metadata.getStrides()))
+      elements = arith::OrIOp::create(b, loc, elements, stride);
+    Value bits = arith::OrIOp::create(
+        b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer),
+        times(elements, kAccessBytes / width));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                 remainder(bits, kAccessBytes), constant(0));
+  }
+
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value add(Value x, Value y) {
+    return b.createOrFold<arith::AddIOp>(loc, x, y);
+  }
+  Value times(Value x, int64_t v) {
+    return b.createOrFold<arith::MulIOp>(loc, x, constant(v));
+  }
+  Value quotient(Value x, int64_t v) {
+    return b.createOrFold<arith::DivUIOp>(loc, x, constant(v));
+  }
+  Value remainder(Value x, int64_t v) {
+    return b.createOrFold<arith::RemUIOp>(loc, x, constant(v));
+  }
+  Value both(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
+
+  OpBuilder &b;
+  Location loc;
+  Value source, target;
+  int64_t dim, last, width;
+  Value batch, firstRow, firstColumn, rows, columns;
+};
+
+/// The dimension that `op` exchanges with the last one.
+std::optional<int64_t> getExchangedDim(linalg::TransposeOp op) {
+  auto rank = static_cast<int64_t>(op.getPermutation().size());
+  for (int64_t dim = 0; dim + 1 < rank; ++dim)
+    if (op.getPermutation() == ArrayRef(getExchange(rank, dim)))
+      return dim;
+  return std::nullopt;
+}
+
+struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
+  using Base::Base;
+
+  LogicalResult matchAndRewrite(linalg::TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureBufferSemantics())
+      return rewriter.notifyMatchFailure(op, "not on buffers");
+    if (op->getParentOfType<gpu::LaunchOp>() ||
+        op->getParentOfType<gpu::GPUFuncOp>())
+      return rewriter.notifyMatchFailure(op, "inside of a kernel");
+    auto source = cast<MemRefType>(op.getInput().getType());
+    auto target = cast<MemRefType>(op.getInit().getType());
+    std::optional<int64_t> dim = getExchangedDim(op);
+    if (!dim || source.getRank() > 3)
+      return rewriter.notifyMatchFailure(
+          op, "does not exchange the last of two or three dimensions");
+    int64_t bits = source.getElementType().isIntOrFloat()
+                       ? source.getElementTypeBitWidth()
+                       : 0;
+    if (bits != 16 && bits != 32)
+      return rewriter.notifyMatchFailure(op, "elements are not 16 or 32 bits");
+    if (!source.isLastDimUnitStride() || !target.isLastDimUnitStride())
+      return rewriter.notifyMatchFailure(op, "rows are not contiguous");
+    int64_t last = source.getRank() - 1, other = last - 1 - *dim;
+    int64_t side = kBlocks * kAccessBytes * 8 / bits;
+
+    Location loc = op.getLoc();
+    SmallVector<OpFoldResult> sizes =
+        memref::getMixedSizes(rewriter, loc, op.getInput());
+    AffineExpr size = rewriter.getAffineSymbolExpr(0);
+    // A launch must have a CTA, which may find nothing to do.
+    auto count = [&](int64_t extent, int64_t step) -> Value {
+      auto map = AffineMap::get(
+          0, 1, {size.ceilDiv(step), rewriter.getAffineConstantExpr(1)},
+          rewriter.getContext());
+      return getValueOrCreateConstantIndexOp(
+          rewriter, loc,
+          affine::makeComposedFoldedAffineMax(rewriter, loc, map,
+                                              {sizes[extent]}));
+    };
+    Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+    Value threads = arith::ConstantIndexOp::create(rewriter, loc, kThreads);
+    // Tokens, the rows of what is transposed, lie on grid x as in products.
+    // Without batches nothing may run, and the runtime launches no empty grid.
+    Value batches =
+        last == 2 ? getValueOrCreateConstantIndexOp(rewriter, loc, sizes[other])
+                  : one;
+    auto launch =
+        gpu::LaunchOp::create(rewriter, loc, count(*dim, side),
+                              count(last, side), batches, threads, one, one);
+    auto function = op->getParentOfType<func::FuncOp>();
+    launch.setFunctionAttr(SymbolRefAttr::get(
+        rewriter.getContext(), (function.getSymName() + "_transpose").str()));
+    rewriter.setInsertionPointToStart(&launch.getBody().front());
+    gpu::KernelDim3 ids = launch.getBlockIds();
+    Value step = arith::ConstantIndexOp::create(rewriter, loc, side);
+    TransposeKernel(rewriter, loc, op.getInput(), op.getInit(), *dim)
+        .emit(launch.getThreadIds().x,
+              arith::MulIOp::create(rewriter, loc, ids.x, step),
+              arith::MulIOp::create(rewriter, loc, ids.y, step), ids.z);
+    gpu::TerminatorOp::create(rewriter, loc);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerTranspose
+    : public nm_sparse::impl::NMSparseLowerTransposePassBase<LowerTranspose> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<TransposeLowering>(&getContext());
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace

@@ -1,0 +1,302 @@
+//===- TileMatmulMma.cpp - f16/bf16 product through mma.sync --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both operands lie in shared memory with the contraction dimension outermost,
+// so both are read by `ldmatrix.trans`, whose eight row addresses are free:
+// each lane points at the row of x that its kept row names, and the gather
+// costs nothing. A token-major x cannot be read so (ldmatrix moves pairs along
+// the contraction dimension, and the kept rows are not neighbours); its
+// fragments are put together from 2-byte loads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Emits the fragments of one k16 step.
+class FragmentLoader {
+public:
+  FragmentLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout)
+      : b(b), loc(op.getLoc()), op(op), layout(layout),
+        element(cast<MemRefType>(op.getX().getType()).getElementType()) {}
+
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value add(Value a, Value c) {
+    return b.createOrFold<arith::AddIOp>(loc, a, c);
+  }
+  Value add(Value a, int64_t c) { return add(a, constant(c)); }
+
+  /// Row that this lane addresses for ldmatrix.x4, of the 16 of the step. The
+  /// four 8x8 matrices are ordered (k, then other) when `kFirst`, else (other,
+  /// then k).
+  Value laneRow(bool kFirst) {
+    Value low = b.createOrFold<arith::RemUIOp>(loc, layout.lane, constant(8));
+    Value matrix =
+        b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(8));
+    Value half = kFirst
+                     ? b.createOrFold<arith::RemUIOp>(loc, matrix, constant(2))
+                     : b.createOrFold<arith::DivUIOp>(loc, matrix, constant(2));
+    return add(b.createOrFold<arith::MulIOp>(loc, half, constant(8)), low);
+  }
+  /// Column offset that goes with laneRow.
+  Value laneColumn(bool kFirst) {
+    Value matrix =
+        b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(8));
+    Value half = kFirst
+                     ? b.createOrFold<arith::DivUIOp>(loc, matrix, constant(2))
+                     : b.createOrFold<arith::RemUIOp>(loc, matrix, constant(2));
+    return b.createOrFold<arith::MulIOp>(loc, half, constant(8));
+  }
+
+  /// Four 8x8 matrices, transposed, of k-major `tile` at row `row` (this
+  /// lane's) and column `column`.
+  Value ldmatrix(Value tile, Value row, Value column) {
+    TileStorage storage(b, loc, layout.schedule, tile);
+    return nvgpu::LdMatrixOp::create(
+        b, loc, VectorType::get({4, 2}, element), storage.getBuffer(),
+        storage.getIndices(b, loc, row, column), b.getBoolAttr(true),
+        b.getI32IntegerAttr(4));
+  }
+
+  /// Rows 2h, 2h + 1 of an ldmatrix result: a B fragment.
+  Value half(Value matrices, int64_t h) {
+    auto type = VectorType::get({2, 2}, element);
+    Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    for (int64_t i = 0; i < 2; ++i) {
+      Value row = vector::ExtractOp::create(b, loc, matrices, 2 * h + i);
+      result = vector::InsertOp::create(b, loc, row, result, i);
+    }
+    return result;
+  }
+
+  /// Fragment of a token-major x: `rows` 8-token groups starting at `token`;
+  /// `xRows` are the columns of x for kept rows 2t, 2t+1, 2t+8, 2t+9 of this
+  /// lane. An A fragment has two groups of tokens, a B fragment one.
+  Value gatherTokenMajor(Value token, int64_t groups, ArrayRef<Value> xRows) {
+    auto type = VectorType::get({2 * groups, 2}, element);
+    Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    Value lanePart =
+        b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(4));
+    TileStorage storage(b, loc, layout.schedule, op.getX());
+    for (int64_t kHalf = 0; kHalf < 2; ++kHalf)
+      for (int64_t g = 0; g < groups; ++g)
+        for (int64_t i = 0; i < 2; ++i) {
+          Value at = add(add(token, lanePart), 8 * g);
+          Value scalar = memref::LoadOp::create(
+              b, loc, storage.getBuffer(),
+              storage.getIndices(b, loc, at, xRows[2 * kHalf + i]));
+          result = vector::InsertOp::create(
+              b, loc, scalar, result, ArrayRef<int64_t>{kHalf * groups + g, i});
+        }
+    return result;
+  }
+
+  /// Columns of a token-major x for the four kept rows of this lane.
+  SmallVector<Value> tokenMajorRows(int64_t step, Value panel) {
+    Value pair = b.createOrFold<arith::MulIOp>(
+        loc, b.createOrFold<arith::RemUIOp>(loc, layout.lane, constant(4)),
+        constant(2));
+    SmallVector<Value> rows;
+    for (int64_t offset : {0, 1, 8, 9})
+      rows.push_back(
+          emitXRow(b, loc, op, add(pair, step * 16 + offset), panel));
+    return rows;
+  }
+
+private:
+  OpBuilder &b;
+  Location loc;
+  TileMatmulOp op;
+  const ThreadLayout &layout;
+  Type element;
+};
+
+struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
+  MmaLowering(const TypeConverter &converter, MLIRContext *context,
+              const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  /// One mma.sync on the accumulator scalars starting at `first`.
+  void emitMma(OpBuilder &b, Location loc, Value a, Value bFragment,
+               MutableArrayRef<Value> acc) const {
+    auto type = VectorType::get({2, 2}, b.getF32Type());
+    Value c = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    for (int64_t i = 0; i < 4; ++i)
+      c = vector::InsertOp::create(b, loc, acc[i], c,
+                                   ArrayRef<int64_t>{i / 2, i % 2});
+    Value d = nvgpu::MmaSyncOp::create(b, loc, a, bFragment, c,
+                                       ArrayRef<int64_t>{16, 8, 16});
+    for (int64_t i = 0; i < 4; ++i)
+      acc[i] =
+          vector::ExtractOp::create(b, loc, d, ArrayRef<int64_t>{i / 2, i % 2});
+  }
+
+  /// Fragments of one panel group in one k16 step, and where their products go.
+  struct Unit {
+    SmallVector<Value> rows, columns;
+    int64_t firstRow, firstColumn;
+  };
+
+  /// Fragments of the warp along the 16-wide and the 8-wide side.
+  int64_t getRowFragments() const {
+    return (layout.outputsAreRows ? layout.warpOutputs : layout.warpTokens) /
+           16;
+  }
+  int64_t getColumnFragments() const {
+    return (layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs) / 8;
+  }
+
+  /// Fragments along outputs, `width` outputs each, known to share a panel.
+  int64_t getPanelGroup(TileMatmulOp op, int64_t width) const {
+    int64_t bn = op.getEncoding().getBlockN();
+    if (!op.getSchedule().isPanelAligned(op.getEncoding()))
+      return 1;
+    if (bn >= layout.tileOutputs || bn % layout.warpOutputs == 0)
+      return layout.warpOutputs / width;
+    return layout.warpOutputs % bn == 0 ? bn / width : 1;
+  }
+
+  /// `count` column fragments of `tile` from column `column`: one ldmatrix.x4
+  /// brings two of them, the last of an odd count repeats its matrices.
+  SmallVector<Value> loadColumns(FragmentLoader &load, Value tile, Value row,
+                                 Value column, int64_t count) const {
+    SmallVector<Value> fragments;
+    for (int64_t c = 0; c < count; c += 2) {
+      bool pair = c + 1 < count;
+      Value at = load.add(column, c * 8);
+      if (pair)
+        at = load.add(at, load.laneColumn(/*kFirst=*/true));
+      Value matrices = load.ldmatrix(tile, row, at);
+      fragments.push_back(load.half(matrices, 0));
+      if (pair)
+        fragments.push_back(load.half(matrices, 1));
+    }
+    return fragments;
+  }
+
+  SmallVector<Value> loadRows(FragmentLoader &load, Value tile, Value row,
+                              Value column, int64_t count) const {
+    SmallVector<Value> fragments;
+    for (int64_t f = 0; f < count; ++f)
+      fragments.push_back(
+          load.ldmatrix(tile, row,
+                        load.add(load.add(column, f * 16),
+                                 load.laneColumn(/*kFirst=*/false))));
+    return fragments;
+  }
+
+  /// Tokens are the 16 rows of a fragment, outputs its 8 columns.
+  Unit loadTokenRows(OpBuilder &b, TileMatmulOp op, int64_t step, int64_t group,
+                     int64_t size) const {
+    FragmentLoader load(b, op, layout);
+    Unit unit{{}, {}, 0, group};
+    Value output = load.add(layout.warpOutput, group * 8);
+    Value panel = emitPanel(b, op.getLoc(), op, output);
+    int64_t count = getRowFragments();
+    if (op.getTokenMajor()) {
+      SmallVector<Value> xRows = load.tokenMajorRows(step, panel);
+      for (int64_t f = 0; f < count; ++f)
+        unit.rows.push_back(load.gatherTokenMajor(
+            load.add(layout.warpToken, f * 16), 2, xRows));
+    } else {
+      Value row =
+          emitXRow(b, op.getLoc(), op,
+                   load.add(load.laneRow(/*kFirst=*/false), step * 16), panel);
+      unit.rows = loadRows(load, op.getX(), row, layout.warpToken, count);
+    }
+    unit.columns = loadColumns(
+        load, op.getValues(),
+        load.add(load.laneRow(/*kFirst=*/true), step * 16), output, size);
+    return unit;
+  }
+
+  /// Outputs are the 16 rows of a fragment, tokens its 8 columns.
+  Unit loadOutputRows(OpBuilder &b, TileMatmulOp op, int64_t step,
+                      int64_t group, int64_t size) const {
+    FragmentLoader load(b, op, layout);
+    Unit unit{{}, {}, group, 0};
+    Value output = load.add(layout.warpOutput, group * 16);
+    Value panel = emitPanel(b, op.getLoc(), op, output);
+    unit.rows = loadRows(load, op.getValues(),
+                         load.add(load.laneRow(/*kFirst=*/false), step * 16),
+                         output, size);
+    int64_t count = getColumnFragments();
+    if (op.getTokenMajor()) {
+      SmallVector<Value> xRows = load.tokenMajorRows(step, panel);
+      for (int64_t c = 0; c < count; ++c)
+        unit.columns.push_back(
+            load.gatherTokenMajor(load.add(layout.warpToken, c * 8), 1, xRows));
+    } else {
+      Value row =
+          emitXRow(b, op.getLoc(), op,
+                   load.add(load.laneRow(/*kFirst=*/true), step * 16), panel);
+      unit.columns = loadColumns(load, op.getX(), row, layout.warpToken, count);
+    }
+    return unit;
+  }
+
+  void multiply(OpBuilder &b, Location loc, const Unit &unit,
+                MutableArrayRef<Value> acc) const {
+    for (auto [c, column] : llvm::enumerate(unit.columns))
+      for (auto [r, row] : llvm::enumerate(unit.rows)) {
+        int64_t fragment =
+            (unit.firstRow + r) * getColumnFragments() + unit.firstColumn + c;
+        emitMma(b, loc, row, column, acc.slice(fragment * 4, 4));
+      }
+  }
+
+  LogicalResult
+  matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (op.getSchedule().getKind() != ScheduleKind::Mma)
+      return rewriter.notifyMatchFailure(op, "not an mma schedule");
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("with an mma schedule multiplies f16 or bf16, got ")
+             << element;
+    if (op.getEncoding().getBlockN() % 8 != 0)
+      return op.emitOpError("with an mma schedule needs panels of a multiple "
+                            "of 8 outputs, got ")
+             << op.getEncoding();
+    SmallVector<Value> acc(adaptor.getAcc());
+    int64_t steps = op.getSchedule().getStepRows(op.getEncoding()) / 16;
+    int64_t width = layout.outputsAreRows ? 16 : 8;
+    int64_t groupSize = getPanelGroup(op, width);
+    // ptxas moves the loads of a unit above the products of the one before it
+    // as far as registers allow; loading ahead here only costs registers.
+    for (int64_t step = 0; step < steps; ++step)
+      for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize)
+        multiply(rewriter, op.getLoc(),
+                 layout.outputsAreRows
+                     ? loadOutputRows(rewriter, op, step, g, groupSize)
+                     : loadTokenRows(rewriter, op, step, g, groupSize),
+                 acc);
+    rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
+
+} // namespace
+
+void nm_sparse::populateMmaPatterns(const TypeConverter &converter,
+                                    const ThreadLayout &layout,
+                                    RewritePatternSet &patterns) {
+  patterns.add<MmaLowering>(converter, patterns.getContext(), layout);
+}

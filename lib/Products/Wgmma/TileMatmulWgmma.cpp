@@ -1,0 +1,233 @@
+//===- TileMatmulWgmma.cpp - f16/bf16 product of warpgroups ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For a feature-major result outputs are the 64 rows of a product and tokens
+// its columns, for a token-major one the other way round: what a thread then
+// holds are neighbours in memory, and is stored 16 bytes at a time. Both
+// operands lie in shared memory with the contraction dimension outermost
+// ("MN-major") in TileLayout::SwizzledBlocks, which is what a matrix descriptor
+// with a swizzle of 128 bytes describes, so a product reads them without any
+// rearrangement.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Contraction steps, rows of the result, and bytes of a line of the tiles that
+/// one product takes.
+constexpr int64_t kProductSteps = 16, kProductRows = 64, kLineBytes = 128;
+/// Columns of the widest product.
+constexpr int64_t kMostColumns = 256;
+
+/// Makes the descriptors of one tile in shared memory.
+class TileDescriptor {
+public:
+  /// Of `tile` from the block of 64 columns that starts at `column` on.
+  TileDescriptor(OpBuilder &b, Location loc, Value tile, Value column)
+      : b(b), loc(loc), rows(cast<MemRefType>(tile.getType()).getDimSize(0)) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tile);
+    Value pointer =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, tile);
+    Value elements = b.createOrFold<arith::AddIOp>(
+        loc, metadata.getOffset(),
+        b.createOrFold<arith::MulIOp>(loc, column, constant(rows)));
+    Value address = b.createOrFold<arith::AddIOp>(
+        loc, pointer,
+        b.createOrFold<arith::MulIOp>(loc, elements, constant(2)));
+    address = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
+    // Addresses and distances count 16 bytes. Blocks of columns are `rows`
+    // lines apart, groups of 8 rows are 8 lines apart.
+    Value start = arith::ShRUIOp::create(b, loc, address, constant64(4));
+    start = arith::AndIOp::create(b, loc, start, constant64(0x3fff));
+    uint64_t leading = rows * kLineBytes / 16, stride = 8 * kLineBytes / 16;
+    constexpr uint64_t swizzle128 = 1;
+    base = arith::OrIOp::create(
+        b, loc, start,
+        constant64(leading << 16 | stride << 32 | swizzle128 << 62));
+  }
+
+  /// From row `row` and `block` blocks of columns further.
+  Value at(int64_t row, int64_t block = 0) { return at(Value(), row, block); }
+
+  /// As above, `offset` rows further, a value known at run time.
+  Value at(Value offset, int64_t row, int64_t block = 0) {
+    Value result = base;
+    if (offset) {
+      offset = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), offset);
+      result = b.createOrFold<arith::AddIOp>(
+          loc, result,
+          b.createOrFold<arith::MulIOp>(loc, offset,
+                                        constant64(kLineBytes / 16)));
+    }
+    int64_t lines = block * rows + row;
+    return b.createOrFold<arith::AddIOp>(loc, result,
+                                         constant64(lines * kLineBytes / 16));
+  }
+
+private:
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value constant64(uint64_t v) {
+    return arith::ConstantOp::create(
+        b, loc, b.getI64IntegerAttr(static_cast<int64_t>(v)));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  int64_t rows;
+  Value base;
+};
+
+struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
+  WgmmaLowering(const TypeConverter &converter, MLIRContext *context,
+                const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  /// `acc` + 64 rows of A x `columns` of B.
+  Value emitProduct(OpBuilder &b, Location loc, Type element, int64_t columns,
+                    Value a, Value bDescriptor, Value acc) const {
+    MLIRContext *context = b.getContext();
+    auto factor = NVVM::WGMMATypesAttr::get(
+        context,
+        element.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16);
+    auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
+    // MN-major: A by columns, B by rows.
+    return NVVM::WgmmaMmaAsyncOp::create(
+        b, loc, acc.getType(), acc, a, bDescriptor,
+        NVVM::MMAShapeAttr::get(context, kProductRows, columns, kProductSteps),
+        factor, factor,
+        NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
+        NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
+        one, NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::col),
+        NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
+        NVVM::MMAIntOverflowAttr());
+  }
+
+  /// The accumulators of a product as the struct that it updates.
+  Value pack(OpBuilder &b, Location loc, ValueRange scalars) const {
+    auto type = LLVM::LLVMStructType::getLiteral(
+        b.getContext(), SmallVector<Type>(scalars.size(), b.getF32Type()));
+    Value result = LLVM::PoisonOp::create(b, loc, type);
+    for (auto [i, scalar] : llvm::enumerate(scalars))
+      result = LLVM::InsertValueOp::create(b, loc, result, scalar, i);
+    return result;
+  }
+
+  /// First token and output, in the warpgroup's part, of one product, and the
+  /// columns of its result.
+  struct Product {
+    int64_t token, output, columns;
+  };
+
+  /// The products of a warpgroup, in the order of their accumulators. The
+  /// outputs of a product share the rows that they read, so they are of one
+  /// panel.
+  SmallVector<Product> getProducts(ScheduleAttr schedule,
+                                   EncodingAttr encoding) const {
+    int64_t tokens = schedule.getWarpgroupTokens();
+    int64_t outputs = schedule.getWarpgroupOutputs();
+    SmallVector<Product> products;
+    if (layout.outputsAreRows) {
+      for (int64_t output = 0; output < outputs; output += kProductRows)
+        products.push_back({0, output, tokens});
+      return products;
+    }
+    int64_t columns = std::min<int64_t>(outputs, kMostColumns);
+    if (encoding.getBlockN() < schedule.getTileOutputs())
+      columns = std::gcd(columns, encoding.getBlockN());
+    columns = std::gcd(columns, outputs);
+    for (int64_t token = 0; token < tokens; token += kProductRows)
+      for (int64_t output = 0; output < outputs; output += columns)
+        products.push_back({token, output, columns});
+    return products;
+  }
+
+  LogicalResult
+  matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ScheduleAttr schedule = op.getSchedule();
+    if (schedule.getKind() != ScheduleKind::Wgmma)
+      return rewriter.notifyMatchFailure(op, "not a wgmma schedule");
+    auto xType = cast<MemRefType>(op.getX().getType());
+    Type element = xType.getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError(
+                 "with a wgmma schedule multiplies f16 or bf16, got ")
+             << element;
+    EncodingAttr encoding = op.getEncoding();
+    if (encoding.getBlockN() % kProductRows != 0 ||
+        !schedule.isPanelAligned(encoding))
+      return op.emitOpError("with a wgmma schedule needs panels of a multiple "
+                            "of 64 outputs that align with its tiles, got ")
+             << encoding;
+    Location loc = op.getLoc();
+    int64_t rows = schedule.getStepRows(encoding);
+    SmallVector<Product> products = getProducts(schedule, encoding);
+    int64_t columns = products.front().columns;
+    int64_t perProduct = kProductRows * columns / 128;
+    SmallVector<Value> scalars(adaptor.getAcc());
+
+    TileDescriptor values(rewriter, loc, op.getValues(), layout.warpOutput);
+    TileDescriptor x(rewriter, loc, op.getX(), layout.warpToken);
+    // Products read through the async proxy what threads have copied.
+    NVVM::FenceProxyOp::create(
+        rewriter, loc,
+        NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
+        NVVM::SharedSpaceAttr::get(getContext(),
+                                   NVVM::SharedSpace::shared_cta));
+    SmallVector<Value> accs, panelRows;
+    for (auto [i, product] : llvm::enumerate(products)) {
+      accs.push_back(pack(rewriter, loc,
+                          ArrayRef(scalars).slice(i * perProduct, perProduct)));
+      Value output = rewriter.createOrFold<arith::AddIOp>(
+          loc, layout.warpOutput,
+          arith::ConstantIndexOp::create(rewriter, loc, product.output));
+      panelRows.push_back(emitXRow(
+          rewriter, loc, op, arith::ConstantIndexOp::create(rewriter, loc, 0),
+          emitPanel(rewriter, loc, op, output)));
+    }
+    NVVM::WgmmaFenceAlignedOp::create(rewriter, loc);
+    for (int64_t row = 0; row < rows; row += kProductSteps)
+      for (auto [i, product] : llvm::enumerate(products)) {
+        Value a = values.at(row, product.output / kSwizzledColumns);
+        Value b = x.at(panelRows[i], row, product.token / kSwizzledColumns);
+        if (!layout.outputsAreRows)
+          std::swap(a, b);
+        accs[i] = emitProduct(rewriter, loc, element, columns, a, b, accs[i]);
+      }
+    NVVM::WgmmaGroupSyncAlignedOp::create(rewriter, loc);
+    NVVM::WgmmaWaitGroupSyncOp::create(rewriter, loc, op.getInFlight() ? 1 : 0);
+    for (size_t i = 0; i < products.size(); ++i)
+      for (int64_t e = 0; e < perProduct; ++e)
+        scalars[i * perProduct + e] =
+            LLVM::ExtractValueOp::create(rewriter, loc, accs[i], e);
+    rewriter.replaceOpWithMultiple(op, {ValueRange(scalars)});
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
+
+} // namespace
+
+void nm_sparse::populateWgmmaPatterns(const TypeConverter &converter,
+                                      const ThreadLayout &layout,
+                                      RewritePatternSet &patterns) {
+  patterns.add<WgmmaLowering>(converter, patterns.getContext(), layout);
+}

@@ -1,0 +1,122 @@
+//===- TileBulkCopy.cpp - bulk_copy by one thread -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One instruction for each block of 64 columns, since 128 bytes are the widest
+// box that the accelerator swizzles.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// The address of the map, which the launch takes as a parameter.
+Value emitMapAddress(OpBuilder &b, Value map) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(map);
+  return UnrealizedConversionCastOp::create(
+             b, map.getLoc(), LLVM::LLVMPointerType::get(b.getContext()), map)
+      .getResult(0);
+}
+
+struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
+  BulkCopyLowering(const TypeConverter &converter, MLIRContext *context,
+                   const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  LogicalResult
+  matchAndRewrite(BulkCopyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getMbarrier())
+      return op.emitOpError("needs an mbarrier to arrive on: run "
+                            "--nm-sparse-specialize-warps first");
+    Location loc = op.getLoc();
+    auto constant = [&](int64_t v) -> Value {
+      return arith::ConstantIndexOp::create(rewriter, loc, v);
+    };
+    auto word = [&](Value v) -> Value {
+      return arith::IndexCastUIOp::create(rewriter, loc, rewriter.getI32Type(),
+                                          v);
+    };
+    Value map = emitMapAddress(rewriter, op.getMap());
+    int64_t first = op.getThreads() ? op.getThreads()->front() : 0;
+    Value thread = layout.threadId;
+    // One of each group, where there are several.
+    if (op.getThreads() && op.getThreads()->size() == 3) {
+      thread = arith::RemUIOp::create(
+          rewriter, loc,
+          arith::SubIOp::create(rewriter, loc, thread, constant(first)),
+          constant((*op.getThreads())[1]));
+      first = 0;
+    }
+    Value isFirst = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::eq, thread, constant(first));
+    auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst,
+                                     /*withElseRegion=*/false);
+    rewriter.setInsertionPointToStart(ifFirst.thenBlock());
+    NVVM::MBarrierArriveExpectTxOp::create(
+        rewriter, loc, Type(), op.getMbarrier(),
+        arith::ConstantIntOp::create(rewriter, loc, rewriter.getI32Type(),
+                                     op.getBytes()),
+        NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
+
+    auto dst = cast<MemRefType>(op.getDst().getType());
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(rewriter, loc, op.getDst());
+    Value base = memref::ExtractAlignedPointerAsIndexOp::create(rewriter, loc,
+                                                                op.getDst());
+    int64_t bytes = dst.getElementTypeBitWidth() / 8;
+    base = arith::AddIOp::create(rewriter, loc, base,
+                                 arith::MulIOp::create(rewriter, loc,
+                                                       metadata.getOffset(),
+                                                       constant(bytes)));
+    // The CTA's own shared memory has the same addresses in its cluster's.
+    auto cluster = LLVM::LLVMPointerType::get(
+        getContext(),
+        static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+    // The innermost coordinate comes first.
+    SmallVector<Value> outer(llvm::reverse(op.getCoordinates()));
+    for (int64_t column = 0; column < dst.getDimSize(1);
+         column += kSwizzledColumns) {
+      Value address = arith::AddIOp::create(
+          rewriter, loc, base, constant(column * dst.getDimSize(0) * bytes));
+      address = arith::IndexCastUIOp::create(rewriter, loc,
+                                             rewriter.getI64Type(), address);
+      SmallVector<Value> coordinates = llvm::map_to_vector(outer, word);
+      coordinates[0] = word(
+          arith::AddIOp::create(rewriter, loc, outer[0], constant(column)));
+      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+          rewriter, loc,
+          LLVM::IntToPtrOp::create(rewriter, loc, cluster, address), map,
+          coordinates, op.getMbarrier(), /*im2colOffsets=*/ValueRange(),
+          /*multicastMask=*/Value(), /*l2CacheHint=*/Value(),
+          NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+          /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
+
+} // namespace
+
+void nm_sparse::populateTileBulkCopyPatterns(const TypeConverter &converter,
+                                             const ThreadLayout &layout,
+                                             RewritePatternSet &patterns) {
+  patterns.add<BulkCopyLowering>(converter, patterns.getContext(), layout);
+}
