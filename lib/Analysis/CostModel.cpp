@@ -9,6 +9,7 @@
 #include "nm_sparse/Analysis/CostTable.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"

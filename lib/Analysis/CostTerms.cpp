@@ -11,6 +11,7 @@
 
 #include "CostTerms.h"
 #include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

@@ -71,8 +71,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
@@ -80,14 +80,15 @@
 using namespace mlir;
 
 void nm_sparse::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<NMSparseDialect, affine::AffineDialect, arith::ArithDialect,
-                  async::AsyncDialect, bufferization::BufferizationDialect,
-                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
-                  index::IndexDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                  math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
-                  nvgpu::NVGPUDialect, scf::SCFDialect,
-                  sparse_tensor::SparseTensorDialect, tensor::TensorDialect,
-                  ub::UBDialect, vector::VectorDialect>();
+  registry
+      .insert<NMSparseDialect, NMTileDialect, affine::AffineDialect,
+              arith::ArithDialect, async::AsyncDialect,
+              bufferization::BufferizationDialect, cf::ControlFlowDialect,
+              func::FuncDialect, gpu::GPUDialect, index::IndexDialect,
+              linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
+              memref::MemRefDialect, NVVM::NVVMDialect, nvgpu::NVGPUDialect,
+              scf::SCFDialect, sparse_tensor::SparseTensorDialect,
+              tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferDeallocationOpInterfaceExternalModels(registry);

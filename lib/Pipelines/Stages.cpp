@@ -90,7 +90,7 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
   approximate.packed = options.packedMath;
   pm.addNestedPass<func::FuncOp>(
       createNMSparseApproximateMathPass(approximate));
-  pm.addPass(createConvertNMSparseToNVGPUPass());
+  pm.addPass(createConvertTileToThreadsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
   // A kernel has hundreds of blocks; LLVM simplifies them far faster.
   GreedyRewriteConfig config;

@@ -65,10 +65,10 @@ def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {
     "::mlir::tensor::TensorDialect"];
 }
 
-def ConvertNMSparseToNVGPUPass : Pass<"convert-nm-sparse-to-nvgpu"> {
+def ConvertTileToThreadsPass : Pass<"convert-nm-tile-to-threads"> {
   let summary = "lower the tile operations of each launch to one thread's code";
   let description = [{
-    In each `gpu.launch` that holds a `nm_sparse.tile_matmul`, turns values of
+    In each `gpu.launch` that holds a `nm_tile.matmul`, turns values of
     type `vector<tokens x outputs>` (the CTA tile) into the scalars that one
     thread owns under the op's schedule, and the tile operations into per-thread
     code: `async_copy` and `async_gather` into `nvgpu.device_async_copy`,

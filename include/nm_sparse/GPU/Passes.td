@@ -122,7 +122,7 @@ def NMSparseInsertPrefetchesPass
   let summary = "ask L2 for the operands of kernels that start early";
   let description = [{
     A kernel that overlaps with the one before it (`nm_sparse.has_sm`) asks L2
-    for the front of what its K loop copies (`nm_sparse.prefetch`), in the time
+    for the front of what its K loop copies (`nm_tile.prefetch`), in the time
     that it spends on its setup and on waiting. Only for what comes from outside
     the function: what an earlier kernel of it read or wrote is in L2. A CTA asks
     for what device memory delivers to it in the time that the overlap hides, of
@@ -138,11 +138,12 @@ def NMSparseInsertPrefetchesPass
                         "GPU to compile for">,
                  Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
                         "extents that are not known at compile time">];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
 }
 
 def NMSparseLowerPrefetchesPass
     : Pass<"nm-sparse-lower-prefetches", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "nm_sparse.prefetch to prefetches of bulk memory";
+  let summary = "nm_tile.prefetch to prefetches of bulk memory";
   let description = [{
     Each thread asks for one piece at most, by one predicated instruction
     (`cp.async.bulk.prefetch.L2`). What is asked for lies in the buffer: starts

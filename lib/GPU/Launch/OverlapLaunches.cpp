@@ -25,7 +25,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/GPU/Passes.h"
 
 namespace mlir::nm_sparse {

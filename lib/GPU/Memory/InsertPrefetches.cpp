@@ -19,8 +19,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -15,13 +15,13 @@
 // CHECK-NEXT: %[[I:.*]] = memref.alloc() {{.*}} : memref<64x1xi8, #gpu.address_space<workgroup>>
 // CHECK-NEXT: %[[V:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
 // CHECK-NEXT: %[[X:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
-// CHECK: nm_sparse.async_copy ins({{.*}} : memref<64x1xi8>) outs(%[[I]] :
+// CHECK: nm_tile.async_copy ins({{.*}} : memref<64x1xi8>) outs(%[[I]] :
 // CHECK: scf.for
 // CHECK-NOT: memref.alloc
-// CHECK: nm_sparse.async_copy ins({{.*}}) outs(%[[V]] :
+// CHECK: nm_tile.async_copy ins({{.*}}) outs(%[[V]] :
 // CHECK: %[[IS:.*]] = memref.subview %[[I]]
-// CHECK: nm_sparse.async_gather #{{.*}} transposed ins(%{{.*}}, %[[IS]] {{.*}} outs(%[[X]] :
-// CHECK: nm_sparse.tile_matmul {{.*}} condensed ins(%[[X]], %[[V]] :
+// CHECK: nm_tile.async_gather #{{.*}} transposed ins(%{{.*}}, %[[IS]] {{.*}} outs(%[[X]] :
+// CHECK: nm_tile.matmul {{.*}} condensed ins(%[[X]], %[[V]] :
 // CHECK: %[[O:.*]] = memref.subview %[[OUT]][%[[M]], 0] [128, 128]
 // CHECK: vector.transfer_write %{{.*}}, %[[O]]
 // CHECK-NOT: memref.copy
@@ -35,19 +35,19 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   %r = scf.forall (%m) = (0) to (256) step (128) shared_outs(%o = %out) -> (tensor<256x128xf32>) {
     %it = bufferization.alloc_tensor() {memory_space = #ws} : tensor<64x1xi8>
-    %slab = nm_sparse.async_copy ins(%i : tensor<64x1xi8>) outs(%it : tensor<64x1xi8>) -> tensor<64x1xi8>
+    %slab = nm_tile.async_copy ins(%i : tensor<64x1xi8>) outs(%it : tensor<64x1xi8>) -> tensor<64x1xi8>
     %sum = scf.for %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<128x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %xk = tensor.extract_slice %x[%m, %kx] [128, 128] [1, 1] : tensor<256x256xf16> to tensor<128x128xf16>
       %vk = tensor.extract_slice %v[%kv, 0] [32, 128] [1, 1] : tensor<64x128xf16> to tensor<32x128xf16>
       %vt = bufferization.alloc_tensor() {memory_space = #ws} : tensor<32x128xf16>
-      %vs = nm_sparse.async_copy ins(%vk : tensor<32x128xf16>) outs(%vt : tensor<32x128xf16>) -> tensor<32x128xf16>
+      %vs = nm_tile.async_copy ins(%vk : tensor<32x128xf16>) outs(%vt : tensor<32x128xf16>) -> tensor<32x128xf16>
       %is = tensor.extract_slice %slab[%kv, 0] [32, 1] [1, 1] : tensor<64x1xi8> to tensor<32x1xi8>
       %xt = bufferization.alloc_tensor() {memory_space = #ws} : tensor<32x128xf16>
-      %xs = nm_sparse.async_gather #w transposed ins(%xk, %is : tensor<128x128xf16>, tensor<32x1xi8>)
+      %xs = nm_tile.async_gather #w transposed ins(%xk, %is : tensor<128x128xf16>, tensor<32x1xi8>)
         outs(%xt : tensor<32x128xf16>) -> tensor<32x128xf16>
-      %p = nm_sparse.tile_matmul #w schedule = #s condensed
+      %p = nm_tile.matmul #w schedule = #s condensed
         ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)
         acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
       scf.yield %p : vector<128x128xf32>
@@ -70,11 +70,11 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
 // Every tensor operand of a tile_matmul becomes a buffer, the others stay.
 
 // CHECK-LABEL: func @index_operand
-// CHECK: nm_sparse.tile_matmul {{.*}} index(%{{.*}} : memref<6x2xi8>) panel_offset(%{{.*}}) acc
+// CHECK: nm_tile.matmul {{.*}} index(%{{.*}} : memref<6x2xi8>) panel_offset(%{{.*}}) acc
 func.func @index_operand(%x: tensor<24x64xf32>, %v: tensor<6x64xf32>,
                          %i: tensor<6x2xi8>, %off: index, %acc: vector<64x64xf32>)
     -> vector<64x64xf32> {
-  %p = nm_sparse.tile_matmul #w schedule = #s
+  %p = nm_tile.matmul #w schedule = #s
     ins(%x, %v : tensor<24x64xf32>, tensor<6x64xf32>) index(%i : tensor<6x2xi8>)
     panel_offset(%off) acc(%acc : vector<64x64xf32>) -> vector<64x64xf32>
   return %p : vector<64x64xf32>

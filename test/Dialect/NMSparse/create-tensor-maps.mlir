@@ -17,7 +17,7 @@
 // CHECK: gpu.launch blocks(%{{[a-z0-9]+}}, %[[BY:[a-z0-9]+]], %[[BZ:[a-z0-9]+]]) in
 // CHECK: scf.for
 // CHECK: %[[N:.*]] = affine.apply {{.*}}[%[[BY]]]
-// CHECK: nm_sparse.bulk_copy ins(%[[MAP]][%[[BZ]], %{{[a-z0-9]+}}, %[[N]]] :
+// CHECK: nm_tile.bulk_copy ins(%[[MAP]][%[[BZ]], %{{[a-z0-9]+}}, %[[N]]] :
 // CHECK-NOT: async_copy
 
 // One thread arrives for the accelerator, beside the 128 that gather and their
@@ -26,8 +26,8 @@
 // RING: nvvm.mbarrier.init %{{.*}}, %c133_i32
 // RING: nvvm.fence.mbarrier.init
 // RING: gpu.barrier
-// RING: nm_sparse.bulk_copy threads = [256, 128] ins({{.*}}) outs(%[[TILE:.*]] : {{.*}}) mbarrier(%{{.*}} : !llvm.ptr<3>)
-// RING: nm_sparse.async_gather
+// RING: nm_tile.bulk_copy threads = [256, 128] ins({{.*}}) outs(%[[TILE:.*]] : {{.*}}) mbarrier(%{{.*}} : !llvm.ptr<3>)
+// RING: nm_tile.async_gather
 func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<64x1xi8>) {
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
@@ -53,10 +53,10 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
         : memref<128x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
       %is = memref.subview %i[%row, 0] [32, 1] [1, 1]
         : memref<64x1xi8> to memref<32x1xi8, strided<[1, 1], offset: ?>>
-      nm_sparse.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1], offset: ?>>) outs(%vt : !tile)
-      nm_sparse.async_gather #w ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>, memref<32x1xi8, strided<[1, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1], offset: ?>>) outs(%vt : !tile)
+      nm_tile.async_gather #w ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>, memref<32x1xi8, strided<[1, 1], offset: ?>>)
         outs(%xt : memref<32x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       scf.yield %r : vector<64x128xf32>
@@ -82,8 +82,8 @@ func.func @strided(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64
     %vs = memref.subview %v[0, 0] [32, 128] [1, 1]
       : memref<64x128xf16, strided<[4096, 1]>> to memref<32x128xf16, strided<[4096, 1]>>
     // expected-error @below {{cannot become a bulk copy: its source must be a view of a contiguous buffer, got 'memref<64x128xf16, strided<[4096, 1]>>'}}
-    nm_sparse.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1]>>) outs(%vt : !tile)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    nm_tile.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1]>>) outs(%vt : !tile)
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
@@ -105,9 +105,9 @@ func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_spac
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %vt = memref.alloc() : !tile
     %vs = memref.subview %v[0, 0] [24, 128] [1, 1] : memref<64x128xf16> to memref<24x128xf16, strided<[128, 1]>>
-    nm_sparse.async_copy ins(%vs : memref<24x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
+    nm_tile.async_copy ins(%vs : memref<24x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
     // expected-error @below {{with tma needs K steps of a multiple of 16, at most 256 kept rows, got 24: change the windows of the tile or drop tma}}
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator

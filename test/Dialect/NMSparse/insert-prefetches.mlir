@@ -2,7 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-insert-prefetches="chip=sm_90a tokens=65536" | FileCheck %s --check-prefix=MANY
 // RUN: nm-opt %s --nm-sparse-insert-prefetches=chip=sm_89 | FileCheck %s --check-prefix=OLD
 
-// OLD-NOT: nm_sparse.prefetch
+// OLD-NOT: nm_tile.prefetch
 
 module attributes {gpu.container_module} {
 // The values behind a tensor map become an argument of the kernel.
@@ -66,14 +66,14 @@ gpu.module @kernels {
   // as many CTAs ask as there are SMs.
   // Of far more tokens, the same part of the contraction is asked for.
   // CHECK: gpu.func @first(%[[X:.*]]: memref<1024x?xf16>, %[[I:.*]]: memref<256x8xi8>, %{{.*}}: memref<1024x?xf16>, %{{.*}}: !llvm.ptr, %[[V:.*]]: memref<256x1024xf16>) kernel
-  // CHECK-NEXT: nm_sparse.prefetch %[[I]], 2048 of 132 :
-  // CHECK-NEXT: nm_sparse.prefetch %[[X]], 16384 of 132 :
-  // CHECK-NEXT: nm_sparse.prefetch %[[V]], 16384 of 132 :
-  // CHECK-NOT: nm_sparse.prefetch
+  // CHECK-NEXT: nm_tile.prefetch %[[I]], 2048 of 132 :
+  // CHECK-NEXT: nm_tile.prefetch %[[X]], 16384 of 132 :
+  // CHECK-NEXT: nm_tile.prefetch %[[V]], 16384 of 132 :
+  // CHECK-NOT: nm_tile.prefetch
   // MANY: gpu.func @first
-  // MANY: nm_sparse.prefetch %{{.*}}, 2048 of 132 : memref<256x8xi8>
-  // MANY: nm_sparse.prefetch %{{.*}}, 32768 of 132 : memref<1024x?xf16>
-  // MANY: nm_sparse.prefetch %{{.*}}, 2048 of 132 : memref<256x1024xf16>
+  // MANY: nm_tile.prefetch %{{.*}}, 2048 of 132 : memref<256x8xi8>
+  // MANY: nm_tile.prefetch %{{.*}}, 32768 of 132 : memref<1024x?xf16>
+  // MANY: nm_tile.prefetch %{{.*}}, 2048 of 132 : memref<256x1024xf16>
   gpu.func @first(%x: memref<1024x?xf16>, %index: memref<256x8xi8>,
                   %y: memref<1024x?xf16>, %map: !llvm.ptr) kernel
       attributes {nm_sparse.has_sm} {
@@ -97,7 +97,7 @@ gpu.module @kernels {
 
   // What an earlier kernel read or wrote is in L2.
   // CHECK: gpu.func @second
-  // CHECK-NOT: nm_sparse.prefetch
+  // CHECK-NOT: nm_tile.prefetch
   gpu.func @second(%x: memref<1024x?xf16>, %index: memref<256x8xi8>) kernel
       attributes {nm_sparse.has_sm} {
     %c0 = arith.constant 0 : index
@@ -110,7 +110,7 @@ gpu.module @kernels {
   }
 
   // CHECK: gpu.func @other
-  // CHECK-NOT: nm_sparse.prefetch
+  // CHECK-NOT: nm_tile.prefetch
   gpu.func @other(%space: memref<1024x256xi8, 1>,
                   %strided: memref<1024x256xi8, strided<[512, 1]>>,
                   %bits: memref<1024x256xi1>, %tokens: memref<?x1024xi8>,
@@ -121,8 +121,8 @@ gpu.module @kernels {
 
   // Rows that are tokens, however they are read: the index alone is asked for.
   // CHECK: gpu.func @rows(%{{.*}}: memref<256x1024xf16>, %{{.*}}: memref<256x1024xi8>, %[[ROWS_I:.*]]: memref<256x8xi8>)
-  // CHECK-NEXT: nm_sparse.prefetch %[[ROWS_I]],
-  // CHECK-NOT: nm_sparse.prefetch
+  // CHECK-NEXT: nm_tile.prefetch %[[ROWS_I]],
+  // CHECK-NOT: nm_tile.prefetch
   // CHECK: gpu.return
   gpu.func @rows(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
                  %index: memref<256x8xi8>) kernel

@@ -365,11 +365,11 @@ func.func @matmul_batch(%x: tensor<2x8x64xf16>, %v: tensor<3x32x96xf16>, %i: ten
 
 // -----
 
-// nm_sparse.async_copy
+// nm_tile.async_copy
 
 func.func @copy_dynamic(%s: memref<8x8xf16>, %d: memref<?x8xf16, 3>) {
   // expected-error @below {{destination must be a static rank-2 tile, got 'memref<?x8xf16, 3>'}}
-  nm_sparse.async_copy ins(%s : memref<8x8xf16>) outs(%d : memref<?x8xf16, 3>)
+  nm_tile.async_copy ins(%s : memref<8x8xf16>) outs(%d : memref<?x8xf16, 3>)
   return
 }
 
@@ -377,7 +377,7 @@ func.func @copy_dynamic(%s: memref<8x8xf16>, %d: memref<?x8xf16, 3>) {
 
 func.func @copy_tensor(%s: tensor<8x8xf16>, %d: tensor<8x8xf16>) {
   // expected-error @below {{a tensor destination needs a result}}
-  nm_sparse.async_copy ins(%s : tensor<8x8xf16>) outs(%d : tensor<8x8xf16>)
+  nm_tile.async_copy ins(%s : tensor<8x8xf16>) outs(%d : tensor<8x8xf16>)
   return
 }
 
@@ -385,7 +385,7 @@ func.func @copy_tensor(%s: tensor<8x8xf16>, %d: tensor<8x8xf16>) {
 
 func.func @copy_buffer(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
   // expected-error @below {{a buffer destination has no result}}
-  %0 = nm_sparse.async_copy ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>) -> tensor<8x8xf16>
+  %0 = nm_tile.async_copy ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>) -> tensor<8x8xf16>
   return
 }
 
@@ -393,7 +393,7 @@ func.func @copy_buffer(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
 
 func.func @copy_element(%s: memref<8x8xf32>, %d: memref<8x8xf16, 3>) {
   // expected-error @below {{source must be a rank-2 tile of element type 'f16', got 'memref<8x8xf32>'}}
-  nm_sparse.async_copy ins(%s : memref<8x8xf32>) outs(%d : memref<8x8xf16, 3>)
+  nm_tile.async_copy ins(%s : memref<8x8xf32>) outs(%d : memref<8x8xf16, 3>)
   return
 }
 
@@ -401,7 +401,7 @@ func.func @copy_element(%s: memref<8x8xf32>, %d: memref<8x8xf16, 3>) {
 
 func.func @copy_extent(%s: memref<4x8xf16>, %d: memref<4x8xf16, 3>) {
   // expected-error @below {{source extent 8 does not fit destination extent 4}}
-  nm_sparse.async_copy transposed ins(%s : memref<4x8xf16>) outs(%d : memref<4x8xf16, 3>)
+  nm_tile.async_copy transposed ins(%s : memref<4x8xf16>) outs(%d : memref<4x8xf16, 3>)
   return
 }
 
@@ -409,18 +409,18 @@ func.func @copy_extent(%s: memref<4x8xf16>, %d: memref<4x8xf16, 3>) {
 
 func.func @copy_threads(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
   // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [1000, 32]}}
-  nm_sparse.async_copy threads = [1000, 32] ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>)
+  nm_tile.async_copy threads = [1000, 32] ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>)
   return
 }
 
 // -----
 
-// nm_sparse.bulk_copy
+// nm_tile.bulk_copy
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_columns(%m: !map, %i: index, %d: memref<32x96xf16, 3>) {
   // expected-error @below {{destination must have 16-bit floats and rows of whole 128-byte lines, got 'memref<32x96xf16, 3>'}}
-  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x96xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x96xf16, 3>)
   return
 }
 
@@ -429,7 +429,7 @@ func.func @bulk_columns(%m: !map, %i: index, %d: memref<32x96xf16, 3>) {
 !map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_box(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
   // expected-error @below {{boxes of the map must hold all 32 rows and 64 columns of the destination, got 'memref<16x64xf16, 3>'}}
-  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
   return
 }
 
@@ -438,7 +438,7 @@ func.func @bulk_box(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_64b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_swizzle(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
   // expected-error @below {{the map must swizzle 128 bytes, as products read them}}
-  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
   return
 }
 
@@ -447,7 +447,7 @@ func.func @bulk_swizzle(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_coordinates(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
   // expected-error @below {{needs 3 coordinates, one for each dimension of the map, got 2}}
-  nm_sparse.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
   return
 }
 
@@ -456,17 +456,17 @@ func.func @bulk_coordinates(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
   // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [0, 0]}}
-  nm_sparse.bulk_copy threads = [0, 0] ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy threads = [0, 0] ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
   return
 }
 
 // -----
 
-// nm_sparse.async_gather
+// nm_tile.async_gather
 
 func.func @gather_threads(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [128]}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> threads = [128] ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> threads = [128] ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -474,7 +474,7 @@ func.func @gather_threads(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memr
 
 func.func @gather_destination(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16xf16, 3>) {
   // expected-error @below {{destination must be a static rank-2 tile}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16xf16, 3>)
   return
 }
 
@@ -482,7 +482,7 @@ func.func @gather_destination(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: 
 
 func.func @gather_result(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{a buffer destination has no result}}
-  %0 = nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>) -> tensor<16x64xf16>
+  %0 = nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>) -> tensor<16x64xf16>
   return
 }
 
@@ -490,7 +490,7 @@ func.func @gather_result(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memre
 
 func.func @gather_source(%s: memref<64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{source must be a rank-2 tile of element type 'f16', got 'memref<64xf16>'}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -498,7 +498,7 @@ func.func @gather_source(%s: memref<64xf16>, %i: memref<8x2xi8, 3>, %d: memref<1
 
 func.func @gather_index_rank(%s: memref<16x64xf16>, %i: memref<8xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{index must be a rank-2 integer tile, got 'memref<8xi8, 3>'}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -506,7 +506,7 @@ func.func @gather_index_rank(%s: memref<16x64xf16>, %i: memref<8xi8, 3>, %d: mem
 
 func.func @gather_block(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{gathers single rows of n:m windows; #nm_sparse.encoding<2:4, block = [2, 1]> is not supported yet}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [2, 1]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [2, 1]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -514,7 +514,7 @@ func.func @gather_block(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref
 
 func.func @gather_index_width(%s: memref<16x64xf16>, %i: memref<8x2xi16, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{index must have element type i8 for windows of 4, got 'i16'}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi16, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi16, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -522,7 +522,7 @@ func.func @gather_index_width(%s: memref<16x64xf16>, %i: memref<8x2xi16, 3>, %d:
 
 func.func @gather_no_panel(%s: memref<16x64xf16>, %i: memref<8x0xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{index must have at least one panel, got 'memref<8x0xi8, 3>'}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x0xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x0xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -530,7 +530,7 @@ func.func @gather_no_panel(%s: memref<16x64xf16>, %i: memref<8x0xi8, 3>, %d: mem
 
 func.func @gather_panels(%s: memref<16x64xf16>, %i: memref<8x3xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{destination has 16 rows, not a multiple of 3 panels}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x3xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x3xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -538,7 +538,7 @@ func.func @gather_panels(%s: memref<16x64xf16>, %i: memref<8x3xi8, 3>, %d: memre
 
 func.func @gather_tokens(%s: memref<16x65xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{source has 65 tokens, destination 64}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x65xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x65xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -546,17 +546,17 @@ func.func @gather_tokens(%s: memref<16x65xf16>, %i: memref<8x2xi8, 3>, %d: memre
 
 func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{source has 65 tokens, destination 64}}
-  nm_sparse.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> transposed ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> transposed ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
 // -----
 
-// nm_sparse.tile_matmul
+// nm_tile.matmul
 
 func.func @tile_block(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<2:4, block = [2, 64]>}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [2, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [2, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -567,7 +567,7 @@ func.func @tile_block(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: ve
 
 func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<free>}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<free>
+  %0 = nm_tile.matmul #nm_sparse.encoding<free>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -578,7 +578,7 @@ func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vec
 
 func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<64x64xf32>) {
   // expected-error @below {{accumulator must be a vector of 32 x 64 as the schedule says, got 'vector<64x64xf32>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<64x64xf32>) -> vector<64x64xf32>
@@ -589,7 +589,7 @@ func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vect
 
 func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{result type must be that of the accumulator, 'vector<32x64xf32>', got 'vector<32x64xi32>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xi32>
@@ -600,7 +600,7 @@ func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: v
 
 func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x and values must have one element type, got 'bf16' and 'f16'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xbf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -611,7 +611,7 @@ func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{values must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<8x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -622,7 +622,7 @@ func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: ve
 
 func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{a condensed x is k-major and needs no index}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -633,7 +633,7 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 
 func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{a condensed x is k-major and needs no index}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed token_major ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -644,7 +644,7 @@ func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 
 func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{an x of whole windows needs the index}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -655,7 +655,7 @@ func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a:
 
 func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -668,7 +668,7 @@ func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref
 
 func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 32]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 32]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -679,7 +679,7 @@ func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, 
 
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     token_major ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -690,7 +690,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x2xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a tile of at most 16 x 1 integers, got 'memref<16x2xi8, 3>'}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = unpacked, index = resident>
     ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x2xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -701,7 +701,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 
 func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: index, %a: vector<32x64xf32>) {
   // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) panel_offset(%p)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -712,7 +712,7 @@ func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: i
 
 func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{needs a panel offset: tiles of 64 outputs are not aligned with panels of 48}}
-  %0 = nm_sparse.tile_matmul #nm_sparse.encoding<2:4, block = [1, 48]>
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 48]>
     schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<48x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
@@ -797,7 +797,7 @@ func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.index = #nm_sparse.
 
 func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>) {
   // expected-error @below {{stays in flight with a wgmma schedule only, got}}
-  %r = nm_sparse.tile_matmul #nm_sparse.encoding<8:32, block = [1, 128]>
+  %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
     schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
       stages = 3, split_k = 1, operands = packed, index = resident>
     condensed in_flight ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
@@ -807,11 +807,11 @@ func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc:
 
 // -----
 
-// nm_sparse.prefetch
+// nm_tile.prefetch
 
 func.func @prefetch_layout(%x: memref<8x8xf32, strided<[16, 1]>>) {
   // expected-error @below {{source must be a contiguous buffer of numbers of whole bytes in global memory, got 'memref<8x8xf32, strided<[16, 1]>>'}}
-  nm_sparse.prefetch %x, 2048 of 132 : memref<8x8xf32, strided<[16, 1]>>
+  nm_tile.prefetch %x, 2048 of 132 : memref<8x8xf32, strided<[16, 1]>>
   return
 }
 
@@ -819,7 +819,7 @@ func.func @prefetch_layout(%x: memref<8x8xf32, strided<[16, 1]>>) {
 
 func.func @prefetch_shared(%x: memref<8x8xf32, 3>) {
   // expected-error @below {{in global memory, got 'memref<8x8xf32, 3>'}}
-  nm_sparse.prefetch %x, 2048 of 132 : memref<8x8xf32, 3>
+  nm_tile.prefetch %x, 2048 of 132 : memref<8x8xf32, 3>
   return
 }
 
@@ -827,7 +827,7 @@ func.func @prefetch_shared(%x: memref<8x8xf32, 3>) {
 
 func.func @prefetch_bytes(%x: memref<8x8xf32>) {
   // expected-error @below {{bytes of a CTA must be a multiple of 2048, at most 65536, got 3000}}
-  nm_sparse.prefetch %x, 3000 of 132 : memref<8x8xf32>
+  nm_tile.prefetch %x, 3000 of 132 : memref<8x8xf32>
   return
 }
 
@@ -835,7 +835,7 @@ func.func @prefetch_bytes(%x: memref<8x8xf32>) {
 
 func.func @prefetch_bits(%x: memref<8x8xi4>) {
   // expected-error @below {{of whole bytes in global memory, got 'memref<8x8xi4>'}}
-  nm_sparse.prefetch %x, 2048 of 132 : memref<8x8xi4>
+  nm_tile.prefetch %x, 2048 of 132 : memref<8x8xi4>
   return
 }
 
@@ -843,6 +843,6 @@ func.func @prefetch_bits(%x: memref<8x8xi4>) {
 
 func.func @prefetch_ctas(%x: memref<8x8xf32>) {
   // expected-error @below {{number of CTAs that ask must be positive, got 0}}
-  nm_sparse.prefetch %x, 2048 of 0 : memref<8x8xf32>
+  nm_tile.prefetch %x, 2048 of 0 : memref<8x8xf32>
   return
 }

@@ -48,7 +48,7 @@
 // CHECK: nvvm.inline_ptx "cp.async.bulk.prefetch.L2.global [{$r0}], {$r1};" ro(%{{.*}}, %[[SIZE32]] : !llvm.ptr<1>, i32), predicate = %[[ASKS]]
 gpu.module @kernels {
   gpu.func @kernel(%x: memref<1000x?xf16>) kernel {
-    nm_sparse.prefetch %x, 16384 of 132 : memref<1000x?xf16>
+    nm_tile.prefetch %x, 16384 of 132 : memref<1000x?xf16>
     gpu.return
   }
 }

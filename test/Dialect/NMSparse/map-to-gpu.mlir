@@ -19,7 +19,7 @@
 // CHECK-DAG: arith.constant 0 : index
 // CHECK-DAG: %[[N:.*]] = affine.apply #[[STEP]]()[%[[BY]]]
 // CHECK-DAG: %[[M:.*]] = affine.apply #[[STEP]]()[%[[BX]]]
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK: memref.subview %{{.*}}[%[[BZ]], %[[N]], %[[M]]]
 // CHECK: gpu.terminator
 // CHECK-NOT: scf.forall
@@ -28,7 +28,7 @@ func.func @launch(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   scf.forall (%b, %n, %m) = (0, 0, 0) to (5, 4096, %tokens) step (1, 128, 128) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     %o = memref.subview %out[%b, %n, %m] [1, 128, 128] [1, 1, 1]
@@ -49,7 +49,7 @@ func.func @batches(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   scf.forall (%b, %n) = (0, 0) to (%batches, 4096) step (1, 128) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     %o = memref.subview %out[%b, %n, 0] [1, 128, 128] [1, 1, 1]
@@ -82,7 +82,7 @@ func.func @grid_too_large(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{needs 65536 CTA tiles in grid dimension y, at most 65535 can be launched; use a larger tile in the schedule}}
   scf.forall (%m, %n) = (0, 0) to (128, 8388608) step (128, 128) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
   } {mapping = [#gpu.block<x>, #gpu.block<y>]}
@@ -99,7 +99,7 @@ func.func @mapping(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{over CTA tiles has mapping #gpu.thread<x>; legal are #gpu.block<x>, <y> and <z>, once each}}
   scf.forall (%m) = (0) to (128) step (128) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
   } {mapping = [#gpu.thread<x>]}
@@ -116,7 +116,7 @@ func.func @unmapped(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{over CTA tiles must map each of its 1 loops to #gpu.block, got 0}}
   scf.forall (%m) = (0) to (128) step (128) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
   }
@@ -134,7 +134,7 @@ func.func @tensors(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{has tensor results; run --nm-sparse-bufferize before --nm-sparse-map-to-gpu}}
   %r = scf.forall (%m) = (0) to (128) step (128) shared_outs(%o = %out) -> (tensor<128x128xf32>) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     scf.forall.in_parallel {

@@ -13,7 +13,7 @@ gpu.module @kernels {
   // CHECK: llvm.mlir.global external @ring_waits(1 : i8) {addr_space = 1 : i32} : i8
   // CHECK: gpu.func @ring
   // CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}"griddepcontrol.launch_dependents;", "~{memory}"
-  // CHECK-NEXT: nm_sparse.prefetch
+  // CHECK-NEXT: nm_tile.prefetch
   // CHECK: nvvm.mbarrier.init
   // CHECK: nvvm.fence.mbarrier.init
   // CHECK: gpu.barrier
@@ -21,7 +21,7 @@ gpu.module @kernels {
   // CHECK-NEXT: memref.load
   gpu.func @ring(%x: memref<4xf32>, %bar: !llvm.ptr<3>) kernel
       attributes {nm_sparse.has_sm} {
-    nm_sparse.prefetch %x, 2048 of 132 : memref<4xf32>
+    nm_tile.prefetch %x, 2048 of 132 : memref<4xf32>
     %c0 = arith.constant 0 : index
     %count = arith.constant 4 : i32
     %id = gpu.thread_id x

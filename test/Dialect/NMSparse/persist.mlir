@@ -16,7 +16,7 @@
 // CHECK: nvvm.setmaxregister increase
 // CHECK: scf.for %[[TILE:.*]] = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c0_i32)
 // CHECK: %[[RING:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[SLOT]], %{{.*}} = %[[PARITY]])
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK: scf.yield
 // What the epilogue alone needs stands behind the K loop.
 // CHECK-DAG: arith.divui %{{.*}}, %c512_i32
@@ -29,7 +29,7 @@
 // CHECK: nvvm.setmaxregister decrease
 // CHECK: scf.for %{{.*}} = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c1_i32)
 // CHECK: nvvm.barrier id = %c2_i32
-// CHECK: nm_sparse.async_copy
+// CHECK: nm_tile.async_copy
 // CHECK: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: nvvm.barrier id = %c2_i32
 // CHECK: %[[RING:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[SLOT]], %{{.*}} = %[[PARITY]])
@@ -53,7 +53,7 @@ func.func @tiles(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<6
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
-    nm_sparse.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
+    nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
       outs(%it : memref<64x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -65,13 +65,13 @@ func.func @tiles(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<6
       %is = memref.subview %it[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -97,7 +97,7 @@ func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     // expected-error @below {{must be in a launch that --nm-sparse-specialize-warps has split, for its CTAs to be persistent}}
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
       acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator

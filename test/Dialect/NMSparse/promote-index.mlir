@@ -10,9 +10,9 @@
 // CHECK-LABEL: func @staged
 // CHECK: scf.for
 // CHECK: %[[STEP:.*]] = tensor.extract_slice {{.*}} : tensor<56x?xi8> to tensor<?x?xi8>
-// CHECK: nm_sparse.async_copy {{.*}}xf16
-// CHECK-NOT: nm_sparse.async_copy
-// CHECK: nm_sparse.async_gather {{.*}} panels = 4 ins(%{{.*}}, %[[STEP]]
+// CHECK: nm_tile.async_copy {{.*}}xf16
+// CHECK-NOT: nm_tile.async_copy
+// CHECK: nm_tile.async_gather {{.*}} panels = 4 ins(%{{.*}}, %[[STEP]]
 func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3xi8>,
                   %y: tensor<?x96xf32>) -> tensor<?x96xf32> {
   %r = nm_sparse.matmul <8:32, block = [1, 32]> indexing_maps = [#xm, #wm, #ym]

@@ -16,15 +16,15 @@
 // CHECK: %[[I:.*]] = tensor.extract_slice %arg2
 // CHECK: %[[O:.*]] = tensor.extract_slice
 // CHECK: %[[IT:.*]] = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>} : tensor<64x1xi8>
-// CHECK: %[[SLAB:.*]] = nm_sparse.async_copy ins(%[[I]] {{.*}} outs(%[[IT]]
+// CHECK: %[[SLAB:.*]] = nm_tile.async_copy ins(%[[I]] {{.*}} outs(%[[IT]]
 // CHECK: %[[R:.*]] = vector.transfer_read %[[O]]{{.*}} {in_bounds = [false, true]} : tensor<?x128xf16>, vector<128x128xf16>
 // CHECK: %[[A:.*]] = arith.extf %[[R]]
 // CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[A]]) -> (vector<128x128xf32>)
 // CHECK: %[[XS:.*]] = tensor.extract_slice %[[X]]
-// CHECK: %[[VS:.*]] = nm_sparse.async_copy ins(%{{.*}} : tensor<32x128xf16>) outs(%{{.*}} : tensor<32x128xf16>)
+// CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<32x128xf16>) outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: %[[IS:.*]] = tensor.extract_slice %[[SLAB]][%{{.*}}, 0] [32, 1]
-// CHECK: %[[G:.*]] = nm_sparse.async_gather #{{.*}} transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>) {nm_sparse.token_rows}
-// CHECK: nm_sparse.tile_matmul {{.*}} condensed ins(%[[G]], %[[VS]] {{.*}} acc(%[[ACC]]
+// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>) {nm_sparse.token_rows}
+// CHECK: nm_tile.matmul {{.*}} condensed ins(%[[G]], %[[VS]] {{.*}} acc(%[[ACC]]
 // CHECK: %[[H:.*]] = arith.truncf %[[SUM]]
 // CHECK: %[[Y:.*]] = vector.transfer_write %[[H]], %[[O]]
 // CHECK: tensor.parallel_insert_slice %[[Y]]
@@ -74,14 +74,14 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 // CHECK-DAG: #[[NM:.*]] = affine_map<(d0, d1, d2) -> (d2, d0)>
 // CHECK-LABEL: func @unpacked_simt
 // CHECK-SAME: %[[OFF:[a-z0-9]*]]: index)
-// CHECK-NOT: nm_sparse.async_copy
+// CHECK-NOT: nm_tile.async_copy
 // CHECK: vector.transfer_read {{.*}} permutation_map = #[[NM]]} : tensor<64x1x64xf32>, vector<64x64xf32>
 // CHECK: scf.for
-// CHECK: %[[VS:.*]] = nm_sparse.async_copy ins(%{{.*}}) outs(%{{.*}} : tensor<6x64xf32>)
-// CHECK: %[[IS:.*]] = nm_sparse.async_copy ins(%{{.*}} : tensor<6x1xi8>) outs(%{{.*}} : tensor<6x2xi8>)
+// CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}}) outs(%{{.*}} : tensor<6x64xf32>)
+// CHECK: %[[IS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<6x1xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: %[[X:.*]] = tensor.extract_slice {{.*}} : tensor<1x64x24xf32> to tensor<64x24xf32>
-// CHECK: %[[XS:.*]] = nm_sparse.async_copy transposed ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>) {nm_sparse.token_rows}
-// CHECK: nm_sparse.tile_matmul {{.*}} ins(%[[XS]], %[[VS]] {{.*}} index(%[[IS]] {{.*}} panel_offset(%[[OFF]])
+// CHECK: %[[XS:.*]] = nm_tile.async_copy transposed ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>) {nm_sparse.token_rows}
+// CHECK: nm_tile.matmul {{.*}} ins(%[[XS]], %[[VS]] {{.*}} index(%[[IS]] {{.*}} panel_offset(%[[OFF]])
 // CHECK: vector.transfer_write {{.*}} permutation_map = #[[NM]]}
 func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
                          %i: tensor<12x1xi8>, %out: tensor<64x1x64xf32>, %off: index)
@@ -122,10 +122,10 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 
 // CHECK-LABEL: func @unpacked_mma
 // CHECK: scf.for
-// CHECK: nm_sparse.async_copy ins(%{{.*}} : tensor<6x64xf16>) outs(%{{.*}} : tensor<16x64xf16>)
-// CHECK: nm_sparse.async_copy ins(%{{.*}} : tensor<6x2xi8>) outs(%{{.*}} : tensor<6x2xi8>)
-// CHECK: nm_sparse.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>) {nm_sparse.token_rows}
-// CHECK: nm_sparse.tile_matmul {{.*}} token_major ins
+// CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x64xf16>) outs(%{{.*}} : tensor<16x64xf16>)
+// CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x2xi8>) outs(%{{.*}} : tensor<6x2xi8>)
+// CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>) {nm_sparse.token_rows}
+// CHECK: nm_tile.matmul {{.*}} token_major ins
 func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
                         %i: tensor<12x2xi8>, %out: tensor<64x64xf32>)
     -> tensor<64x64xf32> {

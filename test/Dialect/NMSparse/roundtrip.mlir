@@ -61,30 +61,30 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
                     %i: memref<32x1xi8, 3>, %x: memref<32x128xf16, 3>,
                     %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>)
     -> vector<128x128xf32> {
-  // CHECK: nm_sparse.async_copy transposed ins
-  nm_sparse.async_copy transposed
+  // CHECK: nm_tile.async_copy transposed ins
+  nm_tile.async_copy transposed
     ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
     outs(%v : memref<32x128xf16, 3>)
-  // CHECK: nm_sparse.async_gather #
-  nm_sparse.async_gather #w
+  // CHECK: nm_tile.async_gather #
+  nm_tile.async_gather #w
     ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
     outs(%x : memref<32x128xf16, 3>)
-  // CHECK: nm_sparse.async_copy threads = [256, 128] ins
-  nm_sparse.async_copy threads = [256, 128]
+  // CHECK: nm_tile.async_copy threads = [256, 128] ins
+  nm_tile.async_copy threads = [256, 128]
     ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
     outs(%v : memref<32x128xf16, 3>)
-  // CHECK: nm_sparse.async_gather {{.*}} threads = [256, 128] ins
-  nm_sparse.async_gather #w threads = [256, 128]
+  // CHECK: nm_tile.async_gather {{.*}} threads = [256, 128] ins
+  nm_tile.async_gather #w threads = [256, 128]
     ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
     outs(%x : memref<32x128xf16, 3>)
-  // CHECK: nm_sparse.tile_matmul {{.*}} condensed ins
-  %p = nm_sparse.tile_matmul #w
+  // CHECK: nm_tile.matmul {{.*}} condensed ins
+  %p = nm_tile.matmul #w
     schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
       stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
-  // CHECK: nm_sparse.tile_matmul {{.*}} condensed ins
-  %r = nm_sparse.tile_matmul #w
+  // CHECK: nm_tile.matmul {{.*}} condensed ins
+  %r = nm_tile.matmul #w
     schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
       stages = 3, split_k = 1, operands = packed, index = resident>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
@@ -94,7 +94,7 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
 
 // CHECK-LABEL: @prefetch
 func.func @prefetch(%x: memref<1024x?xf16>) {
-  // CHECK: nm_sparse.prefetch %{{.*}}, 16384 of 132 : memref<1024x?xf16>
-  nm_sparse.prefetch %x, 16384 of 132 : memref<1024x?xf16>
+  // CHECK: nm_tile.prefetch %{{.*}}, 16384 of 132 : memref<1024x?xf16>
+  nm_tile.prefetch %x, 16384 of 132 : memref<1024x?xf16>
   return
 }

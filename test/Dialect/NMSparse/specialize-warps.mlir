@@ -38,7 +38,7 @@
 // CHECK: nvvm.mbarrier.try_wait %{{.*}}, %[[PARITY]]
 // CHECK-DAG: %[[VT:.*]] = memref.subview %[[VALUES]][%[[SLOT]], 0, 0]
 // CHECK-DAG: %[[XT:.*]] = memref.subview %[[X]][%[[SLOT]], 0, 0]
-// CHECK: %[[R:.*]] = nm_sparse.tile_matmul {{.*}} ins(%[[XT]], %[[VT]]
+// CHECK: %[[R:.*]] = nm_tile.matmul {{.*}} ins(%[[XT]], %[[VT]]
 // CHECK-SAME: acc(%[[ACC]]
 // CHECK-NOT: nm_sparse.stage
 // CHECK: nvvm.bar.warp.sync
@@ -51,7 +51,7 @@
 // The producers have the index, whose positions only the gather reads.
 // CHECK: } else {
 // CHECK: nvvm.setmaxregister decrease 72
-// CHECK: nm_sparse.async_copy threads = [256, 128] {{.*}} outs(%[[INDEX]]
+// CHECK: nm_tile.async_copy threads = [256, 128] {{.*}} outs(%[[INDEX]]
 // CHECK-NEXT: nvvm.cp.async.commit.group
 // CHECK-NEXT: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: nvvm.barrier id = %c2_i32 number_of_threads = %c128_i32
@@ -59,13 +59,13 @@
 // CHECK: nvvm.mbarrier.try_wait %{{.*}}, %[[PARITY]]
 // CHECK-DAG: %[[VT:.*]] = memref.subview %[[VALUES]][%[[SLOT]], 0, 0]
 // CHECK-DAG: %[[XT:.*]] = memref.subview %[[X]][%[[SLOT]], 0, 0]
-// CHECK: nm_sparse.async_copy threads = [256, 128] {{.*}} outs(%[[VT]]
-// CHECK: nm_sparse.async_gather {{.*}} threads = [256, 128] {{.*}} outs(%[[XT]]
+// CHECK: nm_tile.async_copy threads = [256, 128] {{.*}} outs(%[[VT]]
+// CHECK: nm_tile.async_gather {{.*}} threads = [256, 128] {{.*}} outs(%[[XT]]
 // CHECK: nvvm.cp.async.mbarrier.arrive %{{.*}} {noinc = true}
 // CHECK-NEXT: nvvm.bar.warp.sync
 // CHECK: scf.if
 // CHECK: nvvm.mbarrier.arrive
-// CHECK-NOT: nm_sparse.tile_matmul
+// CHECK-NOT: nm_tile.matmul
 
 // Producers that only gather need fewer registers.
 // TMA-LABEL: func @packed
@@ -78,7 +78,7 @@
 
 // --nm-sparse-expand-stages leaves such loops alone.
 // EXPAND-LABEL: func @packed
-// EXPAND: nm_sparse.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
+// EXPAND: nm_tile.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
 func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>,
                   %out: memref<64x128xf32>) {
   %c1 = arith.constant 1 : index
@@ -92,7 +92,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
     %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
-    nm_sparse.async_copy ins(%i : memref<16x1xi8>)
+    nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -101,13 +101,13 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
         : memref<256x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
       %vs = memref.subview %v[%kv, 0] [16, 128] [1, 1]
         : memref<64x128xf16> to memref<16x128xf16, strided<[128, 1], offset: ?>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %it : memref<64x64xf16, strided<[64, 1], offset: ?>>,
                        memref<16x1xi8, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -135,13 +135,13 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 // CHECK: nvvm.mbarrier.init %{{.*}}, %c64_i32
 // CHECK-NOT: setmaxregister
 // CHECK: vector.transfer_read
-// CHECK: nm_sparse.async_copy threads = [0, 32]
+// CHECK: nm_tile.async_copy threads = [0, 32]
 // CHECK: nvvm.barrier id = %c1_i32 number_of_threads = %c32_i32
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK: } else {
 // CHECK-NOT: nvvm.barrier id
-// CHECK: nm_sparse.async_copy threads = [32, 64]
-// CHECK-NEXT: nm_sparse.async_copy
+// CHECK: nm_tile.async_copy threads = [32, 64]
+// CHECK-NEXT: nm_tile.async_copy
 // CHECK: nvvm.cp.async.mbarrier.arrive
 // CHECK-NOT: nvvm.mbarrier.arrive
 func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x32xi8>,
@@ -157,7 +157,7 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
     %it = memref.alloc() : memref<32x32xi8, #gpu.address_space<workgroup>>
     %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
     %xt = memref.alloc() : memref<16x32xf32, #gpu.address_space<workgroup>>
-    nm_sparse.async_copy ins(%i : memref<32x32xi8>)
+    nm_tile.async_copy ins(%i : memref<32x32xi8>)
       outs(%it : memref<32x32xi8, #gpu.address_space<workgroup>>)
     %init = vector.transfer_read %out[%c0, %c0], %pad {in_bounds = [true, true]}
       : memref<32x32xf32>, vector<32x32xf32>
@@ -171,11 +171,11 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
       %is = memref.subview %it[%kv, 0] [8, 32] [1, 1]
         : memref<32x32xi8, #gpu.address_space<workgroup>>
         to memref<8x32xi8, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_sparse.async_copy ins(%vs : memref<8x32xf32, strided<[32, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<8x32xf32, strided<[32, 1], offset: ?>>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
-      nm_sparse.async_copy ins(%xs : memref<16x32xf32, strided<[32, 1], offset: ?>>)
+      nm_tile.async_copy ins(%xs : memref<16x32xf32, strided<[32, 1], offset: ?>>)
         outs(%xt : memref<16x32xf32, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s
+      %r = nm_tile.matmul #w schedule = #s
         ins(%xt, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
                        memref<8x32xf32, #gpu.address_space<workgroup>>)
         index(%is : memref<8x32xi8, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>)
@@ -207,7 +207,7 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
 // CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
 // PERSISTENT-LABEL: func @in_flight
 // CHECK: %[[LOOP:.*]]:3 = scf.for %[[K:.*]] = %c0 to %c8 step %c2 iter_args(%{{.*}} = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %{{.*}} = %c0_i32)
-// CHECK: nm_sparse.tile_matmul {{.*}} in_flight ins
+// CHECK: nm_tile.matmul {{.*}} in_flight ins
 // CHECK: %[[LATER:.*]] = arith.cmpi ugt, %[[K]], %c0
 // CHECK: scf.if %[[LATER]] {
 // CHECK: arith.cmpi eq, %[[SLOT]], %c0
@@ -229,11 +229,11 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
 // CHECK: %[[WARP:.*]] = arith.divui %[[RANK]], %c32
 // CHECK: %[[LOWER:.*]] = arith.muli %[[WARP]], %c2
 // CHECK: scf.for %{{.*}} = %[[LOWER]] to %c8 step %c8 iter_args(%[[SLOT:.*]] = %[[WARP]], %{{.*}} = %c1_i32)
-// CHECK: nm_sparse.async_copy threads = [256, 32, 4]
-// CHECK: nm_sparse.async_gather {{.*}}threads = [256, 32, 4]
-// PERSISTENT: nm_sparse.async_copy threads = [256, 128]
+// CHECK: nm_tile.async_copy threads = [256, 32, 4]
+// CHECK: nm_tile.async_gather {{.*}}threads = [256, 32, 4]
+// PERSISTENT: nm_tile.async_copy threads = [256, 128]
 // SHALLOW-LABEL: func @in_flight
-// SHALLOW: nm_sparse.async_copy threads = [256, 128] ins
+// SHALLOW: nm_tile.async_copy threads = [256, 128] ins
 func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<64x1xi8>,
                      %out: memref<64x256xf32>) {
   %c1 = arith.constant 1 : index
@@ -255,13 +255,13 @@ func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<
         : memref<64x256xf16> to memref<16x256xf16, strided<[256, 1], offset: ?>>
       %is = memref.subview %i[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8> to memref<16x1xi8, strided<[1, 1], offset: ?>>
-      nm_sparse.async_copy ins(%vs : memref<16x256xf16, strided<[256, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x256xf16, strided<[256, 1], offset: ?>>)
         outs(%vt : memref<16x256xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x256xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x256xf32>) -> vector<64x256xf32>

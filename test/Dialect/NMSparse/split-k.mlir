@@ -40,7 +40,7 @@ func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memre
     %init = vector.transfer_read %out[%c0, %c0], %pad {in_bounds = [true, true]}
       : memref<16x64xf32>, vector<16x64xf32>
     %sum = scf.for %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>
@@ -68,7 +68,7 @@ func.func @tokens_contiguous(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
     %c100 = arith.constant 100 : index
     %init = arith.constant dense<0.0> : vector<16x64xf32>
     %sum = scf.for %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
         ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>

@@ -14,7 +14,7 @@ func.func @no_overlap(%x: memref<16x32xf32, 3>, %v: memref<8x32xf32, 3>, %i: mem
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %sum = scf.for %k = %c0 to %c64 step %c4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
       // expected-error @below {{needs a stage of at least 1 to overlap with the copies, got 0}}
-      %r = nm_sparse.tile_matmul #w schedule = #s
+      %r = nm_tile.matmul #w schedule = #s
         ins(%x, %v : memref<16x32xf32, 3>, memref<8x32xf32, 3>) index(%i : memref<8x32xi8, 3>)
         acc(%acc : vector<32x32xf32>) {nm_sparse.stage = 0 : i32} -> vector<32x32xf32>
       scf.yield %r : vector<32x32xf32>
@@ -41,9 +41,9 @@ func.func @not_its_own(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memre
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %sum = scf.for %k = %c0 to %c64 step %c4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
       // expected-error @below {{must write to an allocation of its own to be multi-buffered}}
-      nm_sparse.async_copy ins(%g : memref<8x32xf32>) outs(%v : memref<8x32xf32, 3>)
+      nm_tile.async_copy ins(%g : memref<8x32xf32>) outs(%v : memref<8x32xf32, 3>)
         {nm_sparse.stage = 0 : i32}
-      %r = nm_sparse.tile_matmul #w schedule = #s
+      %r = nm_tile.matmul #w schedule = #s
         ins(%x, %v : memref<16x32xf32, 3>, memref<8x32xf32, 3>) index(%i : memref<8x32xi8, 3>)
         acc(%acc : vector<32x32xf32>) {nm_sparse.stage = 1 : i32} -> vector<32x32xf32>
       scf.yield %r : vector<32x32xf32>
@@ -70,8 +70,8 @@ func.func @no_stage(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memref<8
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %sum = scf.for %k = %c0 to %c64 step %c4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
       // expected-error @below {{needs stage 0, as every copy of a staged loop}}
-      nm_sparse.async_copy ins(%g : memref<8x32xf32>) outs(%v : memref<8x32xf32, 3>)
-      %r = nm_sparse.tile_matmul #w schedule = #s
+      nm_tile.async_copy ins(%g : memref<8x32xf32>) outs(%v : memref<8x32xf32, 3>)
+      %r = nm_tile.matmul #w schedule = #s
         ins(%x, %v : memref<16x32xf32, 3>, memref<8x32xf32, 3>) index(%i : memref<8x32xi8, 3>)
         acc(%acc : vector<32x32xf32>) {nm_sparse.stage = 1 : i32} -> vector<32x32xf32>
       scf.yield %r : vector<32x32xf32>

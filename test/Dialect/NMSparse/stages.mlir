@@ -10,9 +10,9 @@
 // ASSIGN-LABEL: func @packed
 // ASSIGN-NOT: nm_sparse.stage
 // ASSIGN: scf.for
-// ASSIGN: nm_sparse.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
-// ASSIGN: nm_sparse.async_gather {{.*}} {nm_sparse.stage = 0 : i32}
-// ASSIGN: nm_sparse.tile_matmul {{.*}} {nm_sparse.stage = 2 : i32}
+// ASSIGN: nm_tile.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
+// ASSIGN: nm_tile.async_gather {{.*}} {nm_sparse.stage = 0 : i32}
+// ASSIGN: nm_tile.matmul {{.*}} {nm_sparse.stage = 2 : i32}
 
 // Three tiles of each operand, the index once. The index has arrived before the
 // first gather reads it. Two groups are in flight when the loop starts; one may
@@ -22,7 +22,7 @@
 // EXPAND-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
 // EXPAND-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
 // EXPAND-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
-// EXPAND: nm_sparse.async_copy {{.*}} outs(%[[INDEX]]
+// EXPAND: nm_tile.async_copy {{.*}} outs(%[[INDEX]]
 // EXPAND-NEXT: nvvm.cp.async.commit.group
 // EXPAND-NEXT: nvvm.cp.async.wait.group 0
 // EXPAND-NEXT: gpu.barrier
@@ -32,12 +32,12 @@
 // EXPAND: nvvm.cp.async.wait.group 1
 // EXPAND-NEXT: gpu.barrier
 // EXPAND: scf.if
-// EXPAND-NEXT: nm_sparse.async_copy
+// EXPAND-NEXT: nm_tile.async_copy
 // EXPAND: scf.if
-// EXPAND-NEXT: nm_sparse.async_gather
+// EXPAND-NEXT: nm_tile.async_gather
 // EXPAND: nvvm.cp.async.commit.group
 // EXPAND-NOT: nvvm.cp.async.commit.group
-// EXPAND: nm_sparse.tile_matmul
+// EXPAND: nm_tile.matmul
 // EXPAND: scf.yield
 func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>) {
   %c1 = arith.constant 1 : index
@@ -51,7 +51,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
     %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
-    nm_sparse.async_copy ins(%i : memref<16x1xi8>)
+    nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -60,13 +60,13 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
         : memref<256x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
       %vs = memref.subview %v[%kv, 0] [16, 128] [1, 1]
         : memref<64x128xf16> to memref<16x128xf16, strided<[128, 1], offset: ?>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %it : memref<64x64xf16, strided<[64, 1], offset: ?>>,
                        memref<16x1xi8, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -98,9 +98,9 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
-      nm_sparse.async_copy ins(%v : memref<16x128xf16>)
+      nm_tile.async_copy ins(%v : memref<16x128xf16>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%x, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                       memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -120,7 +120,7 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
 // A given stage of the product decides how long the ring is.
 
 // ASSIGN-LABEL: func @given
-// ASSIGN: nm_sparse.tile_matmul {{.*}} {nm_sparse.stage = 3 : i32}
+// ASSIGN: nm_tile.matmul {{.*}} {nm_sparse.stage = 3 : i32}
 // EXPAND-LABEL: func @given
 // EXPAND: memref.alloc() : memref<4x8x32xf32, #gpu.address_space<workgroup>>
 // EXPAND: nvvm.cp.async.wait.group 2
@@ -136,9 +136,9 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
     %sum = scf.for %k = %c0 to %c64 step %c4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
-      nm_sparse.async_copy ins(%v : memref<8x32xf32>)
+      nm_tile.async_copy ins(%v : memref<8x32xf32>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s
+      %r = nm_tile.matmul #w schedule = #s
         ins(%x, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
                       memref<8x32xf32, #gpu.address_space<workgroup>>)
         index(%i : memref<8x32xi8, #gpu.address_space<workgroup>>)
@@ -159,12 +159,12 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
 // Only the product reads this index: it arrives with the first group.
 
 // EXPAND-LABEL: func @unpacked
-// EXPAND: nm_sparse.async_copy ins(%arg2
+// EXPAND: nm_tile.async_copy ins(%arg2
 // EXPAND-NOT: gpu.barrier
 // EXPAND: scf.for
 // EXPAND: nvvm.cp.async.wait.group 0
 // EXPAND-NEXT: gpu.barrier
-// EXPAND: nm_sparse.tile_matmul
+// EXPAND: nm_tile.matmul
 func.func @unpacked(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: memref<8x32xf32>,
                     %i: memref<8x1xi8>) {
   %c1 = arith.constant 1 : index
@@ -176,12 +176,12 @@ func.func @unpacked(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: me
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %it = memref.alloc() : memref<8x1xi8, #gpu.address_space<workgroup>>
     %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
-    nm_sparse.async_copy ins(%i : memref<8x1xi8>)
+    nm_tile.async_copy ins(%i : memref<8x1xi8>)
       outs(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c64 step %c1 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
-      nm_sparse.async_copy ins(%v : memref<8x32xf32>)
+      nm_tile.async_copy ins(%v : memref<8x32xf32>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s
+      %r = nm_tile.matmul #w schedule = #s
         ins(%x, %vt : memref<32x32xf32, #gpu.address_space<workgroup>>,
                       memref<8x32xf32, #gpu.address_space<workgroup>>)
         index(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)

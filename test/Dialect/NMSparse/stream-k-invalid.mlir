@@ -10,7 +10,7 @@ func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     // expected-error @below {{under stream_k must be in a launch that --nm-sparse-specialize-warps has split}}
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
       acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
@@ -32,7 +32,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     scf.if %consumes {
       // expected-error @below {{needs consumers that loop over tiles from block x in steps of grid x, and over the K steps of each, as --nm-sparse-persist leaves them; their branch has no such loop}}
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     } else {
@@ -57,7 +57,7 @@ func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %ac
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %ctas, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     scf.if %consumes {
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     } else {

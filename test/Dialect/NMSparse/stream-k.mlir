@@ -25,7 +25,7 @@
 // CHECK-DAG: %[[STOP:.*]] = arith.select %{{.*}}, %c4_i32, %{{.*}} : i32
 // CHECK-DAG: %[[BEGIN:.*]] = arith.select %{{.*}}, %c0_i32, %{{.*}} : i32
 // CHECK: %[[RING:.*]]:3 = scf.for
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK: scf.yield
 // CHECK: %[[NO_BEGIN:.*]] = arith.cmpi ne, %[[BEGIN]], %c0_i32
 // CHECK: %[[NO_END:.*]] = arith.cmpi ne, %[[STOP]], %c4_i32
@@ -74,7 +74,7 @@
 
 // CHECK: } else {
 // CHECK: scf.for %{{.*}} = %c0 to %[[ITEMS]] step %c1
-// CHECK: nm_sparse.async_copy
+// CHECK: nm_tile.async_copy
 // CHECK: scf.for
 // CHECK: nvvm.mbarrier.try_wait
 // CHECK: gpu.dealloc %[[PARTS]]
@@ -98,7 +98,7 @@ func.func @shares(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
-    nm_sparse.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
+    nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
       outs(%it : memref<64x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -110,13 +110,13 @@ func.func @shares(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<
       %is = memref.subview %it[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -163,7 +163,7 @@ func.func @shares(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<
 // CHECK: %[[INIT:.*]] = scf.if %[[HAS_BEGIN]] -> (vector<64x128xf32>)
 // CHECK-NEXT: vector.transfer_read
 // CHECK: scf.for %[[K:.*]] = %[[LOWER]] to %{{.*}} step %c2 iter_args(%{{.*}} = %[[INIT]],
-// CHECK: nm_sparse.tile_matmul {{.*}} in_flight
+// CHECK: nm_tile.matmul {{.*}} in_flight
 // CHECK: arith.cmpi ugt, %[[K]], %[[LOWER]]
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
 // CHECK: nvvm.mbarrier.arrive
@@ -190,7 +190,7 @@ func.func @dynamic(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
-    nm_sparse.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
+    nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
       outs(%it : memref<64x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %start) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -202,13 +202,13 @@ func.func @dynamic(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref
       %is = memref.subview %it[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -234,7 +234,7 @@ func.func @dynamic(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref
 
 // CHECK-LABEL: func @even
 // CHECK-NOT: gpu.alloc
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK-NOT: gpu.dealloc
 func.func @even(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64x32xi8>,
                  %out: memref<4096x4096xf32>) {
@@ -254,7 +254,7 @@ func.func @even(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
-    nm_sparse.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
+    nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
       outs(%it : memref<64x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -266,13 +266,13 @@ func.func @even(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64
       %is = memref.subview %it[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
@@ -298,7 +298,7 @@ func.func @even(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64
 
 // CHECK-LABEL: func @one_step
 // CHECK-NOT: gpu.alloc
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK-NOT: gpu.dealloc
 func.func @one_step(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64x32xi8>,
                  %out: memref<4096x4096xf32>) {
@@ -318,7 +318,7 @@ func.func @one_step(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memre
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
-    nm_sparse.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
+    nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
       outs(%it : memref<64x1xi8, #gpu.address_space<workgroup>>)
     %sum = scf.for %k = %c0 to %c2 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
@@ -330,13 +330,13 @@ func.func @one_step(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memre
       %is = memref.subview %it[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_sparse.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
+      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_sparse.async_gather #w
+      nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_sparse.tile_matmul #w schedule = #s condensed
+      %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>

@@ -28,12 +28,12 @@
 // CHECK: %[[IT:.*]] = memref.alloc() {{.*}} : memref<64x1xi8, #gpu.address_space<workgroup>>
 // CHECK: %[[VT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
 // CHECK: %[[XT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
-// CHECK: nm_sparse.async_copy {{.*}} outs(%[[IT]]
+// CHECK: nm_tile.async_copy {{.*}} outs(%[[IT]]
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<128x128xf32>
 // CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[ZERO]]) -> (vector<128x128xf32>)
-// CHECK: nm_sparse.async_copy {{.*}} outs(%[[VT]]
-// CHECK: nm_sparse.async_gather {{.*}} outs(%[[XT]]
-// CHECK: nm_sparse.tile_matmul {{.*}} condensed ins(%[[XT]], %[[VT]] {{.*}} acc(%[[ACC]]
+// CHECK: nm_tile.async_copy {{.*}} outs(%[[VT]]
+// CHECK: nm_tile.async_gather {{.*}} outs(%[[XT]]
+// CHECK: nm_tile.matmul {{.*}} condensed ins(%[[XT]], %[[VT]] {{.*}} acc(%[[ACC]]
 // CHECK: %[[B1:.*]] = vector.transfer_read {{.*}} permutation_map = #[[ROW]]
 // CHECK: %[[H0:.*]] = arith.addf %[[SUM]], %[[B1]]
 // CHECK: %[[H1:.*]] = arith.maximumf %[[H0]], %{{.*}} : vector<128x128xf32>

@@ -25,7 +25,7 @@
 // CHECK: scf.forall {{.*}} shared_outs(%[[O:.*]] =
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<128x128xf32>
 // CHECK: %[[SUM:.*]] = scf.for {{.*}} = %[[ZERO]])
-// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+// CHECK: nm_tile.matmul {{.*}} tokens_contiguous
 // CHECK-NOT: vector.transfer_write
 // CHECK: %[[B:.*]] = vector.transfer_read %[[BIAS_T]]{{.*}} {in_bounds = [true, true], permutation_map = #[[BIAS]]}
 // CHECK: %[[S:.*]] = vector.transfer_read %[[SCALE_T]]{{.*}} {in_bounds = [false, true], permutation_map = #[[SCALE]]}
@@ -53,7 +53,7 @@ func.func @epilogue(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
     %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x128xf32>) -> tensor<?x128xf32>
     %acc0 = vector.transfer_read %init[%c0, %c0], %zero {in_bounds = [false, true]} : tensor<?x128xf32>, vector<128x128xf32>
     %sum = scf.for %k = %c0 to %c1 step %c1 iter_args(%acc = %acc0) -> (vector<128x128xf32>) {
-      %p = nm_sparse.tile_matmul #w schedule = #s condensed
+      %p = nm_tile.matmul #w schedule = #s condensed
         ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)
         acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
       scf.yield %p : vector<128x128xf32>
@@ -106,7 +106,7 @@ func.func @bias_init(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
     %read = vector.transfer_read %init[%c0, %c0], %zero {in_bounds = [true, true]} : tensor<128x128xf16>, vector<128x128xf16>
     %acc0 = arith.extf %read : vector<128x128xf16> to vector<128x128xf32>
     %sum = scf.for %k = %c0 to %c1 step %c1 iter_args(%acc = %acc0) -> (vector<128x128xf32>) {
-      %p = nm_sparse.tile_matmul #w schedule = #s condensed
+      %p = nm_tile.matmul #w schedule = #s condensed
         ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)
         acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
       scf.yield %p : vector<128x128xf32>
@@ -126,7 +126,7 @@ func.func @bias_init(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
 // does not stand against it.
 
 // CHECK-LABEL: func @tokens_by_panel
-// CHECK: nm_sparse.tile_matmul
+// CHECK: nm_tile.matmul
 // CHECK-NOT: tokens_contiguous
 // CHECK: vector.transfer_read {{.*}} : tensor<256xf32>
 // CHECK: vector.transfer_write {{.*}} : vector<128x256xf16>, tensor<256x128xf16>
@@ -136,7 +136,7 @@ func.func @tokens_by_panel(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x256xf32>
   %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf16>) {
-    %sum = nm_sparse.tile_matmul #w256 schedule = #by_panel condensed
+    %sum = nm_tile.matmul #w256 schedule = #by_panel condensed
       ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
@@ -158,13 +158,13 @@ func.func @tokens_by_panel(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
 // Not with a residual, of which a thread would read single elements,
 
 // CHECK-LABEL: func @tile_is_read
-// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+// CHECK: nm_tile.matmul {{.*}} tokens_contiguous
 func.func @tile_is_read(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>, %res: tensor<256x128xf16>,
     %e: tensor<256x128xf32>, %out: tensor<256x128xf16>) -> tensor<256x128xf16> {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x256xf32>
   %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf16>) {
-    %sum = nm_sparse.tile_matmul #w256 schedule = #by_panel condensed
+    %sum = nm_tile.matmul #w256 schedule = #by_panel condensed
       ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
@@ -187,13 +187,13 @@ func.func @tile_is_read(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>, %res: 
 // nor with elements of 32 bits,
 
 // CHECK-LABEL: func @wide_elements
-// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+// CHECK: nm_tile.matmul {{.*}} tokens_contiguous
 func.func @wide_elements(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
     %e: tensor<256x128xf32>, %out: tensor<256x128xf32>) -> tensor<256x128xf32> {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x256xf32>
   %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf32>) {
-    %sum = nm_sparse.tile_matmul #w256 schedule = #by_panel condensed
+    %sum = nm_tile.matmul #w256 schedule = #by_panel condensed
       ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
@@ -214,13 +214,13 @@ func.func @wide_elements(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
 // nor where warpgroups lie side by side along outputs.
 
 // CHECK-LABEL: func @one_token_group
-// CHECK: nm_sparse.tile_matmul {{.*}} tokens_contiguous
+// CHECK: nm_tile.matmul {{.*}} tokens_contiguous
 func.func @one_token_group(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
     %e: tensor<256x128xf32>, %out: tensor<256x128xf16>) -> tensor<256x128xf16> {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x256xf32>
   %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<256x128xf16>) {
-    %sum = nm_sparse.tile_matmul #w256 schedule = #by_outputs condensed
+    %sum = nm_tile.matmul #w256 schedule = #by_outputs condensed
       ins(%xs, %vs : tensor<32x128xf16>, tensor<32x256xf16>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %y = vector.transfer_write %sum, %e[%c0, %c0] {in_bounds = [true, true], permutation_map = #tr}
@@ -249,7 +249,7 @@ func.func @not_elementwise(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   %r = scf.forall (%i) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<128x128xf32>) {
-    %sum = nm_sparse.tile_matmul #w schedule = #s condensed
+    %sum = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     %y = vector.transfer_write %sum, %o[%c0, %c0] {in_bounds = [true, true]} : vector<128x128xf32>, tensor<128x128xf32>

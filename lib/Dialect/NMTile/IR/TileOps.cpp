@@ -1,11 +1,11 @@
-//===- NMSparseTileOps.cpp - verifiers and effects of the tile operations -===//
+//===- TileOps.cpp - verifiers and effects of the tile operations ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -13,20 +13,6 @@ using namespace mlir::nm_sparse;
 
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
-
-bool nm_sparse::isSwizzled(MemRefType tile) {
-  Type element = tile.getElementType();
-  return (element.isF16() || element.isBF16()) && tile.getRank() == 2 &&
-         tile.getDimSize(1) % kSwizzledColumns == 0;
-}
-
-TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
-  if (!isSwizzled(tile))
-    return TileLayout::Rows;
-  return schedule.getKind() == ScheduleKind::Wgmma || schedule.getTma()
-             ? TileLayout::SwizzledBlocks
-             : TileLayout::SwizzledRows;
-}
 
 /// Operands that are buffers are read; a destination that is one is written.
 static void addEffects(MutableOperandRange reads, OpOperand *write,

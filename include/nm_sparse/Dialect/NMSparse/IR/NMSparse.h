@@ -8,8 +8,6 @@
 #define NM_SPARSE_DIALECT_NMSPARSE_IR_NMSPARSE_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
-#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -55,37 +53,6 @@ PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
 /// Types of the `values` and `index` that hold `weight`.
 std::pair<RankedTensorType, RankedTensorType>
 getPackedTypes(RankedTensorType weight, EncodingAttr encoding);
-
-/// Columns of a 16-bit tile that fill the 128-byte line over which its words
-/// are swizzled.
-constexpr int64_t kSwizzledColumns = 64;
-
-/// How a tile of shared memory is stored.
-enum class TileLayout {
-  /// Row after row.
-  Rows,
-  /// Row after row, the 16-byte words of each in the order `word ^ (row % 8)`,
-  /// so that eight rows of one column lie in different banks.
-  SwizzledRows,
-  /// Blocks of kSwizzledColumns columns, one after the other, each stored as
-  /// SwizzledRows: what products of warpgroups read, and what the tensor memory
-  /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
-  SwizzledBlocks
-};
-
-/// Eight lines of 128 bytes, after which the order of words repeats.
-constexpr int64_t kSwizzledBlockAlignment = 1024;
-
-/// Tiles of 16-bit floats with rows of whole lines are.
-bool isSwizzled(MemRefType tile);
-
-/// The layout of `tile` in launches whose products have `schedule`.
-TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
-
-/// True for the operations that fill a tile of shared memory.
-inline bool isTileCopy(Operation *op) {
-  return isa<AsyncCopyOp, AsyncGatherOp, BulkCopyOp>(op);
-}
 
 } // namespace mlir::nm_sparse
 

@@ -12,11 +12,11 @@ include "mlir/IR/DialectBase.td"
 def NMSparse_Dialect : Dialect {
   let name = "nm_sparse";
   let cppNamespace = "::mlir::nm_sparse";
-  let summary = "N:M-sparse contractions and their GPU tiles";
+  let summary = "N:M-sparse weights and contractions";
   let description = [{
     The `nm_sparse` dialect holds a tensor encoding for N:M-sparse weights, the
-    operations that pack such weights and multiply with them, and the tile
-    operations through which a sparse product is lowered to a GPU kernel.
+    operations that pack such weights and multiply with them, and the schedule
+    that says how a product is lowered to a GPU kernel.
 
     A weight whose type carries `#nm_sparse.encoding` is logically dense. The
     front door (`--convert-linalg-to-nm-sparse`) turns every contraction with
@@ -24,15 +24,10 @@ def NMSparse_Dialect : Dialect {
     sparse weight is two plain tensors, `values` and `index`, whose layout
     `docs/Encoding.md` specifies.
 
-    Three groups of operations:
-    * on whole tensors: `prune`, `pack`, `unpack`, `matmul`;
-    * on the tiles of one CTA: `async_copy`, `async_gather`, `bulk_copy`,
-      `tile_matmul`;
-    * nothing below: one thread's code is `nvgpu`, `vector`, `memref`, `arith`.
+    Its operations work on whole tensors: `prune`, `pack`, `unpack`, `matmul`.
+    The tiles of one CTA are for the `nm_tile` dialect.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::LLVM::LLVMDialect",
-                           "::mlir::nvgpu::NVGPUDialect",
                            "::mlir::tensor::TensorDialect"];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
@@ -49,7 +44,7 @@ def NMSparse_Dialect : Dialect {
     // On transfers of a tile to and from a buffer that nothing else accesses:
     // its elements lie there in the order of the threads that hold them;
     // written by --nm-sparse-stream-k, consumed by
-    // --convert-nm-sparse-to-nvgpu.
+    // --convert-nm-tile-to-threads.
     "::mlir::UnitAttr":$thread_order,
     // On copies of activations whose rows are tokens: the front of the buffer is
     // all of the contraction, of a few of them; written by --nm-sparse-promote,

@@ -13,7 +13,7 @@ def NMSparseAssignStagesPass
     : Pass<"nm-sparse-assign-stages", "::mlir::func::FuncOp"> {
   let summary = "decide which operations of a K loop run ahead";
   let description = [{
-    In each loop that holds a `nm_sparse.tile_matmul`, gives the copies
+    In each loop that holds a `nm_tile.matmul`, gives the copies
     `nm_sparse.stage = 0` and the product the last stage of its schedule. An
     operation that has a stage keeps it.
   }];
@@ -31,15 +31,15 @@ def NMSparseExpandStagesPass
 
     ```mlir
     scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
-      nm_sparse.async_copy {nm_sparse.stage = 0 : i32} ...
-      %r = nm_sparse.tile_matmul {nm_sparse.stage = 2 : i32} ...
+      nm_tile.async_copy {nm_sparse.stage = 0 : i32} ...
+      %r = nm_tile.matmul {nm_sparse.stage = 2 : i32} ...
     }
     // becomes: two copies ahead of the loop, and in the loop
       nvvm.cp.async.wait.group 1
       gpu.barrier
-      scf.if %exists { nm_sparse.async_copy ... }
+      scf.if %exists { nm_tile.async_copy ... }
       nvvm.cp.async.commit.group
-      %r = nm_sparse.tile_matmul ...
+      %r = nm_tile.matmul ...
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
@@ -55,7 +55,7 @@ def NMSparseCreateTensorMapsPass
   let description = [{
     Where the schedule has `tma = true`, describes the packed values by a tensor
     map, made on the host as soon as the values are there, and replaces the copies
-    of their tiles in the K loop by `nm_sparse.bulk_copy`. A box of the map is the
+    of their tiles in the K loop by `nm_tile.bulk_copy`. A box of the map is the
     rows of one K step by the 64 columns over which the tile is swizzled.
 
     It fails where the values are no whole buffer from outside the launch, or
@@ -63,15 +63,16 @@ def NMSparseCreateTensorMapsPass
     of the next step.
 
     ```mlir
-    nm_sparse.async_copy ins(%values_of_the_step : memref<64x256xf16, ...>)
+    nm_tile.async_copy ins(%values_of_the_step : memref<64x256xf16, ...>)
                          outs(%tile : memref<64x256xf16, #gpu.address_space<workgroup>>)
     // becomes
     %map = nvgpu.tma.create.descriptor %values box[%c64, %c64] : ...   // on the host
-    nm_sparse.bulk_copy ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<...>)
+    nm_tile.bulk_copy ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<...>)
                         outs(%tile : memref<64x256xf16, #gpu.address_space<workgroup>>)
     ```
   }];
-  let dependentDialects = ["::mlir::affine::AffineDialect",
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::nvgpu::NVGPUDialect"];
@@ -95,21 +96,21 @@ def NMSparseSpecializeWarpsPass
 
     ```mlir
     scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
-      nm_sparse.async_copy {nm_sparse.stage = 0 : i32} ...
-      %r = nm_sparse.tile_matmul {nm_sparse.stage = 2 : i32} ...
+      nm_tile.async_copy {nm_sparse.stage = 0 : i32} ...
+      %r = nm_tile.matmul {nm_sparse.stage = 2 : i32} ...
     }
     // becomes
     scf.if %is_consumer {
       scf.for %w = ... iter_args(%a = %zero, %slot = %c0, %parity = %0) {
         nvvm.mbarrier.try_wait %full_slot, %parity, ...
-        %r = nm_sparse.tile_matmul ...
+        %r = nm_tile.matmul ...
         nvvm.bar.warp.sync ...
         scf.if %first_lane { nvvm.mbarrier.arrive %empty_slot }
       }
     } else {
       scf.for %w = ... iter_args(%slot = %c0, %parity = %1) {
         nvvm.mbarrier.try_wait %empty_slot, %parity, ...
-        nm_sparse.async_copy threads = [128, 128] ...
+        nm_tile.async_copy threads = [128, 128] ...
         nvvm.cp.async.mbarrier.arrive %full_slot {noinc = true}
       }
     }

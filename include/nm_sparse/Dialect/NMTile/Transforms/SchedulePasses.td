@@ -90,7 +90,7 @@ def NMSparsePromotePass : Pass<"nm-sparse-promote", "::mlir::func::FuncOp"> {
   let summary = "move operand tiles to workgroup memory";
   let description = [{
     Replaces the product of each K step by asynchronous copies of its operands
-    into tiles of workgroup memory and a `nm_sparse.tile_matmul`. The tiles have
+    into tiles of workgroup memory and a `nm_tile.matmul`. The tiles have
     static, padded shapes. Under `operands = packed` the activations are gathered
     (`async_gather`): only the rows that the index names are copied. Under
     `index = resident` the index is copied once, before the K loop.
@@ -109,20 +109,21 @@ def NMSparsePromotePass : Pass<"nm-sparse-promote", "::mlir::func::FuncOp"> {
       scf.yield %p : tensor<128x128xf32>
     }
     // After
-    %slab = nm_sparse.async_copy ins(%i : ...) outs(%it : tensor<1024x1xi8>)
+    %slab = nm_tile.async_copy ins(%i : ...) outs(%it : tensor<1024x1xi8>)
     %a = vector.transfer_read %init[%c0, %c0], %zero : ...
     %sum = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %a)
         -> (vector<128x128xf32>) {
-      %vs = nm_sparse.async_copy ins(...) outs(%vt : tensor<32x128xf16>)
+      %vs = nm_tile.async_copy ins(...) outs(%vt : tensor<32x128xf16>)
       %is = tensor.extract_slice %slab[%r, 0] [32, 1] [1, 1] : ...
-      %xs = nm_sparse.async_gather transposed ins(%x, %is : ...) outs(%xt : ...)
-      %p = nm_sparse.tile_matmul ... condensed ins(%xs, %vs : ...) acc(%acc : ...)
+      %xs = nm_tile.async_gather transposed ins(%x, %is : ...) outs(%xt : ...)
+      %p = nm_tile.matmul ... condensed ins(%xs, %vs : ...) acc(%acc : ...)
       scf.yield %p : vector<128x128xf32>
     }
     %y = vector.transfer_write %sum, %init[%c0, %c0] : ...
     ```
   }];
-  let dependentDialects = ["::mlir::affine::AffineDialect",
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::bufferization::BufferizationDialect",
                            "::mlir::gpu::GPUDialect",
@@ -176,11 +177,11 @@ def NMSparseBufferizePass : Pass<"nm-sparse-bufferize", "::mlir::ModuleOp"> {
     // Before
     %t = bufferization.alloc_tensor() {memory_space = #gpu.address_space<workgroup>}
            : tensor<32x128xf16>
-    %vs = nm_sparse.async_copy ins(%v : tensor<32x128xf16>)
+    %vs = nm_tile.async_copy ins(%v : tensor<32x128xf16>)
             outs(%t : tensor<32x128xf16>) -> tensor<32x128xf16>
     // After
     %t = memref.alloc() : memref<32x128xf16, #gpu.address_space<workgroup>>
-    nm_sparse.async_copy ins(%v : memref<32x128xf16, strided<[4096, 1], offset: ?>>)
+    nm_tile.async_copy ins(%v : memref<32x128xf16, strided<[4096, 1], offset: ?>>)
       outs(%t : memref<32x128xf16, #gpu.address_space<workgroup>>)
     ```
   }];

@@ -15,7 +15,7 @@
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_GRID_PARTEXCHANGE_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
 

@@ -6,7 +6,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {

@@ -14,7 +14,7 @@
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGPOSITION_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
 

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 
 using namespace mlir;

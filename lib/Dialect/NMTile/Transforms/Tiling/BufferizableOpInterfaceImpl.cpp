@@ -6,8 +6,8 @@
 
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -88,7 +88,7 @@ struct TileMatmulModel
 
 void nm_sparse::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     AsyncCopyOp::attachInterface<CopyModel<AsyncCopyOp>>(*context);
     AsyncGatherOp::attachInterface<CopyModel<AsyncGatherOp>>(*context);
     TileMatmulOp::attachInterface<TileMatmulModel>(*context);

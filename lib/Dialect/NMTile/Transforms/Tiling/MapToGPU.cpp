@@ -10,8 +10,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -118,7 +118,7 @@ FailureOr<gpu::LaunchOp> nm_sparse::mapForallToGPU(RewriterBase &b,
                                                    scf::ForallOp forall) {
   TileMatmulOp product = findProduct(forall);
   if (!product)
-    return forall.emitOpError("has no nm_sparse.tile_matmul, whose schedule "
+    return forall.emitOpError("has no nm_tile.matmul, whose schedule "
                               "says how many threads to launch");
   if (forall.getNumResults() != 0)
     return forall.emitOpError("has tensor results; run --nm-sparse-bufferize "

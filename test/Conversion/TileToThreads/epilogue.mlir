@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
 #s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
@@ -39,7 +39,7 @@ func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %c0 = arith.constant 0 : index
     %pad = arith.constant 0.0 : f16
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
-    %acc = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %read = vector.transfer_read %r[%c0, %c0], %pad {in_bounds = [false, true],
@@ -76,7 +76,7 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %c0 = arith.constant 0 : index
     %pad = arith.constant 0.0 : f32
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
-    %acc = nm_sparse.tile_matmul #w schedule = #s condensed
+    %acc = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %read = vector.transfer_read %b[%c0], %pad {in_bounds = [true, true],
@@ -121,7 +121,7 @@ func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref
     %pad = arith.constant 0.0 : f32
     %start = arith.constant dense<0.0> : vector<128x256xf32>
     %sum = scf.for %k = %c0 to %c8 step %c1 iter_args(%a = %start) -> (vector<128x256xf32>) {
-      %next = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+      %next = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
         ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
         acc(%a : vector<128x256xf32>) -> vector<128x256xf32>
       scf.yield %next : vector<128x256xf32>
@@ -171,7 +171,7 @@ func.func @workspace(%n: index) {
     %twice = arith.addf %read, %read : vector<64x128xf32>
     vector.transfer_write %twice, %space[%bx, %c0, %c0] {in_bounds = [true, true],
       permutation_map = #feature} : vector<64x128xf32>, memref<?x128x64xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<64x64xf32, 3>, memref<16x128xf32, 3>)
       acc(%twice : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
@@ -208,7 +208,7 @@ func.func @pairs(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %half = arith.constant dense<0.5> : vector<128x256xf16>
-    %acc = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %cast = arith.truncf %acc : vector<128x256xf32> to vector<128x256xf16>
@@ -228,7 +228,7 @@ func.func @function(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
-    %acc = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %cast = arith.truncf %acc : vector<128x256xf32> to vector<128x256xf16>

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: nm-opt %s --convert-nm-tile-to-threads --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
@@ -31,8 +31,8 @@ func.func @copy(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: index) {
     %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
     %word = arith.index_castui %address : index to i64
     %full = llvm.inttoptr %word : i64 to !llvm.ptr<3>
-    nm_sparse.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%vt : !tile) mbarrier(%full : !llvm.ptr<3>)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%vt : !tile) mbarrier(%full : !llvm.ptr<3>)
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : !x, !tile) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }
@@ -55,8 +55,8 @@ func.func @no_barrier(%map: !map, %vt: !tile, %xt: !x, %k: index) {
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     // expected-error @below {{needs an mbarrier to arrive on: run --nm-sparse-specialize-warps first}}
     // expected-error @below {{failed to legalize operation}}
-    nm_sparse.bulk_copy ins(%map[%k, %k] : !map) outs(%vt : !tile)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    nm_tile.bulk_copy ins(%map[%k, %k] : !map) outs(%vt : !tile)
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : !x, !tile) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }

@@ -1,6 +1,6 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s --check-prefix=PRODUCTS
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s --check-prefix=READS
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=PRODUCTS
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=READS
 
 #w = #nm_sparse.encoding<2:4, block = [1, 8]>
 #s = #nm_sparse.schedule<simt, tile = [32, 32, 2], warps = [1, 1], stages = 2, split_k = 1,
@@ -31,7 +31,7 @@ func.func @panel(%x: memref<8x32xf32, 3>, %v: memref<4x32xf32, 3>, %i: memref<4x
              threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s
+    %r = nm_tile.matmul #w schedule = #s
       ins(%x, %v : memref<8x32xf32, 3>, memref<4x32xf32, 3>) index(%i : memref<4x4xi8, 3>)
       acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
     vector.transfer_write %r, %out[%m, %c0] {in_bounds = [false, true]}
@@ -65,7 +65,7 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
              threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<8x4xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s
+    %r = nm_tile.matmul #w schedule = #s
       ins(%x, %v : memref<8x8xf32, 3>, memref<4x4xf32, 3>) index(%i : memref<4x4xi8, 3>)
       acc(%zero : vector<8x4xf32>) -> vector<8x4xf32>
     vector.transfer_write %r, %out[%m, %c0] : vector<8x4xf32>, memref<?x3xf32>
@@ -134,7 +134,7 @@ func.func @loop(%x: memref<32x128xf32, 3>, %v: memref<32x32xf32, 3>, %out: memre
              threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x32xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<32x128xf32, 3>, memref<32x32xf32, 3>)
       acc(%zero : vector<128x32xf32>) -> vector<128x32xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_sparse.schedule<wgmma, tile = [64, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
@@ -23,7 +23,7 @@ func.func @panels(%x: memref<128x64xf16, 3>, %v: memref<32x256xf16, 3>, %out: me
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x256xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<128x64xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<64x256xf32>) -> vector<64x256xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
@@ -59,8 +59,8 @@ func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memre
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x64xf32>
-    nm_sparse.async_copy ins(%src : memref<16x128xf16>) outs(%x : memref<16x128xf16, 3>)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    nm_tile.async_copy ins(%src : memref<16x128xf16>) outs(%x : memref<16x128xf16, 3>)
+    %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<16x128xf16, 3>, memref<16x64xf16, 3>)
       acc(%zero : vector<128x64xf32>) -> vector<128x64xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
@@ -92,7 +92,7 @@ func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<64x128xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %h = arith.truncf %r : vector<128x256xf32> to vector<128x256xf16>
@@ -138,7 +138,7 @@ func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3
              threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %h = arith.truncf %r : vector<128x256xf32> to vector<128x256xf16>

@@ -1,4 +1,4 @@
-//===- NMSparseToNVGPU.cpp - from CTA tiles to the code of one thread -----===//
+//===- TileToThreads.cpp - from CTA tiles to the code of one thread -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace mlir::nm_sparse {
-#define GEN_PASS_DEF_CONVERTNMSPARSETONVGPUPASS
+#define GEN_PASS_DEF_CONVERTTILETOTHREADSPASS
 #include "nm_sparse/Conversion/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
@@ -85,7 +85,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
     return converter.isLegal(op->getOperandTypes()) &&
            converter.isLegal(op->getResultTypes());
   });
-  target.addIllegalDialect<NMSparseDialect>();
+  target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
@@ -95,9 +95,9 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   return success();
 }
 
-struct ConvertNMSparseToNVGPU
-    : public nm_sparse::impl::ConvertNMSparseToNVGPUPassBase<
-          ConvertNMSparseToNVGPU> {
+struct ConvertTileToThreads
+    : public nm_sparse::impl::ConvertTileToThreadsPassBase<
+          ConvertTileToThreads> {
   void runOnOperation() override {
     SmallVector<gpu::LaunchOp> launches;
     getOperation()->walk([&](gpu::LaunchOp op) { launches.push_back(op); });

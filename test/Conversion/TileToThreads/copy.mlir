@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 // Copies and gathers: 16 bytes a thread under an alignment test, one element
 // otherwise; rows and tokens that do not exist are filled with zeros.
@@ -30,17 +30,17 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
     // CHECK: llvm.inline_asm has_side_effects "mov.u32 $0, %tid.x;"
     // CHECK-NOT: device_async_copy
     // CHECK: memref.store
-    nm_sparse.async_gather #w
+    nm_tile.async_gather #w
       ins(%x, %i : memref<128x?xf16, strided<[?, 1], offset: ?>>,
                    memref<32x1xi8, #ws>)
       outs(%xs : memref<32x128xf16, #ws>)
     // The values fill their tile: nothing is tested.
     // CHECK: scf.if
     // CHECK: nvgpu.device_async_copy {{.*}}, 8 {bypassL1}
-    nm_sparse.async_copy
+    nm_tile.async_copy
       ins(%v : memref<32x128xf16, strided<[4096, 1], offset: ?>>)
       outs(%vs : memref<32x128xf16, #ws>)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, #ws>, memref<32x128xf16, #ws>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
@@ -77,10 +77,10 @@ func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
     // CHECK: } else {
     // CHECK: llvm.inline_asm has_side_effects
     // CHECK: nvgpu.device_async_copy {{.*}}, 1, %{{.*}} : memref
-    nm_sparse.async_copy transposed
+    nm_tile.async_copy transposed
       ins(%x : memref<?x64xf32, strided<[4096, 1], offset: ?>>)
       outs(%xs : memref<64x64xf32, strided<[68, 1]>, #ws>)
-    %r = nm_sparse.tile_matmul #w schedule = #s
+    %r = nm_tile.matmul #w schedule = #s
       ins(%xs, %v : memref<64x64xf32, strided<[68, 1]>, #ws>, memref<16x32xf32, #ws>)
       index(%i : memref<16x1xi8, #ws>)
       acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>
@@ -119,10 +119,10 @@ func.func @rows(%x: memref<64x256xf32, strided<[?, 1], offset: ?>>,
     // CHECK-COUNT-16: nvgpu.device_async_copy {{.*}}, 4 {bypassL1}
     // CHECK-NOT: nvgpu.device_async_copy
     // CHECK: } else {
-    nm_sparse.async_gather #w
+    nm_tile.async_gather #w
       ins(%x, %i : memref<64x256xf32, strided<[?, 1], offset: ?>>, memref<16x1xi8, #ws>)
       outs(%xs : memref<16x256xf32, #ws>)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %v : memref<16x256xf32, #ws>, memref<16x32xf32, #ws>)
       acc(%zero : vector<256x32xf32>) -> vector<256x32xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
@@ -158,7 +158,7 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
     // CHECK-NOT: device_async_copy
     // CHECK: memref.load
     // CHECK: memref.store
-    nm_sparse.async_copy
+    nm_tile.async_copy
       ins(%x : memref<32x128xf16, strided<[512, 4], offset: ?>>)
       outs(%xs : memref<32x128xf16, #ws>)
     // CHECK: :2, %[[STRIDES:[a-z0-9_]+]]:2 = memref.extract_strided_metadata %arg1
@@ -169,10 +169,10 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
     // CHECK: } else {
     // CHECK-NOT: device_async_copy
     // CHECK: memref.store
-    nm_sparse.async_copy
+    nm_tile.async_copy
       ins(%v : memref<32x128xf16, strided<[?, ?], offset: ?>>)
       outs(%vs : memref<32x128xf16, #ws>)
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %vs : memref<32x128xf16, #ws>, memref<32x128xf16, #ws>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file --verify-diagnostics
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_sparse.schedule<mma, tile = [16, 64, 2], warps = [1, 2], stages = 2, split_k = 1,
@@ -11,7 +11,7 @@ func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     // expected-error @below {{with an mma schedule multiplies f16 or bf16, got 'f32'}}
     // expected-error @below {{failed to legalize operation}}
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x16xf32, 3>, memref<16x64xf32, 3>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     gpu.terminator
@@ -32,7 +32,7 @@ func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
     %zero = arith.constant dense<0.0> : vector<64x64xf32>
     // expected-error @below {{with a wgmma schedule needs panels of a multiple of 64 outputs that align with its tiles, got #nm_sparse.encoding<8:32, block = [1, 32]>}}
     // expected-error @below {{failed to legalize operation}}
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<32x64xf16, 3>, memref<16x64xf16, 3>)
       acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
     gpu.terminator
@@ -53,11 +53,11 @@ func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
       acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
     // expected-error @below {{must have the schedule of the other products of its launch}}
-    %q = nm_sparse.tile_matmul #w schedule = #t condensed
+    %q = nm_tile.matmul #w schedule = #t condensed
       ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
       acc(%r : vector<32x32xf32>) -> vector<32x32xf32>
     gpu.terminator

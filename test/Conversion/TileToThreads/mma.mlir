@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-sparse-to-nvgpu --split-input-file | FileCheck %s
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_sparse.schedule<mma, tile = [64, 64, 4], warps = [2, 2], stages = 2, split_k = 1,
@@ -18,7 +18,7 @@ func.func @token_rows(%x: memref<32x64xf16, 3>, %v: memref<32x64xf16, 3>, %out: 
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x64xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<32x64xf16, 3>, memref<32x64xf16, 3>)
       acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
@@ -48,7 +48,7 @@ func.func @output_rows(%x: memref<16x64xf16, 3>, %v: memref<16x64xf16, 3>, %out:
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x64xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed tokens_contiguous
+    %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
       ins(%x, %v : memref<16x64xf16, 3>, memref<16x64xf16, 3>)
       acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
@@ -78,7 +78,7 @@ func.func @blocks(%v: memref<16x128xf16, 3>, %x: memref<16x64xf16, 3>, %out: mem
              threads(%tx, %ty, %tz) in (%sx = %c192, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
-    %r = nm_sparse.tile_matmul #w schedule = #s condensed
+    %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}

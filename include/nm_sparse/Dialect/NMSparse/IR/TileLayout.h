@@ -1,0 +1,42 @@
+//===- TileLayout.h - how tiles lie in shared memory ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_IR_TILELAYOUT_H
+#define NM_SPARSE_DIALECT_NMSPARSE_IR_TILELAYOUT_H
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Columns of a 16-bit tile that fill the 128-byte line over which its words
+/// are swizzled.
+constexpr int64_t kSwizzledColumns = 64;
+
+/// How a tile of shared memory is stored.
+enum class TileLayout {
+  /// Row after row.
+  Rows,
+  /// Row after row, the 16-byte words of each in the order `word ^ (row % 8)`,
+  /// so that eight rows of one column lie in different banks.
+  SwizzledRows,
+  /// Blocks of kSwizzledColumns columns, one after the other, each stored as
+  /// SwizzledRows: what products of warpgroups read, and what the tensor memory
+  /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
+  SwizzledBlocks
+};
+
+/// Eight lines of 128 bytes, after which the order of words repeats.
+constexpr int64_t kSwizzledBlockAlignment = 1024;
+
+/// Tiles of 16-bit floats with rows of whole lines are.
+bool isSwizzled(MemRefType tile);
+
+/// The layout of `tile` in launches whose products have `schedule`.
+TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_IR_TILELAYOUT_H

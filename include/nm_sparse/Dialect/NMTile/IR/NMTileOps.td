@@ -1,0 +1,213 @@
+//===- NMTileOps.td - operations on the tiles of one CTA ---*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_IR_NMTILEOPS_TD
+#define NM_SPARSE_DIALECT_NMTILE_IR_NMTILEOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
+include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
+
+class NMTile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<NMTile_Dialect, mnemonic, traits>;
+
+def NMTile_Tile : AnyTypeOf<[AnyRankedTensor, AnyMemRef]>;
+
+def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
+    [DestinationStyleOpInterface,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "start to copy a tile into workgroup memory";
+  let description = [{
+    All threads of the CTA together, or the `threads = [first, count]` of it,
+    start to copy `src` (global memory, possibly smaller than the tile at the
+    ragged edge) into `dst` (workgroup memory, static shape) and fill the rest of
+    `dst` with zeros. With `transposed`, element `[i, j]` of the source goes to
+    `[j, i]`. The data may be read after a wait on the group that holds the copy
+    and a barrier, or behind an mbarrier that tracks the copy.
+
+    ```mlir
+    nm_tile.async_copy ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
+                         outs(%dst : memref<32x128xf16, #gpu.address_space<workgroup>>)
+    ```
+  }];
+  let arguments = (ins NMTile_Tile:$src, NMTile_Tile:$dst,
+                       UnitAttr:$transposed,
+                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    (`transposed` $transposed^)? (`threads` `=` $threads^)?
+    `ins` `(` $src `:` type($src) `)`
+    `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+  }];
+}
+
+def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
+    [AttrSizedOperandSegments, DestinationStyleOpInterface,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "start to copy a box of a tensor map into workgroup memory";
+  let description = [{
+    The first thread of the CTA, or of the `threads = [first, count]` of it, arrives
+    on `mbarrier`, announces the bytes of `dst` there, and lets the tensor memory
+    accelerator copy `dst` from the global tensor that `map` describes, from
+    `coordinates` on. What lies outside the tensor arrives as zeros. Each box of
+    the map holds all rows and 64 columns of `dst`, which is stored as
+    `TileLayout::SwizzledBlocks`: the swizzle of the map is that of the products.
+
+    ```mlir
+    nm_tile.bulk_copy threads = [256, 128]
+      ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, ...>)
+      outs(%dst : memref<64x256xf16, #gpu.address_space<workgroup>>)
+      mbarrier(%full : !llvm.ptr<3>)
+    ```
+  }];
+  let arguments = (ins NVGPU_TensorMapDescriptor:$map,
+                       Variadic<Index>:$coordinates, AnyMemRef:$dst,
+                       Optional<LLVM_AnyPointer>:$mbarrier,
+                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+  let assemblyFormat = [{
+    (`threads` `=` $threads^)?
+    `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
+    `outs` `(` $dst `:` type($dst) `)`
+    (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+    /// Bytes that arrive, those outside the tensor too.
+    int64_t getBytes();
+  }];
+}
+
+def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
+    [DestinationStyleOpInterface,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "start to copy the activation rows that an index names";
+  let description = [{
+    All threads of the CTA together, or the `threads = [first, count]` of it,
+    start to copy, for each panel `p` and kept row `r`, one row of `src` into
+    `dst`:
+
+    `dst[p * R + r, t] = src[(r / n) * m + index[r, p], t]`
+
+    where `R` is the number of rows of `dst` over the number of panels: `panels`,
+    or that of the index's columns. Rows and panels that the index does not have
+    and elements outside `src` are zero. With `transposed`, `src` is token-major: `src[t, k]`. `index` lies in
+    global or workgroup memory and is read at once.
+
+    ```mlir
+    nm_tile.async_gather #nm_sparse.encoding<8:32, block = [1, 128]>
+      ins(%x, %i : memref<128x128xf16, strided<[?, 1], offset: ?>>,
+                   memref<32x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
+      outs(%dst : memref<32x128xf16, #gpu.address_space<workgroup>>)
+    ```
+  }];
+  let arguments = (ins NMSparse_EncodingAttr:$encoding, NMTile_Tile:$src,
+                       NMTile_Tile:$index, NMTile_Tile:$dst,
+                       UnitAttr:$transposed,
+                       OptionalAttr<I64Attr>:$panels,
+                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let assemblyFormat = [{
+    $encoding (`transposed` $transposed^)? (`panels` `=` $panels^)?
+    (`threads` `=` $threads^)?
+    `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
+    `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+    /// Panels that `dst` holds; dynamic when only the index could say.
+    int64_t getDstPanels();
+  }];
+}
+
+def NMTile_TileMatmulOp : NMTile_Op<"matmul",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+     AttrSizedOperandSegments]> {
+  let summary = "one K step of a CTA's product, accumulated in registers";
+  let description = [{
+    `acc + x * w` for one K step of the CTA tile. `acc` is the whole tile as one
+    `vector<tokens x outputs>`; the schedule says how the CTA's threads share it.
+
+    `values` holds the kept rows of the step, `R x outputs`; rows past the index's
+    extent are zero. `x` holds either whole windows (`rows x tokens`, or
+    `tokens x rows` when `token_major`), from which `index` selects, or, when
+    `condensed`, the gathered rows, `R` for each panel, in which case no index is
+    needed. `panel_offset` is the position of the tile's first output in its
+    panel; absent when panels and tiles are aligned.
+
+    `tokens_contiguous` asks for the accumulator layout in which one thread holds
+    neighbouring tokens rather than neighbouring outputs, for a feature-major
+    result.
+
+    `in_flight` lets a product of warpgroups go on behind the operation: it waits
+    only for the product before it, so that tiles are read, and the result is
+    there, when the next one, or a wait for all, is over.
+
+    ```mlir
+    %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
+           schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
+             stages = 3, split_k = 1, operands = packed, index = resident>
+           condensed
+           ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+           acc(%a : vector<128x128xf32>) -> vector<128x128xf32>
+    ```
+  }];
+  let arguments = (ins NMSparse_EncodingAttr:$encoding,
+                       NMSparse_ScheduleAttr:$schedule,
+                       UnitAttr:$condensed, UnitAttr:$token_major,
+                       UnitAttr:$tokens_contiguous, UnitAttr:$in_flight,
+                       NMTile_Tile:$x, NMTile_Tile:$values,
+                       Optional<NMTile_Tile>:$index,
+                       Optional<Index>:$panel_offset,
+                       VectorOfRankAndType<[2], [F32, I32]>:$acc);
+  let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
+  let assemblyFormat = [{
+    $encoding `schedule` `=` $schedule (`condensed` $condensed^)?
+    (`token_major` $token_major^)? (`tokens_contiguous` $tokens_contiguous^)?
+    (`in_flight` $in_flight^)?
+    `ins` `(` $x `,` $values `:` type($x) `,` type($values) `)`
+    (`index` `(` $index^ `:` type($index) `)`)?
+    (`panel_offset` `(` $panel_offset^ `)`)?
+    `acc` `(` $acc `:` type($acc) `)` attr-dict `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_PrefetchOp : NMTile_Op<"prefetch",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "ask L2 for the front of a buffer";
+  let description = [{
+    The first `ctas` CTAs of a launch ask L2 for the first bytes of `src`, as
+    many as its extents say or `bytes` for each CTA, in pieces of 2048 that they
+    take turns with. Nothing waits for them, and no value depends on them: the
+    operation can stand ahead of the wait for what writes `src`, and be removed.
+
+    ```mlir
+    nm_tile.prefetch %x, 16384 of 132 : memref<1024x?xf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$src, I64Attr:$bytes, I64Attr:$ctas);
+  let assemblyFormat = "$src `,` $bytes `of` $ctas attr-dict `:` type($src)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bytes that one thread asks for.
+    static constexpr int64_t kPieceBytes = 2048;
+    /// A contiguous buffer of whole bytes in global memory.
+    static bool canPrefetch(MemRefType type);
+  }];
+}
+
+#endif // NM_SPARSE_DIALECT_NMTILE_IR_NMTILEOPS_TD

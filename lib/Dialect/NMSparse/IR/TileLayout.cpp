@@ -1,0 +1,24 @@
+//===- TileLayout.cpp - how tiles lie in shared memory --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+bool nm_sparse::isSwizzled(MemRefType tile) {
+  Type element = tile.getElementType();
+  return (element.isF16() || element.isBF16()) && tile.getRank() == 2 &&
+         tile.getDimSize(1) % kSwizzledColumns == 0;
+}
+
+TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
+  if (!isSwizzled(tile))
+    return TileLayout::Rows;
+  return schedule.getKind() == ScheduleKind::Wgmma || schedule.getTma()
+             ? TileLayout::SwizzledBlocks
+             : TileLayout::SwizzledRows;
+}

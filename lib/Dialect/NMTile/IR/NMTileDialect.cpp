@@ -1,0 +1,39 @@
+//===- NMTileDialect.cpp - registration of the nm_tile dialect ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+#include "nm_sparse/Dialect/NMTile/IR/NMTileDialect.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "nm_sparse/Dialect/NMTile/IR/NMTileOps.cpp.inc"
+
+namespace {
+
+/// Every operation of the dialect may be inlined: none depends on its function.
+struct NMTileInlinerInterface : public DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+
+} // namespace
+
+void NMTileDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "nm_sparse/Dialect/NMTile/IR/NMTileOps.cpp.inc"
+      >();
+  addInterfaces<NMTileInlinerInterface>();
+}
