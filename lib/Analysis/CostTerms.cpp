@@ -20,15 +20,21 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Whether tiles of x keep a token in each row.
+static bool hasTokenRows(const MatmulProblem &problem, ScheduleAttr schedule) {
+  return !problem.xFeatureMajor &&
+         keepsTokensAsRows(schedule, problem.encoding, problem.elementBytes);
+}
+
 std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
                                                 ScheduleAttr schedule) {
   EncodingAttr encoding = problem.encoding;
   int64_t tokens = schedule.getTileTokens();
-  if (schedule.isPacked())
-    return {schedule.getStepRows(encoding) * schedule.getTilePanels(encoding),
-            tokens};
-  int64_t rows = schedule.getTileWindows() * encoding.getWindowRows();
-  if (!problem.xFeatureMajor && schedule.getKind() == ScheduleKind::Mma)
+  int64_t rows =
+      schedule.isPacked()
+          ? schedule.getStepRows(encoding) * schedule.getTilePanels(encoding)
+          : schedule.getTileWindows() * encoding.getWindowRows();
+  if (hasTokenRows(problem, schedule))
     return {tokens, rows};
   return {rows, tokens};
 }
@@ -50,11 +56,11 @@ std::pair<double, llvm::StringRef> nm_sparse::getMathCeiling(ScheduleKind kind,
 /// one instead of 16 bytes at a time. Measured on an H200.
 static double getNarrowCopySeconds(const MatmulProblem &problem,
                                    ScheduleAttr schedule, double elements) {
-  if (problem.xFeatureMajor)
+  if (problem.xFeatureMajor || hasTokenRows(problem, schedule))
     return 0;
   if (problem.elementBytes >= 4)
     return elements * (schedule.isPacked() ? 0.095e-9 : 0.055e-9);
-  return schedule.isPacked() ? elements * 1.5e-9 : 0;
+  return elements * 1.5e-9;
 }
 
 /// Flops of one CTA in a K step. Other instructions of simt, which issue in
@@ -212,9 +218,13 @@ CostTerms nm_sparse::countTerms(const MatmulProblem &problem,
   terms.math =
       busy * flops / (getMathCeiling(schedule.getKind(), chip).first / sms);
   // A gather of single elements reads each sector of 32 bytes that has one:
-  // with the rows of several panels, nearly all.
+  // with the rows of several panels, nearly all. One of 16 bytes reads two.
   double l2Bytes = stepBytes;
-  if (schedule.isPacked() && !problem.xFeatureMajor)
+  if (schedule.isPacked() && hasTokenRows(problem, schedule)) {
+    auto block = double(encoding.getBlockK() * problem.elementBytes);
+    l2Bytes += xElements * double(problem.elementBytes) *
+               (std::max(1.0, 32.0 / block) - 1.0);
+  } else if (schedule.isPacked() && !problem.xFeatureMajor)
     l2Bytes +=
         (double(schedule.getTileWindows() * encoding.getWindowRows() * tokens) -
          xElements) *

@@ -100,6 +100,9 @@ void Enumerator::addOrdinary() {
       {OperandMode::Unpacked, IndexMode::Staged}};
   for (Shape shape : shapes)
     addShape(kind, shape, Role{}, windows, modes);
+  if (!simt && !problem.xFeatureMajor && problem.gathersWords())
+    for (Shape shape : mmaShapes)
+      addShape(kind, shape, Role{}, windows, ArrayRef(modes).take_front(1));
   if (!ranked.empty())
     return;
   for (Shape shape : simt ? ArrayRef(smallSimt) : ArrayRef(smallMma))
@@ -129,7 +132,7 @@ void Enumerator::addMmaProducers() {
   static constexpr Role roles[] = {{4, false}, {4, true}};
   static constexpr Modes packed[] = {
       {OperandMode::Packed, IndexMode::Resident}};
-  if (!problem.tensorCores || !problem.xFeatureMajor ||
+  if (!problem.tensorCores || !problem.gathersWords() ||
       encoding.getBlockN() % 8 != 0 || !getRegisterShares(256, 128, chip))
     return;
   // All outputs of a panel share one gather, of half as many tokens: 142 us for
@@ -145,9 +148,8 @@ void Enumerator::addMmaProducers() {
 /// wgmma: one or two warpgroups, side by side along tokens or outputs, with 128
 /// accumulators of a thread or fewer: more leave no registers for the rest.
 void Enumerator::addWarpgroups() {
-  // The 64 outputs of a product share their rows, and gathering a token-major
-  // x element by element takes longer than multiplying.
-  if (!problem.tensorCores || chip.wgmma == 0 || !problem.xFeatureMajor ||
+  // The 64 outputs of a product share their rows.
+  if (!problem.tensorCores || chip.wgmma == 0 || !problem.gathersWords() ||
       encoding.getBlockN() % 64 != 0)
     return;
   static constexpr Shape shapes[] = {
@@ -160,8 +162,8 @@ void Enumerator::addWarpgroups() {
       {OperandMode::Packed, IndexMode::Resident}};
   SmallVector<int64_t> windows = getWindows(32, 64);
   // The largest tile has room for three stages of 96 rows.
-  int64_t most = 96 / encoding.getN();
-  if (96 % encoding.getN() == 0 && problem.windows % most == 0)
+  int64_t most = 96 / encoding.getKeptRows();
+  if (96 % encoding.getKeptRows() == 0 && problem.windows % most == 0)
     windows.push_back(most);
   // Products of 64 tokens and all 256 outputs of a panel take up to 5 % less
   // time than those of 64 outputs and 128 tokens.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleEnumerator.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -15,7 +16,7 @@ using namespace mlir::nm_sparse;
 
 SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low,
                                                     int64_t high) const {
-  int64_t n = encoding.getN();
+  int64_t n = encoding.getKeptRows();
   SmallVector<int64_t> choices;
   for (int64_t rows = low; rows <= high; rows *= 2) {
     int64_t windows = std::max<int64_t>(1, rows / n);
@@ -59,6 +60,10 @@ void ScheduleEnumerator::add(ScheduleKind kind, Shape shape, Role role,
   if (!aligned && (schedule.isTensorCores() || schedule.isPacked()))
     return;
   if (schedule.isPacked() && !schedule.isResident())
+    return;
+  // Gathering a token-major x element by element takes longer than multiplying.
+  if (kind == ScheduleKind::Wgmma && !problem.xFeatureMajor &&
+      !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;

@@ -102,7 +102,6 @@ void CopyEmitter::emitLoop() {
 
 /// The last chunks, taken by some of the threads.
 void CopyEmitter::emitStragglers() {
-  column.reset();
   Value inside = math.isLess(thread, math.constant(plan.getStragglers()));
   auto ifOp = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);

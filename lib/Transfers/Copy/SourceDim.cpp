@@ -20,17 +20,21 @@ SourceIndex PlainDim::find(OpBuilder &b, Location loc, Value index) const {
 
 GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
     : encoding(op.getEncoding()), index(op.getIndex()),
-      panels(op.getDstPanels()) {
+      firstRow(op.getFirstRow()), panels(op.getDstPanels()) {
   Location loc = op.getLoc();
   auto srcType = cast<MemRefType>(op.getSrc().getType());
   auto indexType = cast<MemRefType>(index.getType());
   auto dstType = cast<MemRefType>(op.getDst().getType());
-  int64_t dim = op.getTransposed() ? 1 : 0;
-  panelRows = dstType.getDimSize(0) / panels;
-  bool allRows = indexType.getDimSize(0) == panelRows;
-  bool inSource = allRows && srcType.getDimSize(dim) ==
-                                 panelRows / encoding.getN() * encoding.getM();
-  if (!inSource)
+  auto dim = static_cast<int64_t>(op.getDim());
+  panelRows = dstType.getDimSize(op.getDstDim()) / panels;
+  int64_t rows = indexType.isDynamicDim(0)
+                     ? ShapedType::kDynamic
+                     : indexType.getDimSize(0) * encoding.getBlockK();
+  bool allRows = !firstRow && rows == panelRows;
+  bool allSource = rows % encoding.getKeptRows() == 0 &&
+                   srcType.getDimSize(dim) ==
+                       rows / encoding.getKeptRows() * encoding.getWindowRows();
+  if (!allSource || (!firstRow && !allRows))
     sourceRows = memref::DimOp::create(b, loc, op.getSrc(), dim);
   if (!allRows)
     indexRows = memref::DimOp::create(b, loc, index, 0);
@@ -46,21 +50,26 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
     panel = math.div(row, panelRows);
     slot = math.rem(row, panelRows);
   }
+  if (firstRow)
+    slot = math.add(slot, firstRow);
+  Value block = math.div(slot, encoding.getBlockK());
   // What the index does not have is read from its first element.
   Value exists;
   if (indexRows)
-    exists = math.isLess(slot, indexRows);
+    exists = math.isLess(block, indexRows);
   if (indexPanels)
     exists = math.both(exists, math.isLess(panel, indexPanels));
-  Value safeSlot = slot, safePanel = panel;
+  Value safeBlock = block, safePanel = panel;
   if (exists) {
-    safeSlot = arith::SelectOp::create(b, loc, exists, slot, zero);
+    safeBlock = arith::SelectOp::create(b, loc, exists, block, zero);
     safePanel = arith::SelectOp::create(b, loc, exists, panel, zero);
   }
   Value position = math.widen(
-      memref::LoadOp::create(b, loc, index, ValueRange{safeSlot, safePanel}));
-  Value window = math.div(slot, encoding.getN());
+      memref::LoadOp::create(b, loc, index, ValueRange{safeBlock, safePanel}));
+  Value window = math.div(block, encoding.getN());
   Value place = math.add(math.mul(window, encoding.getM()), position);
+  place = math.add(math.mul(place, encoding.getBlockK()),
+                   math.rem(slot, encoding.getBlockK()));
   if (sourceRows)
     exists = math.both(exists, math.isLess(place, sourceRows));
   return {place, exists};

@@ -25,8 +25,8 @@ public:
   virtual ~SourceDim() = default;
   /// Neighbours in the destination are neighbours in the source.
   virtual bool isPlain() const = 0;
-  /// Indices of the destination, from each multiple of that many on, whose
-  /// sources are neighbours and exist together with the first.
+  /// Largest number of indices of the destination, from a multiple of it on,
+  /// whose sources are neighbours and, if they are aligned, exist together.
   virtual int64_t getRun() const = 0;
   virtual SourceIndex find(OpBuilder &b, Location loc, Value index) const = 0;
 };
@@ -38,7 +38,7 @@ public:
   explicit PlainDim(Value extent) : extent(extent) {}
 
   bool isPlain() const override { return true; }
-  int64_t getRun() const override { return ShapedType::kDynamic; }
+  int64_t getRun() const override { return int64_t(1) << 62; }
   SourceIndex find(OpBuilder &b, Location loc, Value index) const override;
 
 private:
@@ -59,7 +59,7 @@ public:
 
 private:
   EncodingAttr encoding;
-  Value index;
+  Value index, firstRow;
   /// Kept rows and number of panels in the destination.
   int64_t panelRows, panels;
   /// Extents of the source and of the index; null where they hold all that the

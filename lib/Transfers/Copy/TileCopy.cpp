@@ -32,8 +32,8 @@ public:
            Value dst, bool transposed, bool hasTokenRows,
            std::optional<ArrayRef<int64_t>> threads);
 
-  /// Columns come from a dimension of the source with `columnExtent`; the
-  /// `columns` say whether it may be less than the destination has.
+  /// Plain columns come from a dimension of the source with `columnExtent`,
+  /// and say whether it may be less than the destination has.
   void emit(const SourceDim &rows, const SourceDim &columns,
             Value columnExtent);
 
@@ -44,8 +44,9 @@ private:
                   const SourceDim &fastColumns, const SourceDim &columns);
   void emitPath(int64_t width, bool isFast, const SourceDim &rows,
                 const SourceDim &columns);
-  CopyPlan makePlan(int64_t width, bool isFast, const SourceDim &rows) const;
-  int64_t getMaxWidth() const;
+  CopyPlan makePlan(int64_t width, bool isFast, const SourceDim &rows,
+                    const SourceDim &columns) const;
+  int64_t getMaxWidth(const SourceDim &columns) const;
   Value getRank(Value thread) const;
   Value readThread() const;
 
@@ -104,29 +105,30 @@ Value TileCopy::readThread() const {
 
 /// Widest copy, in elements, that the shape of the destination and the static
 /// strides of the source allow.
-int64_t TileCopy::getMaxWidth() const {
+int64_t TileCopy::getMaxWidth(const SourceDim &columns) const {
   if (!source.mayBeContiguous())
     return 1;
   int64_t pitch = source.getStaticPitch();
   int64_t width = 16 / getElementBytes();
-  while (width > 1 && (dstType.getDimSize(1) % width != 0 ||
-                       (!ShapedType::isDynamic(pitch) && pitch % width != 0)))
+  while (width > 1 &&
+         (dstType.getDimSize(1) % width != 0 || columns.getRun() % width != 0 ||
+          (!ShapedType::isDynamic(pitch) && pitch % width != 0)))
     width /= 2;
   // cp.async moves at least 4 bytes; below that elements go one by one.
   return width * getElementBytes() >= 4 ? width : 1;
 }
 
-CopyPlan TileCopy::makePlan(int64_t width, bool isFast,
-                            const SourceDim &rows) const {
+CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
+                            const SourceDim &columns) const {
   CopyPlan::Shape shape{dstType.getDimSize(0), dstType.getDimSize(1), threads,
                         width};
   std::optional<CopyPlan> plan;
-  // Producers take turns with the sectors of a source, and have few registers.
+  // All rounds at once are too many for producers, which have few registers.
   if (isFast && transposed && !areProducers)
     plan = CopyPlan::interleaved(shape, kBatch);
   // Threads that multiply as well gain nothing from it where rows are found by
   // an addition.
-  if (isFast && !transposed && getElementBytes() == 4 &&
+  if (isFast && !transposed && getElementBytes() == 4 && columns.isPlain() &&
       (!rows.isPlain() || areProducers))
     plan = CopyPlan::wholeRows(shape);
   if (plan)
@@ -134,14 +136,14 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast,
   // Threads that only copy have few registers. The narrow copy beside a wide
   // one, seldom taken, loads nothing ahead.
   int64_t batch = kBatch;
-  if (areProducers && width == 1 && getMaxWidth() > 1)
+  if (areProducers && width == 1 && getMaxWidth(columns) > 1)
     batch = transposed ? 4 : 1;
   return CopyPlan::chunkByChunk(shape, /*rowsFirst=*/transposed, batch);
 }
 
 void TileCopy::emitPath(int64_t width, bool isFast, const SourceDim &rows,
                         const SourceDim &columns) {
-  CopyPlan plan = makePlan(width, isFast, rows);
+  CopyPlan plan = makePlan(width, isFast, rows, columns);
   CopyEnds ends{source, storage, rows, columns, transposed, hasTokenRows};
   CopyEmitter(b, loc, ends, plan, thread, isFast).emit();
 }
@@ -161,13 +163,13 @@ void TileCopy::emitEither(Value condition, int64_t width, const SourceDim &rows,
 void TileCopy::emit(const SourceDim &rows, const SourceDim &columns,
                     Value columnExtent) {
   if (!transposed) {
-    int64_t width = getMaxWidth();
+    int64_t width = getMaxWidth(columns);
     if (width == 1)
       return emitPath(width, /*isFast=*/false, rows, columns);
     return emitEither(source.isAligned(b, loc, width), width, rows, columns,
                       columns);
   }
-  if (getElementBytes() < 4 || !source.mayBeContiguous())
+  if (getElementBytes() < 4 || !source.mayBeContiguous() || !columnExtent)
     return emitPath(/*width=*/1, /*isFast=*/false, rows, columns);
   // Single elements: without a test of each column where the source has all.
   Value whole =
@@ -239,11 +241,16 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
                   op.getTransposed(), marksTokenRows(op), op.getThreads());
-    int64_t plainDim = op.getTransposed() ? 0 : 1;
-    GatheredDim rows(rewriter, op);
-    Value extent = memref::DimOp::create(rewriter, loc, op.getSrc(), plainDim);
-    bool isWhole = srcType.getDimSize(plainDim) == dstType.getDimSize(1);
-    copy.emit(rows, PlainDim(isWhole ? Value() : extent), extent);
+    int64_t plain = 1 - static_cast<int64_t>(op.getDim());
+    GatheredDim gathered(rewriter, op);
+    Value extent = memref::DimOp::create(rewriter, loc, op.getSrc(), plain);
+    bool isWhole =
+        srcType.getDimSize(plain) == dstType.getDimSize(1 - op.getDstDim());
+    PlainDim other(isWhole ? Value() : extent);
+    if (op.getDstDim() == 0)
+      copy.emit(gathered, other, extent);
+    else
+      copy.emit(other, gathered, Value());
     rewriter.eraseOp(op);
     return success();
   }

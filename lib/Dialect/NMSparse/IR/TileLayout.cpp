@@ -15,6 +15,18 @@ bool nm_sparse::isSwizzled(MemRefType tile) {
          tile.getDimSize(1) % kSwizzledColumns == 0;
 }
 
+bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
+                                  int64_t elementBytes) {
+  if (!schedule.isTensorCores())
+    return false;
+  if (!schedule.isPacked())
+    return true;
+
+  bool wholeLines = schedule.getStepRows(encoding) % kSwizzledColumns == 0;
+  return encoding.getBlockK() * elementBytes % 16 == 0 &&
+         (schedule.getKind() == ScheduleKind::Mma || wholeLines);
+}
+
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
   if (!isSwizzled(tile))
     return TileLayout::Rows;

@@ -68,10 +68,6 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (!schedule)
     return op.emitOpError(
         "has no schedule; run --nm-sparse-select-schedule first");
-  if (encoding.getBlockK() != 1)
-    return op.emitOpError("cannot be tiled for the GPU yet with a block of ")
-           << encoding.getBlockK()
-           << " contraction steps in its encoding; legal is block = [1, bn]";
   Type element = getElementTypeOrSelf(op.getX());
   StringRef kind = stringifyScheduleKind(schedule.getKind());
   if (schedule.isTensorCores() && !isa<Float16Type, BFloat16Type>(element))
