@@ -7,7 +7,7 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "CostTerms.h"
 #include "nm_sparse/Analysis/CostTable.h"
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
@@ -52,7 +52,7 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   EncodingAttr encoding = problem.encoding;
   // --nm-sparse-expand-stages pads each row by at most 16 bytes, and none of
   // the tiles of warpgroup products, which are aligned instead.
-  bool blocks = schedule.getKind() == ScheduleKind::Wgmma;
+  bool blocks = schedule.getProduct().readsSwizzledBlocks();
   auto tileBytes = [&](int64_t rows, int64_t columns, int64_t element) {
     return blocks ? llvm::alignTo(rows * columns * element,
                                   kSwizzledBlockAlignment)
@@ -60,21 +60,21 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   };
   auto [xRows, xColumns] = getXTile(problem, schedule);
   int64_t stage = tileBytes(xRows, xColumns, problem.elementBytes) +
-                  tileBytes(schedule.getStepRows(encoding),
-                            schedule.getTileOutputs(), problem.elementBytes);
+                  tileBytes(schedule.getStepRows(), schedule.getTileOutputs(),
+                            problem.elementBytes);
   int64_t indexBytes = encoding.getIndexBitWidth() / 8;
   int64_t panels = schedule.getTilePanels(encoding);
   // The mbarriers of --nm-sparse-specialize-warps.
   int64_t once = schedule.getProducers() > 0 ? 128 : 0;
   if (schedule.isResident()) {
     int64_t steps =
-        llvm::divideCeil(problem.windows, schedule.getTileWindows());
-    once += llvm::alignTo(steps * schedule.getTileWindows() * encoding.getN() *
-                              panels * indexBytes,
+        llvm::divideCeil(problem.windows, schedule.getTileWindows(encoding));
+    once += llvm::alignTo(steps * schedule.getTileWindows(encoding) *
+                              encoding.getN() * panels * indexBytes,
                           128);
   } else if (!schedule.isPacked()) {
-    stage += tileBytes(schedule.getTileWindows() * encoding.getN(), panels,
-                       indexBytes);
+    stage += tileBytes(schedule.getTileWindows(encoding) * encoding.getN(),
+                       panels, indexBytes);
   }
   return stage * schedule.getStages() + once;
 }
@@ -91,11 +91,11 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
 
   // bench/fit_model.py repeats the rest of this function.
   const CostTerms &terms = result.terms;
-  const FamilyCosts &costs = getFamilyCosts(chip, getKernelFamily(schedule));
+  ProductCostInterface cost = getCost(schedule);
+  const FamilyCosts &costs = cost.getCosts(schedule, chip);
   double steps = terms.waves * terms.steps;
   std::pair<double, llvm::StringRef> onChip[] = {
-      {steps * terms.math / costs.mathShare,
-       getMathCeiling(schedule.getKind(), chip).second},
+      {steps * terms.math / costs.mathShare, cost.getCeiling(chip).name},
       {steps * terms.l2 * costs.l2Share, "L2"},
       {steps * terms.shared, "shared memory"},
       {steps * terms.copies * costs.copy, "copies"}};

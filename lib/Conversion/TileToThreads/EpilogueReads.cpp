@@ -147,9 +147,7 @@ void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
       if (!moveOperandsBefore(read, loop))
         continue;
       if (!access.isBroadcast(0) && !access.isBroadcast(1)) {
-        // LLVM knows prefetches of the chips that have wgmma, and no older
-        // ones.
-        if (layout.kind == ScheduleKind::Wgmma &&
+        if (layout.mayPrefetch &&
             (access.isContiguous(0) || access.isContiguous(1)))
           prefetch(loop, layout, read);
         continue;

@@ -72,7 +72,7 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
     // What was computed from accumulators is in registers of its own.
-    bool untie = layout.kind == ScheduleKind::Simt &&
+    bool untie = layout.accumulatorsNeedCopies &&
                  access.type.getElementType().isF32() &&
                  epilogue.elementwise.empty();
     for (ArrayRef<int64_t> run : runs) {

@@ -557,7 +557,7 @@ func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>
 func.func @tile_block(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<2:4, block = [2, 64]>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [2, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -568,7 +568,7 @@ func.func @tile_block(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: ve
 func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<free>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -579,7 +579,7 @@ func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vec
 func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<64x64xf32>) {
   // expected-error @below {{accumulator must be a vector of 32 x 64 as the schedule says, got 'vector<64x64xf32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<64x64xf32>) -> vector<64x64xf32>
   return
@@ -590,7 +590,7 @@ func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vect
 func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{result type must be that of the accumulator, 'vector<32x64xf32>', got 'vector<32x64xi32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xi32>
   return
@@ -601,7 +601,7 @@ func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: v
 func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x and values must have one element type, got 'bf16' and 'f16'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xbf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -612,7 +612,7 @@ func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a
 func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{values must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<8x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -623,7 +623,7 @@ func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: ve
 func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{a condensed x is k-major and needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -634,7 +634,7 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{a condensed x is k-major and needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed token_major ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -645,7 +645,7 @@ func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{an x of whole windows needs the index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -656,7 +656,7 @@ func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a:
 func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -669,7 +669,7 @@ func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref
 func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 32]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -680,7 +680,7 @@ func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, 
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     token_major ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -691,7 +691,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x2xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a tile of at most 16 x 1 integers, got 'memref<16x2xi8, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = unpacked, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x2xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -702,7 +702,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: index, %a: vector<32x64xf32>) {
   // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) panel_offset(%p)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -713,7 +713,7 @@ func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: i
 func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{needs a panel offset: tiles of 64 outputs are not aligned with panels of 48}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 48]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<48x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -796,10 +796,9 @@ func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.index = #nm_sparse.
 // -----
 
 func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>) {
-  // expected-error @below {{stays in flight with a wgmma schedule only, got}}
+  // expected-error @below {{stays in flight with products of warpgroups only, got}}
   %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
-      stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed in_flight ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   return

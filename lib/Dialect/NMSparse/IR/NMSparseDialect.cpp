@@ -21,8 +21,29 @@ using namespace mlir::nm_sparse;
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.cpp.inc"
 
+#include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.cpp.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.cpp.inc"
+
+ParseResult nm_sparse::parsePart(AsmParser &parser, Attribute &part) {
+  OptionalParseResult full = parser.parseOptionalAttribute(part);
+  if (full.has_value())
+    return *full;
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef mnemonic;
+  OptionalParseResult own =
+      generatedAttributeParser(parser, &mnemonic, Type(), part);
+  if (own.has_value())
+    return *own;
+  return parser.emitError(loc)
+         << "'" << mnemonic << "' is no part of a schedule of this dialect";
+}
+
+void nm_sparse::printPart(AsmPrinter &printer, Attribute part) {
+  if (failed(generatedAttributePrinter(part, printer)))
+    printer << part;
+}
 
 namespace {
 

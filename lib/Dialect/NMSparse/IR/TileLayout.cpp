@@ -18,7 +18,7 @@ bool nm_sparse::isSwizzled(MemRefType tile) {
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
   if (!isSwizzled(tile))
     return TileLayout::Rows;
-  return schedule.getKind() == ScheduleKind::Wgmma || schedule.getTma()
+  return schedule.getProduct().readsSwizzledBlocks() || schedule.getTma()
              ? TileLayout::SwizzledBlocks
              : TileLayout::SwizzledRows;
 }

@@ -194,7 +194,7 @@ LogicalResult TileMatmulOp::verify() {
   auto acc = cast<VectorType>(getAcc().getType());
   int64_t tokens = schedule.getTileTokens();
   int64_t outputs = schedule.getTileOutputs();
-  int64_t rows = schedule.getStepRows(encoding);
+  int64_t rows = schedule.getStepRows();
   if (acc.getDimSize(0) != tokens || acc.getDimSize(1) != outputs)
     return emitOpError("accumulator must be a vector of ")
            << tokens << " x " << outputs << " as the schedule says, got "
@@ -209,8 +209,8 @@ LogicalResult TileMatmulOp::verify() {
       values.getDimSize(0) != rows || values.getDimSize(1) != outputs)
     return emitOpError("values must be a tile of ")
            << rows << " x " << outputs << ", got " << values;
-  if (getInFlight() && schedule.getKind() != ScheduleKind::Wgmma)
-    return emitOpError("stays in flight with a wgmma schedule only, got ")
+  if (getInFlight() && !schedule.getProduct().staysInFlight())
+    return emitOpError("stays in flight with products of warpgroups only, got ")
            << schedule;
   if (getCondensed() && (getIndex() || getTokenMajor()))
     return emitOpError("a condensed x is k-major and needs no index");
@@ -218,7 +218,7 @@ LogicalResult TileMatmulOp::verify() {
     return emitOpError("an x of whole windows needs the index");
   if (Value tile = getIndex()) {
     auto index = cast<ShapedType>(tile.getType());
-    int64_t indexRows = schedule.getTileWindows() * encoding.getN();
+    int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
     if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
         index.getDimSize(0) > indexRows ||
         index.getDimSize(1) != schedule.getTilePanels(encoding))
@@ -226,9 +226,9 @@ LogicalResult TileMatmulOp::verify() {
              << indexRows << " x " << schedule.getTilePanels(encoding)
              << " integers, got " << index;
   }
-  int64_t xRows = getCondensed()
-                      ? rows * schedule.getTilePanels(encoding)
-                      : schedule.getTileWindows() * encoding.getWindowRows();
+  int64_t xRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
+                                 : schedule.getTileWindows(encoding) *
+                                       encoding.getWindowRows();
   SmallVector<int64_t> expected = {xRows, tokens};
   if (getTokenMajor())
     std::swap(expected[0], expected[1]);

@@ -1,4 +1,4 @@
-//===- NMSparseAttrs.td - encoding and schedule attributes -*- tablegen -*-===//
+//===- NMSparseAttrs.td - encoding and packed weights      -*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,11 +11,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/TensorEncoding.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
-
-class NMSparse_Attr<string name, string attrMnemonic, list<Trait> traits = []>
-    : AttrDef<NMSparse_Dialect, name, traits> {
-  let mnemonic = attrMnemonic;
-}
+include "nm_sparse/Dialect/NMSparse/IR/Schedule.td"
 
 //===----------------------------------------------------------------------===//
 // Encoding
@@ -128,131 +124,6 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
     /// The packed tensors, both without an encoding.
     ::mlir::RankedTensorType getValuesType() const;
     ::mlir::RankedTensorType getIndexType() const;
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// Schedule
-//===----------------------------------------------------------------------===//
-
-def NMSparse_ScheduleKind : I32EnumAttr<"ScheduleKind",
-    "which hardware path multiplies", [
-      I32EnumAttrCase<"Simt", 0, "simt">,
-      I32EnumAttrCase<"Mma", 1, "mma">,
-      I32EnumAttrCase<"Wgmma", 2, "wgmma">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-
-def NMSparse_OperandMode : I32EnumAttr<"OperandMode",
-    "which activation rows reach shared memory", [
-      I32EnumAttrCase<"Unpacked", 0, "unpacked">,
-      I32EnumAttrCase<"Packed", 1, "packed">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-
-def NMSparse_IndexMode : I32EnumAttr<"IndexMode",
-    "when the index reaches shared memory", [
-      I32EnumAttrCase<"Staged", 0, "staged">,
-      I32EnumAttrCase<"Resident", 1, "resident">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-
-def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
-  let summary = "how one matmul is mapped to the GPU";
-  let description = [{
-    Every decision about one `nm_sparse.matmul`, made by
-    `--nm-sparse-select-schedule` unless the op has one already.
-
-    * kind: `simt` (FFMA, f32), `mma` (`mma.sync` tensor cores, f16/bf16) or
-      `wgmma` (warpgroup products of sm_90a, f16/bf16).
-    * `tile = [tokens, outputs, windows]`: what one CTA computes, and how many
-      windows one step of its K loop consumes.
-    * `warps = [tokens, outputs]`: warps of the CTA over its tile. A `simt` warp
-      is 8 x 4 lanes, an `mma` warp tiles by 16 x 8 fragments. Four `wgmma`
-      warps along outputs are a warpgroup, which multiplies a multiple of 64
-      outputs by 64, 128, 192 or 256 tokens.
-    * `stages`: depth of the shared-memory ring, 2 to 8.
-    * `split_k`: parts of the contraction dimension, each computed by a CTA of its
-      own; the last one to finish a tile adds them in order.
-    * `operands`: `packed` gathers only the activation rows that the index
-      names (`async_gather`); `unpacked` copies whole windows, which `wgmma`
-      cannot select rows of.
-    * `index`: `resident` copies the panel's index once before the K loop,
-      `staged` copies it step by step.
-    * `producers`: warps of the CTA beside `warps` that only copy, while `warps`
-      only multiply; 0 (default, not printed) lets every warp do both.
-    * `persistent = true`: one CTA on each SM goes from tile to tile, so that its
-      producers fetch the next one while the last is written; needs producers.
-    * `tma = true`: the values come through the tensor memory accelerator, one
-      instruction a step, instead of through the registers' side of the
-      producers; needs `wgmma` or `mma`, and producers.
-    * `stream_k = true`: the CTAs share the tiles of the last one to two waves
-      along the contraction, the same number of K steps for each; the second of
-      the two CTAs that share a tile adds the part of the first. Runs agree in
-      every bit, but a token's last bits depend on the number of tokens. Needs
-      `persistent`, and `split_k = 1`.
-
-    ```mlir
-    #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
-                        split_k = 1, operands = packed, index = resident>
-    ```
-  }];
-  let parameters = (ins
-    "::mlir::nm_sparse::ScheduleKind":$kind,
-    ArrayRefParameter<"int64_t">:$tile,
-    ArrayRefParameter<"int64_t">:$warps,
-    "int64_t":$stages,
-    "int64_t":$splitK,
-    "::mlir::nm_sparse::OperandMode":$operands,
-    "::mlir::nm_sparse::IndexMode":$index,
-    DefaultValuedParameter<"int64_t", "0">:$producers,
-    DefaultValuedParameter<"bool", "false">:$persistent,
-    DefaultValuedParameter<"bool", "false">:$tma,
-    DefaultValuedParameter<"bool", "false">:$stream_k
-  );
-  let assemblyFormat = [{
-    `<` $kind `,` `tile` `=` `[` $tile `]` `,` `warps` `=` `[` $warps `]` `,`
-    `stages` `=` $stages `,` `split_k` `=` $splitK `,`
-    `operands` `=` $operands `,` `index` `=` $index
-    `` custom<OptionalFields>($producers, $persistent, $tma, $stream_k) `>`
-  }];
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// CTAs exchange parts of tiles.
-    bool sharesTiles() const { return getSplitK() > 1 || getStreamK(); }
-    int64_t getTileTokens() const { return getTile()[0]; }
-    int64_t getTileOutputs() const { return getTile()[1]; }
-    int64_t getTileWindows() const { return getTile()[2]; }
-    /// Threads that multiply, the first of the CTA.
-    int64_t getNumThreads() const { return getWarps()[0] * getWarps()[1] * 32; }
-    /// All threads of the CTA, those of `producers` last.
-    int64_t getBlockThreads() const {
-      return getNumThreads() + getProducers() * 32;
-    }
-    bool isPacked() const { return getOperands() == OperandMode::Packed; }
-    bool isResident() const { return getIndex() == IndexMode::Resident; }
-    /// Rows of the condensed tiles of one K step: the kept rows of `windows`
-    /// windows, rounded up to the 16 rows of one product of tensor cores.
-    int64_t getStepRows(EncodingAttr encoding) const;
-    /// Panels that one CTA tile can touch: one when the tile lies inside a
-    /// panel, and one more than fit when panels and tiles are not aligned.
-    int64_t getTilePanels(EncodingAttr encoding) const;
-    /// True when each tile is a whole number of panels or lies inside one.
-    bool isPanelAligned(EncodingAttr encoding) const;
-    /// True for the kinds that multiply f16 and bf16 on tensor cores.
-    bool isTensorCores() const { return getKind() != ScheduleKind::Simt; }
-    /// Tokens and outputs that one warpgroup of a `wgmma` schedule computes.
-    int64_t getWarpgroupTokens() const { return getTile()[0] / getWarps()[0]; }
-    int64_t getWarpgroupOutputs() const {
-      return getTile()[1] / getWarps()[1] * 4;
-    }
-    /// True when what each of several warpgroups computes is one product of 64
-    /// tokens and 256 outputs of a panel. With outputs as the 64 rows it is
-    /// four products, which read 1.6 times as much of shared memory.
-    bool isProductOfTokensByPanel(EncodingAttr encoding) const;
   }];
 }
 

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_BASE_TD
 #define NM_SPARSE_BASE_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
 
 def NMSparse_Dialect : Dialect {
@@ -29,6 +30,21 @@ def NMSparse_Dialect : Dialect {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
+  let extraClassDeclaration = [{
+    /// Adds what proposes schedules of one product to those that are compared
+    /// for each matmul, behind the others.
+    void addProposer(ScheduleProposer proposer) {
+      proposers.push_back(proposer);
+    }
+    ::llvm::ArrayRef<ScheduleProposer> getProposers() const {
+      return proposers;
+    }
+
+  private:
+    ::llvm::SmallVector<ScheduleProposer> proposers;
+
+  public:
+  }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
     // Pipeline stage of an operation in the body of a K loop; written by
@@ -58,6 +74,11 @@ def NMSparse_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
+}
+
+class NMSparse_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<NMSparse_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
 }
 
 #endif // NM_SPARSE_BASE_TD

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
@@ -39,10 +39,13 @@ struct SelectSchedule
              << encoding << " of " << element
              << " has no schedule yet; panels must be a multiple of 8 outputs";
     if (ScheduleAttr given = op.getScheduleAttr()) {
-      if (given.getKind() == ScheduleKind::Wgmma && target.wgmma == 0)
-        return op.emitOpError("has a schedule of kind wgmma, which ")
-               << target.name
-               << " has no products of warpgroups for; sm_90a has them";
+      auto cost = dyn_cast<ProductCostInterface>(Attribute(given.getProduct()));
+      if (!cost)
+        return op.emitOpError("has a schedule with product = ")
+               << given.getProduct().getProductName()
+               << ", whose cost is not registered";
+      if (failed(cost.verifyChip([&] { return op.emitOpError(); }, target)))
+        return failure();
       int64_t bytes = getSharedBytes(problem, given);
       if (bytes > target.sharedBytes)
         return op.emitOpError("has a schedule that needs ")

@@ -167,8 +167,9 @@ static tensor::ExtractSliceOp getIndexSlice(MatmulOp op) {
 Value Promoter::copyResidentIndex() {
   Value slab = getIndexSlice(op).getSource();
   auto type = cast<RankedTensorType>(slab.getType());
-  int64_t rows = llvm::alignTo(type.getDimSize(type.getRank() - 2),
-                               schedule.getTileWindows() * encoding.getN());
+  int64_t rows =
+      llvm::alignTo(type.getDimSize(type.getRank() - 2),
+                    schedule.getTileWindows(encoding) * encoding.getN());
   return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
                     {rows, panels});
 }
@@ -177,7 +178,7 @@ Value Promoter::copyResidentIndex() {
 /// index when it is issued, before a copy of the same step has arrived, so it
 /// takes it from where it lies.
 Value Promoter::getIndexTile() {
-  int64_t rows = schedule.getTileWindows() * encoding.getN();
+  int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
     return schedule.isPacked() ? index
@@ -206,7 +207,7 @@ Value Promoter::getXTile(Value index) {
   };
   if (schedule.isPacked()) {
     Value tile =
-        allocTile(b, loc, {schedule.getStepRows(encoding) * panels, tokens}, x);
+        allocTile(b, loc, {schedule.getStepRows() * panels, tokens}, x);
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
     return mark(AsyncGatherOp::create(b, loc, tile.getType(), encoding, x,
@@ -216,8 +217,8 @@ Value Promoter::getXTile(Value index) {
                                       /*threads=*/DenseI64ArrayAttr())
                     .getResult());
   }
-  int64_t rows = schedule.getTileWindows() * encoding.getWindowRows();
-  if (tokenMajor && schedule.getKind() == ScheduleKind::Mma)
+  int64_t rows = schedule.getTileWindows(encoding) * encoding.getWindowRows();
+  if (tokenMajor && schedule.getProduct().readsTokenMajorWindows())
     return mark(copyToTile(b, loc, x, {tokens, rows}));
   return mark(copyToTile(b, loc, x, {rows, tokens}, /*transposed=*/tokenMajor));
 }
@@ -257,7 +258,7 @@ void Promoter::run() {
   b.setInsertionPoint(op);
   Value values =
       copyToTile(b, loc, dropBatch(b, loc, op.getValues(), packedBatchDim),
-                 {schedule.getStepRows(encoding), schedule.getTileOutputs()});
+                 {schedule.getStepRows(), schedule.getTileOutputs()});
   Value index = getIndexTile();
   Value x = getXTile(index);
   Value panelOffset = op.getPanelOffset();
@@ -267,7 +268,7 @@ void Promoter::run() {
       b, loc, acc.getType(), encoding, schedule,
       /*condensed=*/schedule.isPacked(),
       /*token_major=*/!schedule.isPacked() && tokenMajor &&
-          schedule.getKind() == ScheduleKind::Mma,
+          schedule.getProduct().readsTokenMajorWindows(),
       /*tokens_contiguous=*/false,
       /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
       panelOffset, loop.getRegionIterArg(0));

@@ -82,7 +82,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
-  int64_t step = op.getScheduleAttr().getTileWindows();
+  int64_t step = op.getScheduleAttr().getTileWindows(op.getEncoding());
   int64_t windows = op.getNumWindows();
   SmallVector<Range> domain = op.getIterationDomain(rewriter);
   auto constant = [&](int64_t value) {

@@ -254,8 +254,9 @@ static void setTokensContiguous(scf::ForallOp forall) {
   bool transposable = canBeTransposed(forall.getBody());
   forall.walk([&](TileMatmulOp op) {
     op.setTokensContiguous(
-        tokens && !(transposable && op.getSchedule().isProductOfTokensByPanel(
-                                        op.getEncoding())));
+        tokens &&
+        !(transposable && op.getSchedule().getProduct().multipliesTokensByPanel(
+                              op.getSchedule(), op.getEncoding())));
   });
 }
 

@@ -1,4 +1,4 @@
-//===- TileMatmulMma.cpp - f16/bf16 product through mma.sync --------------===//
+//===- MmaLowering.cpp - f16/bf16 product through mma.sync ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -126,14 +127,16 @@ private:
   Type element;
 };
 
-struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
-  MmaLowering(const TypeConverter &converter, MLIRContext *context,
-              const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+/// Emits the product of one K step.
+class MmaEmitter {
+public:
+  MmaEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+             MutableArrayRef<Value> acc)
+      : b(b), op(op), layout(layout), acc(acc) {}
 
   /// One mma.sync on the accumulator scalars starting at `first`.
-  void emitMma(OpBuilder &b, Location loc, Value a, Value bFragment,
-               MutableArrayRef<Value> acc) const {
+  void emitMma(Value a, Value bFragment, MutableArrayRef<Value> acc) {
+    Location loc = op.getLoc();
     auto type = VectorType::get({2, 2}, b.getF32Type());
     Value c = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
     for (int64_t i = 0; i < 4; ++i)
@@ -162,7 +165,7 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
   }
 
   /// Fragments along outputs, `width` outputs each, known to share a panel.
-  int64_t getPanelGroup(TileMatmulOp op, int64_t width) const {
+  int64_t getPanelGroup(int64_t width) {
     int64_t bn = op.getEncoding().getBlockN();
     if (!op.getSchedule().isPanelAligned(op.getEncoding()))
       return 1;
@@ -174,7 +177,7 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
   /// `count` column fragments of `tile` from column `column`: one ldmatrix.x4
   /// brings two of them, the last of an odd count repeats its matrices.
   SmallVector<Value> loadColumns(FragmentLoader &load, Value tile, Value row,
-                                 Value column, int64_t count) const {
+                                 Value column, int64_t count) {
     SmallVector<Value> fragments;
     for (int64_t c = 0; c < count; c += 2) {
       bool pair = c + 1 < count;
@@ -190,7 +193,7 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
   }
 
   SmallVector<Value> loadRows(FragmentLoader &load, Value tile, Value row,
-                              Value column, int64_t count) const {
+                              Value column, int64_t count) {
     SmallVector<Value> fragments;
     for (int64_t f = 0; f < count; ++f)
       fragments.push_back(
@@ -201,8 +204,7 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
   }
 
   /// Tokens are the 16 rows of a fragment, outputs its 8 columns.
-  Unit loadTokenRows(OpBuilder &b, TileMatmulOp op, int64_t step, int64_t group,
-                     int64_t size) const {
+  Unit loadTokenRows(int64_t step, int64_t group, int64_t size) {
     FragmentLoader load(b, op, layout);
     Unit unit{{}, {}, 0, group};
     Value output = load.add(layout.warpOutput, group * 8);
@@ -226,8 +228,7 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
   }
 
   /// Outputs are the 16 rows of a fragment, tokens its 8 columns.
-  Unit loadOutputRows(OpBuilder &b, TileMatmulOp op, int64_t step,
-                      int64_t group, int64_t size) const {
+  Unit loadOutputRows(int64_t step, int64_t group, int64_t size) {
     FragmentLoader load(b, op, layout);
     Unit unit{{}, {}, group, 0};
     Value output = load.add(layout.warpOutput, group * 16);
@@ -250,53 +251,80 @@ struct MmaLowering : public OpConversionPattern<TileMatmulOp> {
     return unit;
   }
 
-  void multiply(OpBuilder &b, Location loc, const Unit &unit,
-                MutableArrayRef<Value> acc) const {
+  void multiply(const Unit &unit) {
     for (auto [c, column] : llvm::enumerate(unit.columns))
       for (auto [r, row] : llvm::enumerate(unit.rows)) {
         int64_t fragment =
             (unit.firstRow + r) * getColumnFragments() + unit.firstColumn + c;
-        emitMma(b, loc, row, column, acc.slice(fragment * 4, 4));
+        emitMma(row, column, acc.slice(fragment * 4, 4));
       }
   }
 
-  LogicalResult
-  matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (op.getSchedule().getKind() != ScheduleKind::Mma)
-      return rewriter.notifyMatchFailure(op, "not an mma schedule");
-    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
-    if (!element.isF16() && !element.isBF16())
-      return op.emitOpError("with an mma schedule multiplies f16 or bf16, got ")
-             << element;
-    if (op.getEncoding().getBlockN() % 8 != 0)
-      return op.emitOpError("with an mma schedule needs panels of a multiple "
-                            "of 8 outputs, got ")
-             << op.getEncoding();
-    SmallVector<Value> acc(adaptor.getAcc());
-    int64_t steps = op.getSchedule().getStepRows(op.getEncoding()) / 16;
+  void emit() {
+    int64_t steps = op.getSchedule().getStepRows() / 16;
     int64_t width = layout.outputsAreRows ? 16 : 8;
-    int64_t groupSize = getPanelGroup(op, width);
+    int64_t groupSize = getPanelGroup(width);
     // ptxas moves the loads of a unit above the products of the one before it
     // as far as registers allow; loading ahead here only costs registers.
     for (int64_t step = 0; step < steps; ++step)
       for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize)
-        multiply(rewriter, op.getLoc(),
-                 layout.outputsAreRows
-                     ? loadOutputRows(rewriter, op, step, g, groupSize)
-                     : loadTokenRows(rewriter, op, step, g, groupSize),
-                 acc);
-    rewriter.replaceOpWithMultiple(op, {ValueRange(acc)});
+        multiply(layout.outputsAreRows ? loadOutputRows(step, g, groupSize)
+                                       : loadTokenRows(step, g, groupSize));
+  }
+
+private:
+  OpBuilder &b;
+  TileMatmulOp op;
+  const ThreadLayout &layout;
+  MutableArrayRef<Value> acc;
+};
+
+struct MmaLowering
+    : public ProductLoweringInterface::ExternalModel<MmaLowering, MmaAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    IndexMath math{builder, op.getLoc()};
+    layout.divideAmongWarps(math, cast<MmaAttr>(attribute).getWarps());
+    // mma.m16n8k16 leaves thread `lane` the elements (lane / 4 + {0, 8},
+    // 2 * (lane % 4) + {0, 1}) of each 16 x 8 fragment. A feature-major result
+    // wants neighbouring tokens in one thread, so outputs become the 16-wide
+    // side; that needs 16 outputs of one panel.
+    layout.outputsAreRows = op.getTokensContiguous() &&
+                            layout.warpOutputs % 16 == 0 &&
+                            op.getSchedule().isPanelAligned(op.getEncoding()) &&
+                            op.getEncoding().getBlockN() % 16 == 0;
+    if (!layout.outputsAreRows && layout.warpTokens % 16 != 0)
+      return op.emitOpError("warps of ")
+             << layout.warpTokens << " tokens do not hold the 16 rows of an "
+             << "mma fragment";
+    bool outputs = layout.outputsAreRows;
+    layout.addFragments(math, /*rows=*/16,
+                        outputs ? layout.warpOutputs : layout.warpTokens,
+                        outputs ? layout.warpTokens : layout.warpOutputs,
+                        /*firstRow=*/Value());
     return success();
   }
 
-  const ThreadLayout &layout;
+  LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("with product = mma multiplies f16 or bf16, got ")
+             << element;
+    if (op.getEncoding().getBlockN() % 8 != 0)
+      return op.emitOpError("with product = mma needs panels of a multiple of "
+                            "8 outputs, got ")
+             << op.getEncoding();
+    MmaEmitter(b, op, layout, accumulators).emit();
+    return success();
+  }
 };
 
 } // namespace
 
-void nm_sparse::populateMmaPatterns(const TypeConverter &converter,
-                                    const ThreadLayout &layout,
-                                    RewritePatternSet &patterns) {
-  patterns.add<MmaLowering>(converter, patterns.getContext(), layout);
+void nm_sparse::registerMmaLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    MmaAttr::attachInterface<MmaLowering>(*context);
+  });
 }

@@ -1,4 +1,4 @@
-//===- TileMatmulWgmma.cpp - f16/bf16 product of warpgroups ---------------===//
+//===- WgmmaLowering.cpp - f16/bf16 product of warpgroups -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -94,14 +95,19 @@ private:
   Value base;
 };
 
-struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
-  WgmmaLowering(const TypeConverter &converter, MLIRContext *context,
-                const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+/// Emits the product of one K step.
+class WgmmaEmitter {
+public:
+  WgmmaEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+               WgmmaAttr product)
+      : b(b), op(op), loc(op.getLoc()), layout(layout), product(product) {}
 
+  void emit(MutableArrayRef<Value> scalars);
+
+private:
   /// `acc` + 64 rows of A x `columns` of B.
-  Value emitProduct(OpBuilder &b, Location loc, Type element, int64_t columns,
-                    Value a, Value bDescriptor, Value acc) const {
+  Value emitProduct(int64_t columns, Value a, Value bDescriptor, Value acc) {
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
     MLIRContext *context = b.getContext();
     auto factor = NVVM::WGMMATypesAttr::get(
         context,
@@ -120,7 +126,7 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
   }
 
   /// The accumulators of a product as the struct that it updates.
-  Value pack(OpBuilder &b, Location loc, ValueRange scalars) const {
+  Value pack(ValueRange scalars) {
     auto type = LLVM::LLVMStructType::getLiteral(
         b.getContext(), SmallVector<Type>(scalars.size(), b.getF32Type()));
     Value result = LLVM::PoisonOp::create(b, loc, type);
@@ -138,10 +144,11 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
   /// The products of a warpgroup, in the order of their accumulators. The
   /// outputs of a product share the rows that they read, so they are of one
   /// panel.
-  SmallVector<Product> getProducts(ScheduleAttr schedule,
-                                   EncodingAttr encoding) const {
-    int64_t tokens = schedule.getWarpgroupTokens();
-    int64_t outputs = schedule.getWarpgroupOutputs();
+  SmallVector<Product> getProducts() {
+    ScheduleAttr schedule = op.getSchedule();
+    EncodingAttr encoding = op.getEncoding();
+    int64_t tokens = product.getWarpgroupTokens(schedule);
+    int64_t outputs = product.getWarpgroupOutputs(schedule);
     SmallVector<Product> products;
     if (layout.outputsAreRows) {
       for (int64_t output = 0; output < outputs; output += kProductRows)
@@ -158,76 +165,110 @@ struct WgmmaLowering : public OpConversionPattern<TileMatmulOp> {
     return products;
   }
 
-  LogicalResult
-  matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ScheduleAttr schedule = op.getSchedule();
-    if (schedule.getKind() != ScheduleKind::Wgmma)
-      return rewriter.notifyMatchFailure(op, "not a wgmma schedule");
-    auto xType = cast<MemRefType>(op.getX().getType());
-    Type element = xType.getElementType();
-    if (!element.isF16() && !element.isBF16())
-      return op.emitOpError(
-                 "with a wgmma schedule multiplies f16 or bf16, got ")
-             << element;
-    EncodingAttr encoding = op.getEncoding();
-    if (encoding.getBlockN() % kProductRows != 0 ||
-        !schedule.isPanelAligned(encoding))
-      return op.emitOpError("with a wgmma schedule needs panels of a multiple "
-                            "of 64 outputs that align with its tiles, got ")
-             << encoding;
-    Location loc = op.getLoc();
-    int64_t rows = schedule.getStepRows(encoding);
-    SmallVector<Product> products = getProducts(schedule, encoding);
-    int64_t columns = products.front().columns;
-    int64_t perProduct = kProductRows * columns / 128;
-    SmallVector<Value> scalars(adaptor.getAcc());
-
-    TileDescriptor values(rewriter, loc, op.getValues(), layout.warpOutput);
-    TileDescriptor x(rewriter, loc, op.getX(), layout.warpToken);
-    // Products read through the async proxy what threads have copied.
+  /// Products read through the async proxy what threads have copied.
+  void emitFence() {
     NVVM::FenceProxyOp::create(
-        rewriter, loc,
-        NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
-        NVVM::SharedSpaceAttr::get(getContext(),
+        b, loc,
+        NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+        NVVM::SharedSpaceAttr::get(b.getContext(),
                                    NVVM::SharedSpace::shared_cta));
-    SmallVector<Value> accs, panelRows;
+  }
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  const ThreadLayout &layout;
+  WgmmaAttr product;
+};
+
+void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
+  int64_t rows = op.getSchedule().getStepRows();
+  SmallVector<Product> products = getProducts();
+  int64_t columns = products.front().columns;
+  int64_t perProduct = kProductRows * columns / 128;
+  TileDescriptor values(b, loc, op.getValues(), layout.warpOutput);
+  TileDescriptor x(b, loc, op.getX(), layout.warpToken);
+  emitFence();
+  SmallVector<Value> accs, panelRows;
+  for (auto [i, product] : llvm::enumerate(products)) {
+    accs.push_back(
+        pack(ArrayRef<Value>(scalars).slice(i * perProduct, perProduct)));
+    Value output = b.createOrFold<arith::AddIOp>(
+        loc, layout.warpOutput,
+        arith::ConstantIndexOp::create(b, loc, product.output));
+    panelRows.push_back(emitXRow(b, loc, op,
+                                 arith::ConstantIndexOp::create(b, loc, 0),
+                                 emitPanel(b, loc, op, output)));
+  }
+  NVVM::WgmmaFenceAlignedOp::create(b, loc);
+  for (int64_t row = 0; row < rows; row += kProductSteps)
     for (auto [i, product] : llvm::enumerate(products)) {
-      accs.push_back(pack(rewriter, loc,
-                          ArrayRef(scalars).slice(i * perProduct, perProduct)));
-      Value output = rewriter.createOrFold<arith::AddIOp>(
-          loc, layout.warpOutput,
-          arith::ConstantIndexOp::create(rewriter, loc, product.output));
-      panelRows.push_back(emitXRow(
-          rewriter, loc, op, arith::ConstantIndexOp::create(rewriter, loc, 0),
-          emitPanel(rewriter, loc, op, output)));
+      Value first = values.at(row, product.output / kSwizzledColumns);
+      Value second = x.at(panelRows[i], row, product.token / kSwizzledColumns);
+      if (!layout.outputsAreRows)
+        std::swap(first, second);
+      accs[i] = emitProduct(columns, first, second, accs[i]);
     }
-    NVVM::WgmmaFenceAlignedOp::create(rewriter, loc);
-    for (int64_t row = 0; row < rows; row += kProductSteps)
-      for (auto [i, product] : llvm::enumerate(products)) {
-        Value a = values.at(row, product.output / kSwizzledColumns);
-        Value b = x.at(panelRows[i], row, product.token / kSwizzledColumns);
-        if (!layout.outputsAreRows)
-          std::swap(a, b);
-        accs[i] = emitProduct(rewriter, loc, element, columns, a, b, accs[i]);
-      }
-    NVVM::WgmmaGroupSyncAlignedOp::create(rewriter, loc);
-    NVVM::WgmmaWaitGroupSyncOp::create(rewriter, loc, op.getInFlight() ? 1 : 0);
-    for (size_t i = 0; i < products.size(); ++i)
-      for (int64_t e = 0; e < perProduct; ++e)
-        scalars[i * perProduct + e] =
-            LLVM::ExtractValueOp::create(rewriter, loc, accs[i], e);
-    rewriter.replaceOpWithMultiple(op, {ValueRange(scalars)});
+  NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, op.getInFlight() ? 1 : 0);
+  for (size_t i = 0; i < products.size(); ++i)
+    for (int64_t e = 0; e < perProduct; ++e)
+      scalars[i * perProduct + e] =
+          LLVM::ExtractValueOp::create(b, loc, accs[i], e);
+}
+
+struct WgmmaLowering
+    : public ProductLoweringInterface::ExternalModel<WgmmaLowering, WgmmaAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    auto product = cast<WgmmaAttr>(attribute);
+    IndexMath math{builder, op.getLoc()};
+    layout.outputsAreRows = op.getTokensContiguous();
+    layout.transposesFragments = true;
+    // LLVM knows prefetches of the chips that have wgmma, and no older ones.
+    layout.mayPrefetch = true;
+    layout.divideAmongWarps(math, product.getWarps());
+    int64_t across = product.getWarps()[1] / 4;
+    int64_t tokens = product.getWarpgroupTokens(op.getSchedule());
+    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
+    Value warp = math.div(layout.threadId, 32);
+    Value warpgroup = math.div(layout.threadId, 128);
+    layout.warpToken = math.mul(math.div(warpgroup, across), tokens);
+    layout.warpOutput = math.mul(math.rem(warpgroup, across), outputs);
+    Value firstRow = math.mul(math.rem(warp, 4), 16);
+    // All columns of a product belong to each of its warps.
+    if (layout.outputsAreRows) {
+      layout.warpTokens = tokens;
+      layout.addFragments(math, kProductRows, outputs, tokens, firstRow);
+    } else {
+      layout.warpOutputs = outputs;
+      layout.addFragments(math, kProductRows, tokens, outputs, firstRow);
+    }
     return success();
   }
 
-  const ThreadLayout &layout;
+  LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("with product = wgmma multiplies f16 or bf16, got ")
+             << element;
+    EncodingAttr encoding = op.getEncoding();
+    if (encoding.getBlockN() % kProductRows != 0 ||
+        !op.getSchedule().isPanelAligned(encoding))
+      return op.emitOpError("with product = wgmma needs panels of a multiple "
+                            "of 64 outputs that align with its tiles, got ")
+             << encoding;
+    WgmmaEmitter(b, op, layout, cast<WgmmaAttr>(attribute)).emit(accumulators);
+    return success();
+  }
 };
 
 } // namespace
 
-void nm_sparse::populateWgmmaPatterns(const TypeConverter &converter,
-                                      const ThreadLayout &layout,
-                                      RewritePatternSet &patterns) {
-  patterns.add<WgmmaLowering>(converter, patterns.getContext(), layout);
+void nm_sparse::registerWgmmaLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    WgmmaAttr::attachInterface<WgmmaLowering>(*context);
+  });
 }

@@ -1,13 +1,14 @@
-//===- KeptRows.h - what a simt thread reads of kept rows -------*- C++ -*-===//
+//===- RowReader.h - what a simt thread reads of kept rows -------*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_PRODUCTS_SIMT_KEPTROWS_H
-#define NM_SPARSE_LIB_PRODUCTS_SIMT_KEPTROWS_H
+#ifndef NM_SPARSE_LIB_PRODUCTS_SIMT_ROWREADER_H
+#define NM_SPARSE_LIB_PRODUCTS_SIMT_ROWREADER_H
 
-#include "nm_sparse/Conversion/TileToThreads/ThreadLayout.h"
+#include "SimtLayout.h"
 
 namespace mlir::nm_sparse {
 
@@ -22,16 +23,14 @@ struct KeptRow {
 };
 
 /// Reads kept rows of a CTA tile from shared memory, piece by piece.
-class KeptRows {
+class RowReader {
 public:
   /// `panels` are those of the thread's outputs. Reads that are `pinned` keep
   /// their order.
-  KeptRows(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
-           ArrayRef<Value> panels, bool pinned);
+  RowReader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+            const SimtLayout &thread, ArrayRef<Value> panels, bool pinned);
 
-  int64_t getNumChunks() const {
-    return layout.threadTokens / layout.tokenChunk;
-  }
+  int64_t getNumChunks() const { return thread.tokens / thread.tokenChunk; }
 
   /// Finds the rows of x that belong to `row`.
   KeptRow find(Value row);
@@ -50,6 +49,7 @@ private:
   TileMatmulOp op;
   Location loc;
   const ThreadLayout &layout;
+  const SimtLayout &thread;
   SmallVector<Value> panels;
   bool pinned;
   /// Rows of x from the thread's first token on, unless x is token-major.
@@ -58,4 +58,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_PRODUCTS_SIMT_KEPTROWS_H
+#endif // NM_SPARSE_LIB_PRODUCTS_SIMT_ROWREADER_H

@@ -1,0 +1,30 @@
+//===- Mma.td - mma.sync on tensor cores -------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_MMA_MMA_TD
+#define NM_SPARSE_PRODUCTS_MMA_MMA_TD
+
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+
+def NMSparse_MmaAttr : NMSparse_Attr<"Mma", "mma",
+    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "getRowUnit", "readsTokenMajorWindows", "hasLeanProducers"]>]> {
+  let summary = "mma.sync on tensor cores";
+  let description = [{
+    Multiplies f16 and bf16 in fragments of 16 x 8, sums in f32.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | `[tokens, outputs]`: how the tile is divided among warps | at most 32 in all; a multiple of 16 tokens and 8 outputs for each | must be given |
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$warps);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif // NM_SPARSE_PRODUCTS_MMA_MMA_TD
