@@ -3,6 +3,7 @@
 
 import collections
 import json
+import lzma
 import stat
 import sys
 from pathlib import Path
@@ -83,6 +84,21 @@ def test_other_ptx_is_shown(compare, capsys, tmp_path):
     assert len(list((tmp_path / "pairs").iterdir())) == 3
 
 
+def test_kernels_of_layers_are_kept(compare, tmp_path, monkeypatch):
+    layer = "f16_s50_L128_feature_1x2x3_product"
+    bad = compared_layers.Item("bench", layer, "bad\n", layer=layer)
+    good = compared_layers.Item("bench", layer, "good\n", layer=layer)
+    monkeypatch.setattr(compared_layers, "collect", lambda *_: [*ITEMS, bad, good])
+    folder = tmp_path / "kernels"
+    for options, count in (((), 1), (("--equal-too",), 2)):
+        compare("ptx", "--kernels", str(folder), *options)
+        text = lzma.decompress((folder / "list.json.xz").read_bytes())
+        pairs = json.loads(text)["pairs"]
+        assert len(pairs) == count and not all(pair["equal"] for pair in pairs)
+        images = [(folder / p["after"]["image"]).read_bytes() for p in pairs]
+        assert b"worse\n" in map(lzma.decompress, images)
+
+
 def test_other_names_are_told_apart(compare):
     status, report = compare("names")
     assert status == 1 and report["different"] == 2
@@ -121,6 +137,8 @@ def test_names_of_registers_and_labels():
 
 
 def test_lists_of_layers():
+    few = compared_layers.collect(ROOT, ["cubes"])
+    assert {item.group for item in few} == {"bench"} and len(few) < 60
     items = compared_layers.collect(ROOT)
     assert len(items) >= 200 and len(set(items)) == len(items)
     chips = collections.Counter(item.chip for item in items)
