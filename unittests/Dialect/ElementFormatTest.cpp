@@ -108,6 +108,11 @@ TEST(ElementFormat, BitsAreThoseInMemory) {
   }
 }
 
+TEST(ElementFormat, StoredTypesAreListed) {
+  MLIRContext context;
+  EXPECT_EQ(listStoredTypes(&context), "f32, f16, bf16, f8E4M3FN, f8E5M2, i8");
+}
+
 TEST(ElementFormat, Accumulators) {
   MLIRContext context;
   for (const ElementFormat &format : getElementFormats()) {

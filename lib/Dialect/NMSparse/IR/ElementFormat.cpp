@@ -15,7 +15,9 @@
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -140,4 +142,15 @@ const ElementFormat *nm_sparse::findElementFormat(llvm::StringRef name) {
     if (format.name == name)
       return &format;
   return nullptr;
+}
+
+std::string nm_sparse::listStoredTypes(MLIRContext *context) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  auto stored = llvm::make_filter_range(
+      formats, [](const ElementFormat &format) { return format.isStored; });
+  llvm::interleaveComma(stored, stream, [&](const ElementFormat &format) {
+    stream << format.getType(context);
+  });
+  return text;
 }

@@ -16,6 +16,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
+#include <string>
 
 namespace mlir::nm_sparse {
 
@@ -80,6 +81,9 @@ const ElementFormat *findElementFormat(Type elementType);
 
 /// The format called `name`, or null.
 const ElementFormat *findElementFormat(llvm::StringRef name);
+
+/// The types that a weight may have, for messages: "f32, f16" and so on.
+std::string listStoredTypes(MLIRContext *context);
 
 } // namespace mlir::nm_sparse
 
