@@ -9,6 +9,7 @@
 #include "nm_sparse/Analysis/CostTable.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -38,9 +39,11 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
                  values.getDimSize(values.getRank() - 1));
   problem.windows = op.getNumWindows();
-  problem.elementBytes = x.getElementTypeBitWidth() / 8;
-  problem.tensorCores =
-      x.getElementType().isF16() || x.getElementType().isBF16();
+  const ElementFormat *format = findElementFormat(x.getElementType());
+  assert(format && "the verifier refuses other element types");
+  problem.elementBytes = format->bits / 8;
+  // Rows of x and of values are gathered as they lie, which is MN-major.
+  problem.tensorCores = format->isLegalOrder(MajorOrder::MN);
   problem.xFeatureMajor = op.isXFeatureMajor();
   problem.yFeatureMajor = isWrittenFeatureMajor(op);
   problem.yTransposable = canBeTransposed(op);

@@ -101,6 +101,11 @@ func.func private @f64(tensor<64x64xf64, #nm_sparse.encoding<2:4>>)
 
 // -----
 
+// expected-error @below {{nm_sparse encoding on element type 'tf32', legal are}}
+func.func private @tf32(tensor<64x64xtf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
 // expected-error @below {{nm_sparse encoding on element type 'i32', legal are}}
 func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 

@@ -239,6 +239,24 @@ func.func @matmul_elements(%x: tensor<8x64xf32>, %v: tensor<32x96xf16>, %i: tens
 
 // -----
 
+func.func @matmul_no_format(%x: tensor<8x64xf64>, %v: tensor<32x96xf64>, %i: tensor<32x96xi8>, %init: tensor<8x96xf64>) {
+  // expected-error @below {{x and values have element type 'f64', legal are f32, f16, bf16, f8E4M3FN, f8E5M2, i8}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf64>, tensor<32x96xf64>, tensor<32x96xi8>) outs(%init : tensor<8x96xf64>) -> tensor<8x96xf64>
+  return
+}
+
+// -----
+
+func.func @matmul_not_stored(%x: tensor<8x64xtf32>, %v: tensor<32x96xtf32>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{x and values have element type 'tf32', legal are f32, f16,}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xtf32>, tensor<32x96xtf32>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_init_element(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xbf16>) {
   // expected-error @below {{result must have element type f32 or that of x, got 'bf16'}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

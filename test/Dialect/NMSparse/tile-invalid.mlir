@@ -41,24 +41,6 @@ func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
 #ym = affine_map<(m, n, k) -> (m, n)>
 #s = #nm_sparse.schedule<tile = [64, 64, 8], product = simt<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @result(%x: tensor<128x64xf64>, %v: tensor<16x128xf64>,
-                  %i: tensor<16x1xi8>, %out: tensor<128x128xf64>)
-    -> tensor<128x128xf64> {
-  // expected-error @+1 {{cannot be tiled with a result of 'f64'; legal are floats of at most 32 bits}}
-  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-    indexing_maps = [#xm, #wm, #ym] schedule = #s
-    ins(%x, %v, %i : tensor<128x64xf64>, tensor<16x128xf64>, tensor<16x1xi8>)
-    outs(%out : tensor<128x128xf64>) -> tensor<128x128xf64>
-  return %y : tensor<128x128xf64>
-}
-
-// -----
-
-#xm = affine_map<(m, n, k) -> (m, k)>
-#wm = affine_map<(m, n, k) -> (k, n)>
-#ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 4], product = simt<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
-
 func.func @block(%x: tensor<128x64xf32>, %v: tensor<16x64xf32>,
                  %i: tensor<4x16xi8>, %out: tensor<128x64xf32>)
     -> tensor<128x64xf32> {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/DialectImplementation.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -134,11 +135,10 @@ LogicalResult EncodingAttr::verifyEncoding(
     return emitError() << "nm_sparse encoding has dim = " << getDim()
                        << ", legal for a tensor of rank " << rank << " are "
                        << rank - 2 << " and " << rank - 1;
-  if (!isa<Float32Type, Float16Type, BFloat16Type, Float8E4M3FNType,
-           Float8E5M2Type>(elementType) &&
-      !elementType.isSignlessInteger(8))
+  const ElementFormat *format = findElementFormat(elementType);
+  if (!format || !format->isStored)
     return emitError() << "nm_sparse encoding on element type " << elementType
-                       << ", legal are f32, f16, bf16, f8E4M3FN, f8E5M2, i8";
+                       << ", legal are " << listStoredTypes(getContext());
   return success();
 }
 

@@ -83,13 +83,6 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
            << encoding.getKeptRows();
   if (failed(checkBulkCopy(op)) || failed(checkBatch(op)))
     return failure();
-  Type result = getElementTypeOrSelf(op.getInit());
-  if (isa<FloatType>(element) != isa<FloatType>(result) ||
-      result.getIntOrFloatBitWidth() > 32)
-    return op.emitOpError("cannot be tiled with a result of ")
-           << result << "; legal are "
-           << (isa<FloatType>(element) ? "floats" : "integers")
-           << " of at most 32 bits";
   auto index = cast<RankedTensorType>(op.getIndex().getType());
   if (index.isDynamicDim(index.getRank() - 2))
     return op.emitOpError("needs an index with a static number of rows, got ")
