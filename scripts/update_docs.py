@@ -298,8 +298,9 @@ class Generators:
         text = self.tool("nm-compile", WALK, "-o", "-", "--emit", name)
         return fenced(select(text, name), "" if name == "ptx" else "mlir")
 
-    def speed(self, _):
-        return doc_results.headline(ROOT / "bench/results")
+    def speed(self, part):
+        only = doc_results.SUMMARY if part == "summary" else None
+        return doc_results.headline(ROOT / "bench/results", only)
 
     def emulator(self, _):
         return doc_results.emulator(ROOT / "bench/results")
