@@ -57,6 +57,19 @@ def test_named_files(page):
         assert (ROOT / path).exists(), f"{page.name} names {path}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_sources(page):
+    """A C++ or TableGen file in code quotes exists, whichever folder it is in."""
+    text = without_code(page.read_text("utf-8"))
+    known = {
+        path.name
+        for folder in ("lib", "include", "test", "unittests", "tools")
+        for path in (ROOT / folder).rglob("*.*")
+    }
+    for name in re.findall(r"`(?:[\w-]+/)*(\w+\.(?:cpp|h|td))`", text):
+        assert name in known | {"cuda.h"}, f"{page.name} names {name}"
+
+
 def test_fields_of_a_schedule():
     """docs/Schedule.md has a row for each field, in order, with its default and
     every value that has a name."""
