@@ -1,4 +1,4 @@
-//===- Mma.td - mma.sync on tensor cores -------------------*- tablegen -*-===//
+//===- Mma.td - fragments on tensor cores, by mma.sync ------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ def NMSparse_MmaAttr : NMSparse_Attr<"Mma", "mma",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem", "getRowUnit", "readsTokenMajorWindows", "hasLeanProducers"]>]> {
-  let summary = "mma.sync on tensor cores";
+  let summary = "fragments on tensor cores, by mma.sync";
   let description = [{
     Multiplies f16 and bf16 in fragments of 16 x 8, sums in f32.
 
