@@ -52,6 +52,8 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
 
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
+  if (schedule.isDirect())
+    return 0;
   EncodingAttr encoding = problem.encoding;
   // --nm-sparse-expand-stages pads each row by at most 16 bytes, and none of
   // the tiles of warpgroup products, which are aligned instead.

@@ -61,6 +61,18 @@ nm_sparse::verifyTileUnits(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult
+nm_sparse::verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef owner, TransfersAttr transfers) {
+  if (transfers.getX() == XTransfer::Direct ||
+      transfers.getValues() == ValuesTransfer::Direct ||
+      transfers.getIndex() == IndexTransfer::Direct)
+    return emitError() << owner
+                       << " reads its operands from shared memory; no transfer "
+                          "may be direct";
+  return success();
+}
+
+LogicalResult
 nm_sparse::verifyTensorCoreProblem(function_ref<InFlightDiagnostic()> emitError,
                                    StringRef owner, ScheduleAttr schedule,
                                    EncodingAttr encoding, Type element) {

@@ -33,6 +33,11 @@ LogicalResult verifyTileUnits(function_ref<InFlightDiagnostic()> emitError,
                               int64_t tokens, int64_t outputs,
                               int64_t tokenUnit, int64_t outputUnit);
 
+/// The product `owner` reads its operands from shared memory.
+LogicalResult
+verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
+                      StringRef owner, TransfersAttr transfers);
+
 /// Tensor cores multiply f16 and bf16, and rows of whole panels only.
 LogicalResult
 verifyTensorCoreProblem(function_ref<InFlightDiagnostic()> emitError,

@@ -11,7 +11,7 @@
 
 #include "Plan.h"
 #include "nm_sparse/Conversion/Passes.h"
-#include "nm_sparse/Conversion/SecondSpelling.h"
+#include "nm_sparse/Conversion/SparseTensorEncoding.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -146,7 +146,7 @@ struct ConvertLinalgToNMSparse
     : public nm_sparse::impl::ConvertLinalgToNMSparsePassBase<
           ConvertLinalgToNMSparse> {
   void runOnOperation() override {
-    if (failed(replaceSecondSpelling(getOperation())))
+    if (failed(replaceSparseTensorEncodings(getOperation())))
       return signalPassFailure();
 
     SmallVector<Plan> plans;

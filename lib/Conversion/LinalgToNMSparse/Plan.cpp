@@ -94,10 +94,6 @@ static LogicalResult checkWeight(const Plan &plan) {
     return op->emitOpError("takes a weight with encoding ")
            << encoding << ", which is not supported yet; supported are n:m "
            << "distributions in identity order";
-  if (encoding.getBlockK() != 1)
-    return op->emitOpError("takes a weight with encoding ")
-           << encoding << ", which is not supported yet: blocks must span one "
-           << "contraction step, block = [1, bn]";
   if (!type.hasStaticShape())
     return refuse(op, encoding) << "the weight has a dynamic shape, " << type
                                 << "; the size of the packed form must be "

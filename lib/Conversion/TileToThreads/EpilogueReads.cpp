@@ -22,7 +22,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
+#include "nm_sparse/Dialect/NMTile/Utils/HiddenIndex.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

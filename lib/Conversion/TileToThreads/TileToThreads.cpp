@@ -84,7 +84,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
       });
 
   prepareEpilogueReads(launch, converter, *layout);
-  versionEpilogues(launch, converter, *layout);
+  splitEpilogues(launch, converter, *layout);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
   populateTileBulkCopyPatterns(converter, *layout, patterns);

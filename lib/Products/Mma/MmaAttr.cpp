@@ -44,6 +44,8 @@ LogicalResult MmaAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult MmaAttr::verifyTransfers(EmitErrorFn emitError,
                                        const TransfersAttr &transfers,
                                        int64_t producers) const {
+  if (failed(verifyStagedTransfers(emitError, getMnemonic(), transfers)))
+    return failure();
   if (transfers.getValues() == ValuesTransfer::Bulk && producers == 0)
     return emitError() << "values = bulk needs producers to start the copies; "
                           "legal is pipeline = ring<...>";

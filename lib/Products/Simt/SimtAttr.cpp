@@ -44,6 +44,8 @@ LogicalResult SimtAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult SimtAttr::verifyTransfers(EmitErrorFn emitError,
                                         const TransfersAttr &transfers,
                                         int64_t producers) const {
+  if (failed(verifyStagedTransfers(emitError, getMnemonic(), transfers)))
+    return failure();
   if (transfers.getValues() == ValuesTransfer::Bulk)
     return emitError() << "values = bulk copies in the layout of tensor cores; "
                           "legal for simt is values = copy";

@@ -72,6 +72,8 @@ LogicalResult WgmmaAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult WgmmaAttr::verifyTransfers(EmitErrorFn emitError,
                                          const TransfersAttr &transfers,
                                          int64_t producers) const {
+  if (failed(verifyStagedTransfers(emitError, getMnemonic(), transfers)))
+    return failure();
   if (transfers.getX() != XTransfer::Gather)
     return emitError() << "wgmma needs x = gather: products of warpgroups "
                           "cannot select rows of whole windows";

@@ -570,21 +570,8 @@ func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>
 
 // -----
 
-// nm_tile.matmul
-
-func.func @tile_block(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<2:4, block = [2, 64]>}}
-  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [2, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
-    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
-  return
-}
-
-// -----
-
 func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{supports n:m with block = [1, bn], got #nm_sparse.encoding<free>}}
+  // expected-error @below {{supports n:m distributions, got #nm_sparse.encoding<free>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free>
     schedule = #nm_sparse.schedule<tile = [32, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)

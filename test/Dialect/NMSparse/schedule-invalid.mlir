@@ -64,7 +64,7 @@
 
 // -----
 
-// expected-error @below {{pipeline must be async_groups<...> or ring<...>, got #nm_sparse.mma<warps = [2, 4]>}}
+// expected-error @below {{pipeline must be sequential, async_groups<...> or ring<...>, got #nm_sparse.mma<warps = [2, 4]>}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, pipeline = mma<warps = [2, 4]>>
 
 // -----
@@ -76,17 +76,17 @@
 
 // Transfers.
 
-// expected-error @below {{x must be copy or gather, got 'packed'}}
+// expected-error @below {{x must be copy, gather or direct, got 'packed'}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], transfers = {x = packed}>
 
 // -----
 
-// expected-error @below {{values must be copy or bulk}}
+// expected-error @below {{values must be copy, bulk or direct}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], transfers = {values = 1}>
 
 // -----
 
-// expected-error @below {{index must be staged or resident, got 'none'}}
+// expected-error @below {{index must be staged, resident or direct, got 'none'}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], transfers = {index = none}>
 
 // -----
@@ -251,3 +251,30 @@
 
 // expected-error @below {{producers beside wgmma warps must be a multiple of the 4 of a warpgroup, got 6}}
 #s = #nm_sparse.schedule<tile = [128, 256, 64], product = wgmma<warps = [1, 8]>, pipeline = ring<stages = 3, producers = 6>>
+
+// -----
+
+// Products that read global memory.
+
+// expected-error @below {{pipeline = sequential is for products that read global memory: legal with it is transfers = {x = direct, values = direct, index = direct}, and it alone is legal with them}}
+#s = #nm_sparse.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, pipeline = sequential>
+
+// -----
+
+// expected-error @below {{pipeline = sequential is for products that read global memory}}
+#s = #nm_sparse.schedule<tile = [128, 128, 16], product = simt<warps = [2, 4]>, transfers = {x = direct, values = direct, index = direct}, pipeline = async_groups<stages = 2>>
+
+// -----
+
+// expected-error @below {{simt reads its operands from shared memory; no transfer may be direct}}
+#s = #nm_sparse.schedule<tile = [128, 128, 16], product = simt<warps = [2, 4]>, transfers = {x = direct}, pipeline = async_groups<stages = 2>>
+
+// -----
+
+// expected-error @below {{mma reads its operands from shared memory; no transfer may be direct}}
+#s = #nm_sparse.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+
+// -----
+
+// expected-error @below {{wgmma reads its operands from shared memory; no transfer may be direct}}
+#s = #nm_sparse.schedule<tile = [128, 256, 64], product = wgmma<warps = [1, 8]>, transfers = {index = direct}, pipeline = async_groups<stages = 2>>

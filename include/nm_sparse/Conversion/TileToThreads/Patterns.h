@@ -32,8 +32,8 @@ void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
 /// Splits each epilogue that reads more than registers hold into a version for
 /// whole tiles and one for those at an edge, before the conversion; and orders
 /// both by what they write, after it.
-void versionEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
-                      const ThreadLayout &layout);
+void splitEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
+                    const ThreadLayout &layout);
 void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
                     bool sharesTiles);
 

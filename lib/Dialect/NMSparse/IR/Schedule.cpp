@@ -26,13 +26,13 @@ Attribute TransfersAttr::parse(AsmParser &parser, Type) {
   auto values = ValuesTransfer::Copy;
   auto index = IndexTransfer::Resident;
   if (parser.parseLBrace() ||
-      parseFields(
-          parser, "transfers",
-          {wordField(parser, "x", "copy or gather", symbolizeXTransfer, x),
-           wordField(parser, "values", "copy or bulk", symbolizeValuesTransfer,
-                     values),
-           wordField(parser, "index", "staged or resident",
-                     symbolizeIndexTransfer, index)}) ||
+      parseFields(parser, "transfers",
+                  {wordField(parser, "x", "copy, gather or direct",
+                             symbolizeXTransfer, x),
+                   wordField(parser, "values", "copy, bulk or direct",
+                             symbolizeValuesTransfer, values),
+                   wordField(parser, "index", "staged, resident or direct",
+                             symbolizeIndexTransfer, index)}) ||
       parser.parseRBrace())
     return {};
   return get(parser.getContext(), x, values, index);
@@ -53,6 +53,8 @@ static LogicalResult verifyStages(EmitErrorFn emitError, int64_t stages) {
     return emitError() << "stages must be in [2, 8], got " << stages;
   return success();
 }
+
+int64_t SequentialAttr::getNumStages() const { return 1; }
 
 Attribute AsyncGroupsAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
@@ -191,7 +193,8 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
       partField(parser, "product", "a product, such as mma<warps = [2, 4]>",
                 product),
       {"transfers", parseTransfers, /*isRequired=*/false},
-      partField(parser, "pipeline", "async_groups<...> or ring<...>", pipeline),
+      partField(parser, "pipeline",
+                "sequential, async_groups<...> or ring<...>", pipeline),
       partField(parser, "grid", "flat or persistent", grid,
                 /*isRequired=*/false)};
   if (parser.parseLess() || parseFields(parser, "a schedule", fields) ||
@@ -233,6 +236,15 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
   if (grid.isPersistentGrid() && producers == 0)
     return emitError() << "persistent CTAs need producers, which fetch the "
                           "next tile; legal is pipeline = ring<...>";
+  // Copies of a K step need a stage of shared memory to overlap with.
+  bool isDirect = transfers.getX() == XTransfer::Direct &&
+                  transfers.getValues() == ValuesTransfer::Direct &&
+                  transfers.getIndex() == IndexTransfer::Direct;
+  if (isDirect != (pipeline.getNumStages() == 1))
+    return emitError() << "pipeline = sequential is for products that read "
+                          "global memory: legal with it is transfers = {x = "
+                          "direct, values = direct, index = direct}, and it "
+                          "alone is legal with them";
   if (failed(product.verifyTile(emitError, tile[0], tile[1])))
     return failure();
   return product.verifyTransfers(emitError, transfers, producers);

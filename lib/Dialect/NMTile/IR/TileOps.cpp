@@ -184,11 +184,24 @@ void AsyncGatherOp::getEffects(Effects &effects) {
 // TileMatmulOp
 //===----------------------------------------------------------------------===//
 
+/// `type` is a tile of `shape`, or, where the product reads global memory, the
+/// part of one that there is.
+static bool fitsTile(ShapedType type, ArrayRef<int64_t> shape, bool isDirect) {
+  if (type.getRank() != static_cast<int64_t>(shape.size()))
+    return false;
+  for (auto [extent, most] : llvm::zip_equal(type.getShape(), shape))
+    if (ShapedType::isDynamic(extent)
+            ? !isDirect
+            : extent > most || (extent < most && !isDirect))
+      return false;
+  return true;
+}
+
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
-  if (encoding.isFree() || encoding.getBlockK() != 1)
-    return emitOpError("supports n:m with block = [1, bn], got ") << encoding;
+  if (encoding.isFree())
+    return emitOpError("supports n:m distributions, got ") << encoding;
   auto x = cast<ShapedType>(getX().getType());
   auto values = cast<ShapedType>(getValues().getType());
   auto acc = cast<VectorType>(getAcc().getType());
@@ -205,8 +218,8 @@ LogicalResult TileMatmulOp::verify() {
   if (x.getElementType() != values.getElementType())
     return emitOpError("x and values must have one element type, got ")
            << x.getElementType() << " and " << values.getElementType();
-  if (!values.hasStaticShape() || values.getRank() != 2 ||
-      values.getDimSize(0) != rows || values.getDimSize(1) != outputs)
+  bool isDirect = schedule.isDirect();
+  if (!fitsTile(values, {rows, outputs}, isDirect))
     return emitOpError("values must be a tile of ")
            << rows << " x " << outputs << ", got " << values;
   if (getInFlight() && !schedule.getProduct().staysInFlight())
@@ -221,7 +234,9 @@ LogicalResult TileMatmulOp::verify() {
     int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
     if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
         index.getDimSize(0) > indexRows ||
-        index.getDimSize(1) != schedule.getTilePanels(encoding))
+        !fitsTile(index,
+                  {index.getDimSize(0), schedule.getTilePanels(encoding)},
+                  isDirect))
       return emitOpError("index must be a tile of at most ")
              << indexRows << " x " << schedule.getTilePanels(encoding)
              << " integers, got " << index;
@@ -232,7 +247,7 @@ LogicalResult TileMatmulOp::verify() {
   SmallVector<int64_t> expected = {xRows, tokens};
   if (getTokenMajor())
     std::swap(expected[0], expected[1]);
-  if (x.getShape() != ArrayRef<int64_t>(expected))
+  if (!fitsTile(x, expected, isDirect))
     return emitOpError("x must be a tile of ")
            << expected[0] << " x " << expected[1] << ", got " << x;
   if (getIndex()) {

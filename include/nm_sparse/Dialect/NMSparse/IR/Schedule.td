@@ -18,25 +18,28 @@ include "nm_sparse/Products/Products.td"
 //===----------------------------------------------------------------------===//
 
 def NMSparse_XTransfer : I32EnumAttr<"XTransfer",
-    "how activations reach shared memory", [
+    "how activations come to the product", [
       I32EnumAttrCase<"Copy", 0, "copy">,
-      I32EnumAttrCase<"Gather", 1, "gather">]> {
+      I32EnumAttrCase<"Gather", 1, "gather">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
 
 def NMSparse_ValuesTransfer : I32EnumAttr<"ValuesTransfer",
-    "how the kept values of the weight reach shared memory", [
+    "how the kept values of the weight come to the product", [
       I32EnumAttrCase<"Copy", 0, "copy">,
-      I32EnumAttrCase<"Bulk", 1, "bulk">]> {
+      I32EnumAttrCase<"Bulk", 1, "bulk">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
 
 def NMSparse_IndexTransfer : I32EnumAttr<"IndexTransfer",
-    "when the positions of the weight reach shared memory", [
+    "when the positions of the weight come to the product", [
       I32EnumAttrCase<"Staged", 0, "staged">,
-      I32EnumAttrCase<"Resident", 1, "resident">]> {
+      I32EnumAttrCase<"Resident", 1, "resident">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
@@ -46,9 +49,9 @@ def NMSparse_TransfersAttr : NMSparse_Attr<"Transfers", "transfers"> {
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows | `copy`, `gather` | `gather` |
-    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step | `copy`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
-    | `index` | `resident`: all positions of the panel once, before the K loop; `staged`: step by step | `resident`, `staged` | `resident` |
+    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `direct`: the product reads global memory | `copy`, `gather`, `direct` | `gather` |
+    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
+    | `index` | `resident`: all positions of the panel once, before the K loop; `staged`: step by step; `direct`: the product reads global memory | `resident`, `staged`, `direct` | `resident` |
   }];
   let parameters = (ins
     "::mlir::nm_sparse::XTransfer":$x,
@@ -61,6 +64,16 @@ def NMSparse_TransfersAttr : NMSparse_Attr<"Transfers", "transfers"> {
 //===----------------------------------------------------------------------===//
 // Pipelines
 //===----------------------------------------------------------------------===//
+
+def NMSparse_SequentialAttr : NMSparse_Attr<"Sequential", "sequential",
+    [DeclareAttrInterfaceMethods<NMSparse_PipelineAttrInterface,
+                                 ["getNumStages"]>]> {
+  let summary = "one K step after the other";
+  let description = [{
+    For products that read global memory themselves: all transfers are `direct`,
+    and nothing is copied ahead.
+  }];
+}
 
 def NMSparse_AsyncGroupsAttr : NMSparse_Attr<"AsyncGroups", "async_groups",
     [DeclareAttrInterfaceMethods<NMSparse_PipelineAttrInterface,
@@ -150,7 +163,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window | must be given |
     | `product` | what multiplies | an attribute below, or one of another dialect that implements `ProductAttrInterface` | must be given |
     | `transfers` | `{x = ..., values = ..., index = ...}`: how the operands come to shared memory | below | `{x = gather, values = copy, index = resident}` |
-    | `pipeline` | how copies and products overlap | `async_groups`, `ring` | must be given |
+    | `pipeline` | how copies and products overlap | `sequential`, `async_groups`, `ring` | must be given |
     | `grid` | which tiles a CTA computes | `flat`, `persistent` | `flat` |
 
     ```mlir
@@ -195,6 +208,12 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     bool isPacked() const { return getTransfers().getX() == XTransfer::Gather; }
     bool isResident() const {
       return getTransfers().getIndex() == IndexTransfer::Resident;
+    }
+    /// The product reads all operands from global memory.
+    bool isDirect() const {
+      return getTransfers().getX() == XTransfer::Direct &&
+             getTransfers().getValues() == ValuesTransfer::Direct &&
+             getTransfers().getIndex() == IndexTransfer::Direct;
     }
     bool getTma() const {
       return getTransfers().getValues() == ValuesTransfer::Bulk;

@@ -14,7 +14,7 @@
 
 #include "Pipelining/RingBarriers.h"
 #include "Pipelining/RingPosition.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

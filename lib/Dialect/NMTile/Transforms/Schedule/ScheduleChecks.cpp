@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -69,7 +69,7 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (!schedule)
     return op.emitOpError(
         "has no schedule; run --nm-sparse-select-schedule first");
-  if (encoding.getBlockK() != 1)
+  if (encoding.getBlockK() != 1 && !schedule.isDirect())
     return op.emitOpError("cannot be tiled for the GPU yet with a block of ")
            << encoding.getBlockK()
            << " contraction steps in its encoding; legal is block = [1, bn]";

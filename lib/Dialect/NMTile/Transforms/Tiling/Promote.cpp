@@ -21,9 +21,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {
@@ -181,8 +181,9 @@ Value Promoter::getIndexTile() {
   int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
-    return schedule.isPacked() ? index
-                               : copyToTile(b, loc, index, {rows, panels});
+    bool isRead = schedule.isPacked() ||
+                  schedule.getTransfers().getIndex() == IndexTransfer::Direct;
+    return isRead ? index : copyToTile(b, loc, index, {rows, panels});
   }
   tensor::ExtractSliceOp step = getIndexSlice(op);
   int64_t rowDim = step.getType().getRank() - 2;
@@ -198,6 +199,8 @@ Value Promoter::getIndexTile() {
 /// windows. ldmatrix transposes on the way, so mma keeps the order of x.
 Value Promoter::getXTile(Value index) {
   Value x = dropBatch(b, loc, op.getX(), xBatchDim);
+  if (schedule.getTransfers().getX() == XTransfer::Direct)
+    return x;
   int64_t tokens = schedule.getTileTokens();
   auto mark = [&](Value tile) {
     if (tokenMajor)
@@ -256,9 +259,10 @@ void Promoter::run() {
                       {loop.getInductionVar(), init});
 
   b.setInsertionPoint(op);
-  Value values =
-      copyToTile(b, loc, dropBatch(b, loc, op.getValues(), packedBatchDim),
-                 {schedule.getStepRows(), schedule.getTileOutputs()});
+  Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
+  if (schedule.getTransfers().getValues() != ValuesTransfer::Direct)
+    values = copyToTile(b, loc, values,
+                        {schedule.getStepRows(), schedule.getTileOutputs()});
   Value index = getIndexTile();
   Value x = getXTile(index);
   Value panelOffset = op.getPanelOffset();
@@ -268,7 +272,8 @@ void Promoter::run() {
       b, loc, acc.getType(), encoding, schedule,
       /*condensed=*/schedule.isPacked(),
       /*token_major=*/!schedule.isPacked() && tokenMajor &&
-          schedule.getProduct().readsTokenMajorWindows(),
+          (schedule.isDirect() ||
+           schedule.getProduct().readsTokenMajorWindows()),
       /*tokens_contiguous=*/false,
       /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
       panelOffset, loop.getRegionIterArg(0));

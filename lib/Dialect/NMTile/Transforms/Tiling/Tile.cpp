@@ -25,8 +25,8 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSETILEPASS

@@ -1,4 +1,4 @@
-//===- EpilogueVersions.cpp - fast and careful epilogues ------------------===//
+//===- SplitEpilogue.cpp - fast and careful epilogues ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -118,9 +118,9 @@ static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue) {
     op->erase();
 }
 
-void nm_sparse::versionEpilogues(gpu::LaunchOp launch,
-                                 const TypeConverter &converter,
-                                 const ThreadLayout &layout) {
+void nm_sparse::splitEpilogues(gpu::LaunchOp launch,
+                               const TypeConverter &converter,
+                               const ThreadLayout &layout) {
   llvm::SetVector<Block *> blocks;
   launch.walk([&](vector::TransferWriteOp op) {
     if (!converter.isLegal(op.getVectorType()))

@@ -14,9 +14,9 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Conversion/RuntimeCall.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/RuntimeCall.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEREFERENCECALLSPASS

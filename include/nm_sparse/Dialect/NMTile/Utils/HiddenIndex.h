@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_HIDDENINDEX_H
-#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_HIDDENINDEX_H
+#ifndef NM_SPARSE_DIALECT_NMTILE_UTILS_HIDDENINDEX_H
+#define NM_SPARSE_DIALECT_NMTILE_UTILS_HIDDENINDEX_H
 
 #include "mlir/IR/Builders.h"
 
@@ -18,4 +18,4 @@ Value hideIndex(OpBuilder &b, Location loc, Value index);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_HIDDENINDEX_H
+#endif // NM_SPARSE_DIALECT_NMTILE_UTILS_HIDDENINDEX_H

@@ -1,10 +1,10 @@
-//===- SecondSpelling.cpp - encodings of upstream -------------------------===//
+//===- SparseTensorEncoding.cpp - encodings of upstream -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/SecondSpelling.h"
+#include "nm_sparse/Conversion/SparseTensorEncoding.h"
 
 #include "mlir/Dialect/SparseTensor/IR/SparseTensor.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -52,7 +52,7 @@ fromStructured(sparse_tensor::SparseTensorEncodingAttr sparse, Operation *op) {
   return encoding;
 }
 
-LogicalResult nm_sparse::replaceSecondSpelling(Operation *root) {
+LogicalResult nm_sparse::replaceSparseTensorEncodings(Operation *root) {
   bool bad = false;
   Operation *current = root;
   AttrTypeReplacer replacer;

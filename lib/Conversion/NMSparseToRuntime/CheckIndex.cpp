@@ -10,8 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Conversion/RuntimeCall.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/RuntimeCall.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSECHECKINDEXPASS

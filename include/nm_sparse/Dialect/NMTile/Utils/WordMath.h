@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_WORDMATH_H
-#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_WORDMATH_H
+#ifndef NM_SPARSE_DIALECT_NMTILE_UTILS_WORDMATH_H
+#define NM_SPARSE_DIALECT_NMTILE_UTILS_WORDMATH_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -67,4 +67,4 @@ protected:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_WORDMATH_H
+#endif // NM_SPARSE_DIALECT_NMTILE_UTILS_WORDMATH_H

@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_RUNTIMECALL_H
-#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_RUNTIMECALL_H
+#ifndef NM_SPARSE_CONVERSION_RUNTIMECALL_H
+#define NM_SPARSE_CONVERSION_RUNTIMECALL_H
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -37,4 +37,4 @@ Value toI64(OpBuilder &builder, Location loc, Value value);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_RUNTIMECALL_H
+#endif // NM_SPARSE_CONVERSION_RUNTIMECALL_H

@@ -1,5 +1,4 @@
-//===- Transforms.h - the nm_sparse transformations as functions -*- C++
-//-*-===//
+//===- Transforms.h - the tile transformations as functions -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_TRANSFORMS_H
-#define NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_TRANSFORMS_H
+#ifndef NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_TRANSFORMS_H
+#define NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_TRANSFORMS_H
 
 #include "mlir/Support/LLVM.h"
 
@@ -31,11 +30,6 @@ class ForallOp;
 
 namespace nm_sparse {
 class MatmulOp;
-
-/// True when `op` computes each element of its one result from one element of
-/// each operand, with scalar code that also works on vectors: such an op can be
-/// fused into a tiled matmul and becomes vector code there.
-bool isFusableElementwise(linalg::LinalgOp op);
 
 /// Checks that the later stages can lower `op` under its schedule.
 LogicalResult checkSchedule(MatmulOp op);
@@ -72,4 +66,4 @@ void registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry);
 } // namespace nm_sparse
 } // namespace mlir
 
-#endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_TRANSFORMS_H
+#endif // NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_TRANSFORMS_H
