@@ -7,6 +7,7 @@
 #include "Inputs.h"
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Runtime/Random.h"
@@ -82,7 +83,9 @@ static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
   NmsPackSpec spec = getPackSpec(type, encoding, dense.kind);
   if (nmsPrune(&spec, dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  auto [valuesType, indexType] = getPackedTypes(type, encoding);
+  SmallVector<WeightComponent> components = encoding.getComponents(type);
+  RankedTensorType valuesType = components[0].type;
+  RankedTensorType indexType = components[1].type;
   Argument values, index;
   values.array = HostArray(dense.kind, valuesType.getShape());
   index.array.shape.assign(indexType.getShape().begin(),
@@ -153,8 +156,11 @@ static llvm::Error addInput(Type type, int64_t dynamicSize, uint64_t seed,
     inputs.dense.push_back(std::move(dense));
     return llvm::Error::success();
   }
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return makeError("its encoding is not supported yet: {0}", toString(type));
+  // Said of types that no operation has met yet.
+  ErrorCollector errors(type.getContext());
+  if (failed(encoding.verifyPackable(
+          [&] { return emitError(UnknownLoc::get(type.getContext())); })))
+    return makeError("{0}", errors.getFirst());
   // Keeps products near unit variance, so that f16 results do not overflow and
   // activation functions are used where they bend.
   double kept = std::max(1.0, shape[encoding.getDim()] * encoding.getDensity());

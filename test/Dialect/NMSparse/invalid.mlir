@@ -43,7 +43,7 @@ func.func @prune_dynamic(%w: tensor<?x8xf32>) {
 // -----
 
 func.func @prune_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{cannot prune to a 'free' distribution: it names no count, use n:m}}
+  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.prune #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
@@ -51,7 +51,7 @@ func.func @prune_free(%w: tensor<8x8xf32>) {
 // -----
 
 func.func @prune_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{cannot prune to a 'shuffled' order: which outputs share a panel is not known}}
+  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0 = nm_sparse.prune #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
@@ -97,7 +97,7 @@ func.func @pack_index_width(%w: tensor<512x8xf32>) {
 // -----
 
 func.func @pack_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -105,7 +105,7 @@ func.func @pack_free(%w: tensor<8x8xf32>) {
 // -----
 
 func.func @pack_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -204,7 +204,7 @@ func.func @matmul_batch_weight_map(%x: tensor<2x8x64xf16>, %v: tensor<2x32x96xf1
 // -----
 
 func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -213,7 +213,7 @@ func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<3
 // -----
 
 func.func @matmul_shuffled(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, order = shuffled> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return

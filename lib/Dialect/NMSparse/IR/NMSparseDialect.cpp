@@ -135,8 +135,7 @@ verifyPackedAttribute(Operation *op, StringRef what, unsigned number,
   if (!type)
     return success();
   bool isValues = name == values;
-  RankedTensorType expected =
-      isValues ? packed.getValuesType() : packed.getIndexType();
+  RankedTensorType expected = packed.getComponents()[isValues ? 0 : 1].type;
   if (!type.hasRank() || type.getShape() != expected.getShape() ||
       type.getElementType() != expected.getElementType())
     return op->emitError("'")

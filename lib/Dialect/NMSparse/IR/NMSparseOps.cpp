@@ -39,11 +39,10 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
 static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
                                       EncodingAttr encoding, Type values,
                                       Type index) {
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return op->emitOpError("on ")
-           << encoding << " is not supported yet; supported are n:m "
-           << "distributions in identity order";
-  auto [expectedValues, expectedIndex] = getPackedTypes(weight, encoding);
+  if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+    return failure();
+  SmallVector<WeightComponent> components = encoding.getComponents(weight);
+  Type expectedValues = components[0].type, expectedIndex = components[1].type;
   if (values != expectedValues)
     return op->emitOpError("values must have type ")
            << expectedValues << " for weight " << stripEncoding(weight)
@@ -65,13 +64,8 @@ LogicalResult PruneOp::verify() {
   if (failed(verifyWeight(*this, weight, getEncoding())) ||
       failed(verifyWeight(*this, result, getEncoding())))
     return failure();
-  if (getEncoding().isFree())
-    return emitOpError("cannot prune to a 'free' distribution: it names no "
-                       "count, use n:m");
-  if (getEncoding().getOrder() != OutputOrder::Identity)
-    return emitOpError(
-        "cannot prune to a 'shuffled' order: which outputs share "
-        "a panel is not known");
+  if (failed(getEncoding().verifyPackable([&] { return emitOpError(); })))
+    return failure();
   if (stripEncoding(weight) != stripEncoding(result))
     return emitOpError("result must have the shape and element type of the "
                        "weight, got ")
@@ -102,9 +96,11 @@ OpFoldResult PruneOp::fold(FoldAdaptor) {
 
 void PackOp::build(OpBuilder &builder, OperationState &state, Value weight,
                    EncodingAttr encoding) {
-  auto [values, index] =
-      getPackedTypes(cast<RankedTensorType>(weight.getType()), encoding);
-  build(builder, state, TypeRange{values, index}, weight, encoding);
+  SmallVector<Type> types;
+  for (const WeightComponent &component :
+       encoding.getComponents(cast<RankedTensorType>(weight.getType())))
+    types.push_back(component.type);
+  build(builder, state, types, weight, encoding);
 }
 
 LogicalResult PackOp::verify() {

@@ -30,8 +30,6 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
            << number << " with 'nm_sparse.index' has type "
            << argument.getType()
            << ": its positions can be checked in a memref; bufferize first";
-  if (encoding.isFree())
-    return success();
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();

@@ -199,13 +199,13 @@ static Signature convertSignature(ArrayRef<Type> types, ArrayAttr attributes,
       continue;
     }
     auto weight = cast<RankedTensorType>(type);
-    auto [values, index] = getPackedTypes(weight, encoding);
+    SmallVector<WeightComponent> components = encoding.getComponents(weight);
     auto packed = PackedAttr::get(weight);
     NamedAttrList onValues(own);
     onValues.set(NMSparseDialect::ValuesAttrHelper::getNameStr(), packed);
     NamedAttrList onIndex;
     onIndex.set(NMSparseDialect::IndexAttrHelper::getNameStr(), packed);
-    result.types.append({values, index});
+    result.types.append({components[0].type, components[1].type});
     result.attributes.append(
         {onValues.getDictionary(context), onIndex.getDictionary(context)});
   }
@@ -260,8 +260,8 @@ struct MaterializeEncodings
           EncodingAttr encoding = getEncoding(type);
           if (!encoding)
             return std::nullopt;
-          auto [values, index] = getPackedTypes(type, encoding);
-          results.append({values, index});
+          for (const WeightComponent &component : encoding.getComponents(type))
+            results.push_back(component.type);
           return success();
         });
 
@@ -297,10 +297,8 @@ LogicalResult MaterializeEncodings::checkTypes(ModuleOp module) {
                                        weight.getElementType(),
                                        [&] { return op->emitOpError(); })))
       return failure();
-    if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-      return op->emitOpError("has a weight of type ")
-             << type << ", whose packed form is not supported yet; supported "
-             << "are n:m distributions in identity order";
+    if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+      return failure();
     if (!weight.hasStaticShape())
       return op->emitOpError("has a weight of type ")
              << type << ", whose shape must be static to be packed";

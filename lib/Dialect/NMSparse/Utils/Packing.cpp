@@ -120,7 +120,9 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   if (failed(dense))
     return failure();
   auto type = cast<RankedTensorType>(weight.getShapedType());
-  auto [valuesType, indexType] = getPackedTypes(type, encoding);
+  SmallVector<WeightComponent> components = encoding.getComponents(type);
+  RankedTensorType valuesType = components[0].type;
+  RankedTensorType indexType = components[1].type;
   DenseView view(type, encoding);
   const PackedShape &shape = view.shape;
   int64_t n = encoding.getN(), m = encoding.getM();

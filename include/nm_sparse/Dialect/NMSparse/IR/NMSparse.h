@@ -20,7 +20,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/TilingInterface.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.h.inc"
+#include "nm_sparse/Dialect/NMSparse/IR/WeightStorage.h"
+
+#include "nm_sparse/Dialect/NMSparse/IR/WeightStorage.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.h.inc"
@@ -40,7 +42,7 @@ EncodingAttr getEncoding(Type type);
 /// `type` without an nm_sparse encoding.
 RankedTensorType stripEncoding(RankedTensorType type);
 
-/// Extents of a weight and of its packed form.
+/// Extents of a weight and of the packed form of its outer level.
 struct PackedShape {
   int64_t batch;   ///< 0 when the weight has no batch dimension.
   int64_t k;       ///< Contraction size.
@@ -51,10 +53,6 @@ struct PackedShape {
 
 /// Extents of a weight of static shape `weight` under `encoding`.
 PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
-
-/// Types of the `values` and `index` that hold `weight`.
-std::pair<RankedTensorType, RankedTensorType>
-getPackedTypes(RankedTensorType weight, EncodingAttr encoding);
 
 /// Columns of a 16-bit tile that fill the 128-byte line over which its words
 /// are swizzled.
