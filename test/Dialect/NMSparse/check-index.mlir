@@ -10,11 +10,10 @@ func.func @indexed(%x: memref<4xf32>,
                    %i: memref<4x2xi8> {nm_sparse.index = #packed}) {
   // The descriptor of the index.
   // CHECK: memref.extract_aligned_pointer_as_index %[[I]]
-  // [n, m, bytes of a position, argument]
+  // [n, m, argument]
   // CHECK: memref.store %c2_i64, %[[PARAMS:.+]][%c0]
   // CHECK: memref.store %c4_i64, %[[PARAMS]][%c1]
-  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c2]
-  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c3]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c2]
   // CHECK: call @nmsRuntimeCheckIndex(%c2_i64,
   // CHECK: return
   return

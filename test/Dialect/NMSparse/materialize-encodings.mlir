@@ -145,7 +145,7 @@ func.func @broken() -> tensor<8x3xf32, #w> {
 #w = #nm_sparse.encoding<1:2, dim = 1>
 
 func.func @broken_batch() -> (tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1xi8>) {
-  // expected-error @below {{weight is not 1:2: window 0 of panel 0 in batch 1 has 2 nonzero blocks}}
+  // expected-error @below {{weight is not 1:2: window 0 of panel 0 of batch 1 has 2 nonzero blocks}}
   %0 = arith.constant dense<[[[1.], [0.]], [[2.], [3.]]]> : tensor<2x2x1xf32>
   %v, %i = nm_sparse.pack #w %0 : tensor<2x2x1xf32> to tensor<2x1x1xf32>, tensor<2x1x1xi8>
   return %0, %v, %i : tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1xi8>

@@ -33,15 +33,13 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
-  SmallVector<Value> parameters;
-  for (int64_t value :
-       {encoding.getN(), encoding.getM(),
-        int64_t(type.getElementTypeBitWidth() / 8), int64_t(number)})
-    parameters.push_back(arith::ConstantIntOp::create(builder, loc, value, 64));
   Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
   Value descriptor = buildDescriptor(builder, loc, argument);
   callRuntime(builder, loc, module, "nmsRuntimeCheckIndex", TypeRange(),
-              {rank, descriptor, buildI64Array(builder, loc, parameters)});
+              {rank, descriptor,
+               buildI64Array(builder, loc,
+                             ArrayRef<int64_t>{encoding.getN(), encoding.getM(),
+                                               number})});
   return success();
 }
 

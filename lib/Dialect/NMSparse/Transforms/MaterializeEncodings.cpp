@@ -60,9 +60,10 @@ struct ConvertConstant : public OpConversionPattern<arith::ConstantOp> {
     if (it == packed.end())
       return rewriter.notifyMatchFailure(op, "data is not elements");
     Location loc = op.getLoc();
-    Value values = arith::ConstantOp::create(rewriter, loc, it->second.first);
-    Value index = arith::ConstantOp::create(rewriter, loc, it->second.second);
-    rewriter.replaceOpWithMultiple(op, {ValueRange{values, index}});
+    SmallVector<Value> components;
+    for (DenseElementsAttr component : it->second)
+      components.push_back(arith::ConstantOp::create(rewriter, loc, component));
+    rewriter.replaceOpWithMultiple(op, {ValueRange(components)});
     return success();
   }
 

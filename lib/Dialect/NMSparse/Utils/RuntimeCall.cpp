@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "nm_sparse/Runtime/Base.h"
 
 using namespace mlir;
 
@@ -23,6 +24,26 @@ void nm_sparse::callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
     function.setPrivate();
   }
   func::CallOp::create(builder, loc, name, results, operands);
+}
+
+std::optional<int32_t> nm_sparse::getRuntimeKind(Type type) {
+  if (type.isF64())
+    return NMS_F64;
+  if (type.isF32())
+    return NMS_F32;
+  if (type.isF16())
+    return NMS_F16;
+  if (type.isBF16())
+    return NMS_BF16;
+  if (isa<Float8E4M3FNType>(type))
+    return NMS_F8E4M3FN;
+  if (isa<Float8E5M2Type>(type))
+    return NMS_F8E5M2;
+  if (type.isInteger(8))
+    return NMS_I8;
+  if (type.isInteger(32))
+    return NMS_I32;
+  return std::nullopt;
 }
 
 Value nm_sparse::toI64(OpBuilder &builder, Location loc, Value value) {
@@ -59,6 +80,23 @@ Value nm_sparse::buildI64Array(OpBuilder &builder, Location loc,
   return LLVM::IntToPtrOp::create(
       builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
       toI64(builder, loc, address));
+}
+
+Value nm_sparse::buildI64Array(OpBuilder &builder, Location loc,
+                               ArrayRef<int64_t> values) {
+  SmallVector<Value> constants;
+  for (int64_t value : values)
+    constants.push_back(arith::ConstantIntOp::create(builder, loc, value, 64));
+  return buildI64Array(builder, loc, ValueRange(constants));
+}
+
+Value nm_sparse::buildPointerArray(OpBuilder &builder, Location loc,
+                                   ValueRange pointers) {
+  SmallVector<Value> addresses;
+  for (Value pointer : pointers)
+    addresses.push_back(
+        LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(), pointer));
+  return buildI64Array(builder, loc, ValueRange(addresses));
 }
 
 Value nm_sparse::buildDescriptor(OpBuilder &builder, Location loc,

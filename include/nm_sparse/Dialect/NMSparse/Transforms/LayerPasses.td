@@ -47,7 +47,6 @@ def NMSparseLowerHostPackPass
     plain tensors becomes a call of `nmsRuntimePrune` or `nmsRuntimePack` with
     descriptors of the weight's buffer and of newly allocated results. The
     runtime reports data that breaks the pattern with its window and panel.
-    Element types are f32, f16, bf16 and i8.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",

@@ -28,9 +28,18 @@ Value getElementPointer(OpBuilder &builder, Location loc, Value buffer,
 /// Stores `values` (i64) in an array on the stack and returns its address.
 Value buildI64Array(OpBuilder &builder, Location loc, ValueRange values);
 
+/// The same for constants.
+Value buildI64Array(OpBuilder &builder, Location loc, ArrayRef<int64_t> values);
+
+/// The same for pointers (`!llvm.ptr`).
+Value buildPointerArray(OpBuilder &builder, Location loc, ValueRange pointers);
+
 /// Address of a ranked memref descriptor of `buffer`: allocated and aligned
 /// pointer, offset, sizes, strides.
 Value buildDescriptor(OpBuilder &builder, Location loc, Value buffer);
+
+/// The runtime's element kind (NmsKind) of `type`, if it has one.
+std::optional<int32_t> getRuntimeKind(Type type);
 
 /// `value` of index type as i64.
 Value toI64(OpBuilder &builder, Location loc, Value value);
