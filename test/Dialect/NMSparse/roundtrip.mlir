@@ -32,9 +32,18 @@ func.func private @levels(tensor<4096x4096xf16, #v>, tensor<64x64xi8, #b>,
 
 #p = #nm_sparse.packed<#t, [64, 32], f32>
 // CHECK-LABEL: func private @packed(
-// CHECK-SAME: tensor<16x64xf32> {nm_sparse.values = #packed}, tensor<16x64xi8> {nm_sparse.index = #packed}
-func.func private @packed(tensor<16x64xf32> {nm_sparse.values = #p},
-                          tensor<16x64xi8> {nm_sparse.index = #p})
+// CHECK-SAME: tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>}, tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}
+func.func private @packed(tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                          tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>})
+
+// Components are known by name and weight, not by their order.
+// CHECK-LABEL: func private @two_weights(
+// CHECK-SAME: "index", weight = 7, {{.*}}"values", weight = 0, {{.*}}f32, {{.*}}"index", weight = 0, {{.*}}"values", weight = 7,
+func.func private @two_weights(tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 7, of = #p>},
+                               tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                               f32,
+                               tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>},
+                               tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 7, of = #p>})
 
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>

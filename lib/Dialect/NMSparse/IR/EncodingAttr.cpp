@@ -293,6 +293,38 @@ LogicalResult PackedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
+// ComponentAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+ComponentAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      StringRef name, int64_t weight, PackedAttr packed) {
+  if (weight < 0)
+    return emitError() << "the number of a weight must not be negative, got "
+                       << weight;
+  SmallVector<WeightComponent> components = packed.getComponents();
+  if (llvm::any_of(components, [&](const WeightComponent &component) {
+        return component.name == name;
+      }))
+    return success();
+  InFlightDiagnostic diagnostic = emitError();
+  diagnostic << "a weight with " << packed.getEncoding()
+             << " has no component '" << name << "'; it has ";
+  llvm::interleaveComma(components, diagnostic,
+                        [&](const WeightComponent &component) {
+                          diagnostic << "'" << component.name << "'";
+                        });
+  return diagnostic;
+}
+
+WeightComponent ComponentAttr::getComponent() const {
+  for (const WeightComponent &component : getPacked().getComponents())
+    if (component.name == getName())
+      return component;
+  llvm_unreachable("the verifier knows all names");
+}
+
+//===----------------------------------------------------------------------===//
 // Free functions
 //===----------------------------------------------------------------------===//
 

@@ -22,14 +22,17 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
-                              BlockArgument argument, EncodingAttr encoding) {
+                              BlockArgument argument, ComponentAttr attribute) {
   unsigned number = argument.getArgNumber();
   auto type = dyn_cast<MemRefType>(argument.getType());
   if (!type)
     return function.emitOpError("argument ")
-           << number << " with 'nm_sparse.index' has type "
+           << number << ", component '" << attribute.getName() << "', has type "
            << argument.getType()
            << ": its positions can be checked in a memref; bufferize first";
+  const SparsityLevel &level = attribute.getPacked()
+                                   .getEncoding()
+                                   .getLevels()[attribute.getComponent().level];
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
@@ -38,8 +41,7 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   callRuntime(builder, loc, module, "nmsRuntimeCheckIndex", TypeRange(),
               {rank, descriptor,
                buildI64Array(builder, loc,
-                             ArrayRef<int64_t>{encoding.getN(), encoding.getM(),
-                                               number})});
+                             ArrayRef<int64_t>{level.n, level.m, number})});
   return success();
 }
 
@@ -52,10 +54,12 @@ struct CheckIndex
       if (function.isExternal())
         continue;
       for (BlockArgument argument : function.getArguments()) {
-        auto packed = function.getArgAttrOfType<PackedAttr>(
-            argument.getArgNumber(), "nm_sparse.index");
-        if (packed && failed(addCheck(getOperation(), function, argument,
-                                      packed.getEncoding())))
+        auto component = function.getArgAttrOfType<ComponentAttr>(
+            argument.getArgNumber(),
+            NMSparseDialect::ComponentAttrHelper::getNameStr());
+        if (component &&
+            component.getComponent().role == ComponentRole::Positions &&
+            failed(addCheck(getOperation(), function, argument, component)))
           return signalPassFailure();
       }
     }

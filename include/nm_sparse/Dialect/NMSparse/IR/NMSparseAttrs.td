@@ -116,15 +116,10 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
   let summary = "which weight packed tensors hold";
   let description = [{
     Encoding, dense shape (as declared: neither transposed nor padded) and
-    element type of a weight. `--nm-sparse-materialize-encodings` puts it as
-    `nm_sparse.values` on the argument or result that holds the values of a
-    packed weight and as `nm_sparse.index` on the next one, which holds its
-    index, so that a host knows how to fill them.
+    element type of a weight.
 
     ```mlir
-    func.func @f(
-      %v: tensor<1024x4096xf16> {nm_sparse.values =
-        #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>}, ...
+    #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>
     ```
   }];
   let parameters = (ins
@@ -153,6 +148,45 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
     getComponents() const {
       return getEncoding().getComponents(getWeightType());
     }
+    /// The version of docs/Encoding.md that specifies the components.
+    int64_t getLayoutVersion() const { return getEncoding().getLevels().size(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Component
+//===----------------------------------------------------------------------===//
+
+def NMSparse_ComponentAttr : NMSparse_Attr<"Component", "component"> {
+  let summary = "which component of which weight an argument holds";
+  let description = [{
+    Name of a component, and the weight that it belongs to. A function that takes
+    a packed weight has it as `nm_sparse.component` on one argument for each
+    component; `weight` is the same number on all of them, and on no other. They
+    need not be neighbours. The same holds for results.
+    `--nm-sparse-materialize-encodings` writes it, so that a host knows how to
+    fill the arguments.
+
+    ```mlir
+    #p = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, 32], f16>
+    func.func @f(
+      %v: tensor<32x32xf16>
+        {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+      %i: tensor<32x32xi8>
+        {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>})
+    ```
+  }];
+  let parameters = (ins
+    StringRefParameter<>:$name,
+    "int64_t":$weight,
+    "::mlir::nm_sparse::PackedAttr":$packed
+  );
+  let assemblyFormat = [{
+    `<` $name `,` `weight` `=` $weight `,` `of` `=` qualified($packed) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::mlir::nm_sparse::WeightComponent getComponent() const;
   }];
 }
 
