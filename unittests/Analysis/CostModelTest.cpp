@@ -73,10 +73,13 @@ TEST_F(CostModel, TilesTouchOneMorePanelWhenUnaligned) {
 
 TEST_F(CostModel, PackedTypesArePaddedToWindowsAndPanels) {
   auto weight = RankedTensorType::get({77, 1000}, Float16Type::get(&context));
-  auto [values, index] = getPackedTypes(weight, encoding(8, 32, 128));
-  EXPECT_EQ(values.getShape(), ArrayRef<int64_t>({24, 1024}));
-  EXPECT_EQ(index.getShape(), ArrayRef<int64_t>({24, 8}));
-  EXPECT_TRUE(index.getElementType().isInteger(8));
+  auto components = encoding(8, 32, 128).getComponents(weight);
+  ASSERT_EQ(components.size(), 2u);
+  EXPECT_EQ(components[0].name, "values");
+  EXPECT_EQ(components[0].type.getShape(), ArrayRef<int64_t>({24, 1024}));
+  EXPECT_EQ(components[1].name, "index");
+  EXPECT_EQ(components[1].type.getShape(), ArrayRef<int64_t>({24, 8}));
+  EXPECT_TRUE(components[1].type.getElementType().isInteger(8));
   EXPECT_EQ(encoding(1, 257, 1).getIndexBitWidth(), 16u);
 }
 

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 
 namespace mlir::nm_sparse {
 
@@ -27,6 +28,12 @@ Value getElementPointer(OpBuilder &builder, Location loc, Value buffer,
 
 /// Stores `values` (i64) in an array on the stack and returns its address.
 Value buildI64Array(OpBuilder &builder, Location loc, ValueRange values);
+
+/// The same for constants.
+Value buildI64Array(OpBuilder &builder, Location loc, ArrayRef<int64_t> values);
+
+/// The same for pointers (`!llvm.ptr`).
+Value buildPointerArray(OpBuilder &builder, Location loc, ValueRange pointers);
 
 /// Address of a ranked memref descriptor of `buffer`: allocated and aligned
 /// pointer, offset, sizes, strides.

@@ -128,8 +128,9 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
 
   NMSparseDialect::ScheduleAttrHelper schedule(rewriter.getContext());
   auto matmul = MatmulOp::create(
-      rewriter, loc, init.getType(), x, pack.getValues(), pack.getIndex(), init,
-      plan.encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
+      rewriter, loc, init.getType(), x, pack.getComponent(kValuesComponent),
+      pack.getComponent(kIndexComponent), init, plan.encoding,
+      rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
       schedule.getAttr(plan.op));
   Value result = matmul.getResult();
   if (!plan.tokens)

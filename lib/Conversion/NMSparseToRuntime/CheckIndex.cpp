@@ -22,28 +22,26 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
-                              BlockArgument argument, EncodingAttr encoding) {
+                              BlockArgument argument, ComponentAttr attribute) {
   unsigned number = argument.getArgNumber();
   auto type = dyn_cast<MemRefType>(argument.getType());
   if (!type)
     return function.emitOpError("argument ")
-           << number << " with 'nm_sparse.index' has type "
+           << number << ", component '" << attribute.getName() << "', has type "
            << argument.getType()
            << ": its positions can be checked in a memref; bufferize first";
-  if (encoding.isFree())
-    return success();
+  const SparsityLevel &level = attribute.getPacked()
+                                   .getEncoding()
+                                   .getLevels()[attribute.getComponent().level];
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
-  SmallVector<Value> parameters;
-  for (int64_t value :
-       {encoding.getN(), encoding.getM(),
-        int64_t(type.getElementTypeBitWidth() / 8), int64_t(number)})
-    parameters.push_back(arith::ConstantIntOp::create(builder, loc, value, 64));
   Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
   Value descriptor = buildDescriptor(builder, loc, argument);
   callRuntime(builder, loc, module, "nmsRuntimeCheckIndex", TypeRange(),
-              {rank, descriptor, buildI64Array(builder, loc, parameters)});
+              {rank, descriptor,
+               buildI64Array(builder, loc,
+                             ArrayRef<int64_t>{level.n, level.m, number})});
   return success();
 }
 
@@ -56,10 +54,12 @@ struct CheckIndex
       if (function.isExternal())
         continue;
       for (BlockArgument argument : function.getArguments()) {
-        auto packed = function.getArgAttrOfType<PackedAttr>(
-            argument.getArgNumber(), "nm_sparse.index");
-        if (packed && failed(addCheck(getOperation(), function, argument,
-                                      packed.getEncoding())))
+        auto component = function.getArgAttrOfType<ComponentAttr>(
+            argument.getArgNumber(),
+            NMSparseDialect::ComponentAttrHelper::getNameStr());
+        if (component &&
+            component.getComponent().role == ComponentRole::Positions &&
+            failed(addCheck(getOperation(), function, argument, component)))
           return signalPassFailure();
       }
     }

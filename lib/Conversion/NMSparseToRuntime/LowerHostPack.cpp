@@ -26,43 +26,35 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Number of `type` in the runtime's NmsKind (Runtime/Base.h).
-static std::optional<int64_t> getRuntimeKind(Type type) {
-  if (type.isF32())
-    return 0;
-  if (type.isF16())
-    return 1;
-  if (type.isBF16())
-    return 2;
-  if (type.isSignlessInteger(8))
-    return 3;
-  return std::nullopt;
-}
-
-/// Checks that the runtime can do `op` on `weight`.
+/// Checks that `op` works on plain tensors.
 static LogicalResult check(Operation *op, Value weight) {
   auto type = cast<RankedTensorType>(weight.getType());
   if (getEncoding(type) || llvm::any_of(op->getResultTypes(), getEncoding))
     return op->emitOpError("has a type with an encoding; run "
                            "--nm-sparse-materialize-encodings first");
-  if (!getRuntimeKind(type.getElementType()))
-    return op->emitOpError("cannot work at run time on elements of type ")
-           << type.getElementType()
-           << ", legal are f32, f16, bf16 and i8; make "
-           << "the weight a constant";
   return success();
 }
 
-/// Calls `function` with the rank, descriptors of `weight` and of a new buffer
-/// for each result of `op`, and [n, m, bk, bn, dim, kind, index bytes].
+/// [dim, kind, number of levels] and [n, m, bk, bn] of each.
+static SmallVector<int64_t> getParameters(EncodingAttr encoding,
+                                          Type elementType) {
+  SmallVector<int64_t> parameters = {
+      encoding.getDim(), *getRuntimeKind(elementType),
+      static_cast<int64_t>(encoding.getLevels().size())};
+  for (const SparsityLevel &level : encoding.getLevels())
+    parameters.append({level.n, level.m, level.blockK, level.blockN});
+  return parameters;
+}
+
+/// Calls `function` with the rank, the descriptor of `weight`, what it fills,
+/// and the parameters. It fills a new buffer for each result of `op`: one by
+/// its descriptor, or any number by a `list` of descriptors.
 static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
-                  Value weight, EncodingAttr encoding, StringRef function) {
+                  Value weight, EncodingAttr encoding, StringRef function,
+                  bool list) {
   Location loc = op->getLoc();
   rewriter.setInsertionPoint(op);
   auto type = cast<RankedTensorType>(weight.getType());
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(rewriter, loc, value, 64);
-  };
   // A weight's buffer may be a view, so nothing is assumed about its layout.
   auto layout = StridedLayoutAttr::get(
       rewriter.getContext(), ShapedType::kDynamic,
@@ -71,23 +63,21 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
       rewriter, loc,
       MemRefType::get(type.getShape(), type.getElementType(), layout), weight,
       /*read_only=*/true);
-  SmallVector<Value> operands = {constant(type.getRank()),
-                                 buildDescriptor(rewriter, loc, source)};
-  SmallVector<Value> buffers;
+  SmallVector<Value> operands = {
+      arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64),
+      buildDescriptor(rewriter, loc, source)};
+  SmallVector<Value> buffers, descriptors;
   for (Type result : op->getResultTypes()) {
     auto resultType = cast<RankedTensorType>(result);
     buffers.push_back(memref::AllocOp::create(
         rewriter, loc,
         MemRefType::get(resultType.getShape(), resultType.getElementType())));
-    operands.push_back(buildDescriptor(rewriter, loc, buffers.back()));
+    descriptors.push_back(buildDescriptor(rewriter, loc, buffers.back()));
   }
-  SmallVector<Value> parameters;
-  for (int64_t value : {encoding.getN(), encoding.getM(), encoding.getBlockK(),
-                        encoding.getBlockN(), encoding.getDim(),
-                        *getRuntimeKind(type.getElementType()),
-                        static_cast<int64_t>(encoding.getIndexBitWidth() / 8)})
-    parameters.push_back(constant(value));
-  operands.push_back(buildI64Array(rewriter, loc, parameters));
+  operands.push_back(list ? buildPointerArray(rewriter, loc, descriptors)
+                          : descriptors.front());
+  operands.push_back(buildI64Array(
+      rewriter, loc, getParameters(encoding, type.getElementType())));
   callRuntime(rewriter, loc, module, function, TypeRange(), operands);
 
   SmallVector<Value> results;
@@ -115,10 +105,10 @@ struct LowerHostPack
     for (Operation *op : ops) {
       if (auto prune = dyn_cast<PruneOp>(op))
         lower(rewriter, getOperation(), op, prune.getWeight(),
-              prune.getEncoding(), "nmsRuntimePrune");
+              prune.getEncoding(), "nmsRuntimePrune", /*list=*/false);
       else
         lower(rewriter, getOperation(), op, op->getOperand(0),
-              cast<PackOp>(op).getEncoding(), "nmsRuntimePack");
+              cast<PackOp>(op).getEncoding(), "nmsRuntimePack", /*list=*/true);
     }
   }
 };

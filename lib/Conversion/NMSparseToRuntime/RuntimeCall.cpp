@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "nm_sparse/Runtime/Base.h"
 
 using namespace mlir;
 
@@ -59,6 +60,23 @@ Value nm_sparse::buildI64Array(OpBuilder &builder, Location loc,
   return LLVM::IntToPtrOp::create(
       builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
       toI64(builder, loc, address));
+}
+
+Value nm_sparse::buildI64Array(OpBuilder &builder, Location loc,
+                               ArrayRef<int64_t> values) {
+  SmallVector<Value> constants;
+  for (int64_t value : values)
+    constants.push_back(arith::ConstantIntOp::create(builder, loc, value, 64));
+  return buildI64Array(builder, loc, ValueRange(constants));
+}
+
+Value nm_sparse::buildPointerArray(OpBuilder &builder, Location loc,
+                                   ValueRange pointers) {
+  SmallVector<Value> addresses;
+  for (Value pointer : pointers)
+    addresses.push_back(
+        LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(), pointer));
+  return buildI64Array(builder, loc, ValueRange(addresses));
 }
 
 Value nm_sparse::buildDescriptor(OpBuilder &builder, Location loc,

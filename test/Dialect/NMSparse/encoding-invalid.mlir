@@ -27,6 +27,68 @@
 
 // -----
 
+// Levels.
+
+// expected-error @below {{an encoding has one level or two, got 3}}
+#e = #nm_sparse.encoding<[4:8], [2:4], [1:2]>
+
+// -----
+
+// expected-error @below {{expected ']'}}
+#e = #nm_sparse.encoding<[4:8 2:4]>
+
+// -----
+
+// expected-error @below {{expected 'block'}}
+#e = #nm_sparse.encoding<[4:8, dim = 1], [2:4]>
+
+// -----
+
+// expected-error @below {{unknown key 'block', expected 'dim' or 'order' after the levels, each of which has its own 'block'}}
+#e = #nm_sparse.encoding<[4:8], [2:4], block = [1, 64]>
+
+// -----
+
+// expected-error @below {{expected valid keyword}}
+#e = #nm_sparse.encoding<[4:8], dim = 1, [2:4]>
+
+// -----
+
+// expected-error @below {{n must be at least 1, got 0; write 'free'}}
+#e = #nm_sparse.encoding<[4:8], [0:4]>
+
+// -----
+
+// expected-error @below {{n must not exceed m, got 5:4}}
+#e = #nm_sparse.encoding<[4:8], [5:4]>
+
+// -----
+
+// expected-error @below {{a 'free' distribution has no windows for a second level; both levels must be n:m}}
+#e = #nm_sparse.encoding<[free, block = [1, 64]], [2:4]>
+
+// -----
+
+// expected-error @below {{a 'free' distribution has no windows for a second level}}
+#e = #nm_sparse.encoding<[4:8], [free]>
+
+// -----
+
+// expected-error @below {{inner blocks [1, 3] must divide the outer ones, [1, 64]}}
+#e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4, block = [1, 3]]>
+
+// -----
+
+// expected-error @below {{inner blocks [4, 1] must divide the outer ones, [2, 64]}}
+#e = #nm_sparse.encoding<[4:8, block = [2, 64]], [1:2, block = [4, 1]]>
+
+// -----
+
+// expected-error @below {{an inner window of 4 x 1 rows must be the 8 x 1 rows that the outer level keeps of a window}}
+#e = #nm_sparse.encoding<[8:20, block = [1, 64]], [2:4]>
+
+// -----
+
 // Values of its parameters.
 
 // expected-error @below {{n must not exceed m, got 5:4}}
@@ -118,7 +180,7 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
-// expected-error @below {{has no packed form yet; supported are n:m distributions in identity order}}
+// expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
 #p = #nm_sparse.packed<#nm_sparse.encoding<free>, [64, 64], f16>
 
 // -----

@@ -43,7 +43,7 @@ func.func @prune_dynamic(%w: tensor<?x8xf32>) {
 // -----
 
 func.func @prune_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{cannot prune to a 'free' distribution: it names no count, use n:m}}
+  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.prune #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
@@ -51,7 +51,7 @@ func.func @prune_free(%w: tensor<8x8xf32>) {
 // -----
 
 func.func @prune_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{cannot prune to a 'shuffled' order: which outputs share a panel is not known}}
+  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0 = nm_sparse.prune #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
@@ -97,7 +97,7 @@ func.func @pack_index_width(%w: tensor<512x8xf32>) {
 // -----
 
 func.func @pack_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -105,7 +105,7 @@ func.func @pack_free(%w: tensor<8x8xf32>) {
 // -----
 
 func.func @pack_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -204,7 +204,7 @@ func.func @matmul_batch_weight_map(%x: tensor<2x8x64xf16>, %v: tensor<2x32x96xf1
 // -----
 
 func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -213,7 +213,7 @@ func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<3
 // -----
 
 func.func @matmul_shuffled(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, order = shuffled> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -763,40 +763,65 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' belongs to an argument or a result of a function, not to an operation}}
-"test.op"() {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>} : () -> ()
+// expected-error @below {{'nm_sparse.component' belongs to an argument or a result of a function, not to an operation}}
+"test.op"() {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>} : () -> ()
 
 // -----
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo' on argument 0; legal are 'nm_sparse.values' and 'nm_sparse.index'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo' on argument 0; legal is 'nm_sparse.component'}}
 func.func private @argument(tensor<4x4xf32> {nm_sparse.foo})
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' on argument 0 must be a #nm_sparse.packed, got unit}}
-func.func private @packed(tensor<4x4xf32> {nm_sparse.values})
+// expected-error @below {{'nm_sparse.component' on argument 0 must be a #nm_sparse.component, got unit}}
+func.func private @packed(tensor<4x4xf32> {nm_sparse.component})
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' on argument 0 describes 'tensor<4x4xf32>', but its type is 'tensor<8x4xf32>'}}
-func.func private @values_type(tensor<8x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>},
-                               tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+// expected-error @below {{'nm_sparse.component' on argument 0 describes 'tensor<4x4xf32>', but its type is 'tensor<8x4xf32>'}}
+func.func private @values_type(tensor<8x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                               tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
 
 // -----
 
-// expected-error @below {{'nm_sparse.index' on argument 1 describes 'tensor<4x4xi8>', but its type is 'memref<4x4xi16>'}}
-func.func private @index_type(memref<4x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>},
-                              memref<4x4xi16> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+// expected-error @below {{'nm_sparse.component' on argument 1 describes 'tensor<4x4xi8>', but its type is 'memref<4x4xi16>'}}
+func.func private @index_type(memref<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                              memref<4x4xi16> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' on argument 0 needs the same 'nm_sparse.index' on the next argument}}
-func.func private @no_index(tensor<4x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>}, tensor<4x4xi8>)
+// expected-error @below {{'nm_sparse.component' on argument 0: component 'index' of weight 0 is on 0 arguments, legal is one}}
+func.func private @no_index(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>}, tensor<4x4xi8>)
 
 // -----
 
-// expected-error @below {{'nm_sparse.index' on result 0 needs the same 'nm_sparse.values' on the previous result}}
-func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+// expected-error @below {{'nm_sparse.component' on result 0: component 'values' of weight 0 is on 0 results, legal is one}}
+func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
+
+// -----
+
+// The index of another weight is no index of this one.
+// expected-error @below {{'nm_sparse.component' on argument 0: component 'index' of weight 0 is on 0 arguments, legal is one}}
+func.func private @other_weight(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                                tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 1, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                                tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 1, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
+
+// -----
+
+// expected-error @below {{'nm_sparse.component' on argument 0: component 'index' of weight 0 is on 2 arguments, legal is one}}
+func.func private @twice(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                         tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                         tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
+
+// -----
+
+// expected-error @below {{a weight with #nm_sparse.encoding<2:4> has no component 'inner_index'; it has 'values', 'index'}}
+#c = #nm_sparse.component<"inner_index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>
+
+// -----
+
+// expected-error @below {{the number of a weight must not be negative, got -1}}
+#c = #nm_sparse.component<"values", weight = -1, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>
 
 // -----
 

@@ -4,6 +4,9 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #t = #nm_sparse.encoding<2:4, dim = 1>
 #f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
+#v = #nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>
+#b = #nm_sparse.encoding<[2:5, block = [4, 32]], [1:4, block = [2, 8]], dim = 1>
+#one = #nm_sparse.encoding<[2:4, block = [1, 2]], order = shuffled>
 
 // Every attribute that a type or an operation holds is printed once, as an alias.
 // CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
@@ -11,6 +14,10 @@
 // CHECK-DAG: #[[$W:sparse[0-9]*]] = #nm_sparse.encoding<8:32, block = [1, 128]>
 // CHECK-DAG: #[[$T:sparse[0-9]*]] = #nm_sparse.encoding<2:4, dim = 1>
 // CHECK-DAG: #[[$F:sparse[0-9]*]] = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
+// CHECK-DAG: #[[$V:sparse[0-9]*]] = #nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>
+// CHECK-DAG: #[[$B:sparse[0-9]*]] = #nm_sparse.encoding<[2:5, block = [4, 32]], [1:4, block = [2, 8]], dim = 1>
+// A list of one level is that level.
+// CHECK-DAG: #[[$ONE:sparse[0-9]*]] = #nm_sparse.encoding<2:4, block = [1, 2], order = shuffled>
 // CHECK-DAG: #packed = #nm_sparse.packed<#[[$T]], [64, 32], f32>
 
 // CHECK-LABEL: func private @encodings(
@@ -18,11 +25,25 @@
 func.func private @encodings(tensor<4096x4096xf16, #w>, tensor<64x64xf32, #t>,
                              tensor<64x64xbf16, #f>)
 
+// CHECK-LABEL: func private @levels(
+// CHECK-SAME: tensor<4096x4096xf16, #[[$V]]>, tensor<64x64xi8, #[[$B]]>, tensor<8x8xf32, #[[$ONE]]>
+func.func private @levels(tensor<4096x4096xf16, #v>, tensor<64x64xi8, #b>,
+                          tensor<8x8xf32, #one>)
+
 #p = #nm_sparse.packed<#t, [64, 32], f32>
 // CHECK-LABEL: func private @packed(
-// CHECK-SAME: tensor<16x64xf32> {nm_sparse.values = #packed}, tensor<16x64xi8> {nm_sparse.index = #packed}
-func.func private @packed(tensor<16x64xf32> {nm_sparse.values = #p},
-                          tensor<16x64xi8> {nm_sparse.index = #p})
+// CHECK-SAME: tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>}, tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}
+func.func private @packed(tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                          tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>})
+
+// Components are known by name and weight, not by their order.
+// CHECK-LABEL: func private @two_weights(
+// CHECK-SAME: "index", weight = 7, {{.*}}"values", weight = 0, {{.*}}f32, {{.*}}"index", weight = 0, {{.*}}"values", weight = 7,
+func.func private @two_weights(tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 7, of = #p>},
+                               tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                               f32,
+                               tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>},
+                               tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 7, of = #p>})
 
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>

@@ -180,10 +180,8 @@ LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
   EncodingAttr encoding = getEncoding();
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return emitOpError("on ") << encoding
-                              << " is not supported yet; supported are n:m "
-                                 "distributions in identity order";
+  if (failed(encoding.verifyPackable([&] { return emitOpError(); })))
+    return failure();
   auto x = cast<RankedTensorType>(getX().getType());
   auto values = cast<RankedTensorType>(getValues().getType());
   auto index = cast<RankedTensorType>(getIndex().getType());

@@ -12,6 +12,7 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/TensorEncoding.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
 include "nm_sparse/Dialect/NMSparse/IR/Schedule.td"
+include "nm_sparse/Dialect/NMSparse/IR/WeightStorage.td"
 
 //===----------------------------------------------------------------------===//
 // Encoding
@@ -26,7 +27,8 @@ def NMSparse_Order : I32EnumAttr<"OutputOrder",
 }
 
 def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
-    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>,
+     DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {
   let summary = "sparsity pattern of a weight tensor";
   let description = [{
     Says which elements of a weight may be nonzero: granularity x distribution
@@ -44,22 +46,34 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     * `order`: `identity` (default), or `shuffled`: a permutation of the outputs
       is stored beside the values.
 
+    Two levels, each in brackets: the inner one says which of the rows that the
+    outer one keeps are nonzero. Its blocks must divide those of the outer one,
+    and one of its windows is exactly what the outer level keeps of one of its
+    windows, so that both can be chosen window by window.
+
     The last window and the last panel may be partial. Elements are f32, f16,
     bf16, f8E4M3FN, f8E5M2 or i8.
 
     ```mlir
     #w = #nm_sparse.encoding<8:32, block = [1, 128]>
     tensor<4096x4096xf16, #w>
+
+    // V:N:M: 64 outputs share 4 rows of every 10, each output uses 2 of them.
+    #v = #nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>
     ```
   }];
   let parameters = (ins
-    "int64_t":$n,
-    "int64_t":$m,
-    "int64_t":$blockK,
-    "int64_t":$blockN,
+    ArrayRefParameter<"::mlir::nm_sparse::SparsityLevel">:$levels,
     "int64_t":$dim,
     "::mlir::nm_sparse::OutputOrder":$order
   );
+  // Of one level.
+  let builders = [AttrBuilder<(ins "int64_t":$n, "int64_t":$m,
+      "int64_t":$blockK, "int64_t":$blockN, "int64_t":$dim,
+      "::mlir::nm_sparse::OutputOrder":$order), [{
+    ::mlir::nm_sparse::SparsityLevel level{n, m, blockK, blockN};
+    return $_get($_ctxt, ::llvm::ArrayRef(level), dim, order);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -67,16 +81,26 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     /// holds at least one window of activations in shared memory.
     static constexpr int64_t kMaxWindowRows = 1024;
 
-    bool isFree() const { return getN() == 0; }
+    /// The level that the dense weight obeys; the only one, mostly. The
+    /// accessors below are about this one.
+    const SparsityLevel &getOuter() const { return getLevels().front(); }
+    /// The level of the elements that are stored.
+    const SparsityLevel &getInnermost() const { return getLevels().back(); }
+    bool hasInnerLevel() const { return getLevels().size() > 1; }
+
+    int64_t getN() const { return getOuter().n; }
+    int64_t getM() const { return getOuter().m; }
+    int64_t getBlockK() const { return getOuter().blockK; }
+    int64_t getBlockN() const { return getOuter().blockN; }
+    bool isFree() const { return getOuter().isFree(); }
     /// Dense rows that one window spans along the contraction dimension.
-    int64_t getWindowRows() const { return getM() * getBlockK(); }
-    /// Dense rows of one window that are stored.
-    int64_t getKeptRows() const { return getN() * getBlockK(); }
-    /// Width in bits of an index element: the smallest of 8, 16, 32 that holds
-    /// m - 1 unsigned.
-    unsigned getIndexBitWidth() const;
-    /// The n of n:m over the m, the share of the weight that is stored.
-    double getDensity() const { return double(getN()) / double(getM()); }
+    int64_t getWindowRows() const { return getOuter().getWindowRows(); }
+    /// Dense rows of one window that the outer level keeps.
+    int64_t getKeptRows() const { return getOuter().getKeptRows(); }
+    /// Width in bits of a position in `index`.
+    unsigned getIndexBitWidth() const { return getOuter().getIndexBitWidth(); }
+    /// The share of the weight that is stored.
+    double getDensity() const;
   }];
 }
 
@@ -85,18 +109,13 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
 //===----------------------------------------------------------------------===//
 
 def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
-  let summary = "which weight a pair of packed tensors holds";
+  let summary = "which weight packed tensors hold";
   let description = [{
     Encoding, dense shape (as declared: neither transposed nor padded) and
-    element type of a weight. `--nm-sparse-materialize-encodings` puts it as
-    `nm_sparse.values` on the argument or result that holds the values of a
-    packed weight and as `nm_sparse.index` on the next one, which holds its
-    index, so that a host knows how to fill them.
+    element type of a weight.
 
     ```mlir
-    func.func @f(
-      %v: tensor<1024x4096xf16> {nm_sparse.values =
-        #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>}, ...
+    #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>
     ```
   }];
   let parameters = (ins
@@ -121,9 +140,49 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
     ::mlir::RankedTensorType getWeightType() const {
       return ::mlir::RankedTensorType::get(getShape(), getElementType());
     }
-    /// The packed tensors, both without an encoding.
-    ::mlir::RankedTensorType getValuesType() const;
-    ::mlir::RankedTensorType getIndexType() const;
+    ::llvm::SmallVector<::mlir::nm_sparse::WeightComponent>
+    getComponents() const {
+      return getEncoding().getComponents(getWeightType());
+    }
+    /// The version of docs/Encoding.md that specifies the components.
+    int64_t getLayoutVersion() const { return getEncoding().getLevels().size(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Component
+//===----------------------------------------------------------------------===//
+
+def NMSparse_ComponentAttr : NMSparse_Attr<"Component", "component"> {
+  let summary = "which component of which weight an argument holds";
+  let description = [{
+    Name of a component, and the weight that it belongs to. A function that takes
+    a packed weight has it as `nm_sparse.component` on one argument for each
+    component; `weight` is the same number on all of them, and on no other. They
+    need not be neighbours. The same holds for results.
+    `--nm-sparse-materialize-encodings` writes it, so that a host knows how to
+    fill the arguments.
+
+    ```mlir
+    #p = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, 32], f16>
+    func.func @f(
+      %v: tensor<32x32xf16>
+        {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+      %i: tensor<32x32xi8>
+        {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>})
+    ```
+  }];
+  let parameters = (ins
+    StringRefParameter<>:$name,
+    "int64_t":$weight,
+    "::mlir::nm_sparse::PackedAttr":$packed
+  );
+  let assemblyFormat = [{
+    `<` $name `,` `weight` `=` $weight `,` `of` `=` qualified($packed) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::mlir::nm_sparse::WeightComponent getComponent() const;
   }];
 }
 

@@ -22,8 +22,8 @@ def NMSparse_Dialect : Dialect {
     A weight whose type carries `#nm_sparse.encoding` is logically dense. The
     front door (`--convert-linalg-to-nm-sparse`) turns every contraction with
     such a weight into `nm_sparse.pack` and `nm_sparse.matmul`; from there on a
-    sparse weight is two plain tensors, `values` and `index`, whose layout
-    `docs/Encoding.md` specifies.
+    sparse weight is a list of plain tensors, its components (`values`, `index`),
+    whose layout `docs/Encoding.md` specifies.
 
     Its operations work on whole tensors: `prune`, `pack`, `unpack`, `matmul`.
     The tiles of one CTA are for the `nm_tile` dialect.
@@ -66,10 +66,9 @@ def NMSparse_Dialect : Dialect {
     // all of the contraction, of a few of them; written by --nm-sparse-promote,
     // consumed by --nm-sparse-insert-prefetches.
     "::mlir::UnitAttr":$token_rows,
-    // On two consecutive arguments or results of a function: they hold the
-    // values and the index of one packed weight.
-    "::mlir::nm_sparse::PackedAttr":$values,
-    "::mlir::nm_sparse::PackedAttr":$index
+    // On an argument or result of a function that holds a component of a
+    // packed weight.
+    "::mlir::nm_sparse::ComponentAttr":$component
   );
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
