@@ -312,7 +312,9 @@ class Generators:
         """What the definition of an attribute says of it, without the list of its
         C++ parameters."""
         page = (Path(self.folder).parent / "docs/NMSparseAttrs.md").read_text("utf-8")
-        found = re.search(rf"^### {name}\n\n_(.*?)_\n\n(.*?)\n*#### ", page, re.M | re.S)
+        found = re.search(
+            rf"^### {name}\n\n_(.*?)_\n\n(?:Syntax: .*?\n\n)?(.*?)\n*^###", page, re.M | re.S
+        )
         if not found:
             raise SystemExit(f"update_docs.py: no attribute {name} is documented")
         return f"{found[1]}.\n\n{found[2].strip()}"

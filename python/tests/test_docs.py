@@ -89,7 +89,8 @@ def attributes():
 def test_fields_of_a_schedule(name, body):
     """Each attribute documents its fields, in order, with their defaults, and is
     on the page."""
-    parameters = re.search(r"parameters = \(ins(.*?)\);", body, re.S)[1]
+    found = re.search(r"parameters = \(ins(.*?)\);", body, re.S)
+    parameters = found[1] if found else ""
     fields = re.findall(r"(\S[^$]*):\$(\w+)", parameters)
     rows = re.findall(r"^ +\| `(\w+)` \|(.*)\|$", body, re.M)
     names = [re.sub("([A-Z])", r"_\1", field).lower() for _, field in fields]
