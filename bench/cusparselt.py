@@ -54,8 +54,9 @@ def capture(torch, works, inner):
     return graph
 
 
-def interleave(torch, graphs, inner, budget_ms):
-    """Microseconds of one call: {name: {median_us, min_us, max_us, replays}}."""
+def take_turns(torch, graphs, rounds, warmup):
+    """Microseconds of each replay: {name: [of the first round, ...]}. Who comes
+    first changes from round to round."""
 
     def replay(graph):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -64,11 +65,7 @@ def interleave(torch, graphs, inner, budget_ms):
         end.record()
         return begin, end
 
-    trial = [replay(graph) for graph in graphs.values() for _ in range(2)]
-    torch.cuda.synchronize()
-    one_round = sum(begin.elapsed_time(end) for begin, end in trial) / 2
-    rounds = max(5, min(50, int(budget_ms / max(one_round, 0.01))))
-    for _ in range(max(1, rounds // 3)):
+    for _ in range(warmup):
         for graph in graphs.values():
             graph.replay()
     events = {name: [] for name in graphs}
@@ -77,9 +74,21 @@ def interleave(torch, graphs, inner, budget_ms):
         for name in names:
             events[name].append(replay(graphs[name]))
     torch.cuda.synchronize()
+    return {
+        name: [1000 * begin.elapsed_time(end) for begin, end in pairs]
+        for name, pairs in events.items()
+    }
+
+
+def interleave(torch, graphs, inner, budget_ms):
+    """Microseconds of one call: {name: {median_us, min_us, max_us, replays}}."""
+    trial = take_turns(torch, graphs, 2, warmup=0)
+    one_round = sum(sum(samples) for samples in trial.values()) / 2000
+    rounds = max(5, min(50, int(budget_ms / max(one_round, 0.01))))
     timings = {}
-    for name, pairs in events.items():
-        samples = [1000 * b.elapsed_time(e) / inner for b, e in pairs]
+    taken = take_turns(torch, graphs, rounds, warmup=max(1, rounds // 3))
+    for name, replays in taken.items():
+        samples = [microseconds / inner for microseconds in replays]
         timings[name] = {
             "median_us": statistics.median(samples),
             "min_us": min(samples),

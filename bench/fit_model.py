@@ -28,6 +28,9 @@ import sys
 from layers import EPILOGUES, parse
 from report import geomean, table
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+from schedule_spelling import respell_module  # noqa: E402
+
 # The columns of the table in CostTable.cpp: (name, lowest, highest, step).
 COSTS = [
     ("mathShare", 0.5, 1.1, 0.02),
@@ -135,6 +138,7 @@ def ask(sample, tool):
         flags=re.S,
     )
     assert count == 1
+    source = respell_module(source)
     done = subprocess.run(
         [tool, "-", "--candidates", "1", "--layout", "keep"]
         + ["--tokens", str(sample.layer.shape[0])],

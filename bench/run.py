@@ -154,11 +154,11 @@ def rounded(value):
     return [rounded(item) for item in value] if isinstance(value, list) else value
 
 
-def save(path, header, runs):
+def save(path, header, runs, key="runs"):
     """One line for each run, so that reports can be compared."""
     head = json.dumps(header, indent=1)[:-2]
     body = ",\n  ".join(json.dumps(rounded(run), sort_keys=True) for run in runs)
-    path.write_text(f'{head},\n "runs": [\n  {body}\n ]\n}}\n')
+    path.write_text(f'{head},\n "{key}": [\n  {body}\n ]\n}}\n')
 
 
 def two_to_four(cases):

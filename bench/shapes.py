@@ -71,31 +71,38 @@ def cases(shapes, types, lengths, layouts=("feature",), epilogues=("product",)):
     ]
 
 
-def simt(tile, warps, stages, operands, index, split_k=1):
+def simt(tile, warps, stages, x, index, split_k=1):
+    grid = f"flat<split_k = {split_k}>" if split_k > 1 else "flat"
     return (
-        f"#nm_sparse.schedule<simt, tile = {list(tile)}, warps = {list(warps)}, "
-        f"stages = {stages}, split_k = {split_k}, operands = {operands}, "
-        f"index = {index}>"
+        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"product = simt<warps = {list(warps)}>, "
+        f"transfers = {{x = {x}, values = copy, index = {index}}}, "
+        f"pipeline = async_groups<stages = {stages}>, grid = {grid}>"
     )
 
 
 # The steps of NM-SpMM's ablation, as schedules: each adds one thing to the step
 # before. Its first version has no tiles in shared memory, which no schedule
 # says; "blocking" has them, with one output for each thread.
-ABLATION = {
-    "blocking": simt((32, 32, 1), (4, 8), 2, "unpacked", "staged"),
-    "hierarchical tiling": simt((64, 128, 1), (1, 4), 2, "unpacked", "staged"),
-    "resident index": simt((64, 128, 1), (1, 4), 2, "unpacked", "resident"),
-    "packing": simt((64, 128, 1), (1, 4), 2, "packed", "resident"),
-    "pipelining": simt((64, 128, 1), (1, 4), 4, "packed", "resident"),
-    "split-K": simt((64, 128, 1), (1, 4), 4, "packed", "resident", 2),
-}
+def ablation(rows):
+    """{step: schedule}, for K steps of `rows` kept rows: one window each."""
+    large = (64, 128, rows), (1, 4)
+    return {
+        "blocking": simt((32, 32, rows), (4, 8), 2, "copy", "staged"),
+        "hierarchical tiling": simt(*large, 2, "copy", "staged"),
+        "resident index": simt(*large, 2, "copy", "resident"),
+        "packing": simt(*large, 2, "gather", "resident"),
+        "pipelining": simt(*large, 4, "gather", "resident"),
+        "split-K": simt(*large, 4, "gather", "resident", 2),
+    }
+
+
 ABLATION_SHAPES = [(4096, 4096, 4096), (256, 4096, 4096)]
 
 # What the mma schedule, of GPUs without wgmma, makes of an H200: steps of 64 rows
 # (48 at 62.5 %), warps that only copy, values through the TMA; tiles whose outputs
 # are one panel.
-MMA_WINDOWS = {"50": 4, "62.5": 4, "75": 8, "87.5": 16}
+MMA_ROWS = {"50": 64, "62.5": 48, "75": 64, "87.5": 64}
 MMA_TILES = {128: ("256, 128", "4, 2"), 256: ("128, 256", "2, 4")}
 MMA_LABEL = "mma.sync"
 
@@ -103,9 +110,10 @@ MMA_LABEL = "mma.sync"
 def mma(sparsity, length):
     tile, warps = MMA_TILES[length]
     return (
-        f"#nm_sparse.schedule<mma, tile = [{tile}, {MMA_WINDOWS[sparsity]}], "
-        f"warps = [{warps}], stages = 4, split_k = 1, operands = packed, "
-        "index = resident, producers = 4, persistent = true, tma = true>"
+        f"#nm_sparse.schedule<tile = [{tile}, {MMA_ROWS[sparsity]}], "
+        f"product = mma<warps = [{warps}]>, "
+        "transfers = {x = gather, values = bulk, index = resident}, "
+        "pipeline = ring<stages = 4, producers = 4>, grid = persistent>"
     )
 
 
@@ -154,7 +162,10 @@ SUITES = {
         Case(Layer("f32", sparsity, 32, "feature", shape), label, schedule)
         for shape in ABLATION_SHAPES
         for sparsity in SPARSITIES
-        for label, schedule in {**ABLATION, "the model's choice": None}.items()
+        for label, schedule in {
+            **ablation(int(SPARSITIES[sparsity].split(":")[0])),
+            "the model's choice": None,
+        }.items()
     ],
 }
 

@@ -3,14 +3,16 @@
 """Compiles the same layers with two builds and compares PTX and launches, byte by
 byte.
 
-usage: compare_ptx.py BEFORE AFTER [--only TEXT] [--sample N] [--json FILE]
-                      [--dump DIR] [--layers-of COMMIT]
+usage: compare_ptx.py BEFORE AFTER [--suite NAME...] [--only TEXT] [--sample N]
+                      [--json FILE] [--dump DIR] [--layers-of COMMIT]
+                      [--kernels DIR [--equal-too]]
 
-BEFORE and AFTER are build folders, or folders with an nm-compile. Without
---sample all layers of compared_layers.py are compiled, some 1,800: a second of
-one core each. Where the text form of schedules changed between the two builds,
---layers-of names a commit that still writes the old one; schedule_spelling.py
-makes the new one of it.
+BEFORE and AFTER are build folders, or folders with an nm-compile. All layers of
+compared_layers.py are some 1,800: a second of one core each. --suite compiles
+suites of bench/shapes.py alone; --kernels writes those layers of bench/ that
+differ for bench/pairs.py, which measures them on a GPU. Where the text form of
+schedules changed between the two builds, --layers-of names a commit that still
+writes the old one; schedule_spelling.py makes the new one of it.
 
 Where ptxas is on the PATH the report says what it makes of both sides of a pair
 that differs. Status 1 when a pair differs, or only one side compiles.
@@ -30,6 +32,7 @@ import tempfile
 import time
 
 import compared_layers
+import kernel_pairs
 from schedule_spelling import respell_module
 
 SIDES = ("before", "after")
@@ -60,7 +63,7 @@ def launches_of(manifest):
 
 
 def compile_item(tool, item, source, timeout=300):
-    """{"ptx", "launches", "commit"}, or {"error"}."""
+    """{"ptx", "launches", "functions", "commit"}, or {"error"}."""
     with tempfile.TemporaryDirectory() as scratch:
         ptx, manifest = (pathlib.Path(scratch) / name for name in ("ptx", "json"))
         command = [str(tool), "-", "-o", str(ptx), "--manifest", str(manifest)]
@@ -78,6 +81,7 @@ def compile_item(tool, item, source, timeout=300):
         return {
             "ptx": ptx.read_text("utf-8"),
             "launches": launches_of(described),
+            "functions": described.get("functions", []),
             "commit": described.get("compiler", {}).get("commit", "unknown"),
         }
 
@@ -226,6 +230,7 @@ def run(arguments, items):
     tools = [tool_of(folder) for folder in (arguments.before, arguments.after)]
     ptxas = shutil.which("ptxas")
     commits = [set(), set()]
+    pairs = arguments.kernels and kernel_pairs.Writer(arguments.kernels, ptxas)
 
     def handle(item):
         sources = item.source, respell_module(item.source)
@@ -235,6 +240,8 @@ def run(arguments, items):
         found = compare(item, *compiled, ptxas)
         if arguments.dump and found["result"] in ("different", "one side"):
             dump(arguments.dump, item, compiled)
+        if pairs and (found["result"] == "different" or arguments.equal_too):
+            pairs.add(item, found["result"] == "equal", compiled)
         return found
 
     progress, results = Progress(len(items)), []
@@ -244,8 +251,11 @@ def run(arguments, items):
             results.append(task.result())
             progress.step(results[-1])
     counts = collections.Counter(found["result"] for found in results)
+    named = dict(zip(SIDES, (", ".join(sorted(c)) for c in commits)))
+    if pairs:
+        pairs.finish(named, counts["equal"])
     return {
-        "commits": dict(zip(SIDES, (", ".join(sorted(c)) for c in commits))),
+        "commits": named,
         "layers_of": arguments.layers_of or "working tree",
         "layers": len(items),
         "equal": counts["equal"],
@@ -266,6 +276,7 @@ def arguments_of(argv=None):
     )
     parser.add_argument("before", type=pathlib.Path)
     parser.add_argument("after", type=pathlib.Path)
+    parser.add_argument("--suite", nargs="+", help="of bench/shapes.py, alone")
     parser.add_argument("--only", default="", help="names or groups with this text")
     parser.add_argument("--sample", type=int, metavar="N", help="N layers of all")
     parser.add_argument("--seed", type=int, default=1, help="of samples and drawings")
@@ -274,13 +285,17 @@ def arguments_of(argv=None):
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--dump", type=pathlib.Path, help="folder for what differs")
+    parser.add_argument("--kernels", type=pathlib.Path, help="folder for pairs.py")
+    parser.add_argument("--equal-too", action="store_true", help="with --kernels")
     return parser.parse_args(argv)
 
 
 def main(argv=None):
     arguments = arguments_of(argv)
     with compared_layers.tree_of(arguments.layers_of) as tree:
-        items = compared_layers.collect(tree, arguments.drawn, arguments.seed)
+        items = compared_layers.collect(
+            tree, arguments.suite, arguments.drawn, arguments.seed
+        )
     items = [i for i in items if arguments.only in f"{i.group}: {i.name} {i.chip}"]
     if arguments.sample:
         items = compared_layers.sample(items, arguments.sample, arguments.seed)

@@ -29,13 +29,16 @@ GRID_LENGTHS = {"f32": 32, "f16": 128, "bf16": 64}
 @dataclasses.dataclass(frozen=True)
 class Item:
     """One compilation. `group` says which list it is from; `arguments` are those
-    of nm-compile beside files and chip."""
+    of nm-compile beside files and chip. `layer` is the name of a layer that
+    bench/ can run, and `label` says which of its schedules this is."""
 
     group: str
     name: str
     source: str
     chip: str = "sm_90a"
     arguments: tuple = ()
+    layer: str = ""
+    label: str = ""
 
 
 def with_schedule(source, schedule):
@@ -50,18 +53,17 @@ def with_schedule(source, schedule):
     return given
 
 
-def of_layer(group, layer, schedule=None, label="", **more):
+def of_layer(group, layer, schedule=None, label=""):
     source = with_schedule(layer.text(), schedule) if schedule else layer.text()
     name = f"{layer.name} {label}" if label else layer.name
-    return Item(
-        group, name, source, arguments=("--tokens", str(layer.shape[0])), **more
-    )
+    tokens = ("--tokens", str(layer.shape[0]))
+    return Item(group, name, source, arguments=tokens, layer=layer.name, label=label)
 
 
-def bench(shapes):
+def bench(shapes, suites=None):
     """What the suites compile: a layer for each schedule that they force, and for
     the model's."""
-    cases = [case for suite in shapes.SUITES.values() for case in suite]
+    cases = [case for suite in suites or shapes.SUITES for case in shapes.SUITES[suite]]
     forced = {(c.layer, c.schedule): c.label for c in cases}
     return [
         of_layer("bench", layer, schedule, label if schedule else "")
@@ -71,7 +73,7 @@ def bench(shapes):
 
 def grid(layers):
     return [
-        dataclasses.replace(item, name=f"{item.name} {chip}", chip=chip)
+        dataclasses.replace(item, chip=chip)
         for chip in CHIPS
         for type_, length in GRID_LENGTHS.items()
         for layout in layers.LAYOUTS
@@ -128,13 +130,15 @@ def tree_of(commit):
         yield pathlib.Path(folder)
 
 
-def collect(tree, drawn_count=150, seed=1):
-    """All items of a tree."""
+def collect(tree, suites=None, drawn_count=150, seed=1):
+    """All items of a tree, or those of some suites of its bench/ alone."""
     sys.path[:0] = [str(tree / folder) for folder in FOLDERS]
     names = "layers shapes kernels budgets cases chips sweep"
     layers, shapes, kernels, budgets, cases, chips, sweep = map(
         importlib.import_module, names.split()
     )
+    if suites:
+        return bench(shapes, suites)
     # As their tests compile them: token-major kernels, not a transposition.
     keep = ("--layout", "keep")
     return [

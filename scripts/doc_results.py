@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 from layers import NAME, SPARSITIES  # noqa: E402
 
 HEADLINE = "4096x4096x4096"
+# What README.md shows of it: type, vector length, layout.
+SUMMARY = [("f16", 128, "feature"), ("f16", 128, "token"), ("f32", 32, "token")]
 NONE = "No measurement is recorded yet."
 
 
@@ -160,11 +162,11 @@ def other_table(runs):
     return "\n".join(lines)
 
 
-def headline(folder):
-    """The bare products of the headline shape, each once: of bench/run.py, which
-    measures the model's choices, where there are any. Of reports with the same
-    product the newest counts that has most of its sparsities;
-    docs/Performance.md has the rest."""
+def headline(folder, only=None):
+    """The bare products of the headline shape, each once, or those of `only`: of
+    bench/run.py, which measures the model's choices, where there are any. Of
+    reports with the same product the newest counts that has most of its
+    sparsities; docs/Performance.md has the rest."""
     found = []
     reports = load(folder)
     for name, header, runs in [r for r in reports if "suites" in r[1]] or reports:
@@ -180,6 +182,8 @@ def headline(folder):
     table, sources, used = {}, {}, {}
     for _, rows, name, text in sorted(found, key=lambda f: f[0]):
         for key, cells in rows.items():
+            if only is not None and key not in only:
+                continue
             if len(cells) >= len(table.get(key, ())):
                 table[key], sources[key] = cells, Path(name).stem
                 used[name] = text

@@ -79,6 +79,9 @@ BREAKS = [
     r"-> ",
 ]
 
+# Copies of operand tiles, and products of them.
+TILE_OPS = r"nm_sparse\.(async|tile)|nm_tile\."
+
 # Which lines of the IR after a stage the walk shows: the first LIMIT matches of
 # each pattern. Skipped lines become one "...".
 SHOWN = {
@@ -98,7 +101,7 @@ SHOWN = {
     ],
     "promote": [
         r"alloc_tensor",
-        r"nm_sparse\.(async|tile)",
+        TILE_OPS,
         r"vector\.transfer",
         r"scf\.for ",
         r"scf\.yield",
@@ -106,7 +109,7 @@ SHOWN = {
     "vectorize": [
         r"dense<0",
         r"scf\.for ",
-        r"nm_sparse\.tile_matmul",
+        r"nm_(sparse\.tile_|tile\.)matmul",
         r"vector\.transfer",
         r"arith\.\w+ .*: vector",
     ],
@@ -114,7 +117,7 @@ SHOWN = {
         r"func\.func",
         r"memref\.alloc",
         r"scf\.forall \(",
-        r"nm_sparse\.(async|tile)",
+        TILE_OPS,
         r"scf\.for ",
         r"vector\.transfer_write",
         r"mapping =",
@@ -122,7 +125,7 @@ SHOWN = {
     "map": [r"affine\.(max|min)", r"gpu\.launch", r"affine\.apply.*arg[45]\]*$"],
     "pipeline": [
         r"memref\.alloc\(\) .*workgroup",
-        r"nm_sparse\.(async|tile)",
+        TILE_OPS,
         r"nvvm\.cp\.async",
         r"gpu\.barrier",
         r"scf\.for ",
@@ -239,7 +242,7 @@ def select(text, stage):
         skipped = False
         # The schedule is shown once, where it is chosen.
         if stage != "schedule":
-            line = re.sub(r"schedule = <[^>]*>", "schedule = ...", line)
+            line = re.sub(r"schedule = <([^<>]|<[^<>]*>)*>", "schedule = ...", line)
         lines += shorten(line)
     widths = [len(line) - len(line.lstrip()) for line in lines]
     return "\n".join(line[min(widths, default=0) :] for line in lines)
@@ -298,11 +301,23 @@ class Generators:
         text = self.tool("nm-compile", WALK, "-o", "-", "--emit", name)
         return fenced(select(text, name), "" if name == "ptx" else "mlir")
 
-    def speed(self, _):
-        return doc_results.headline(ROOT / "bench/results")
+    def speed(self, part):
+        only = doc_results.SUMMARY if part == "summary" else None
+        return doc_results.headline(ROOT / "bench/results", only)
 
     def emulator(self, _):
         return doc_results.emulator(ROOT / "bench/results")
+
+    def attribute(self, name):
+        """What the definition of an attribute says of it, without the list of its
+        C++ parameters."""
+        page = (Path(self.folder).parent / "docs/NMSparseAttrs.md").read_text("utf-8")
+        found = re.search(
+            rf"^### {name}\n\n_(.*?)_\n\n(?:Syntax: .*?\n\n)?(.*?)\n*^###", page, re.M | re.S
+        )
+        if not found:
+            raise SystemExit(f"update_docs.py: no attribute {name} is documented")
+        return f"{found[1]}.\n\n{found[2].strip()}"
 
     def performance(self, _):
         return report.page()

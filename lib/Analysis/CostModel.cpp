@@ -7,8 +7,9 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "CostTerms.h"
 #include "nm_sparse/Analysis/CostTable.h"
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -38,9 +39,11 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
                  values.getDimSize(values.getRank() - 1));
   problem.windows = op.getNumWindows();
-  problem.elementBytes = x.getElementTypeBitWidth() / 8;
-  problem.tensorCores =
-      x.getElementType().isF16() || x.getElementType().isBF16();
+  const ElementFormat *format = findElementFormat(x.getElementType());
+  assert(format && "the verifier refuses other element types");
+  problem.elementBytes = format->bits / 8;
+  // Rows of x and of values are gathered as they lie, which is MN-major.
+  problem.tensorCores = format->isLegalOrder(MajorOrder::MN);
   problem.xFeatureMajor = op.isXFeatureMajor();
   problem.yFeatureMajor = isWrittenFeatureMajor(op);
   problem.yTransposable = canBeTransposed(op);
@@ -49,10 +52,12 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
 
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
+  if (schedule.isDirect())
+    return 0;
   EncodingAttr encoding = problem.encoding;
   // --nm-sparse-expand-stages pads each row by at most 16 bytes, and none of
   // the tiles of warpgroup products, which are aligned instead.
-  bool blocks = schedule.getKind() == ScheduleKind::Wgmma;
+  bool blocks = schedule.getProduct().readsSwizzledBlocks();
   auto tileBytes = [&](int64_t rows, int64_t columns, int64_t element) {
     return blocks ? llvm::alignTo(rows * columns * element,
                                   kSwizzledBlockAlignment)
@@ -60,21 +65,21 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   };
   auto [xRows, xColumns] = getXTile(problem, schedule);
   int64_t stage = tileBytes(xRows, xColumns, problem.elementBytes) +
-                  tileBytes(schedule.getStepRows(encoding),
-                            schedule.getTileOutputs(), problem.elementBytes);
+                  tileBytes(schedule.getStepRows(), schedule.getTileOutputs(),
+                            problem.elementBytes);
   int64_t indexBytes = encoding.getIndexBitWidth() / 8;
   int64_t panels = schedule.getTilePanels(encoding);
   // The mbarriers of --nm-sparse-specialize-warps.
   int64_t once = schedule.getProducers() > 0 ? 128 : 0;
   if (schedule.isResident()) {
     int64_t steps =
-        llvm::divideCeil(problem.windows, schedule.getTileWindows());
-    once += llvm::alignTo(steps * schedule.getTileWindows() * encoding.getN() *
-                              panels * indexBytes,
+        llvm::divideCeil(problem.windows, schedule.getTileWindows(encoding));
+    once += llvm::alignTo(steps * schedule.getTileWindows(encoding) *
+                              encoding.getN() * panels * indexBytes,
                           128);
   } else if (!schedule.isPacked()) {
-    stage += tileBytes(schedule.getTileWindows() * encoding.getN(), panels,
-                       indexBytes);
+    stage += tileBytes(schedule.getTileWindows(encoding) * encoding.getN(),
+                       panels, indexBytes);
   }
   return stage * schedule.getStages() + once;
 }
@@ -91,11 +96,11 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
 
   // bench/fit_model.py repeats the rest of this function.
   const CostTerms &terms = result.terms;
-  const FamilyCosts &costs = getFamilyCosts(chip, getKernelFamily(schedule));
+  ProductCostInterface cost = getCost(schedule);
+  const FamilyCosts &costs = cost.getCosts(schedule, chip);
   double steps = terms.waves * terms.steps;
   std::pair<double, llvm::StringRef> onChip[] = {
-      {steps * terms.math / costs.mathShare,
-       getMathCeiling(schedule.getKind(), chip).second},
+      {steps * terms.math / costs.mathShare, cost.getCeiling(chip).name},
       {steps * terms.l2 * costs.l2Share, "L2"},
       {steps * terms.shared, "shared memory"},
       {steps * terms.copies * costs.copy, "copies"}};

@@ -20,10 +20,6 @@ namespace mlir::nm_sparse {
 std::pair<int64_t, int64_t> getXTile(const MatmulProblem &problem,
                                      ScheduleAttr schedule);
 
-/// Flops of `chip` through the units that `kind` uses, and their name.
-std::pair<double, llvm::StringRef> getMathCeiling(ScheduleKind kind,
-                                                  const Chip &chip);
-
 /// Counts what one SM does, against its share of each ceiling. `about` holds
 /// the number of CTAs and the bytes of shared memory of each.
 CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,

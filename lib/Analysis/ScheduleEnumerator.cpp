@@ -4,25 +4,29 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ScheduleEnumerator.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
 
-#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low,
-                                                    int64_t high) const {
+ArrayRef<ScheduleEnumerator::Modes> ScheduleEnumerator::gathered() {
+  static constexpr Modes modes[] = {
+      {XTransfer::Gather, IndexTransfer::Resident}};
+  return modes;
+}
+
+SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low, int64_t high,
+                                                    int64_t unit) const {
   int64_t n = encoding.getKeptRows();
   SmallVector<int64_t> choices;
   for (int64_t rows = low; rows <= high; rows *= 2) {
     int64_t windows = std::max<int64_t>(1, rows / n);
-    // Whole k16 steps waste nothing.
-    if (problem.tensorCores && windows * n % 16 != 0) {
-      int64_t whole = 16 / std::gcd<int64_t>(16, n);
+    // Whole units waste nothing.
+    if (windows * n % unit != 0) {
+      int64_t whole = unit / std::gcd<int64_t>(unit, n);
       windows = std::max(whole, windows / whole * whole);
       if (windows * n > 2 * high)
         windows = std::max<int64_t>(1, rows / n);
@@ -34,43 +38,65 @@ SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low,
   return choices;
 }
 
-void ScheduleEnumerator::add(ScheduleKind kind, Shape shape, Role role,
-                             int64_t windows, int64_t stages, int64_t splitK,
-                             Modes modes) {
-  // Adding up the parts of 128 accumulators takes more registers than exist,
-  // save beside producers, who leave theirs to the others; for sm_100a ptxas
-  // still spills 12 bytes.
+void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
+                                           int64_t outputUnit) const {
+  int64_t bn = encoding.getBlockN();
+  auto isAligned = [bn](int64_t outputs) {
+    return outputs % bn == 0 || bn % outputs == 0;
+  };
+  if (llvm::any_of(shapes, [&](Shape s) { return isAligned(s.outputs); }))
+    return;
+  for (int64_t outputs = outputUnit; outputs <= 256; outputs += outputUnit) {
+    if (!isAligned(outputs))
+      continue;
+    int64_t warps = 1;
+    for (int64_t w : {2, 4})
+      if (outputs % (w * outputUnit) == 0)
+        warps = w;
+    for (int64_t tokens : {64, 16})
+      if (tokens / 8 * outputs / (outputUnit * warps) <= 128)
+        shapes.push_back({tokens, outputs, 1, warps});
+  }
+}
+
+void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
+                                Role role, int64_t windows, int64_t stages,
+                                int64_t splitK, Modes modes,
+                                const Choices &choices) {
+  // For sm_100a ptxas still spills 12 bytes with what producers leave.
   int64_t accumulators = shape.tokens * shape.outputs /
                          (shape.warpsTokens * shape.warpsOutputs * 32);
-  bool spare =
-      kind == ScheduleKind::Simt && role.producers > 0 && chip.wgmma != 0;
-  if (splitK > 1 && accumulators > 64 && !spare)
+  if (splitK > 1 && accumulators > 64 && !choices.addsLargeParts)
     return;
   // A box of the accelerator is all rows of a step, 64 outputs wide.
   int64_t rows = windows * encoding.getKeptRows();
-  bool tma = kind != ScheduleKind::Simt && role.producers > 0 &&
-             rows % 16 == 0 && rows <= 256 && shape.outputs % 64 == 0;
-  auto schedule = ScheduleAttr::get(
-      encoding.getContext(), kind, {shape.tokens, shape.outputs, windows},
-      {shape.warpsTokens, shape.warpsOutputs}, stages, splitK, modes.operands,
-      modes.index, role.producers, role.persistent, tma,
-      /*stream_k=*/false);
+  bool isBulk = choices.mayCopyInBulk && role.producers > 0 && rows % 16 == 0 &&
+                rows <= 256 && shape.outputs % 64 == 0;
+  MLIRContext *context = encoding.getContext();
+  auto transfers = TransfersAttr::get(
+      context, modes.x, isBulk ? ValuesTransfer::Bulk : ValuesTransfer::Copy,
+      modes.index);
+  PipelineAttrInterface pipeline = AsyncGroupsAttr::get(context, stages);
+  if (role.producers > 0)
+    pipeline = RingAttr::get(context, stages, role.producers);
+  GridAttrInterface grid = FlatGridAttr::get(context, splitK);
+  if (role.persistent)
+    grid = PersistentGridAttr::get(context, splitK, /*streamK=*/false);
+  auto schedule =
+      ScheduleAttr::get(context, {shape.tokens, shape.outputs, rows}, product,
+                        transfers, pipeline, grid);
   // A gather of rows needs their positions at once: the index is resident.
   bool aligned = schedule.isPanelAligned(encoding);
-  if (!aligned && (schedule.isTensorCores() || schedule.isPacked()))
+  if (!aligned && (choices.alignsPanels || schedule.isPacked()))
     return;
   if (schedule.isPacked() && !schedule.isResident())
-    return;
-  // Gathering a token-major x element by element takes longer than multiplying.
-  if (kind == ScheduleKind::Wgmma && !problem.xFeatureMajor &&
-      !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;
   Prediction prediction = predict(problem, schedule, chip);
   // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take
   // three times as long as 16.
-  if (tma && prediction.terms.copies > 16)
+  if (isBulk && prediction.terms.copies > 16)
     return;
   // The large tiles of persistent CTAs have enough bytes on the way: 8 steps of
   // 32 rows take up to 8 % longer than 4 of 64.
@@ -81,26 +107,18 @@ void ScheduleEnumerator::add(ScheduleKind kind, Shape shape, Role role,
   if (role.persistent &&
       (prediction.ctas <= chip.multiprocessors || splitK > 1))
     return;
-  ranked.emplace_back(schedule, prediction);
+  add(schedule, prediction);
 }
 
-void ScheduleEnumerator::addShape(ScheduleKind kind, Shape shape, Role role,
-                                  ArrayRef<int64_t> windows,
-                                  ArrayRef<Modes> modes,
-                                  ArrayRef<int64_t> ring) {
-  // Where products take long beside the exchange of parts, each way to fill the
-  // last wave counts.
-  static constexpr int64_t all[] = {1, 2, 3, 4, 5, 6, 8}, few[] = {1, 2, 4, 8};
-  ArrayRef<int64_t> splits(few);
-  if (kind == ScheduleKind::Simt)
-    splits = all;
-  for (int64_t step : windows)
-    for (int64_t stages : ring)
-      for (int64_t splitK : splits) {
+void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
+                                  Role role, const Choices &choices) {
+  for (int64_t step : choices.windows)
+    for (int64_t stages : choices.stages)
+      for (int64_t splitK : choices.splits) {
         int64_t steps = llvm::divideCeil(problem.windows, step);
         if (splitK > 1 && steps < splitK * stages)
           continue;
-        for (Modes mode : modes)
-          add(kind, shape, role, step, stages, splitK, mode);
+        for (Modes mode : choices.modes)
+          addOne(product, shape, role, step, stages, splitK, mode, choices);
       }
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -95,6 +96,8 @@ std::optional<double> nm_sparse::predictProduct(MatmulProblem problem,
                                                 bool xFeatureMajor,
                                                 const Chip &chip) {
   problem.xFeatureMajor = xFeatureMajor;
+  if (given && !isa<ProductCostInterface>(Attribute(given.getProduct())))
+    return std::nullopt;
   if (given)
     return predict(problem, given, chip).seconds;
   auto ranked = rankSchedules(problem, chip);

@@ -12,22 +12,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-std::optional<int32_t> nm_sparse::getRuntimeKind(Type type) {
-  if (type.isF64())
-    return NMS_F64;
-  if (type.isF32())
-    return NMS_F32;
-  if (type.isF16())
-    return NMS_F16;
-  if (type.isBF16())
-    return NMS_BF16;
-  if (type.isInteger(8))
-    return NMS_I8;
-  if (type.isInteger(32))
-    return NMS_I32;
-  return std::nullopt;
-}
-
 HostArray::HostArray(int32_t kind, ArrayRef<int64_t> shape)
     : kind(kind), elementBytes(nmsKindBytes(kind)), shape(shape) {
   data.resize(size() * elementBytes);

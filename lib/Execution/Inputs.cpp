@@ -6,7 +6,8 @@
 
 #include "Inputs.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Runtime/Random.h"
@@ -51,50 +52,34 @@ static llvm::Error fillNormal(HostArray &array, double scale, uint64_t seed,
   return llvm::Error::success();
 }
 
-static NmsPackSpec getPackSpec(RankedTensorType type, EncodingAttr encoding,
-                               int32_t kind) {
-  ArrayRef<int64_t> shape = type.getShape();
-  int64_t rank = type.getRank(), dimK = encoding.getDim();
-  int64_t dimN = rank - 1 == dimK ? rank - 2 : rank - 1;
-  auto strideOf = [&](int64_t dim) {
-    return dim == rank - 1 ? 1 : shape.back();
-  };
-  NmsPackSpec spec = {};
-  spec.n = encoding.getN();
-  spec.m = encoding.getM();
-  spec.bk = encoding.getBlockK();
-  spec.bn = encoding.getBlockN();
-  spec.batch = rank == 3 ? shape[0] : 1;
-  spec.k = shape[dimK];
-  spec.outputs = shape[dimN];
-  spec.strideB = shape[rank - 1] * shape[rank - 2];
-  spec.strideK = strideOf(dimK);
-  spec.strideN = strideOf(dimN);
-  spec.kind = kind;
-  spec.indexBytes = encoding.getIndexBitWidth() / 8;
-  return spec;
+/// An array for `component` of a weight whose elements have kind `kind`.
+static HostArray makeArray(const WeightComponent &component, int32_t kind) {
+  if (component.role == ComponentRole::Values)
+    return HostArray(kind, component.type.getShape());
+  HostArray array;
+  array.elementBytes = component.type.getElementTypeBitWidth() / 8;
+  array.kind = array.elementBytes == 1 ? NMS_I8 : NMS_I32;
+  array.shape.assign(component.type.getShape().begin(),
+                     component.type.getShape().end());
+  array.data.resize(array.size() * array.elementBytes);
+  return array;
 }
 
-/// Prunes `dense` to the pattern, and appends its packed form to `packed`.
+/// Prunes `dense` to the pattern, and appends its components to `packed`.
 static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
                               EncodingAttr encoding,
                               std::vector<Argument> &packed) {
-  NmsPackSpec spec = getPackSpec(type, encoding, dense.kind);
+  NmsPackSpec spec = getPackSpec(type, encoding);
   if (nmsPrune(&spec, dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  auto [valuesType, indexType] = getPackedTypes(type, encoding);
-  Argument values, index;
-  values.array = HostArray(dense.kind, valuesType.getShape());
-  index.array.shape.assign(indexType.getShape().begin(),
-                           indexType.getShape().end());
-  index.array.kind = spec.indexBytes == 1 ? NMS_I8 : NMS_I32;
-  index.array.elementBytes = spec.indexBytes;
-  index.array.data.resize(index.array.size() * spec.indexBytes);
-  if (nmsPack(&spec, dense.data.data(), values.array.data.data(),
-              index.array.data.data()))
+  size_t first = packed.size();
+  for (const WeightComponent &component : encoding.getComponents(type))
+    packed.push_back({makeArray(component, dense.kind)});
+  SmallVector<void *> arrays;
+  for (Argument &component : llvm::drop_begin(packed, first))
+    arrays.push_back(component.array.data.data());
+  if (nmsPack(&spec, dense.data.data(), arrays.data()))
     return llvm::createStringError(nmsLastError());
-  packed.push_back(std::move(values));
-  packed.push_back(std::move(index));
   return llvm::Error::success();
 }
 
@@ -136,7 +121,7 @@ static llvm::Error addInput(Type type, int64_t dynamicSize, uint64_t seed,
   std::optional<int32_t> kind = getRuntimeKind(tensor.getElementType());
   if (!kind)
     return makeError("it has elements of type {0}; nm-run has values for f64, "
-                     "f32, f16, bf16, i32 and i8",
+                     "f32, f16, bf16, f8E4M3FN, f8E5M2, i32 and i8",
                      toString(tensor.getElementType()));
   SmallVector<int64_t> shape(tensor.getShape());
   for (int64_t &extent : shape)
@@ -153,8 +138,11 @@ static llvm::Error addInput(Type type, int64_t dynamicSize, uint64_t seed,
     inputs.dense.push_back(std::move(dense));
     return llvm::Error::success();
   }
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return makeError("its encoding is not supported yet: {0}", toString(type));
+  // Said of types that no operation has met yet.
+  ErrorCollector errors(type.getContext());
+  if (failed(encoding.verifyPackable(
+          [&] { return emitError(UnknownLoc::get(type.getContext())); })))
+    return makeError("{0}", errors.getFirst());
   // Keeps products near unit variance, so that f16 results do not overflow and
   // activation functions are used where they bend.
   double kept = std::max(1.0, shape[encoding.getDim()] * encoding.getDensity());
@@ -210,7 +198,8 @@ nm_sparse::getResultTypes(FunctionType type) {
         tensor ? getRuntimeKind(tensor.getElementType()) : std::nullopt;
     if (!kind || getEncoding(result))
       return makeError("result #{0} has type {1}; nm-run compares dense ranked "
-                       "tensors of f64, f32, f16, bf16, i32 and i8",
+                       "tensors of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i32 "
+                       "and i8",
                        position, toString(result));
     results.push_back({*kind, tensor.getRank()});
   }

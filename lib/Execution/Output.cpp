@@ -24,6 +24,9 @@ static StringRef getNumpyType(int32_t kind) {
     return "<f2";
   case NMS_BF16:
     return "<u2";
+  case NMS_F8E4M3FN:
+  case NMS_F8E5M2:
+    return "|u1";
   case NMS_I32:
     return "<i4";
   default:

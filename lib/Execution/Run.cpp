@@ -11,7 +11,7 @@
 #include "Inputs.h"
 #include "Lowering.h"
 #include "Output.h"
-#include "nm_sparse/Conversion/SecondSpelling.h"
+#include "nm_sparse/Conversion/SparseTensorEncoding.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
@@ -103,16 +103,18 @@ private:
 class Runner {
 public:
   Runner(const RunRequest &request)
-      : request(request), context(makeRegistry()) {
+      : request(request), context(makeRegistry(request)) {
     context.disableMultithreading();
     context.loadAllAvailableDialects();
   }
   llvm::Expected<RunReport> run();
 
 private:
-  static DialectRegistry makeRegistry() {
+  static DialectRegistry makeRegistry(const RunRequest &request) {
     DialectRegistry registry;
     registerAllDialects(registry);
+    if (request.extend)
+      request.extend(registry);
     return registry;
   }
   llvm::Error resolveDevice();
@@ -305,7 +307,8 @@ llvm::Expected<RunReport> Runner::run() {
     return parsed.takeError();
   module = std::move(*parsed);
   // Arguments are made of the encodings that the types have here.
-  if (ErrorCollector errors(&context); failed(replaceSecondSpelling(*module)))
+  if (ErrorCollector errors(&context);
+      failed(replaceSparseTensorEncodings(*module)))
     return llvm::createStringError(errors.getFirst());
   auto found = findEntry(*module, request.entry);
   if (!found)

@@ -72,11 +72,12 @@
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Products/Registration.h"
 
 using namespace mlir;
 
@@ -91,6 +92,8 @@ void nm_sparse::registerAllDialects(DialectRegistry &registry) {
               scf::SCFDialect, sparse_tensor::SparseTensorDialect,
               tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 
+  registerProductCosts(registry);
+  registerProductLowerings(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferDeallocationOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(

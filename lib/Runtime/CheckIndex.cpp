@@ -19,7 +19,7 @@ constexpr const char *entry = "check index";
 long long ll(int64_t value) { return static_cast<long long>(value); }
 
 struct Params {
-  int64_t n, m, indexBytes, argument;
+  int64_t n, m, argument;
 };
 
 /// The positions of one window and panel start at `slots`, `stride` elements
@@ -63,7 +63,7 @@ int checkIndex(int64_t rank, const void *descriptor, const Params &params) {
                 ll(params.m), ll(params.n));
   if (view.elements() == 0)
     return 0;
-  return dispatchIndex(static_cast<int32_t>(params.indexBytes), [&](auto type) {
+  return dispatchIndex(params.m, [&](auto type) {
     using I = decltype(type);
     const I *base = static_cast<const I *>(view.aligned) + view.offset;
     for (int64_t batch = 0; batch < (rank == 3 ? view.sizes[0] : 1); ++batch)
@@ -88,14 +88,10 @@ int checkArguments(int64_t rank, const void *descriptor,
                 entry, ll(rank));
   if (!descriptor || !values)
     return fail("%s: the descriptor or the parameters are null", entry);
-  Params params = {values[0], values[1], values[2], values[3]};
+  Params params = {values[0], values[1], values[2]};
   if (params.n < 1 || params.m < params.n)
     return fail("%s: %lld:%lld is not legal: n must be 1 to m", entry,
                 ll(params.n), ll(params.m));
-  if (params.indexBytes != 1 && params.indexBytes != 2 &&
-      params.indexBytes != 4)
-    return fail("%s: %lld bytes a position are not legal: use 1, 2 or 4", entry,
-                ll(params.indexBytes));
   return checkIndex(rank, descriptor, params);
 }
 

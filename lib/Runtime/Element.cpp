@@ -18,7 +18,7 @@ constexpr int64_t chunk = 1 << 16;
 int checkArray(const char *entry, int32_t kind, const void *a, const void *b,
                int64_t count) {
   if (nmsKindBytes(kind) == 0)
-    return fail("%s: element kind %d is unknown: use one of NmsKind (0 to 5)",
+    return fail("%s: element kind %d is unknown: use one of NmsKind (0 to 7)",
                 entry, kind);
   if (count < 0 || (count > 0 && (!a || !b)))
     return fail("%s: %lld elements from %p to %p: pass arrays and a count that "
@@ -52,8 +52,9 @@ extern "C" int64_t nmsKindBytes(int32_t kind) {
 }
 
 extern "C" const char *nmsKindName(int32_t kind) {
-  static const char *const names[] = {"f32", "f16", "bf16", "i8", "i32", "f64"};
-  return kind >= 0 && kind < 6 ? names[kind] : "unknown";
+  static const char *const names[] = {"f32", "f16", "bf16",     "i8",
+                                      "i32", "f64", "f8E4M3FN", "f8E5M2"};
+  return kind >= 0 && kind < 8 ? names[kind] : "unknown";
 }
 
 extern "C" uint16_t nmsF32ToF16(float value) { return f32ToF16(value); }

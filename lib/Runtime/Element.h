@@ -137,6 +137,49 @@ struct Element<NMS_BF16> {
   }
 };
 
+/// Eight bits with `Mantissa` of them behind the point, rounded to the nearest,
+/// ties to even. Without infinities, what overflows is the only NaN.
+template <int Mantissa, int Bias, bool HasInfinity>
+struct Float8Element {
+  using Storage = uint8_t;
+  static constexpr uint8_t nan = 0x7f;
+  static constexpr uint8_t largest =
+      HasInfinity ? 0x7f - (1 << Mantissa) : nan - 1;
+
+  static float toFloat(uint8_t value) {
+    uint32_t sign = static_cast<uint32_t>(value & 0x80u) << 24;
+    uint32_t magnitude = value & 0x7fu;
+    uint32_t bits = 0x7fc00000u;
+    if (magnitude <= largest) // scaling also normalizes subnormals
+      bits = bitCast<uint32_t>(
+          std::ldexp(bitCast<float>(magnitude << (23 - Mantissa)), 127 - Bias));
+    else if (HasInfinity && magnitude == largest + 1u)
+      bits = 0x7f800000u;
+    return bitCast<float>(bits | sign);
+  }
+  static double toDouble(uint8_t value) { return toFloat(value); }
+  static uint8_t fromDouble(double value) {
+    uint8_t sign = std::signbit(value) ? 0x80 : 0;
+    if (value != value)
+      return sign | nan;
+    double magnitude = std::fabs(value);
+    int exponent = 1 - Bias;
+    if (magnitude >= std::ldexp(1.0, exponent))
+      exponent = std::ilogb(magnitude);
+    // Infinity and what would get more bits than there are for the exponent.
+    if (exponent > Bias + 1)
+      return sign | (largest + 1);
+    double units = std::nearbyint(std::ldexp(magnitude, Mantissa - exponent));
+    int code = ((exponent + Bias - 1) << Mantissa) + static_cast<int>(units);
+    return sign | static_cast<uint8_t>(code > largest ? largest + 1 : code);
+  }
+  static uint8_t fromFloat(float value) { return fromDouble(value); }
+};
+template <>
+struct Element<NMS_F8E4M3FN> : Float8Element<3, 7, false> {};
+template <>
+struct Element<NMS_F8E5M2> : Float8Element<2, 15, true> {};
+
 template <typename T, int64_t Low, int64_t High>
 struct IntegerElement {
   using Storage = T;
@@ -174,6 +217,12 @@ bool dispatchKind(int32_t kind, Body &&body) {
     return true;
   case NMS_F64:
     body(Element<NMS_F64>());
+    return true;
+  case NMS_F8E4M3FN:
+    body(Element<NMS_F8E4M3FN>());
+    return true;
+  case NMS_F8E5M2:
+    body(Element<NMS_F8E5M2>());
     return true;
   default:
     return false;

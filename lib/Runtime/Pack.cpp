@@ -27,7 +27,7 @@ inline BlockState classify(T ored, T sign) {
 
 /// states[position * panels + panel] of the tile's blocks.
 template <typename T>
-void classifyTile(const NmsPackSpec &spec, const WindowTile<T> &tile,
+void classifyTile(const LevelSpec &spec, const WindowTile<T> &tile,
                   int64_t panels, T sign, std::vector<T> &ored,
                   std::vector<uint8_t> &states) {
   for (int64_t position = 0; position < spec.m; ++position) {
@@ -56,7 +56,7 @@ void classifyTile(const NmsPackSpec &spec, const WindowTile<T> &tile,
 /// the stride of the index array. Returns the number of nonzero blocks; nothing
 /// is written when there are more than n.
 template <typename I>
-int64_t choosePositions(const NmsPackSpec &spec, const uint8_t *states,
+int64_t choosePositions(const LevelSpec &spec, const uint8_t *states,
                         int64_t stateStride, I *index, int64_t indexStride) {
   int64_t count[3] = {0, 0, 0};
   for (int64_t position = 0; position < spec.m; ++position)
@@ -79,8 +79,49 @@ int64_t choosePositions(const NmsPackSpec &spec, const uint8_t *states,
   return count[nonzero];
 }
 
+/// What is refused, where `outer` is the level outside of `spec`, if any.
+int failTooMany(const LevelSpec &spec, const NmsPackLevel *outer, int64_t batch,
+                int64_t window, int64_t panel, int64_t count) {
+  auto ll = [](int64_t value) { return static_cast<long long>(value); };
+  std::string within, where;
+  if (outer)
+    within = " in what " + std::to_string(outer->n) + ":" +
+             std::to_string(outer->m) + " keeps";
+  if (spec.batch > 1)
+    where = " of batch " + std::to_string(batch);
+  return fail("pack: weight is not %lld:%lld%s: window %lld of %spanel %lld%s "
+              "has %lld nonzero blocks, legal is at most %lld; prune the "
+              "weight or use a larger n",
+              ll(spec.n), ll(spec.m), within.c_str(), ll(window),
+              outer ? "inner " : "", ll(panel), where.c_str(), ll(count),
+              ll(spec.n));
+}
+
+/// Copies the blocks at `index` from the tile to `values`.
 template <typename T, typename I>
-int pack(const NmsPackSpec &spec, const T *dense, T *values, I *index, T sign) {
+void copyKept(const LevelSpec &spec, const PackGeometry &g,
+              const WindowTile<T> &tile, int64_t panels, const I *index,
+              T *values) {
+  for (int64_t slot = 0; slot < spec.n; ++slot) {
+    const I *positions = index + slot * g.panels;
+    for (int64_t i = 0; i < spec.bk; ++i) {
+      T *out = values + (slot * spec.bk + i) * g.columns;
+      if (spec.bn == 1) {
+        for (int64_t p = 0; p < panels; ++p)
+          out[p] = tile.row(int64_t(positions[p]) * spec.bk + i)[p];
+        continue;
+      }
+      for (int64_t p = 0; p < panels; ++p)
+        memcpy(out + p * spec.bn,
+               tile.row(int64_t(positions[p]) * spec.bk + i) + p * spec.bn,
+               static_cast<size_t>(spec.bn) * sizeof(T));
+    }
+  }
+}
+
+template <typename T, typename I>
+int pack(const LevelSpec &spec, const NmsPackLevel *outer, const T *dense,
+         T *values, I *index, T sign) {
   PackGeometry g(spec);
   WindowTile<T> tile(spec, g);
   std::vector<uint8_t> states(static_cast<size_t>(spec.m * g.tilePanels));
@@ -92,65 +133,54 @@ int pack(const NmsPackSpec &spec, const T *dense, T *values, I *index, T sign) {
         classifyTile(spec, tile, panels, sign, ored, states);
         I *indexAt =
             index + (batch * g.indexRows + window * spec.n) * g.panels + panel0;
-        T *valuesAt =
-            values +
-            (batch * g.valueRows + window * spec.n * spec.bk) * g.columns +
-            panel0 * spec.bn;
         for (int64_t p = 0; p < panels; ++p) {
-          int64_t survivors = choosePositions(spec, states.data() + p, panels,
-                                              indexAt + p, g.panels);
-          if (survivors > spec.n)
-            return fail(
-                "pack: window %lld of panel %lld%s%s holds %lld nonzero "
-                "blocks, %lld:%lld allows %lld: prune the weight first",
-                static_cast<long long>(window),
-                static_cast<long long>(panel0 + p),
-                spec.batch > 1 ? " of batch " : "",
-                spec.batch > 1 ? std::to_string(batch).c_str() : "",
-                static_cast<long long>(survivors),
-                static_cast<long long>(spec.n), static_cast<long long>(spec.m),
-                static_cast<long long>(spec.n));
+          int64_t count = choosePositions(spec, states.data() + p, panels,
+                                          indexAt + p, g.panels);
+          if (count > spec.n)
+            return failTooMany(spec, outer, batch, window, panel0 + p, count);
         }
-        for (int64_t slot = 0; slot < spec.n; ++slot) {
-          const I *positions = indexAt + slot * g.panels;
-          for (int64_t i = 0; i < spec.bk; ++i) {
-            T *out = valuesAt + (slot * spec.bk + i) * g.columns;
-            if (spec.bn == 1) {
-              for (int64_t p = 0; p < panels; ++p)
-                out[p] = tile.row(int64_t(positions[p]) * spec.bk + i)[p];
-              continue;
-            }
-            for (int64_t p = 0; p < panels; ++p)
-              memcpy(out + p * spec.bn,
-                     tile.row(int64_t(positions[p]) * spec.bk + i) +
-                         p * spec.bn,
-                     static_cast<size_t>(spec.bn) * sizeof(T));
-          }
-        }
+        copyKept(spec, g, tile, panels, indexAt,
+                 values +
+                     (batch * g.valueRows + window * spec.n * spec.bk) *
+                         g.columns +
+                     panel0 * spec.bn);
         return 0;
       });
 }
 
-} // namespace
-
-extern "C" int nmsPack(const NmsPackSpec *spec, const void *dense, void *values,
-                       void *index) {
-  if (!spec)
-    return fail("pack: the spec is null");
-  if (checkSpec(*spec, "pack", /*usesIndex=*/true))
-    return 1;
-  if (spec->batch == 0 || spec->k == 0 || spec->outputs == 0)
-    return 0;
-  if (!dense || !values || !index)
-    return fail("pack: an array is null (dense=%p, values=%p, index=%p)", dense,
-                values, index);
-  return dispatchBits(spec->kind, [&](auto element, auto sign) {
+/// Packs one level.
+int packLevel(const LevelSpec &spec, const NmsPackLevel *outer,
+              const void *dense, void *values, void *index) {
+  return dispatchBits(spec.kind, [&](auto element, auto sign) {
     using T = decltype(element);
-    return dispatchIndex(spec->indexBytes, [&](auto position) {
+    return dispatchIndex(spec.m, [&](auto position) {
       using I = decltype(position);
-      return pack<T, I>(*spec, static_cast<const T *>(dense),
+      return pack<T, I>(spec, outer, static_cast<const T *>(dense),
                         static_cast<T *>(values), static_cast<I *>(index),
                         sign);
     });
   });
+}
+
+} // namespace
+
+extern "C" int nmsPack(const NmsPackSpec *spec, const void *dense,
+                       void *const *components) {
+  if (checkSpec(spec, "pack"))
+    return 1;
+  LevelSpec outer = getLevel(*spec, 0);
+  if (outer.isEmpty())
+    return 0;
+  if (checkArrays(*spec, "pack", dense, components))
+    return 1;
+  if (spec->levelCount == 1)
+    return packLevel(outer, nullptr, dense, components[NMS_VALUES],
+                     components[NMS_INDEX]);
+  // What the outer level keeps is the weight that the inner one packs.
+  LevelSpec inner = getLevel(*spec, 1);
+  std::vector<char> kept(keptBytes(inner));
+  if (packLevel(outer, nullptr, dense, kept.data(), components[NMS_INDEX]))
+    return 1;
+  return packLevel(inner, &spec->levels[0], kept.data(), components[NMS_VALUES],
+                   components[NMS_INNER_INDEX]);
 }

@@ -14,14 +14,14 @@ namespace {
 
 /// A spec for the dense array, checked as far as its descriptor allows.
 int makeSpec(const char *entry, int64_t rank, const void *dense,
-             const int64_t *params, bool usesIndex, NmsPackSpec &spec) {
+             const int64_t *params, NmsPackSpec &spec) {
   if (rank != 2 && rank != 3)
     return fail("%s: rank %lld is not legal: a weight has rank 2, or 3 with a "
                 "leading batch dimension",
                 entry, static_cast<long long>(rank));
   if (!dense || !params)
     return fail("%s: a descriptor or the parameters are null", entry);
-  int64_t dim = params[4];
+  int64_t dim = params[0];
   if (dim != rank - 1 && dim != rank - 2)
     return fail("%s: dim = %lld is not legal for rank %lld: use %lld or %lld",
                 entry, static_cast<long long>(dim),
@@ -30,19 +30,19 @@ int makeSpec(const char *entry, int64_t rank, const void *dense,
   MemrefView view(rank, dense);
   int64_t other = dim == rank - 1 ? rank - 2 : rank - 1;
   spec = {};
-  spec.n = params[0];
-  spec.m = params[1];
-  spec.bk = params[2];
-  spec.bn = params[3];
-  spec.kind = static_cast<int32_t>(params[5]);
-  spec.indexBytes = usesIndex ? static_cast<int32_t>(params[6]) : 1;
+  spec.kind = params[1];
+  spec.levelCount = params[2];
+  for (int64_t i = 0; i < std::min<int64_t>(params[2], NMS_MAX_LEVELS); ++i) {
+    const int64_t *level = params + 3 + 4 * i;
+    spec.levels[i] = {level[0], level[1], level[2], level[3]};
+  }
   spec.batch = rank == 3 ? view.sizes[0] : 1;
   spec.strideB = rank == 3 ? view.strides[0] : 0;
   spec.k = view.sizes[dim];
   spec.strideK = view.strides[dim];
   spec.outputs = view.sizes[other];
   spec.strideN = view.strides[other];
-  return checkSpec(spec, entry, usesIndex);
+  return checkSpec(&spec, entry);
 }
 
 /// The first element of a memref of `elementBytes` bytes an element.
@@ -50,45 +50,51 @@ void *firstElement(const MemrefView &view, int64_t elementBytes) {
   return static_cast<char *>(view.aligned) + view.offset * elementBytes;
 }
 
-int checkPacked(const char *entry, const char *name, int64_t rank,
-                const void *descriptor, int64_t batch, int64_t rows,
-                int64_t columns) {
+int checkComponent(const char *entry, const NmsComponent &component,
+                   int64_t rank, const void *descriptor) {
+  auto ll = [](int64_t value) { return static_cast<long long>(value); };
   if (!descriptor)
-    return fail("%s: the descriptor of %s is null", entry, name);
+    return fail("%s: the descriptor of %s is null", entry, component.name);
   MemrefView view(rank, descriptor);
-  int64_t gotBatch = rank == 3 ? view.sizes[0] : 1;
-  int64_t gotRows = view.sizes[rank - 2], gotColumns = view.sizes[rank - 1];
-  if (gotBatch != batch || gotRows != rows || gotColumns != columns)
+  int64_t batch = rank == 3 ? view.sizes[0] : 1;
+  int64_t rows = view.sizes[rank - 2], columns = view.sizes[rank - 1];
+  if (batch != component.batch || rows != component.rows ||
+      columns != component.columns)
     return fail("%s: %s has shape %lld x %lld x %lld (batch, rows, columns), "
                 "the encoding wants %lld x %lld x %lld",
-                entry, name, static_cast<long long>(gotBatch),
-                static_cast<long long>(gotRows),
-                static_cast<long long>(gotColumns),
-                static_cast<long long>(batch), static_cast<long long>(rows),
-                static_cast<long long>(columns));
+                entry, component.name, ll(batch), ll(rows), ll(columns),
+                ll(component.batch), ll(component.rows), ll(component.columns));
   if (!view.isContiguous())
     return fail("%s: %s must be contiguous and row-major: copy it first", entry,
-                name);
+                component.name);
   return 0;
 }
 
-/// Resolves the three arrays of pack and unpack.
+/// The arrays of pack and unpack.
+struct Arrays {
+  NmsPackSpec spec;
+  void *dense;
+  void *components[NMS_MAX_COMPONENTS];
+};
+
 int resolve(const char *entry, int64_t rank, const void *denseDesc,
-            const void *valuesDesc, const void *indexDesc,
-            const int64_t *params, NmsPackSpec &spec, void *&dense,
-            void *&values, void *&index) {
-  if (makeSpec(entry, rank, denseDesc, params, /*usesIndex=*/true, spec))
+            void *const *componentDescs, const int64_t *params,
+            Arrays &arrays) {
+  if (makeSpec(entry, rank, denseDesc, params, arrays.spec))
     return 1;
-  PackGeometry g(spec);
-  if (checkPacked(entry, "values", rank, valuesDesc, spec.batch, g.valueRows,
-                  g.columns) ||
-      checkPacked(entry, "index", rank, indexDesc, spec.batch, g.indexRows,
-                  g.panels))
-    return 1;
-  int64_t bytes = nmsKindBytes(spec.kind);
-  dense = firstElement(MemrefView(rank, denseDesc), bytes);
-  values = firstElement(MemrefView(rank, valuesDesc), bytes);
-  index = firstElement(MemrefView(rank, indexDesc), spec.indexBytes);
+  if (!componentDescs)
+    return fail("%s: the list of components is null", entry);
+  for (int64_t i = 0; i < nmsComponentCount(&arrays.spec); ++i) {
+    NmsComponent component;
+    if (nmsDescribeComponent(&arrays.spec, i, &component) ||
+        checkComponent(entry, component, rank, componentDescs[i]))
+      return 1;
+    arrays.components[i] = firstElement(MemrefView(rank, componentDescs[i]),
+                                        component.elementBytes);
+  }
+  arrays.dense =
+      firstElement(MemrefView(rank, denseDesc),
+                   nmsKindBytes(static_cast<int32_t>(arrays.spec.kind)));
   return 0;
 }
 
@@ -96,12 +102,12 @@ int pruneMemrefs(int64_t rank, const void *denseDesc, const void *prunedDesc,
                  const int64_t *params) {
   const char *entry = "prune";
   NmsPackSpec from, to;
-  if (makeSpec(entry, rank, denseDesc, params, /*usesIndex=*/false, from) ||
-      makeSpec(entry, rank, prunedDesc, params, /*usesIndex=*/false, to))
+  if (makeSpec(entry, rank, denseDesc, params, from) ||
+      makeSpec(entry, rank, prunedDesc, params, to))
     return 1;
   if (from.batch != to.batch || from.k != to.k || from.outputs != to.outputs)
     return fail("%s: the result has another shape than the operand", entry);
-  int64_t bytes = nmsKindBytes(from.kind);
+  int64_t bytes = nmsKindBytes(static_cast<int32_t>(from.kind));
   char *source =
       static_cast<char *>(firstElement(MemrefView(rank, denseDesc), bytes));
   char *target =
@@ -124,24 +130,21 @@ int pruneMemrefs(int64_t rank, const void *denseDesc, const void *prunedDesc,
 
 } // namespace
 
-extern "C" void nmsRuntimePack(int64_t rank, void *denseDesc, void *valuesDesc,
-                               void *indexDesc, const int64_t *params) {
-  NmsPackSpec spec;
-  void *dense, *values, *index;
-  if (resolve("pack", rank, denseDesc, valuesDesc, indexDesc, params, spec,
-              dense, values, index) ||
-      nmsPack(&spec, dense, values, index))
+extern "C" void nmsRuntimePack(int64_t rank, void *denseDesc,
+                               void *const *componentDescs,
+                               const int64_t *params) {
+  Arrays arrays;
+  if (resolve("pack", rank, denseDesc, componentDescs, params, arrays) ||
+      nmsPack(&arrays.spec, arrays.dense, arrays.components))
     raise();
 }
 
 extern "C" void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
-                                 void *valuesDesc, void *indexDesc,
+                                 void *const *componentDescs,
                                  const int64_t *params) {
-  NmsPackSpec spec;
-  void *dense, *values, *index;
-  if (resolve("unpack", rank, denseDesc, valuesDesc, indexDesc, params, spec,
-              dense, values, index) ||
-      nmsUnpack(&spec, values, index, dense))
+  Arrays arrays;
+  if (resolve("unpack", rank, denseDesc, componentDescs, params, arrays) ||
+      nmsUnpack(&arrays.spec, arrays.components, arrays.dense))
     raise();
 }
 

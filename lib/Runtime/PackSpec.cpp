@@ -1,4 +1,4 @@
-//===- PackSpec.cpp - Checks of packing arguments -------------------------===//
+//===- PackSpec.cpp - Packing arguments and the shapes of components ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,58 +9,132 @@
 
 using namespace nms;
 
+namespace {
+
+constexpr const char *names[NMS_MAX_COMPONENTS] = {"values", "index",
+                                                   "inner_index"};
+
+long long ll(int64_t value) { return static_cast<long long>(value); }
+
+int checkLevel(const NmsPackLevel &l, const char *entry) {
+  constexpr int64_t limit = int64_t(1) << 31;
+  if (l.m < 1 || l.m > limit || l.n < 1 || l.n > l.m)
+    return fail("%s: %lld:%lld is not legal: n must be 1 to m, and m 1 to 2^31",
+                entry, ll(l.n), ll(l.m));
+  if (l.bk < 1 || l.bn < 1 || l.bk > limit || l.bn > limit)
+    return fail("%s: block = [%lld, %lld] is not legal: both must be 1 to 2^31",
+                entry, ll(l.bk), ll(l.bn));
+  if (l.m * l.bk > limit)
+    return fail(
+        "%s: a window of m * bk = %lld rows is too large: it must be at "
+        "most 2^31",
+        entry, ll(l.m * l.bk));
+  return 0;
+}
+
+/// Both levels can be chosen window by window.
+int checkNesting(const NmsPackLevel &outer, const NmsPackLevel &inner,
+                 const char *entry) {
+  if (outer.bk % inner.bk != 0 || outer.bn % inner.bn != 0)
+    return fail("%s: inner blocks [%lld, %lld] must divide the outer ones, "
+                "[%lld, %lld]",
+                entry, ll(inner.bk), ll(inner.bn), ll(outer.bk), ll(outer.bn));
+  if (inner.m * inner.bk != outer.n * outer.bk)
+    return fail("%s: an inner window of %lld x %lld rows must be the %lld x "
+                "%lld rows that the outer level keeps of a window",
+                entry, ll(inner.m), ll(inner.bk), ll(outer.n), ll(outer.bk));
+  return 0;
+}
+
+} // namespace
+
 extern "C" int32_t nmsIndexBytes(int64_t m) {
   return m <= 256 ? 1 : m <= 65536 ? 2 : 4;
 }
 
-int nms::checkSpec(const NmsPackSpec &s, const char *entry, bool usesIndex) {
-  auto ll = [](int64_t value) { return static_cast<long long>(value); };
-  constexpr int64_t limit = int64_t(1) << 31;
-  if (s.m < 1 || s.m > limit || s.n < 1 || s.n > s.m)
-    return fail("%s: %lld:%lld is not legal: n must be 1 to m, and m 1 to 2^31",
-                entry, ll(s.n), ll(s.m));
-  if (s.bk < 1 || s.bn < 1 || s.bk > limit || s.bn > limit)
-    return fail("%s: block = [%lld, %lld] is not legal: both must be 1 to 2^31",
-                entry, ll(s.bk), ll(s.bn));
-  if (s.m * s.bk > limit)
-    return fail(
-        "%s: a window of m * bk = %lld rows is too large: it must be at "
-        "most 2^31",
-        entry, ll(s.m * s.bk));
+int nms::checkSpec(const NmsPackSpec *spec, const char *entry) {
+  if (!spec)
+    return fail("%s: the spec is null", entry);
+  const NmsPackSpec &s = *spec;
+  if (s.levelCount < 1 || s.levelCount > NMS_MAX_LEVELS)
+    return fail("%s: %lld levels are not legal: use 1 or 2", entry,
+                ll(s.levelCount));
+  for (int64_t level = 0; level < s.levelCount; ++level)
+    if (checkLevel(s.levels[level], entry))
+      return 1;
+  if (s.levelCount == 2 && checkNesting(s.levels[0], s.levels[1], entry))
+    return 1;
   if (s.batch < 0 || s.k < 0 || s.outputs < 0)
     return fail(
         "%s: batch=%lld k=%lld outputs=%lld: sizes must not be negative", entry,
         ll(s.batch), ll(s.k), ll(s.outputs));
-  if (s.kind != NMS_F32 && s.kind != NMS_F16 && s.kind != NMS_BF16 &&
-      s.kind != NMS_I8)
-    return fail("%s: element kind %s (%d) cannot be packed: use f32, f16, bf16 "
-                "or i8",
-                entry, nmsKindName(s.kind), s.kind);
-  if (!usesIndex)
-    return 0;
-  if (s.indexBytes != 1 && s.indexBytes != 2 && s.indexBytes != 4)
-    return fail("%s: %d bytes a position are not legal: use 1, 2 or 4", entry,
-                s.indexBytes);
-  if (s.indexBytes < nmsIndexBytes(s.m))
-    return fail("%s: positions of m=%lld do not fit in %d bytes: use %d", entry,
-                ll(s.m), s.indexBytes, nmsIndexBytes(s.m));
+  auto kind = static_cast<int32_t>(s.kind);
+  if (nmsKindBytes(kind) == 0 || kind == NMS_I32 || kind == NMS_F64)
+    return fail("%s: element kind %s (%d) cannot be packed: use f32, f16, "
+                "bf16, f8E4M3FN, f8E5M2 or i8",
+                entry, nmsKindName(kind), kind);
   return 0;
 }
 
-extern "C" int64_t nmsPackedValuesCount(const NmsPackSpec *spec) {
-  if (!spec)
-    return -fail("packed size: the spec is null");
-  if (checkSpec(*spec, "packed size", /*usesIndex=*/false))
-    return -1;
-  PackGeometry g(*spec);
-  return spec->batch * g.valueRows * g.columns;
+int nms::checkArrays(const NmsPackSpec &s, const char *entry, const void *dense,
+                     const void *const *components) {
+  if (!dense || !components)
+    return fail("%s: the dense array or the list of components is null", entry);
+  for (int64_t number = 0; number <= s.levelCount; ++number)
+    if (!components[number])
+      return fail("%s: component %s is null", entry, names[number]);
+  return 0;
 }
 
-extern "C" int64_t nmsPackedIndexCount(const NmsPackSpec *spec) {
-  if (!spec)
-    return -fail("packed size: the spec is null");
-  if (checkSpec(*spec, "packed size", /*usesIndex=*/false))
-    return -1;
-  PackGeometry g(*spec);
-  return spec->batch * g.indexRows * g.panels;
+LevelSpec nms::getLevel(const NmsPackSpec &s, int64_t number) {
+  const NmsPackLevel &outer = s.levels[0];
+  LevelSpec level;
+  static_cast<NmsPackLevel &>(level) = s.levels[number];
+  level.batch = s.batch;
+  level.kind = static_cast<int32_t>(s.kind);
+  if (number == 0) {
+    level.k = s.k;
+    level.outputs = s.outputs;
+    level.strideB = s.strideB;
+    level.strideK = s.strideK;
+    level.strideN = s.strideN;
+    return level;
+  }
+  PackGeometry g(getLevel(s, 0));
+  level.k = g.windows * outer.n * outer.bk;
+  level.outputs = g.columns;
+  level.strideB = level.k * level.outputs;
+  level.strideK = level.outputs;
+  level.strideN = 1;
+  return level;
+}
+
+extern "C" int64_t nmsComponentCount(const NmsPackSpec *spec) {
+  return checkSpec(spec, "packed size") ? -1 : 1 + spec->levelCount;
+}
+
+extern "C" int nmsDescribeComponent(const NmsPackSpec *spec, int64_t number,
+                                    NmsComponent *component) {
+  if (checkSpec(spec, "packed size"))
+    return 1;
+  if (number < 0 || number > spec->levelCount || !component)
+    return fail("packed size: component %lld of %p: there are components 0 to "
+                "%lld",
+                ll(number), static_cast<void *>(component),
+                ll(spec->levelCount));
+  component->name = names[number];
+  component->batch = spec->batch;
+  if (number == NMS_VALUES) {
+    PackGeometry g(getLevel(*spec, spec->levelCount - 1));
+    component->rows = g.valueRows;
+    component->columns = g.columns;
+    component->elementBytes = nmsKindBytes(static_cast<int32_t>(spec->kind));
+    return 0;
+  }
+  LevelSpec level = getLevel(*spec, number - NMS_INDEX);
+  PackGeometry g(level);
+  component->rows = g.indexRows;
+  component->columns = g.panels;
+  component->elementBytes = nmsIndexBytes(level.m);
+  return 0;
 }

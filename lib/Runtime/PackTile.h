@@ -22,11 +22,34 @@
 namespace nms {
 
 /// Returns 0, or nonzero with the reason recorded. `entry` begins the message.
-int checkSpec(const NmsPackSpec &spec, const char *entry, bool usesIndex);
+int checkSpec(const NmsPackSpec *spec, const char *entry);
+
+/// One level, and the array that it packs: the dense one, or, contiguous, the
+/// values of the level outside of it.
+struct LevelSpec : NmsPackLevel {
+  int64_t batch, k, outputs;
+  int64_t strideB, strideK, strideN;
+  int32_t kind;
+
+  bool isEmpty() const { return batch == 0 || k == 0 || outputs == 0; }
+};
+
+/// Level `number` of a legal spec.
+LevelSpec getLevel(const NmsPackSpec &spec, int64_t number);
+
+/// Bytes of the array that `spec` packs, when it is contiguous.
+inline size_t keptBytes(const LevelSpec &spec) {
+  return static_cast<size_t>(spec.batch * spec.k * spec.outputs *
+                             nmsKindBytes(spec.kind));
+}
+
+/// Fails when one of the arrays is null.
+int checkArrays(const NmsPackSpec &spec, const char *entry, const void *dense,
+                const void *const *components);
 
 /// Sizes that follow from a spec.
 struct PackGeometry {
-  explicit PackGeometry(const NmsPackSpec &s)
+  explicit PackGeometry(const LevelSpec &s)
       : windowRows(s.m * s.bk), windows((s.k + windowRows - 1) / windowRows),
         panels((s.outputs + s.bn - 1) / s.bn), columns(panels * s.bn),
         valueRows(windows * s.n * s.bk), indexRows(windows * s.n) {
@@ -45,7 +68,7 @@ struct PackGeometry {
 template <typename T>
 class WindowTile {
 public:
-  WindowTile(const NmsPackSpec &spec, const PackGeometry &geometry)
+  WindowTile(const LevelSpec &spec, const PackGeometry &geometry)
       : spec(spec), geometry(geometry),
         elements(
             static_cast<size_t>(geometry.windowRows * geometry.tileColumns)) {}
@@ -117,7 +140,7 @@ private:
     return std::abs(spec.strideK) < std::abs(spec.strideN);
   }
 
-  const NmsPackSpec &spec;
+  const LevelSpec &spec;
   const PackGeometry &geometry;
   std::vector<T> elements;
   int64_t row0 = 0, column0 = 0, rows = 0, columns = 0, base = 0;
@@ -126,7 +149,7 @@ private:
 /// Calls `body(batch, window, panel)` for the first panel of each tile, until
 /// it returns nonzero, and returns that.
 template <typename Body>
-int forEachTile(const NmsPackSpec &spec, const PackGeometry &geometry,
+int forEachTile(const LevelSpec &spec, const PackGeometry &geometry,
                 Body body) {
   for (int64_t batch = 0; batch < spec.batch; ++batch)
     for (int64_t window = 0; window < geometry.windows; ++window)
@@ -147,15 +170,18 @@ int dispatchBits(int32_t kind, Body body) {
   case NMS_F16:
   case NMS_BF16:
     return body(uint16_t(), uint16_t(0x8000u));
+  case NMS_F8E4M3FN:
+  case NMS_F8E5M2:
+    return body(uint8_t(), uint8_t(0x80u));
   default:
     return body(uint8_t(), uint8_t(0));
   }
 }
 
-/// The same for positions.
+/// Calls `body(I())` with the unsigned type of positions below `m`.
 template <typename Body>
-int dispatchIndex(int32_t indexBytes, Body body) {
-  switch (indexBytes) {
+int dispatchIndex(int64_t m, Body body) {
+  switch (nmsIndexBytes(m)) {
   case 1:
     return body(uint8_t());
   case 2:

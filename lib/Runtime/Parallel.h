@@ -41,7 +41,7 @@ void parallelTasks(int64_t tasks, Body body) {
   try {
     for (int64_t i = 0; i < wanted; ++i)
       helpers.emplace_back(work);
-  } catch (const std::system_error &) {
+  } catch (const std::system_error &) { // NOLINT(bugprone-empty-catch)
     // Fewer threads than wanted only make it slower.
   }
   work();

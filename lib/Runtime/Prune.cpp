@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// Sums are made in float64 in the order that docs/Encoding.md names, so that
+// every implementation makes the same choice.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Element.h"
@@ -9,94 +12,188 @@
 #include "PackTile.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace nms;
 
 namespace {
 
-/// scores[panel * m + position]: sums of squares in float64, row by row.
+/// The sum of the squares of `rows` x `columns` elements, row by row; infinite
+/// when one of them is a NaN.
 template <typename E>
-void scoreTile(const NmsPackSpec &spec,
-               const WindowTile<typename E::Storage> &tile, int64_t panels,
-               std::vector<double> &scores) {
-  for (int64_t position = 0; position < spec.m; ++position)
-    for (int64_t p = 0; p < panels; ++p) {
-      double sum = 0;
-      for (int64_t i = 0; i < spec.bk; ++i) {
-        const auto *row = tile.row(position * spec.bk + i) + p * spec.bn;
-        for (int64_t j = 0; j < spec.bn; ++j) {
-          double value = E::toDouble(row[j]);
-          sum += value * value;
-        }
-      }
-      scores[static_cast<size_t>(p * spec.m + position)] =
-          sum == sum ? sum : std::numeric_limits<double>::infinity();
+double sumSquares(const WindowTile<typename E::Storage> &tile, int64_t row0,
+                  int64_t rows, int64_t column0, int64_t columns) {
+  double sum = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto *row = tile.row(row0 + i) + column0;
+    for (int64_t j = 0; j < columns; ++j) {
+      double value = E::toDouble(row[j]);
+      sum += value * value;
     }
+  }
+  return sum == sum ? sum : std::numeric_limits<double>::infinity();
 }
 
-/// Clears keep[] of all but the n best positions.
-void choose(const NmsPackSpec &spec, const double *scores,
-            std::vector<int64_t> &order, std::vector<uint8_t> &keep) {
-  for (int64_t position = 0; position < spec.m; ++position)
-    order[static_cast<size_t>(position)] = position;
-  std::nth_element(order.begin(), order.begin() + spec.n, order.end(),
-                   [scores](int64_t a, int64_t b) {
-                     return scores[a] != scores[b] ? scores[a] > scores[b]
-                                                   : a < b;
+template <typename T>
+void clearBlock(WindowTile<T> &tile, int64_t row0, int64_t rows,
+                int64_t column0, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i)
+    std::fill_n(tile.row(row0 + i) + column0, columns, T(0));
+}
+
+/// Moves the `n` numbers in `candidates` with the largest scores to its front.
+/// Of equal scores the smaller number wins.
+template <typename Score>
+void selectBest(std::vector<int64_t> &candidates, int64_t n, Score score) {
+  std::nth_element(candidates.begin(), candidates.begin() + n, candidates.end(),
+                   [&](int64_t a, int64_t b) {
+                     return score(a) != score(b) ? score(a) > score(b) : a < b;
                    });
-  std::fill(keep.begin(), keep.end(), uint8_t(0));
-  for (int64_t slot = 0; slot < spec.n; ++slot)
-    keep[static_cast<size_t>(order[static_cast<size_t>(slot)])] = 1;
 }
 
+/// Prunes the panels of a tile to one level.
 template <typename E>
-int prune(const NmsPackSpec &spec, const typename E::Storage *dense,
-          typename E::Storage *pruned) {
-  using T = typename E::Storage;
+class LevelPruner {
+public:
+  explicit LevelPruner(const LevelSpec &spec)
+      : spec(spec), scores(static_cast<size_t>(spec.m)),
+        order(static_cast<size_t>(spec.m)) {}
+
+  void prune(WindowTile<typename E::Storage> &tile, int64_t panel) {
+    for (int64_t position = 0; position < spec.m; ++position)
+      scores[static_cast<size_t>(position)] = sumSquares<E>(
+          tile, position * spec.bk, spec.bk, panel * spec.bn, spec.bn);
+    std::iota(order.begin(), order.end(), 0);
+    selectBest(order, spec.n, [&](int64_t position) {
+      return scores[static_cast<size_t>(position)];
+    });
+    for (auto it = order.begin() + spec.n; it != order.end(); ++it)
+      clearBlock(tile, *it * spec.bk, spec.bk, panel * spec.bn, spec.bn);
+  }
+
+private:
+  const LevelSpec &spec;
+  std::vector<double> scores;
+  std::vector<int64_t> order;
+};
+
+/// Prunes the panels of a tile to two levels. The rows of a window are cut into
+/// strips of the inner blocks' height, its panel into inner panels.
+template <typename E>
+class NestedPruner {
+public:
+  NestedPruner(const LevelSpec &outer, const NmsPackLevel &inner)
+      : outer(outer), inner(inner), stripsPerBlock(outer.bk / inner.bk),
+        strips(outer.m * stripsPerBlock), innerPanels(outer.bn / inner.bn),
+        scores(static_cast<size_t>(strips * innerPanels)),
+        isBest(scores.size()), blockScores(static_cast<size_t>(outer.m)) {}
+
+  void prune(WindowTile<typename E::Storage> &tile, int64_t panel) {
+    int64_t column0 = panel * outer.bn;
+    for (int64_t strip = 0; strip < strips; ++strip)
+      for (int64_t q = 0; q < innerPanels; ++q)
+        scores[at(strip, q)] = sumSquares<E>(tile, strip * inner.bk, inner.bk,
+                                             column0 + q * inner.bn, inner.bn);
+    chooseOuter();
+    std::fill(isBest.begin(), isBest.end(), uint8_t(0));
+    markBest(kept);
+    for (int64_t strip = 0; strip < strips; ++strip)
+      for (int64_t q = 0; q < innerPanels; ++q)
+        if (!isBest[at(strip, q)] || scores[at(strip, q)] == 0)
+          clearBlock(tile, strip * inner.bk, inner.bk, column0 + q * inner.bn,
+                     inner.bn);
+  }
+
+private:
+  size_t at(int64_t strip, int64_t q) const {
+    return static_cast<size_t>(strip * innerPanels + q);
+  }
+
+  /// Marks the n best of `candidates` in each inner panel.
+  void markBest(const std::vector<int64_t> &candidates) {
+    for (int64_t q = 0; q < innerPanels; ++q) {
+      order = candidates;
+      selectBest(order, inner.n,
+                 [&](int64_t strip) { return scores[at(strip, q)]; });
+      for (int64_t slot = 0; slot < inner.n; ++slot)
+        isBest[at(order[static_cast<size_t>(slot)], q)] = 1;
+    }
+  }
+
+  /// Fills `kept` with the strips of the outer blocks that stay. A block counts
+  /// for what the inner level would keep of it if all blocks stayed.
+  void chooseOuter() {
+    std::fill(isBest.begin(), isBest.end(), uint8_t(0));
+    kept.resize(static_cast<size_t>(strips));
+    std::iota(kept.begin(), kept.end(), 0);
+    markBest(kept);
+    for (int64_t position = 0; position < outer.m; ++position) {
+      double sum = 0;
+      for (int64_t i = 0; i < stripsPerBlock; ++i)
+        for (int64_t q = 0; q < innerPanels; ++q)
+          if (size_t block = at(position * stripsPerBlock + i, q);
+              isBest[block])
+            sum += scores[block];
+      blockScores[static_cast<size_t>(position)] = sum;
+    }
+    std::vector<int64_t> positions(static_cast<size_t>(outer.m));
+    std::iota(positions.begin(), positions.end(), 0);
+    selectBest(positions, outer.n, [&](int64_t position) {
+      return blockScores[static_cast<size_t>(position)];
+    });
+    kept.clear();
+    for (int64_t slot = 0; slot < outer.n; ++slot)
+      for (int64_t i = 0; i < stripsPerBlock; ++i)
+        kept.push_back(positions[static_cast<size_t>(slot)] * stripsPerBlock +
+                       i);
+  }
+
+  const LevelSpec &outer;
+  const NmsPackLevel &inner;
+  int64_t stripsPerBlock, strips, innerPanels;
+  std::vector<double> scores;
+  std::vector<uint8_t> isBest;
+  std::vector<double> blockScores;
+  std::vector<int64_t> kept, order;
+};
+
+template <typename T, typename Pruner>
+int pruneTiles(const LevelSpec &spec, const T *dense, T *pruned,
+               Pruner pruner) {
   PackGeometry g(spec);
   WindowTile<T> tile(spec, g);
-  std::vector<double> scores(static_cast<size_t>(spec.m * g.tilePanels));
-  std::vector<int64_t> order(static_cast<size_t>(spec.m));
-  std::vector<uint8_t> keep(static_cast<size_t>(spec.m));
-  return forEachTile(
-      spec, g, [&](int64_t batch, int64_t window, int64_t panel0) {
-        int64_t panels = tile.moveTo(batch, window, panel0);
-        tile.load(dense);
-        if (spec.n < spec.m)
-          scoreTile<E>(spec, tile, panels, scores);
-        for (int64_t p = 0; p < panels && spec.n < spec.m; ++p) {
-          choose(spec, scores.data() + p * spec.m, order, keep);
-          for (int64_t position = 0; position < spec.m; ++position) {
-            if (keep[static_cast<size_t>(position)])
-              continue;
-            for (int64_t i = 0; i < spec.bk; ++i)
-              std::fill_n(tile.row(position * spec.bk + i) + p * spec.bn,
-                          spec.bn, T(0));
-          }
-        }
-        tile.store(pruned);
-        return 0;
-      });
+  return forEachTile(spec, g,
+                     [&](int64_t batch, int64_t window, int64_t panel0) {
+                       int64_t panels = tile.moveTo(batch, window, panel0);
+                       tile.load(dense);
+                       for (int64_t p = 0; p < panels; ++p)
+                         pruner.prune(tile, p);
+                       tile.store(pruned);
+                       return 0;
+                     });
 }
 
 } // namespace
 
 extern "C" int nmsPrune(const NmsPackSpec *spec, const void *dense,
                         void *pruned) {
-  if (!spec)
-    return fail("prune: the spec is null");
-  if (checkSpec(*spec, "prune", /*usesIndex=*/false))
+  if (checkSpec(spec, "prune"))
     return 1;
-  if (spec->batch == 0 || spec->k == 0 || spec->outputs == 0)
+  LevelSpec outer = getLevel(*spec, 0);
+  if (outer.isEmpty())
     return 0;
   if (!dense || !pruned)
     return fail("prune: an array is null (dense=%p, pruned=%p)", dense, pruned);
   int status = 0;
-  dispatchKind(spec->kind, [&](auto element) {
+  dispatchKind(outer.kind, [&](auto element) {
     using E = decltype(element);
     using T = typename E::Storage;
-    status = prune<E>(*spec, static_cast<const T *>(dense),
-                      static_cast<T *>(pruned));
+    auto from = static_cast<const T *>(dense);
+    auto to = static_cast<T *>(pruned);
+    status = spec->levelCount == 1
+                 ? pruneTiles(outer, from, to, LevelPruner<E>(outer))
+                 : pruneTiles(outer, from, to,
+                              NestedPruner<E>(outer, spec->levels[1]));
   });
   return status;
 }

@@ -134,7 +134,7 @@ extern "C" int nmsRandomNormal(int32_t kind, void *data, int64_t count,
   });
   if (!known)
     return fail("nmsRandomNormal: element kind %d is unknown: use one of "
-                "NmsKind (0 to 5)",
+                "NmsKind (0 to 7)",
                 kind);
   return 0;
 }

@@ -13,28 +13,49 @@ namespace {
 
 /// Every position must be legal, or the tile would be written out of bounds.
 template <typename I>
-int checkPositions(const NmsPackSpec &spec, const I *index, int64_t indexStride,
-                   int64_t batch, int64_t window, int64_t panel) {
+int checkPositions(const LevelSpec &spec, const char *name, const I *index,
+                   int64_t indexStride, int64_t batch, int64_t window,
+                   int64_t panel) {
+  auto ll = [](int64_t value) { return static_cast<long long>(value); };
   int64_t previous = -1;
   for (int64_t slot = 0; slot < spec.n; ++slot) {
     int64_t position = static_cast<int64_t>(index[slot * indexStride]);
     if (position >= spec.m || position <= previous)
-      return fail(
-          "unpack: window %lld of panel %lld (batch %lld) has position "
-          "%lld in slot %lld after %lld: positions must increase and "
-          "stay below m=%lld; the index is damaged or of another "
-          "encoding",
-          static_cast<long long>(window), static_cast<long long>(panel),
-          static_cast<long long>(batch), static_cast<long long>(position),
-          static_cast<long long>(slot), static_cast<long long>(previous),
-          static_cast<long long>(spec.m));
+      return fail("unpack: %s: window %lld of panel %lld (batch %lld) has "
+                  "position %lld in slot %lld after %lld: positions must "
+                  "increase and stay below m=%lld; it is damaged or of another "
+                  "encoding",
+                  name, ll(window), ll(panel), ll(batch), ll(position),
+                  ll(slot), ll(previous), ll(spec.m));
     previous = position;
   }
   return 0;
 }
 
+/// Copies the kept blocks from `values` to their places in the tile.
 template <typename T, typename I>
-int unpack(const NmsPackSpec &spec, const T *values, const I *index, T *dense) {
+void placeKept(const LevelSpec &spec, const PackGeometry &g,
+               WindowTile<T> &tile, int64_t panels, const I *index,
+               const T *values) {
+  for (int64_t slot = 0; slot < spec.n; ++slot) {
+    const I *positions = index + slot * g.panels;
+    for (int64_t i = 0; i < spec.bk; ++i) {
+      const T *from = values + (slot * spec.bk + i) * g.columns;
+      if (spec.bn == 1) {
+        for (int64_t p = 0; p < panels; ++p)
+          tile.row(int64_t(positions[p]) * spec.bk + i)[p] = from[p];
+        continue;
+      }
+      for (int64_t p = 0; p < panels; ++p)
+        memcpy(tile.row(int64_t(positions[p]) * spec.bk + i) + p * spec.bn,
+               from + p * spec.bn, static_cast<size_t>(spec.bn) * sizeof(T));
+    }
+  }
+}
+
+template <typename T, typename I>
+int unpack(const LevelSpec &spec, const char *name, const T *values,
+           const I *index, T *dense) {
   PackGeometry g(spec);
   WindowTile<T> tile(spec, g);
   return forEachTile(
@@ -43,29 +64,15 @@ int unpack(const NmsPackSpec &spec, const T *values, const I *index, T *dense) {
         tile.clear();
         const I *indexAt =
             index + (batch * g.indexRows + window * spec.n) * g.panels + panel0;
-        const T *valuesAt =
-            values +
-            (batch * g.valueRows + window * spec.n * spec.bk) * g.columns +
-            panel0 * spec.bn;
         for (int64_t p = 0; p < panels; ++p)
-          if (int status = checkPositions(spec, indexAt + p, g.panels, batch,
-                                          window, panel0 + p))
+          if (int status = checkPositions(spec, name, indexAt + p, g.panels,
+                                          batch, window, panel0 + p))
             return status;
-        for (int64_t slot = 0; slot < spec.n; ++slot) {
-          const I *positions = indexAt + slot * g.panels;
-          for (int64_t i = 0; i < spec.bk; ++i) {
-            const T *from = valuesAt + (slot * spec.bk + i) * g.columns;
-            if (spec.bn == 1) {
-              for (int64_t p = 0; p < panels; ++p)
-                tile.row(int64_t(positions[p]) * spec.bk + i)[p] = from[p];
-              continue;
-            }
-            for (int64_t p = 0; p < panels; ++p)
-              memcpy(
-                  tile.row(int64_t(positions[p]) * spec.bk + i) + p * spec.bn,
-                  from + p * spec.bn, static_cast<size_t>(spec.bn) * sizeof(T));
-          }
-        }
+        placeKept(spec, g, tile, panels, indexAt,
+                  values +
+                      (batch * g.valueRows + window * spec.n * spec.bk) *
+                          g.columns +
+                      panel0 * spec.bn);
         if (!tile.paddingIsZero())
           return fail(
               "unpack: window %lld of panels %lld to %lld (batch %lld) "
@@ -79,26 +86,38 @@ int unpack(const NmsPackSpec &spec, const T *values, const I *index, T *dense) {
       });
 }
 
-} // namespace
-
-extern "C" int nmsUnpack(const NmsPackSpec *spec, const void *values,
-                         const void *index, void *dense) {
-  if (!spec)
-    return fail("unpack: the spec is null");
-  if (checkSpec(*spec, "unpack", /*usesIndex=*/true))
-    return 1;
-  if (spec->batch == 0 || spec->k == 0 || spec->outputs == 0)
-    return 0;
-  if (!dense || !values || !index)
-    return fail("unpack: an array is null (values=%p, index=%p, dense=%p)",
-                values, index, dense);
-  return dispatchBits(spec->kind, [&](auto element, auto) {
+/// Unpacks one level; `name` is that of its positions.
+int unpackLevel(const LevelSpec &spec, const char *name, const void *values,
+                const void *index, void *dense) {
+  return dispatchBits(spec.kind, [&](auto element, auto) {
     using T = decltype(element);
-    return dispatchIndex(spec->indexBytes, [&](auto position) {
+    return dispatchIndex(spec.m, [&](auto position) {
       using I = decltype(position);
-      return unpack<T, I>(*spec, static_cast<const T *>(values),
+      return unpack<T, I>(spec, name, static_cast<const T *>(values),
                           static_cast<const I *>(index),
                           static_cast<T *>(dense));
     });
   });
+}
+
+} // namespace
+
+extern "C" int nmsUnpack(const NmsPackSpec *spec, const void *const *components,
+                         void *dense) {
+  if (checkSpec(spec, "unpack"))
+    return 1;
+  LevelSpec outer = getLevel(*spec, 0);
+  if (outer.isEmpty())
+    return 0;
+  if (checkArrays(*spec, "unpack", dense, components))
+    return 1;
+  if (spec->levelCount == 1)
+    return unpackLevel(outer, "index", components[NMS_VALUES],
+                       components[NMS_INDEX], dense);
+  LevelSpec inner = getLevel(*spec, 1);
+  std::vector<char> kept(keptBytes(inner));
+  if (unpackLevel(inner, "inner_index", components[NMS_VALUES],
+                  components[NMS_INNER_INDEX], kept.data()))
+    return 1;
+  return unpackLevel(outer, "index", kept.data(), components[NMS_INDEX], dense);
 }

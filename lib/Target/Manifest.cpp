@@ -40,7 +40,7 @@ public:
   explicit FunctionWriter(func::FuncOp function) : function(function) {}
 
   FailureOr<Object> write() {
-    Array arguments, launches;
+    Array arguments, weights, launches;
     for (Operation *op : collectHostOps(function))
       return op->emitError()
              << "'" << op->getName()
@@ -50,6 +50,10 @@ public:
                 "out of the program";
     for (BlockArgument argument : function.getArguments())
       arguments.push_back(writeArgument(argument));
+    for (BlockArgument argument : function.getArguments())
+      if (ComponentAttr component = getComponent(argument);
+          component && component.getComponent().role == ComponentRole::Values)
+        weights.push_back(writeWeight(component));
     for (auto launch : function.getOps<gpu::LaunchFuncOp>()) {
       current = launch;
       launches.push_back(writeLaunch(launch));
@@ -60,11 +64,10 @@ public:
       results.push_back(writeResult(result));
     if (failed(described))
       return failure();
-    return Object{{"name", function.getSymName()},
-                  {"arguments", std::move(arguments)},
-                  {"buffers", std::move(buffers)},
-                  {"launches", std::move(launches)},
-                  {"results", std::move(results)}};
+    return Object{
+        {"name", function.getSymName()},   {"arguments", std::move(arguments)},
+        {"weights", std::move(weights)},   {"buffers", std::move(buffers)},
+        {"launches", std::move(launches)}, {"results", std::move(results)}};
   }
 
 private:
@@ -141,21 +144,44 @@ private:
   }
 
   Object writeArgument(BlockArgument argument) {
-    unsigned position = argument.getArgNumber();
     Object object{{"name", getName(argument)},
                   {"type", print(argument.getType())}};
-    auto values =
-        function.getArgAttrOfType<PackedAttr>(position, "nm_sparse.values");
-    auto index =
-        function.getArgAttrOfType<PackedAttr>(position, "nm_sparse.index");
-    PackedAttr packed = values ? values : index;
-    object["role"] = values ? "values" : index ? "index" : "data";
-    if (packed) {
-      object["encoding"] = print(Attribute(packed.getEncoding()));
-      object["weight_shape"] = Array(packed.getShape());
-      object["packed_layout"] = 1;
+    ComponentAttr component = getComponent(argument);
+    if (!component) {
+      object["role"] = "data";
+      return object;
     }
+    object["role"] = stringifyComponentRole(component.getComponent().role);
+    object["component"] = component.getName();
+    object["weight"] = component.getWeight();
     return object;
+  }
+
+  ComponentAttr getComponent(BlockArgument argument) {
+    return function.getArgAttrOfType<ComponentAttr>(
+        argument.getArgNumber(),
+        NMSparseDialect::ComponentAttrHelper::getNameStr());
+  }
+
+  /// The weight that `values` belongs to; each weight has values once.
+  Object writeWeight(ComponentAttr values) {
+    PackedAttr packed = values.getPacked();
+    Array components;
+    for (const WeightComponent &component : packed.getComponents())
+      for (BlockArgument argument : function.getArguments())
+        if (ComponentAttr found = getComponent(argument);
+            found && found.getWeight() == values.getWeight() &&
+            found.getName() == component.name)
+          components.push_back(
+              Object{{"name", component.name},
+                     {"role", stringifyComponentRole(component.role)},
+                     {"argument", getName(argument)}});
+    return Object{{"number", values.getWeight()},
+                  {"encoding", print(Attribute(packed.getEncoding()))},
+                  {"shape", Array(packed.getShape())},
+                  {"element_type", print(packed.getElementType())},
+                  {"packed_layout", packed.getLayoutVersion()},
+                  {"components", std::move(components)}};
   }
 
   /// The parameters of the kernel: a memref is passed field by field.
@@ -267,8 +293,7 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
 FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
                                           ArrayRef<ScheduledProduct> products,
                                           const ResourceMap *resources) {
-  Object manifest{{"manifest_version", 1},
-                  {"packed_layout", 1},
+  Object manifest{{"manifest_version", 2},
                   {"compiler", Object{{"name", "nm_sparse"},
                                       {"version", NM_SPARSE_VERSION},
                                       {"commit", NM_SPARSE_COMMIT}}}};

@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Python side of nm_sparse: the packed format of N:M-sparse weights.
 
-The format itself is specified in docs/Encoding.md; `encode` and `decode` are
-its reference, in plain numpy.
+The format itself is specified in docs/Encoding.md; `encode`, `decode` and
+`prune` are its reference, in plain numpy.
 """
 
-from .reference import (
+from .encoding import (
     FORMAT,
-    VERSION,
+    VERSIONS,
     Encoding,
     EncodingError,
+    Level,
     Packed,
-    decode,
-    encode,
     index_dtype,
     packed_shapes,
 )
+from .reference import decode, encode, prune
 
 __version__ = "0.1.0"
 
 __all__ = [
     "FORMAT",
-    "VERSION",
+    "VERSIONS",
     "Encoding",
     "EncodingError",
+    "Level",
     "Packed",
     "decode",
     "encode",
     "index_dtype",
     "packed_shapes",
+    "prune",
 ]

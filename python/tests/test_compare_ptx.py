@@ -3,6 +3,7 @@
 
 import collections
 import json
+import lzma
 import stat
 import sys
 from pathlib import Path
@@ -83,6 +84,21 @@ def test_other_ptx_is_shown(compare, capsys, tmp_path):
     assert len(list((tmp_path / "pairs").iterdir())) == 3
 
 
+def test_kernels_of_layers_are_kept(compare, tmp_path, monkeypatch):
+    layer = "f16_s50_L128_feature_1x2x3_product"
+    bad = compared_layers.Item("bench", layer, "bad\n", layer=layer)
+    good = compared_layers.Item("bench", layer, "good\n", layer=layer)
+    monkeypatch.setattr(compared_layers, "collect", lambda *_: [*ITEMS, bad, good])
+    folder = tmp_path / "kernels"
+    for options, count in (((), 1), (("--equal-too",), 2)):
+        compare("ptx", "--kernels", str(folder), *options)
+        text = lzma.decompress((folder / "list.json.xz").read_bytes())
+        pairs = json.loads(text)["pairs"]
+        assert len(pairs) == count and not all(pair["equal"] for pair in pairs)
+        images = [(folder / p["after"]["image"]).read_bytes() for p in pairs]
+        assert b"worse\n" in map(lzma.decompress, images)
+
+
 def test_other_names_are_told_apart(compare):
     status, report = compare("names")
     assert status == 1 and report["different"] == 2
@@ -121,6 +137,8 @@ def test_names_of_registers_and_labels():
 
 
 def test_lists_of_layers():
+    few = compared_layers.collect(ROOT, ["cubes"])
+    assert {item.group for item in few} == {"bench"} and len(few) < 60
     items = compared_layers.collect(ROOT)
     assert len(items) >= 200 and len(set(items)) == len(items)
     chips = collections.Counter(item.chip for item in items)
@@ -134,13 +152,48 @@ def test_lists_of_layers():
 
 
 def test_schedules_are_respelled():
-    old = "#nm_sparse.schedule<mma, tile = [64, 32, 2], stages = 3, tma = true>"
-    family, fields = schedule_spelling.fields(old)
-    assert family == "mma"
-    assert fields == {"tile": "[64, 32, 2]", "stages": "3", "tma": "true"}
-    nested = "#nm_sparse.schedule<mma<tile = [1]>, affine_map<(i) -> (i)>>"
-    text = f"a {{s = {old}}} b {{s = {nested}}} c"
+    old = (
+        "#nm_sparse.schedule<mma, tile = [64, 32, 2], warps = [2, 2], stages = 3, "
+        "split_k = 1, operands = packed, index = resident, producers = 4, tma = true>"
+    )
+    kind, fields = schedule_spelling.fields(old)
+    assert kind == "mma"
+    assert fields["tile"] == "[64, 32, 2]" and fields["tma"] == "true"
+    new = schedule_spelling.respell(old, window_rows=16)
+    assert new == (
+        "#nm_sparse.schedule<tile = [64, 32, 32], product = mma<warps = [2, 2]>, "
+        "transfers = {x = gather, values = bulk, index = resident}, "
+        "pipeline = ring<stages = 3, producers = 4>, grid = flat>"
+    )
+    assert schedule_spelling.respell(new, window_rows=16) == new
+
+
+def test_modules_are_respelled():
+    one = "#nm_sparse.schedule<simt, tile = [1]>"
+    two = "#nm_sparse.schedule<mma<tile = [1]>, affine_map<(i) -> (i)>>"
+    encoding = "#nm_sparse.encoding<8:32, block = [2, 128]>"
+    text = f"{encoding} a {{s = {one}}} b {{s = {two}}} c"
     seen = []
-    made = schedule_spelling.respell_module(text, lambda s: seen.append(s) or "NEW")
-    assert seen == [old, nested] and made == "a {s = NEW} b {s = NEW} c"
+    made = schedule_spelling.respell_module(
+        text, lambda s, rows: seen.append((s, rows)) or "NEW"
+    )
+    assert seen == [(one, 16), (two, 16)]
+    assert made == f"{encoding} a {{s = NEW}} b {{s = NEW}} c"
     assert schedule_spelling.respell_module(text) == text
+
+
+@pytest.mark.parametrize(
+    "grid", ["flat", "flat<split_k = 3>", "persistent", "persistent<stream_k = true>"]
+)
+def test_grids_are_respelled(grid):
+    parts = 3 if "split_k" in grid else 1
+    flags = ", persistent = true" if grid.startswith("persistent") else ""
+    flags += ", stream_k = true" if "stream_k" in grid else ""
+    old = (
+        "#nm_sparse.schedule<simt, tile = [8, 8, 1], warps = [1, 1], stages = 2, "
+        f"split_k = {parts}, operands = unpacked, index = staged, producers = 1{flags}>"
+    )
+    assert schedule_spelling.respell(old, 4).endswith(
+        "transfers = {x = copy, values = copy, index = staged}, "
+        f"pipeline = ring<stages = 2, producers = 1>, grid = {grid}>"
+    )

@@ -53,6 +53,15 @@ def test_headline_holds_the_plain_products_of_one_shape(folder):
     assert "| f16 | 128 | feature-major | 325 |" in text and "3.25x" in text
 
 
+def test_summary_holds_the_named_rows_and_where_they_come_from(folder):
+    text = doc_results.headline(folder, doc_results.SUMMARY)
+    assert "| f16 | 128 | token-major | 175 | 100 us, 1.25x | 100 us, 1.75x |" in text
+    assert "commit `abc`" in text
+    only = doc_results.headline(folder, [("f16", 128, "feature")])
+    assert "feature-major" in only and "token-major" not in only
+    assert doc_results.headline(folder, [("f32", 1, "token")]) == doc_results.NONE
+
+
 def record(folder, name, date, speedup, cases):
     """A report of bench/run.py: `cases` are pairs of sparsity and layout."""
     runs = [

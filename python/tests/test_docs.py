@@ -57,25 +57,98 @@ def test_named_files(page):
         assert (ROOT / path).exists(), f"{page.name} names {path}"
 
 
-def test_fields_of_a_schedule():
-    """docs/Schedule.md has a row for each field, in order, with its default and
-    every value that has a name."""
-    folder = ROOT / "include/nm_sparse/Dialect/NMSparse/IR"
-    source = (folder / "NMSparseAttrs.td").read_text("utf-8")
-    attribute = source[source.index("def NMSparse_ScheduleAttr") :]
-    parameters = re.search(r"parameters = \(ins(.*?)\n  \);", attribute, re.S)[1]
-    page = (ROOT / "docs/Schedule.md").read_text("utf-8")
-    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", page, re.M)
-    names = [name for name, _ in rows]
-    fields = re.findall(r"^ +(.*):\$(\w+)", parameters, re.M)
-    assert names == [re.sub("([A-Z])", r"_\1", name).lower() for _, name in fields]
-    for (kind, _), (name, row) in zip(fields, rows):
-        _, legal, default, _ = (cell.strip() for cell in row.split(" | "))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_sources(page):
+    """A C++ or TableGen file in code quotes exists, whichever folder it is in."""
+    text = without_code(page.read_text("utf-8"))
+    known = {
+        path.name
+        for folder in ("lib", "include", "test", "unittests", "tools")
+        for path in (ROOT / folder).rglob("*.*")
+    }
+    for name in re.findall(r"`(?:[\w-]+/)*(\w+\.(?:cpp|h|td))`", text):
+        assert name in known | {"cuda.h"}, f"{page.name} names {name}"
+
+
+# Attributes whose descriptions have a row for each field.
+FIELDS = [
+    *(ROOT / "include/nm_sparse/Products").glob("*/*.td"),
+    ROOT / "include/nm_sparse/Dialect/NMSparse/IR/Schedule.td",
+]
+
+
+def attributes():
+    """(name, body) of the attributes of schedules."""
+    for path in FIELDS:
+        for body in path.read_text("utf-8").split("\ndef ")[1:]:
+            if found := re.match(r"NMSparse_(\w+Attr) ", body):
+                yield found[1], body
+
+
+@pytest.mark.parametrize("name, body", [*attributes()], ids=lambda v: v.split()[0])
+def test_fields_of_a_schedule(name, body):
+    """Each attribute documents its fields, in order, with their defaults, and is
+    on the page."""
+    found = re.search(r"parameters = \(ins(.*?)\);", body, re.S)
+    parameters = found[1] if found else ""
+    fields = re.findall(r"(\S[^$]*):\$(\w+)", parameters)
+    rows = re.findall(r"^ +\| `(\w+)` \|(.*)\|$", body, re.M)
+    names = [re.sub("([A-Z])", r"_\1", field).lower() for _, field in fields]
+    assert [row for row, _ in rows] == names
+    for (kind, _), (_, row) in zip(fields, rows):
         given = re.search(r'DefaultValuedParameter<".*", "(.*)">', kind)
-        assert default.startswith(given[1] if given else "must be given"), name
-        enum = re.search(r'"::mlir::nm_sparse::(\w+)"', kind)
-        if enum:
-            cases = source[source.index(f'I32EnumAttr<"{enum[1]}"') :]
-            cases = cases[: cases.index("}")]
-            for value in re.findall(r'I32EnumAttrCase<"\w+", \d+, "(\w+)">', cases):
-                assert f"`{value}`" in legal, f"{name} may be {value}"
+        if given:
+            assert row.split(" | ")[-1].strip().strip("`") == given[1]
+    page = (ROOT / "docs/Schedule.md").read_text("utf-8")
+    assert f"<!-- generated: attribute {name} -->" in page
+
+
+DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+SECTIONS = ["Question", "What was tried", "Figures", "Result file", "Decision"]
+
+
+def sections_of(page):
+    """{heading: text} of the second-level sections of a page, in order."""
+    parts = re.split(r"^## (.*)$", page.read_text("utf-8"), flags=re.M)
+    return dict(zip(parts[1::2], (text.strip() for text in parts[2::2])))
+
+
+def outcome(page):
+    """The first words of a decision, as the index has them."""
+    text = sections_of(page)["Decision"]
+    return re.match(r"Adopted|Left out|$", text)[0].lower()
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_decision(page):
+    """A decision has its sections, in order, none empty, and fits on a screen."""
+    text = page.read_text("utf-8")
+    sections = sections_of(page)
+    assert list(sections) == SECTIONS
+    assert all(sections.values()), "a section is empty"
+    assert outcome(page), "a decision begins with Adopted or Left out"
+    assert re.match(rf"# {page.name[:3]}: \S", text)
+    assert 10 <= len(text.splitlines()) <= 40
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_result_files_of_a_decision(page):
+    """It names files that exist, or says that there are none."""
+    named = sections_of(page)["Result file"]
+    files = re.findall(r"`(bench/results/[^`]+)`", named)
+    assert files or named.startswith("None"), "name a result file, or say None"
+    for file in files:
+        assert (ROOT / file).is_file(), f"{page.name} names {file}"
+
+
+def test_index_of_decisions():
+    """docs/decisions/README.md has one line for each file, in order."""
+    index = (ROOT / "docs/decisions/README.md").read_text("utf-8")
+    rows = re.findall(r"^\| \[(\d+)\]\((.*?)\) \| (.*) \| (.*) \|$", index, re.M)
+    titles = [re.match(r"# \d+: (.*)", p.read_text("utf-8"))[1] for p in DECISIONS]
+    assert rows == [
+        (page.name[:3], page.name, title, outcome(page))
+        for page, title in zip(DECISIONS, titles)
+    ]
+    numbers = [int(page.name[:3]) for page in DECISIONS]
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -30,9 +30,9 @@ def test_python_blocks(text):
     assert runner.run(test).failed == 0
 
 
-def test_metadata_block(text):
-    (block,) = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
-    packed = Packed.from_tensors(
-        np.zeros((4, 4), np.float32), np.zeros((4, 2), np.uint8), block
-    )
-    assert json.loads(packed.metadata()) == json.loads(block)
+def test_metadata_blocks(text):
+    blocks = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
+    assert [json.loads(block)["version"] for block in blocks] == [1, 2]
+    for block in blocks:
+        packed = Packed.from_tensors({"values": np.zeros((4, 4), np.float32)}, block)
+        assert json.loads(packed.metadata()) == json.loads(block)

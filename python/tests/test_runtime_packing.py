@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import bits_of, sparse_weights
+from strategies import bits_of, dense_weights, sparse_weights
 
-from nm_sparse import Encoding, EncodingError, Packed, decode, encode
+from nm_sparse import Encoding, EncodingError, Level, decode, encode, prune
 
 LIBRARY = Path(os.environ.get("NM_BUILD_DIR", ""), "lib", "libnm_sparse_runtime.so")
 pytestmark = pytest.mark.skipif(
@@ -21,36 +21,56 @@ pytestmark = pytest.mark.skipif(
     reason="no build of the runtime library",
 )
 
-KINDS = {"f32": 0, "f16": 1, "bf16": 2, "i8": 3}  # NmsKind of Runtime/Base.h
+# NmsKind of Runtime/Base.h
+KINDS = {"f32": 0, "f16": 1, "bf16": 2, "i8": 3, "f8E4M3FN": 6, "f8E5M2": 7}
+
+
+class PackLevel(ctypes.Structure):
+    """NmsPackLevel of Runtime/Packing.h."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in "n m bk bn".split()]
 
 
 class PackSpec(ctypes.Structure):
     """NmsPackSpec of Runtime/Packing.h."""
 
-    _fields_ = [
+    _fields_ = [("levels", PackLevel * 2)] + [
         (name, ctypes.c_int64)
-        for name in "n m bk bn batch k outputs strideB strideK strideN".split()
-    ] + [("kind", ctypes.c_int32), ("indexBytes", ctypes.c_int32)]
+        for name in "levelCount batch k outputs strideB strideK strideN kind".split()
+    ]
+
+
+class Component(ctypes.Structure):
+    """NmsComponent of Runtime/Packing.h."""
+
+    _fields_ = [("name", ctypes.c_char_p)] + [
+        (name, ctypes.c_int64) for name in "batch rows columns elementBytes".split()
+    ]
 
 
 @pytest.fixture(scope="module")
 def runtime():
     library = ctypes.CDLL(str(LIBRARY))
     library.nmsLastError.restype = ctypes.c_char_p
+    library.nmsComponentCount.restype = ctypes.c_int64
     return library
 
 
-def spec_of(packed):
-    """The runtime's view of the weight that `packed` stands for."""
-    e, shape = packed.encoding, packed.shape
-    rank, itemsize = len(shape), packed.values.itemsize
-    strides = [s // itemsize for s in np.empty(shape, packed.values.dtype).strides]
+def spec_of(weight, e, dtype):
+    """The runtime's view of a weight."""
+    shape, rank = weight.shape, weight.ndim
+    strides = [s // weight.itemsize for s in np.empty(shape, weight.dtype).strides]
     outputs_dim = 2 * rank - 3 - e.dim
-    return PackSpec(
-        e.n, e.m, *e.block,
-        shape[0] if rank == 3 else 1, shape[e.dim], shape[outputs_dim],
-        strides[0] if rank == 3 else 0, strides[e.dim], strides[outputs_dim],
-        KINDS[packed.dtype], packed.index.itemsize,
+    levels = (PackLevel * 2)(
+        *(PackLevel(level.n, level.m, *level.block) for level in e.levels)
+    )
+    return ctypes.byref(
+        PackSpec(
+            levels, len(e.levels),
+            shape[0] if rank == 3 else 1, shape[e.dim], shape[outputs_dim],
+            strides[0] if rank == 3 else 0, strides[e.dim], strides[outputs_dim],
+            KINDS[dtype],
+        )
     )  # fmt: skip
 
 
@@ -58,59 +78,85 @@ def pointer(array):
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-@settings(max_examples=200, deadline=None)
+def pointers(components):
+    arrays = list(components.values())
+    return (ctypes.c_void_p * len(arrays))(*(pointer(a) for a in arrays))
+
+
+@settings(max_examples=300, deadline=None)
 @given(case=sparse_weights(types=tuple(KINDS)))
 def test_pack_and_unpack_equal_the_reference(runtime, case):
     weight, encoding, dtype = case
     if weight.size == 0:
         return
-    expected = encode(weight, encoding, dtype)
-    spec = spec_of(expected)
-    values, index = (np.full_like(a, 77) for a in (expected.values, expected.index))
-    status = runtime.nmsPack(
-        ctypes.byref(spec), pointer(weight), pointer(values), pointer(index)
-    )
+    expected = encode(weight, encoding, dtype).components
+    spec = spec_of(weight, encoding, dtype)
+    got = {name: np.full_like(a, 77) for name, a in expected.items()}
+    status = runtime.nmsPack(spec, pointer(weight), pointers(got))
     assert status == 0, runtime.nmsLastError()
-    assert np.array_equal(index, expected.index)
-    assert np.array_equal(bits_of(values), bits_of(expected.values))
+    for name, component in expected.items():
+        assert np.array_equal(bits_of(got[name]), bits_of(component)), name
 
     back = np.full_like(weight, 77)
-    status = runtime.nmsUnpack(
-        ctypes.byref(spec), pointer(values), pointer(index), pointer(back)
-    )
+    status = runtime.nmsUnpack(spec, pointers(got), pointer(back))
     assert status == 0, runtime.nmsLastError()
-    assert np.array_equal(bits_of(back), bits_of(decode(expected)))
+    want = decode(encode(weight, encoding, dtype))
+    assert np.array_equal(bits_of(back), bits_of(want))
 
 
-def test_both_reject_the_same_weight(runtime):
-    encoding = Encoding(2, 4, (1, 2))
+@settings(max_examples=50, deadline=None)
+@given(case=sparse_weights(types=tuple(KINDS)))
+def test_components_equal_the_reference(runtime, case):
+    weight, encoding, dtype = case
+    expected = encode(weight, encoding, dtype).components
+    spec = spec_of(weight, encoding, dtype)
+    assert runtime.nmsComponentCount(spec) == len(expected)
+    for number, (name, array) in enumerate(expected.items()):
+        c = Component()
+        number = ctypes.c_int64(number)
+        assert runtime.nmsDescribeComponent(spec, number, ctypes.byref(c)) == 0
+        assert c.name.decode() == name and c.elementBytes == array.itemsize
+        lead = (c.batch,) if weight.ndim == 3 else ()
+        assert (*lead, c.rows, c.columns) == array.shape
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=dense_weights(types=tuple(KINDS)))
+def test_prune_equals_the_reference(runtime, case):
+    weight, encoding, dtype = case
+    got = np.full_like(weight, 77)
+    spec = spec_of(weight, encoding, dtype)
+    assert runtime.nmsPrune(spec, pointer(weight), pointer(got)) == 0
+    assert np.array_equal(bits_of(got), bits_of(prune(weight, encoding, dtype)))
+
+
+@pytest.mark.parametrize("encoding, where", [
+    (Encoding(2, 4, (1, 2)), "window 1 of panel 2 has 3"),
+    (Encoding(3, 4, (1, 2), inner=Level(2, 3)), "window 1 of inner panel 5 has 3"),
+])  # fmt: skip
+def test_both_reject_the_same_weight(runtime, encoding, where):
     weight = np.zeros((8, 6), np.float32)
     packed = encode(weight, encoding)
     weight[4:7, 5] = 1
-    with pytest.raises(EncodingError, match="window 1 of panel 2"):
+    with pytest.raises(EncodingError, match=where) as info:
         encode(weight, encoding)
     status = runtime.nmsPack(
-        ctypes.byref(spec_of(packed)),
-        pointer(weight),
-        pointer(packed.values),
-        pointer(packed.index),
+        spec_of(weight, encoding, "f32"), pointer(weight), pointers(packed.components)
     )
     assert status != 0
-    message = runtime.nmsLastError().decode()
-    assert "window 1" in message and "panel 2" in message, message
+    assert runtime.nmsLastError().decode() == f"pack: {info.value}"
 
 
-def test_both_reject_the_same_positions(runtime):
+@pytest.mark.parametrize("name", ["index", "inner_index"])
+def test_both_reject_the_same_positions(runtime, name):
+    encoding = Encoding(2, 4, (1, 2), inner=Level(2, 2))
     weight = np.zeros((8, 6), np.float32)
-    packed = encode(weight, Encoding(2, 4, (1, 2)))
-    packed.index[2:4, 1] = (3, 3)
-    broken = Packed(packed.values, packed.index, packed.encoding, (8, 6), "f32")
-    with pytest.raises(EncodingError, match="window 1, panel 1"):
-        decode(broken)
+    packed = encode(weight, encoding)
+    packed.components[name][2:4, 1] = (3, 3)
+    with pytest.raises(EncodingError, match=f"{name} of window 1, panel 1"):
+        decode(packed)
     status = runtime.nmsUnpack(
-        ctypes.byref(spec_of(packed)),
-        pointer(packed.values),
-        pointer(packed.index),
-        pointer(weight),
+        spec_of(weight, encoding, "f32"), pointers(packed.components), pointer(weight)
     )
-    assert status != 0 and b"window 1" in runtime.nmsLastError()
+    assert status != 0
+    assert f"unpack: {name}: window 1".encode() in runtime.nmsLastError()

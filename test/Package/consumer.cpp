@@ -32,8 +32,9 @@ int main() {
   auto encoding = mlir::nm_sparse::getEncoding(type);
   if (!encoding)
     return 1;
-  auto [values, index] = mlir::nm_sparse::getPackedTypes(type, encoding);
-  llvm::outs() << encoding << " packs into " << values << " and " << index
-               << "\n";
+  llvm::outs() << encoding << " packs into";
+  for (const auto &component : encoding.getComponents(type))
+    llvm::outs() << " " << component.name << " " << component.type;
+  llvm::outs() << "\n";
   return 0;
 }

@@ -64,5 +64,6 @@ def test_another_project_builds_on_it(prefix):
         f"-DNMSparse_DIR={prefix / 'lib' / 'cmake' / 'NMSparse'}")  # fmt: skip
     run("cmake", "--build", build)
     assert run(build / "consumer") == (
-        "#nm_sparse.encoding<2:4> packs into tensor<32x32xf16> and tensor<32x32xi8>\n"
+        "#nm_sparse.encoding<2:4> packs into values tensor<32x32xf16> "
+        "index tensor<32x32xi8>\n"
     )

@@ -67,8 +67,7 @@ func.func @tokens(%x: tensor<256x4096xf16>, %w: tensor<4096x4096xf16, #w>,
                        iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<256x4096xf16>, tensor<4096x4096xf16, #w>)
       outs(%init : tensor<256x4096xf32>)
-      attrs = {nm_sparse.schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4],
-        warps = [2, 4], stages = 4, split_k = 1, operands = unpacked, index = resident>} {
+      attrs = {nm_sparse.schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 4>, grid = flat>} {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %ae = arith.extf %a : f16 to f32
     %be = arith.extf %b : f16 to f32

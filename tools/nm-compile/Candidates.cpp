@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
-#include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -32,21 +32,23 @@ using Ranked = std::pair<ScheduleAttr, Prediction>;
 /// differ in their ring and index alone run alike: of those, the best counts.
 static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
                                         bool ofEach) {
-  std::set<std::tuple<ScheduleKind, std::vector<int64_t>, std::vector<int64_t>,
-                      int64_t, int64_t, bool, bool, bool>>
-      seen;
-  std::map<KernelFamily, size_t> taken;
+  // Without its ring and the place of its index.
+  auto getKey = [](ScheduleAttr schedule) {
+    return std::make_tuple(
+        schedule.getTile().vec(),
+        Attribute(schedule.getProduct()).getAsOpaquePointer(),
+        Attribute(schedule.getGrid()).getAsOpaquePointer(),
+        schedule.getProducers(), schedule.getTma(), schedule.isPacked());
+  };
+  std::set<decltype(getKey(ScheduleAttr()))> seen;
+  std::map<StringRef, size_t> taken;
   SmallVector<Ranked> chosen;
   for (const auto &[schedule, prediction] : ranked) {
     size_t &number =
-        taken[ofEach ? getKernelFamily(schedule) : KernelFamily::Simt];
+        taken[ofEach ? getCost(schedule).getFamily(schedule) : StringRef()];
     if (number == count)
       continue;
-    if (!seen.emplace(schedule.getKind(), schedule.getTile().vec(),
-                      schedule.getWarps().vec(), schedule.getSplitK(),
-                      schedule.getProducers(), schedule.getPersistent(),
-                      schedule.getTma(), schedule.isPacked())
-             .second)
+    if (!seen.insert(getKey(schedule)).second)
       continue;
     chosen.emplace_back(schedule, prediction);
     ++number;
@@ -59,11 +61,11 @@ static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
 static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
   const auto &[schedule, prediction] = entry;
   const CostTerms &terms = prediction.terms;
-  KernelFamily family = getKernelFamily(schedule);
-  const FamilyCosts &costs = getFamilyCosts(chip, family);
+  ProductCostInterface cost = getCost(schedule);
+  const FamilyCosts &costs = cost.getCosts(schedule, chip);
   return llvm::json::Object{
       {"schedule", print(schedule)},
-      {"family", stringifyKernelFamily(family)},
+      {"family", cost.getFamily(schedule)},
       {"predicted_us", prediction.seconds * 1e6},
       {"bound", prediction.bound},
       {"ctas", prediction.ctas},

@@ -6,8 +6,10 @@
 
 #include "nm_sparse/Analysis/CostModel.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
+#include "nm_sparse/Products/Registration.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -18,17 +20,32 @@ namespace {
 
 class CostModel : public ::testing::Test {
 protected:
-  CostModel() { context.loadDialect<NMSparseDialect>(); }
+  CostModel() : context(getRegistry()) {
+    context.loadDialect<NMSparseDialect>();
+  }
+
+  static DialectRegistry getRegistry() {
+    DialectRegistry registry;
+    registry.insert<NMSparseDialect>();
+    registerProductCosts(registry);
+    return registry;
+  }
 
   EncodingAttr encoding(int64_t n, int64_t m, int64_t panel) {
     return EncodingAttr::get(&context, n, m, 1, panel, 0,
                              OutputOrder::Identity);
   }
-  ScheduleAttr schedule(ScheduleKind kind, int64_t outputs, int64_t windows) {
-    return ScheduleAttr::get(&context, kind, {64, outputs, windows}, {2, 2}, 3,
-                             1, OperandMode::Packed, IndexMode::Resident,
-                             /*producers=*/0, /*persistent=*/false,
-                             /*tma=*/false, /*stream_k=*/false);
+  /// A schedule from its text, without `#nm_sparse.schedule`.
+  ScheduleAttr schedule(const std::string &text) {
+    return cast<ScheduleAttr>(
+        parseAttribute("#nm_sparse.schedule<" + text + ">", &context));
+  }
+  /// Of `product` with a tile of 64 tokens.
+  ScheduleAttr schedule(const std::string &product, int64_t outputs,
+                        int64_t rows) {
+    return schedule("tile = [64, " + std::to_string(outputs) + ", " +
+                    std::to_string(rows) + "], product = " + product +
+                    "<warps = [2, 2]>, pipeline = async_groups<stages = 3>");
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
     return {encoding,    1,   tokens, 4096,  128,
@@ -39,14 +56,13 @@ protected:
 };
 
 TEST_F(CostModel, StepRowsOfMmaAreWholeFragments) {
-  EncodingAttr e = encoding(3, 7, 64);
-  EXPECT_EQ(schedule(ScheduleKind::Simt, 64, 5).getStepRows(e), 15);
-  EXPECT_EQ(schedule(ScheduleKind::Mma, 64, 5).getStepRows(e), 16);
-  EXPECT_EQ(schedule(ScheduleKind::Mma, 64, 6).getStepRows(e), 32);
+  EXPECT_EQ(schedule("simt", 64, 15).getStepRows(), 15);
+  EXPECT_EQ(schedule("mma", 64, 15).getStepRows(), 16);
+  EXPECT_EQ(schedule("mma", 64, 18).getStepRows(), 32);
 }
 
 TEST_F(CostModel, TilesTouchOneMorePanelWhenUnaligned) {
-  ScheduleAttr s = schedule(ScheduleKind::Simt, 64, 1);
+  ScheduleAttr s = schedule("simt", 64, 2);
   EXPECT_TRUE(s.isPanelAligned(encoding(2, 4, 256)));
   EXPECT_EQ(s.getTilePanels(encoding(2, 4, 256)), 1);
   EXPECT_EQ(s.getTilePanels(encoding(2, 4, 16)), 4);
@@ -57,10 +73,13 @@ TEST_F(CostModel, TilesTouchOneMorePanelWhenUnaligned) {
 
 TEST_F(CostModel, PackedTypesArePaddedToWindowsAndPanels) {
   auto weight = RankedTensorType::get({77, 1000}, Float16Type::get(&context));
-  auto [values, index] = getPackedTypes(weight, encoding(8, 32, 128));
-  EXPECT_EQ(values.getShape(), ArrayRef<int64_t>({24, 1024}));
-  EXPECT_EQ(index.getShape(), ArrayRef<int64_t>({24, 8}));
-  EXPECT_TRUE(index.getElementType().isInteger(8));
+  auto components = encoding(8, 32, 128).getComponents(weight);
+  ASSERT_EQ(components.size(), 2u);
+  EXPECT_EQ(components[0].name, "values");
+  EXPECT_EQ(components[0].type.getShape(), ArrayRef<int64_t>({24, 1024}));
+  EXPECT_EQ(components[1].name, "index");
+  EXPECT_EQ(components[1].type.getShape(), ArrayRef<int64_t>({24, 8}));
+  EXPECT_TRUE(components[1].type.getElementType().isInteger(8));
   EXPECT_EQ(encoding(1, 257, 1).getIndexBitWidth(), 16u);
 }
 
@@ -81,11 +100,13 @@ TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
     for (auto &[s, prediction] : rankSchedules(p, chip)) {
       EXPECT_LE(getSharedBytes(p, s), chip.sharedBytes);
       EXPECT_GT(prediction.seconds, 0);
+      auto emit = [&] { return emitError(UnknownLoc::get(&context)); };
       EXPECT_TRUE(succeeded(ScheduleAttr::verify(
-          [&] { return emitError(UnknownLoc::get(&context)); }, s.getKind(),
-          s.getTile(), s.getWarps(), s.getStages(), s.getSplitK(),
-          s.getOperands(), s.getIndex(), s.getProducers(), s.getPersistent(),
-          s.getTma(), s.getStreamK())));
+          emit, s.getTile(), s.getProduct(), s.getTransfers(), s.getPipeline(),
+          s.getGrid())));
+      Type element = f16 ? Type(Float16Type::get(&context))
+                         : Type(Float32Type::get(&context));
+      EXPECT_TRUE(succeeded(s.getProduct().verifyProblem(emit, s, e, element)));
     }
   }
 }
@@ -96,10 +117,9 @@ TEST_F(CostModel, SchedulersOfSimtAreFullOrNot) {
   const Chip &chip = *findChip("sm_90a");
   MatmulProblem p = problem(encoding(16, 32, 32), 256, false);
   p.xFeatureMajor = true;
-  auto s = ScheduleAttr::get(&context, ScheduleKind::Simt, {64, 64, 2}, {1, 2},
-                             2, 1, OperandMode::Unpacked, IndexMode::Staged,
-                             /*producers=*/0, /*persistent=*/false,
-                             /*tma=*/false, /*stream_k=*/false);
+  ScheduleAttr s = schedule(
+      "tile = [64, 64, 32], product = simt<warps = [1, 2]>, transfers = {x = "
+      "copy, index = staged}, pipeline = async_groups<stages = 2>");
   auto math = [&](int64_t ctas) {
     p.outputs = ctas * chip.multiprocessors * 16;
     return predict(p, s, chip).terms.math;
@@ -132,7 +152,7 @@ TEST_F(CostModel, PartsOfWarpgroupsInSeveralWavesAreSlow) {
   p.outputs = 5120;
   p.windows = 640;
   ScheduleAttr best = rankSchedules(p, *findChip("sm_90a")).front().first;
-  EXPECT_EQ(best.getKind(), ScheduleKind::Wgmma);
+  EXPECT_EQ(best.getProduct().getProductName(), "wgmma");
   EXPECT_EQ(best.getSplitK(), 1);
 }
 
@@ -145,7 +165,7 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
   p.windows = 64;
   auto [best, prediction] = rankSchedules(p, chip).front();
   EXPECT_EQ(best.getTileTokens() * best.getTileOutputs(), 64 * 64);
-  EXPECT_EQ(best.getStepRows(p.encoding), 128);
+  EXPECT_EQ(best.getStepRows(), 128);
   EXPECT_EQ(prediction.terms.steps, 4);
   EXPECT_EQ(prediction.terms.overlaps, 1);
   // One step is no loop, and its launch overlaps as well.
@@ -155,7 +175,7 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
   p.windows = 64;
   for (const auto &[s, about] : rankSchedules(p, chip))
     if (s.getTileTokens() * s.getTileOutputs() > 64 * 64)
-      EXPECT_LE(s.getStepRows(p.encoding), 96);
+      EXPECT_LE(s.getStepRows(), 96);
 }
 
 TEST_F(CostModel, ContractionsInSharedMemoryTakeFewBoxes) {
@@ -170,10 +190,13 @@ TEST_F(CostModel, ContractionsInSharedMemoryTakeFewBoxes) {
   EXPECT_EQ(best.getTileTokens(), 128);
   EXPECT_EQ(best.getTileOutputs(), 64);
   auto boxes = [&](int64_t tokens, int64_t outputs, int64_t stages) {
-    auto s = ScheduleAttr::get(
-        &context, ScheduleKind::Wgmma, {tokens, outputs, 8}, {1, outputs / 16},
-        stages, 1, OperandMode::Packed, IndexMode::Resident, /*producers=*/4,
-        /*persistent=*/false, /*tma=*/true, /*stream_k=*/false);
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << "tile = [" << tokens << ", " << outputs
+        << ", 64], product = wgmma<warps = [1, " << outputs / 16
+        << "]>, transfers = {values = bulk}, pipeline = ring<stages = "
+        << stages << ", producers = 4>";
+    ScheduleAttr s = schedule(text);
     return predict(p, s, chip).terms.boxes;
   };
   EXPECT_EQ(boxes(64, 64, 8), 1);
@@ -222,10 +245,11 @@ TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
   p.tokens = 256;
   p.outputs = 17920;
   auto get = [&](bool streamK) {
-    auto s = ScheduleAttr::get(&context, ScheduleKind::Wgmma, {256, 128, 4},
-                               {1, 8}, 4, 1, OperandMode::Packed,
-                               IndexMode::Resident, /*producers=*/4,
-                               /*persistent=*/true, /*tma=*/true, streamK);
+    ScheduleAttr s = schedule(
+        "tile = [256, 128, 64], product = wgmma<warps = [1, 8]>, transfers = "
+        "{values = bulk}, pipeline = ring<stages = 4, producers = 4>, grid = "
+        "persistent<stream_k = " +
+        std::string(streamK ? "true>" : "false>"));
     return predict(p, s, chip).terms;
   };
   EXPECT_EQ(get(false).waves, 2);
@@ -246,7 +270,7 @@ TEST_F(CostModel, MmaTilesAreAsWideAsThePanel) {
     p.encoding = encoding(16, 32, panel);
     auto ranked = rankSchedules(p, *findChip("sm_90a"));
     auto *mma = llvm::find_if(ranked, [](auto &entry) {
-      return entry.first.getKind() == ScheduleKind::Mma;
+      return entry.first.getProduct().getProductName() == "mma";
     });
     ASSERT_NE(mma, ranked.end());
     EXPECT_EQ(mma->first.getTileOutputs(), outputs);

@@ -9,6 +9,7 @@
 #include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Runtime/Reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -78,6 +79,55 @@ TEST(Convert, DoublesAreRoundedOnce) {
   EXPECT_NE(nmsFromDouble(17, wide, brains, 6), 0);
 }
 
+TEST(Convert, EightBitFloats) {
+  struct Format {
+    int32_t kind;
+    int largest; // the largest finite code
+    double one;  // code of 1.0
+  };
+  for (Format format :
+       {Format{NMS_F8E4M3FN, 0x7e, 0x38}, Format{NMS_F8E5M2, 0x7b, 0x3c}}) {
+    double values[256];
+    uint8_t codes[256], back[256];
+    for (int i = 0; i < 256; ++i)
+      codes[i] = static_cast<uint8_t>(i);
+    ASSERT_EQ(nmsToDouble(format.kind, codes, values, 256), 0);
+    ASSERT_EQ(nmsFromDouble(format.kind, values, back, 256), 0);
+    EXPECT_EQ(values[static_cast<int>(format.one)], 1.0);
+    for (int i = 0; i <= format.largest; ++i) {
+      EXPECT_EQ(back[i], i);
+      EXPECT_EQ(back[i | 0x80], i | 0x80);
+      EXPECT_EQ(values[i | 0x80], -values[i]);
+    }
+    for (int i = 0; i < format.largest; ++i) {
+      ASSERT_LT(values[i], values[i + 1]);
+      double middle = 0.5 * (values[i] + values[i + 1]);
+      double points[] = {middle, std::nextafter(middle, 0.0),
+                         std::nextafter(middle, 1e9)};
+      uint8_t rounded[3];
+      ASSERT_EQ(nmsFromDouble(format.kind, points, rounded, 3), 0);
+      EXPECT_EQ(rounded[0], i & 1 ? i + 1 : i);
+      EXPECT_EQ(rounded[1], i);
+      EXPECT_EQ(rounded[2], i + 1);
+    }
+    EXPECT_TRUE(std::isnan(values[0x7f]));
+    double beyond[] = {1e300, -INFINITY, NAN};
+    uint8_t overflow[3];
+    ASSERT_EQ(nmsFromDouble(format.kind, beyond, overflow, 3), 0);
+    EXPECT_EQ(overflow[0], format.largest + 1);
+    EXPECT_EQ(overflow[1], (format.largest + 1) | 0x80);
+    EXPECT_EQ(overflow[2], 0x7f);
+  }
+  double large[] = {448, 464, 464.5, 57344, 61440};
+  uint8_t codes[5];
+  ASSERT_EQ(nmsFromDouble(NMS_F8E4M3FN, large, codes, 3), 0);
+  EXPECT_EQ(std::vector<uint8_t>(codes, codes + 3),
+            (std::vector<uint8_t>{0x7e, 0x7e, 0x7f}));
+  ASSERT_EQ(nmsFromDouble(NMS_F8E5M2, large + 3, codes, 2), 0);
+  EXPECT_EQ(std::vector<uint8_t>(codes, codes + 2),
+            (std::vector<uint8_t>{0x7b, 0x7c}));
+}
+
 TEST(Random, IsTheSameEverywhere) {
   std::vector<float> values(100001);
   ASSERT_EQ(nmsRandomNormal(NMS_F32, values.data(), 100001, 42, 7), 0);
@@ -93,7 +143,7 @@ TEST(Random, IsTheSameEverywhere) {
   setenv("NM_SPARSE_THREADS", "3", 1);
   ASSERT_EQ(nmsRandomNormal(NMS_F32, prefix.data(), 333, 42, 7), 0);
   unsetenv("NM_SPARSE_THREADS");
-  EXPECT_EQ(memcmp(prefix.data(), values.data(), 333 * sizeof(float)), 0);
+  EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), values.begin()));
   ASSERT_EQ(nmsRandomNormal(NMS_F32, prefix.data(), 333, 42, 8), 0);
   EXPECT_NE(prefix[0], values[0]);
 }

@@ -1,11 +1,12 @@
-//===- CostTable.h - what each family of kernels costs ----------*- C++ -*-===//
+//===- CostTable.h - fitted constants of the cost model ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything in the cost model that was fitted to measurements and not derived.
-// bench/fit_model.py compares it with recorded times and proposes new values.
+// What of the cost model was fitted to measurements and not derived; the values
+// of each family of kernels are with its product, in lib/Products.
+// bench/fit_model.py compares them with recorded times and proposes new ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,23 +18,7 @@
 
 namespace mlir::nm_sparse {
 
-/// Kernels whose costs are fitted together.
-enum class KernelFamily {
-  Simt,
-  SimtProducers,
-  Mma,
-  MmaProducers,
-  MmaPersistent,
-  Wgmma,
-  WgmmaProducers,
-  WgmmaPersistent
-};
-inline constexpr size_t kNumKernelFamilies = 8;
-
-KernelFamily getKernelFamily(ScheduleAttr schedule);
-llvm::StringRef stringifyKernelFamily(KernelFamily family);
-
-/// How one family differs from what its counts say.
+/// How one family of kernels differs from what its counts say.
 struct FamilyCosts {
   /// Part of the chip's ceiling that its products reach in the K loop.
   double mathShare;
@@ -53,9 +38,6 @@ struct FamilyCosts {
   /// Part of the time in which the result is written that shows.
   double written;
 };
-
-/// The costs of `family` on `chip`.
-const FamilyCosts &getFamilyCosts(const Chip &chip, KernelFamily family);
 
 /// What surrounds the K loops, alike in all families.
 struct SharedCosts {

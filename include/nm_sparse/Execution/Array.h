@@ -7,13 +7,10 @@
 #ifndef NM_SPARSE_EXECUTION_ARRAY_H
 #define NM_SPARSE_EXECUTION_ARRAY_H
 
-#include "mlir/IR/BuiltinTypes.h"
+#include "nm_sparse/Conversion/RuntimeCall.h"
 #include <vector>
 
 namespace mlir::nm_sparse {
-
-/// The runtime's element kind (NmsKind) of `type`, if it has one.
-std::optional<int32_t> getRuntimeKind(Type type);
 
 /// A contiguous row-major array on the host.
 struct HostArray {

@@ -42,6 +42,9 @@ struct RunRequest {
   /// by runs that take none. Empty: the GPU is this run's own.
   std::string lock;
   double tolerance = -1; ///< Negative: by the types that results pass.
+  /// Registers dialects and products beside those of this compiler; may be
+  /// null.
+  void (*extend)(DialectRegistry &registry) = nullptr;
 };
 
 struct RunReport {

@@ -31,13 +31,16 @@ typedef enum NmsKind {
   NMS_BF16 = 2,
   NMS_I8 = 3,
   NMS_I32 = 4,
-  NMS_F64 = 5
+  NMS_F64 = 5,
+  NMS_F8E4M3FN = 6,
+  NMS_F8E5M2 = 7
 } NmsKind;
 
 /// Bytes of one element, or 0 when `kind` is none of NmsKind.
 NMS_API int64_t nmsKindBytes(int32_t kind);
 
-/// "f32", "f16", "bf16", "i8", "i32", "f64", or "unknown".
+/// "f32", "f16", "bf16", "i8", "i32", "f64", "f8E4M3FN", "f8E5M2", or
+/// "unknown".
 NMS_API const char *nmsKindName(int32_t kind);
 
 #ifdef __cplusplus

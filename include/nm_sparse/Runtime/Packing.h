@@ -2,10 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The canonical packed layout, version 1 (docs/Encoding.md is normative), for
-// n:m encodings with blocks of bk x bn. With K the contraction size, N the
-// number of outputs, W = ceil(K / (m * bk)) windows and P = ceil(N / bn)
-// panels:
+// The canonical packed layout (docs/Encoding.md is normative) of n:m encodings
+// of one level or two, with blocks of bk x bn. The compiler calls these
+// functions, too: they are its only implementation. With K the contraction
+// size, N the number of outputs, W = ceil(K / (m * bk)) windows and
+// P = ceil(N / bn) panels, a weight of one level is two arrays, its components:
 //
 //   values  [B x] (W*n*bk) x (P*bn): row (w*n + s)*bk + i, column p*bn + j is
 //           element (i, j) of the block kept in slot s of window w, panel p;
@@ -13,7 +14,10 @@
 //
 // Positions of one window and panel strictly increase. Slots without a nonzero
 // block hold, first, blocks with a -0, then the smallest other positions.
-// Padding is +0. Both arrays are contiguous and row-major.
+// Padding is +0. All arrays are contiguous and row-major.
+//
+// Of two levels, the inner one packs the values of the outer one, and its
+// positions are the third component, inner_index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,54 +30,80 @@
 extern "C" {
 #endif
 
+/// n:m, block = [bk, bn]
+typedef struct NmsPackLevel {
+  int64_t n, m, bk, bn;
+} NmsPackLevel;
+
+/// Most levels of an encoding.
+#define NMS_MAX_LEVELS 2
+
 typedef struct NmsPackSpec {
-  int64_t n, m, bk, bn;              // encoding n:m, block = [bk, bn]
-  int64_t batch, k, outputs;         // sizes of the dense array
-  int64_t strideB, strideK, strideN; // its strides, in elements
-  int32_t kind;                      // NMS_F32, NMS_F16, NMS_BF16 or NMS_I8
-  int32_t indexBytes;                // 1, 2 or 4
+  NmsPackLevel levels[NMS_MAX_LEVELS]; // of the encoding, the outer one first
+  int64_t levelCount;                  // 1 or 2
+  int64_t batch, k, outputs;           // sizes of the dense array
+  int64_t strideB, strideK, strideN;   // its strides, in elements
+  int64_t kind; // NmsKind of a float of 8, 16 or 32 bits, or NMS_I8
 } NmsPackSpec;
+
+/// The components of a packed weight, by their place in an array of them. The
+/// last one is there when the encoding has two levels.
+enum { NMS_VALUES = 0, NMS_INDEX = 1, NMS_INNER_INDEX = 2 };
+
+/// Most components of a packed weight.
+#define NMS_MAX_COMPONENTS 3
+
+typedef struct NmsComponent {
+  const char *name;             // "values", "index" or "inner_index"
+  int64_t batch, rows, columns; // batch is that of the spec
+  int64_t elementBytes;
+} NmsComponent;
 
 /// Bytes of one position in the canonical layout: 1 up to m = 256, 2 up to
 /// m = 65536, else 4.
 NMS_API int32_t nmsIndexBytes(int64_t m);
 
-/// Elements of the packed arrays, or -1 with nmsLastError() set.
-NMS_API int64_t nmsPackedValuesCount(const NmsPackSpec *spec);
-NMS_API int64_t nmsPackedIndexCount(const NmsPackSpec *spec);
+/// Number of components, or -1 with nmsLastError() set.
+NMS_API int64_t nmsComponentCount(const NmsPackSpec *spec);
 
-/// Fails, naming the place, when a window holds more than n nonzero blocks.
-NMS_API int nmsPack(const NmsPackSpec *spec, const void *dense, void *values,
-                    void *index);
+/// Describes component `number`.
+NMS_API int nmsDescribeComponent(const NmsPackSpec *spec, int64_t number,
+                                 NmsComponent *component);
+
+/// Fills the arrays `components`. Fails, naming the place, when a window holds
+/// more than n nonzero blocks.
+NMS_API int nmsPack(const NmsPackSpec *spec, const void *dense,
+                    void *const *components);
 
 /// Writes every element of the dense array. Fails, naming the place, when a
 /// position is not below m or positions do not increase.
-NMS_API int nmsUnpack(const NmsPackSpec *spec, const void *values,
-                      const void *index, void *dense);
+NMS_API int nmsUnpack(const NmsPackSpec *spec, const void *const *components,
+                      void *dense);
 
-/// Keeps the n blocks of largest sum of squares in each window and panel, and
-/// sets all other elements to +0. Of equals the smaller position wins, and a
-/// NaN counts as infinite. Both arrays have the strides of `spec`; they may be
-/// the same one.
+/// Sets all elements to +0 but those of the n blocks of largest sum of squares
+/// in each window and panel. Of equals the smaller position wins, and a NaN
+/// counts as infinite. docs/Encoding.md says how two levels are chosen
+/// together. Both arrays have the strides of `spec`; they may be the same one.
 NMS_API int nmsPrune(const NmsPackSpec *spec, const void *dense, void *pruned);
 
 /// The same for compiled host code. The arrays are ranked memref descriptors
 /// (allocated, aligned, offset, sizes[rank], strides[rank]) of rank 2, or 3
-/// with a leading batch dimension; all have rank `rank`. `params` is [n, m, bk,
-/// bn, dim, kind, indexBytes], where `dim` is the contraction dimension of the
-/// dense array: one of its last two. indexBytes is ignored by nmsRuntimePrune.
-/// A failure goes to the error policy (Error.h).
-NMS_API void nmsRuntimePack(int64_t rank, void *denseDesc, void *valuesDesc,
-                            void *indexDesc, const int64_t *params);
-NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc, void *valuesDesc,
-                              void *indexDesc, const int64_t *params);
+/// with a leading batch dimension; all have rank `rank`. `params` is [dim,
+/// kind, number of levels] and [n, m, bk, bn] of each level, where `dim` is the
+/// contraction dimension of the dense array: one of its last two. A failure
+/// goes to the error policy (Error.h).
+NMS_API void nmsRuntimePack(int64_t rank, void *denseDesc,
+                            void *const *componentDescs, const int64_t *params);
+NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
+                              void *const *componentDescs,
+                              const int64_t *params);
 NMS_API void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                              const int64_t *params);
 
-/// Checks every position of an index, a memref of rank 2, or 3 with a leading
+/// Checks every position of one level, a memref of rank 2, or 3 with a leading
 /// batch dimension, in host memory: below m, and increasing in each window and
-/// panel. `params` is [n, m, indexBytes, argument], where `argument` is the
-/// number that a failure names.
+/// panel. `params` is [n, m, argument], where `argument` is the number that a
+/// failure names.
 NMS_API void nmsRuntimeCheckIndex(int64_t rank, void *indexDesc,
                                   const int64_t *params);
 

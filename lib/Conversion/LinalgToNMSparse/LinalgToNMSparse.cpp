@@ -11,7 +11,7 @@
 
 #include "Plan.h"
 #include "nm_sparse/Conversion/Passes.h"
-#include "nm_sparse/Conversion/SecondSpelling.h"
+#include "nm_sparse/Conversion/SparseTensorEncoding.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -128,8 +128,9 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
 
   NMSparseDialect::ScheduleAttrHelper schedule(rewriter.getContext());
   auto matmul = MatmulOp::create(
-      rewriter, loc, init.getType(), x, pack.getValues(), pack.getIndex(), init,
-      plan.encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
+      rewriter, loc, init.getType(), x, pack.getComponent(kValuesComponent),
+      pack.getComponent(kIndexComponent), init, plan.encoding,
+      rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
       schedule.getAttr(plan.op));
   Value result = matmul.getResult();
   if (!plan.tokens)
@@ -146,7 +147,7 @@ struct ConvertLinalgToNMSparse
     : public nm_sparse::impl::ConvertLinalgToNMSparsePassBase<
           ConvertLinalgToNMSparse> {
   void runOnOperation() override {
-    if (failed(replaceSecondSpelling(getOperation())))
+    if (failed(replaceSparseTensorEncodings(getOperation())))
       return signalPassFailure();
 
     SmallVector<Plan> plans;

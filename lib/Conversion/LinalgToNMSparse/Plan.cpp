@@ -90,10 +90,8 @@ static LogicalResult checkWeight(const Plan &plan) {
   if (failed(encoding.verifyEncoding(type.getShape(), type.getElementType(),
                                      [&] { return op->emitOpError(); })))
     return failure();
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return op->emitOpError("takes a weight with encoding ")
-           << encoding << ", which is not supported yet; supported are n:m "
-           << "distributions in identity order";
+  if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+    return failure();
   if (!type.hasStaticShape())
     return refuse(op, encoding) << "the weight has a dynamic shape, " << type
                                 << "; the size of the packed form must be "

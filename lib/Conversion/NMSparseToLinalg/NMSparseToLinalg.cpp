@@ -78,8 +78,9 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     if (staticN && llvm::alignTo(*staticN, encoding.getBlockN()) ==
                        static_cast<uint64_t>(paddedN))
       shape[rank - 1] = *staticN;
-    Value weight = UnpackOp::create(rewriter, loc, getType(), op.getValues(),
-                                    op.getIndex(), canonical);
+    Value weight =
+        UnpackOp::create(rewriter, loc, getType(),
+                         ValueRange{op.getValues(), op.getIndex()}, canonical);
     if (!staticK || !staticN || shape[rank - 1] != *staticN) {
       SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0));
       SmallVector<OpFoldResult> strides(rank, rewriter.getIndexAttr(1));
@@ -129,7 +130,8 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto type = cast<RankedTensorType>(op.getWeight().getType());
-    auto valuesType = cast<RankedTensorType>(op.getValues().getType());
+    auto valuesType =
+        cast<RankedTensorType>(op.getComponent(kValuesComponent).getType());
     if (getEncoding(type))
       return rewriter.notifyMatchFailure(op, "result is encoded");
     EncodingAttr encoding = op.getEncoding();
@@ -177,7 +179,8 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
           at.append({slot, divide(output, encoding.getBlockN())});
           Value position = arith::IndexCastUIOp::create(
               b, l, b.getIndexType(),
-              tensor::ExtractOp::create(b, l, op.getIndex(), at));
+              tensor::ExtractOp::create(b, l, op.getComponent(kIndexComponent),
+                                        at));
           Value window = divide(slot, encoding.getN());
           Value block = arith::AddIOp::create(
               b, l, multiply(window, encoding.getM()), position);
@@ -187,7 +190,8 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
                 arith::RemUIOp::create(b, l, row, index(encoding.getBlockK()));
             k = arith::AddIOp::create(b, l, k, inBlock);
           }
-          Value element = tensor::ExtractOp::create(b, l, op.getValues(), ivs);
+          Value element = tensor::ExtractOp::create(
+              b, l, op.getComponent(kValuesComponent), ivs);
           SmallVector<Value> to(ivs.drop_back(2));
           bool transposed = encoding.getDim() == type.getRank() - 1;
           to.append({transposed ? output : k, transposed ? k : output});

@@ -22,7 +22,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
+#include "nm_sparse/Dialect/NMTile/Utils/HiddenIndex.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -147,9 +147,7 @@ void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
       if (!moveOperandsBefore(read, loop))
         continue;
       if (!access.isBroadcast(0) && !access.isBroadcast(1)) {
-        // LLVM knows prefetches of the chips that have wgmma, and no older
-        // ones.
-        if (layout.kind == ScheduleKind::Wgmma &&
+        if (layout.mayPrefetch &&
             (access.isContiguous(0) || access.isContiguous(1)))
           prefetch(loop, layout, read);
         continue;

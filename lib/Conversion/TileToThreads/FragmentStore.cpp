@@ -30,13 +30,11 @@ using namespace mlir::nm_sparse;
 
 StoreForm nm_sparse::getStoreForm(TileAccess &access) {
   const ThreadLayout &layout = access.layout;
-  if (layout.kind == ScheduleKind::Simt ||
-      access.type.getElementTypeBitWidth() != 16 ||
+  if (!layout.hasFragments || access.type.getElementTypeBitWidth() != 16 ||
       (!access.isContiguous(0) && !access.isContiguous(1)))
     return StoreForm::Runs;
   if (access.isContiguous(0) != layout.outputsAreRows)
-    return layout.kind == ScheduleKind::Wgmma ? StoreForm::Transposed
-                                              : StoreForm::Runs;
+    return layout.transposesFragments ? StoreForm::Transposed : StoreForm::Runs;
   int64_t along =
       layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs;
   return along % (8 * 4) == 0 ? StoreForm::Fragments : StoreForm::Runs;

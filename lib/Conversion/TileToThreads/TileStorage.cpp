@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -48,7 +48,7 @@ SmallVector<Value> TileStorage::getIndices(OpBuilder &b, Location loc,
                                            Value swizzleRow) const {
   if (layout == TileLayout::Rows)
     return {row, column};
-  IndexMath math(b, loc);
+  IndexMath math{b, loc};
   int64_t bytes =
       cast<MemRefType>(buffer.getType()).getElementTypeBitWidth() / 8;
   Value key = getSwizzleKey(math, swizzleRow ? swizzleRow : row, bytes);

@@ -7,6 +7,7 @@
 #include "TileAccess.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,6 +30,27 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
+
+/// Leaves the product of a K step to its attribute.
+struct MatmulLowering : public OpConversionPattern<TileMatmulOp> {
+  MatmulLowering(const TypeConverter &converter, MLIRContext *context,
+                 const ThreadLayout &layout)
+      : OpConversionPattern(converter, context), layout(layout) {}
+
+  LogicalResult
+  matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto product = cast<ProductLoweringInterface>(
+        Attribute(op.getSchedule().getProduct()));
+    SmallVector<Value> accumulators(adaptor.getAcc());
+    if (failed(product.emit(rewriter, op, layout, accumulators)))
+      return failure();
+    rewriter.replaceOpWithMultiple(op, {ValueRange(accumulators)});
+    return success();
+  }
+
+  const ThreadLayout &layout;
+};
 
 /// Converts the body of one launch, whose only layout is that of its product.
 LogicalResult convertLaunch(gpu::LaunchOp launch) {
@@ -62,13 +84,11 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
       });
 
   prepareEpilogueReads(launch, converter, *layout);
-  versionEpilogues(launch, converter, *layout);
+  splitEpilogues(launch, converter, *layout);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
   populateTileBulkCopyPatterns(converter, *layout, patterns);
-  populateSimtPatterns(converter, *layout, patterns);
-  populateMmaPatterns(converter, *layout, patterns);
-  populateWgmmaPatterns(converter, *layout, patterns);
+  patterns.add<MatmulLowering>(converter, context, *layout);
   TileEpilogue epilogue;
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)

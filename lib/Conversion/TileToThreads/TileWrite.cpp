@@ -19,7 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
+#include "nm_sparse/Dialect/NMTile/Utils/HiddenIndex.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -72,7 +72,7 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
     // What was computed from accumulators is in registers of its own.
-    bool untie = layout.kind == ScheduleKind::Simt &&
+    bool untie = layout.accumulatorsNeedCopies &&
                  access.type.getElementType().isF32() &&
                  epilogue.elementwise.empty();
     for (ArrayRef<int64_t> run : runs) {

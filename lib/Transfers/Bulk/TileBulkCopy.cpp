@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -44,7 +44,7 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
       return op.emitOpError("needs an mbarrier to arrive on: run "
                             "--nm-sparse-specialize-warps first");
     Location loc = op.getLoc();
-    IndexMath math(rewriter, loc);
+    IndexMath math{rewriter, loc};
     Value map = emitMapAddress(rewriter, op.getMap());
     auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst(math, op),
                                      /*withElseRegion=*/false);

@@ -9,8 +9,8 @@
 
 #include "FlatSource.h"
 #include "SourceDim.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
 
 namespace mlir::nm_sparse {
@@ -35,7 +35,7 @@ public:
   /// code is guarded by FlatSource::isAligned.
   CopyEmitter(OpBuilder &b, Location loc, const CopyEnds &ends,
               const CopyPlan &plan, Value thread, bool isFast)
-      : b(b), loc(loc), math(b, loc), ends(ends), plan(plan), thread(thread),
+      : b(b), loc(loc), math{b, loc}, ends(ends), plan(plan), thread(thread),
         isFast(isFast), width(plan.getShape().width),
         element(cast<MemRefType>(ends.storage.getBuffer().getType())
                     .getElementType()) {}

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlatSource.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -14,7 +14,7 @@ using namespace mlir::nm_sparse;
 
 FlatSource::FlatSource(OpBuilder &b, Location loc, Value src)
     : type(cast<MemRefType>(src.getType())), src(src) {
-  IndexMath math(b, loc);
+  IndexMath math{b, loc};
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
   pitch = metadata.getStrides()[0];
   if (!type.isLastDimUnitStride())
@@ -43,7 +43,7 @@ bool FlatSource::mayBeContiguous() const {
 }
 
 Value FlatSource::isAligned(OpBuilder &b, Location loc, int64_t width) const {
-  IndexMath math(b, loc);
+  IndexMath math{b, loc};
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, src);
@@ -63,7 +63,7 @@ Value FlatSource::isAligned(OpBuilder &b, Location loc, int64_t width) const {
 
 Value FlatSource::getPlace(OpBuilder &b, Location loc, Value row, Value column,
                            bool isFast) const {
-  IndexMath math(b, loc);
+  IndexMath math{b, loc};
   if (isFast)
     return math.widen(math.add(math.mul(math.narrow(row), math.narrow(pitch)),
                                math.narrow(column)));

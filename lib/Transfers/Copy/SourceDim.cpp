@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SourceDim.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -15,7 +15,7 @@ using namespace mlir::nm_sparse;
 SourceIndex PlainDim::find(OpBuilder &b, Location loc, Value index) const {
   if (!extent)
     return {index, Value()};
-  return {index, IndexMath(b, loc).isLess(index, extent)};
+  return {index, IndexMath{b, loc}.isLess(index, extent)};
 }
 
 GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
@@ -43,7 +43,7 @@ GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
 }
 
 SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
-  IndexMath math(b, loc);
+  IndexMath math{b, loc};
   Value zero = math.constant(0);
   Value panel = zero, slot = row;
   if (panels > 1) {

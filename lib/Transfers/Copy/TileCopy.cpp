@@ -78,7 +78,7 @@ private:
 TileCopy::TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout,
                    Value src, Value dst, bool transposed, bool hasTokenRows,
                    std::optional<ArrayRef<int64_t>> range)
-    : b(b), loc(loc), math(b, loc), transposed(transposed),
+    : b(b), loc(loc), math{b, loc}, transposed(transposed),
       hasTokenRows(hasTokenRows), dstType(cast<MemRefType>(dst.getType())),
       threads(range ? (*range)[1] : layout.numThreads),
       firstThread(range ? range->front() : 0), areProducers(firstThread != 0),

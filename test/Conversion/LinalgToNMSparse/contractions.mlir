@@ -179,8 +179,7 @@ func.func @refined(%x: tensor<?x?xf16>, %w: tensor<64x96xf16, #w>,
   // CHECK: nm_sparse.matmul {{.*}} schedule = #
   // CHECK: tensor.cast {{.*}} : tensor<?x96xf32> to tensor<?x?xf32>
   // CHECK: nm_sparse.matmul
-  %y = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4],
-      warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>}
+  %y = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [128, 128, 8], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>}
     ins(%x, %w : tensor<?x?xf16>, tensor<64x96xf16, #w>)
     outs(%init : tensor<?x?xf32>) -> tensor<?x?xf32>
   %z = linalg.matmul ins(%x, %w : tensor<?x?xf16>, tensor<64x96xf16, #w>)

@@ -175,7 +175,7 @@ func.func @trailing_batch(%x: tensor<2x8x64xf32>, %w: tensor<96x64x2xf32, #w>, %
 #w = #nm_sparse.encoding<free>
 
 func.func @free(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
-  // expected-error @below {{takes a weight with encoding #nm_sparse.encoding<free>, which is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{'linalg.matmul' op #nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return %y : tensor<8x96xf32>
 }
@@ -185,7 +185,7 @@ func.func @free(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8
 #w = #nm_sparse.encoding<2:4, order = shuffled>
 
 func.func @shuffled(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
-  // expected-error @below {{takes a weight with encoding #nm_sparse.encoding<2:4, order = shuffled>, which is not supported yet}}
+  // expected-error @below {{'linalg.matmul' op #nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return %y : tensor<8x96xf32>
 }

@@ -4,8 +4,7 @@
 // otherwise; rows and tokens that do not exist are filled with zeros.
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 2], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func @gather
@@ -53,8 +52,7 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<simt, tile = [64, 32, 2], warps = [2, 1], stages = 2,
-                         split_k = 1, operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [64, 32, 16], product = simt<warps = [2, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // A copy that transposes moves single elements: without a test of the token
@@ -94,8 +92,7 @@ func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<simt, tile = [256, 32, 2], warps = [2, 1], stages = 2,
-                         split_k = 1, operands = packed, index = staged>
+#s = #nm_sparse.schedule<tile = [256, 32, 16], product = simt<warps = [2, 1]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Two warps gather 16 rows of 256 f32, each every other row: lanes look a row up
@@ -138,8 +135,7 @@ func.func @rows(%x: memref<64x256xf32, strided<[?, 1], offset: ?>>,
 // wide copy under a test of it where it is not.
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 2], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func @strided
@@ -185,8 +181,7 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<4:8, block = [16, 128]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 1], warps = [1, 8], stages = 2,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Blocks of 16 rows are 32 bytes of each token. Of the 64 kept rows of a token
@@ -229,8 +224,7 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<7:8, block = [1, 32]>
-#s = #nm_sparse.schedule<simt, tile = [64, 32, 1], warps = [1, 1], stages = 2,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [64, 32, 7], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // A step that begins inside a window finds windows and positions from the

@@ -1,8 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 
 // A thread has 128 accumulators and as many elements of the residual. One test
@@ -57,8 +56,7 @@ func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A bias is read once for each output of the thread.
 
@@ -92,8 +90,7 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 #outputs = affine_map<(n) -> (0, n)>
 
@@ -142,8 +139,7 @@ func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<simt, tile = [64, 128, 2], warps = [1, 4], stages = 2, split_k = 2,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = simt<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 2>>
 #feature = affine_map<(s, n, m) -> (m, n)>
 
 // A buffer that the compiler allocates is aligned: no test stands before the 16
@@ -182,8 +178,7 @@ func.func @workspace(%n: index) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 4], warps = [1, 8], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 
 // Arithmetic of f16 is that of pairs, rounded by one instruction, down to the

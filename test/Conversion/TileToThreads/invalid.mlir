@@ -1,15 +1,14 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<mma, tile = [16, 64, 2], warps = [1, 2], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
-    // expected-error @below {{with an mma schedule multiplies f16 or bf16, got 'f32'}}
+    // expected-error @below {{with product = mma multiplies f16 or bf16, got 'f32'}}
     // expected-error @below {{failed to legalize operation}}
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x16xf32, 3>, memref<16x64xf32, 3>)
@@ -22,15 +21,14 @@ func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 64, 2], warps = [1, 4], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %zero = arith.constant dense<0.0> : vector<64x64xf32>
-    // expected-error @below {{with a wgmma schedule needs panels of a multiple of 64 outputs that align with its tiles, got #nm_sparse.encoding<8:32, block = [1, 32]>}}
+    // expected-error @below {{with product = wgmma needs panels of a multiple of 64 outputs that align with its tiles, got #nm_sparse.encoding<8:32, block = [1, 32]>}}
     // expected-error @below {{failed to legalize operation}}
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<32x64xf16, 3>, memref<16x64xf16, 3>)
@@ -43,10 +41,8 @@ func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<2:4, block = [1, 32]>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 2], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
-#t = #nm_sparse.schedule<simt, tile = [32, 32, 2], warps = [1, 1], stages = 3, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#t = #nm_sparse.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
   %c1 = arith.constant 1 : index

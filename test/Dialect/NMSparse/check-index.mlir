@@ -4,17 +4,16 @@
 
 // CHECK: func.func private @nmsRuntimeCheckIndex(i64, !llvm.ptr, !llvm.ptr)
 // CHECK-LABEL: func @indexed
-// CHECK-SAME: %[[I:[a-z0-9]+]]: memref<4x2xi8> {nm_sparse.index
+// CHECK-SAME: %[[I:[a-z0-9]+]]: memref<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index"
 func.func @indexed(%x: memref<4xf32>,
-                   %v: memref<4x4xf32> {nm_sparse.values = #packed},
-                   %i: memref<4x2xi8> {nm_sparse.index = #packed}) {
+                   %v: memref<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
+                   %i: memref<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}) {
   // The descriptor of the index.
   // CHECK: memref.extract_aligned_pointer_as_index %[[I]]
-  // [n, m, bytes of a position, argument]
+  // [n, m, argument]
   // CHECK: memref.store %c2_i64, %[[PARAMS:.+]][%c0]
   // CHECK: memref.store %c4_i64, %[[PARAMS]][%c1]
-  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c2]
-  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c3]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c2]
   // CHECK: call @nmsRuntimeCheckIndex(%c2_i64,
   // CHECK: return
   return
@@ -30,8 +29,8 @@ func.func @plain(%x: memref<4xf32>) {
 
 #packed = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>
 
-// expected-error @below {{argument 1 with 'nm_sparse.index' has type 'tensor<4x4xi8>': its positions can be checked in a memref; bufferize first}}
-func.func @tensors(%v: tensor<4x4xf32> {nm_sparse.values = #packed},
-                   %i: tensor<4x4xi8> {nm_sparse.index = #packed}) {
+// expected-error @below {{argument 1, component 'index', has type 'tensor<4x4xi8>': its positions can be checked in a memref; bufferize first}}
+func.func @tensors(%v: tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
+                   %i: tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}) {
   return
 }

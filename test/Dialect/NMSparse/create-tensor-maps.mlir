@@ -2,8 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-create-tensor-maps --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=RING
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4, tma = true>
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 // The map has the batch dimension of the values; the coordinates are those of
@@ -69,8 +68,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 4], warps = [1, 8], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4, tma = true>
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 func.func @strided(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
@@ -94,8 +92,7 @@ func.func @strided(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 3], warps = [1, 8], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4, tma = true>
+#s = #nm_sparse.schedule<tile = [64, 128, 24], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {

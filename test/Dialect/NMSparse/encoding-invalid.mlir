@@ -27,6 +27,68 @@
 
 // -----
 
+// Levels.
+
+// expected-error @below {{an encoding has one level or two, got 3}}
+#e = #nm_sparse.encoding<[4:8], [2:4], [1:2]>
+
+// -----
+
+// expected-error @below {{expected ']'}}
+#e = #nm_sparse.encoding<[4:8 2:4]>
+
+// -----
+
+// expected-error @below {{expected 'block'}}
+#e = #nm_sparse.encoding<[4:8, dim = 1], [2:4]>
+
+// -----
+
+// expected-error @below {{unknown key 'block', expected 'dim' or 'order' after the levels, each of which has its own 'block'}}
+#e = #nm_sparse.encoding<[4:8], [2:4], block = [1, 64]>
+
+// -----
+
+// expected-error @below {{expected valid keyword}}
+#e = #nm_sparse.encoding<[4:8], dim = 1, [2:4]>
+
+// -----
+
+// expected-error @below {{n must be at least 1, got 0; write 'free'}}
+#e = #nm_sparse.encoding<[4:8], [0:4]>
+
+// -----
+
+// expected-error @below {{n must not exceed m, got 5:4}}
+#e = #nm_sparse.encoding<[4:8], [5:4]>
+
+// -----
+
+// expected-error @below {{a 'free' distribution has no windows for a second level; both levels must be n:m}}
+#e = #nm_sparse.encoding<[free, block = [1, 64]], [2:4]>
+
+// -----
+
+// expected-error @below {{a 'free' distribution has no windows for a second level}}
+#e = #nm_sparse.encoding<[4:8], [free]>
+
+// -----
+
+// expected-error @below {{inner blocks [1, 3] must divide the outer ones, [1, 64]}}
+#e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4, block = [1, 3]]>
+
+// -----
+
+// expected-error @below {{inner blocks [4, 1] must divide the outer ones, [2, 64]}}
+#e = #nm_sparse.encoding<[4:8, block = [2, 64]], [1:2, block = [4, 1]]>
+
+// -----
+
+// expected-error @below {{an inner window of 4 x 1 rows must be the 8 x 1 rows that the outer level keeps of a window}}
+#e = #nm_sparse.encoding<[8:20, block = [1, 64]], [2:4]>
+
+// -----
+
 // Values of its parameters.
 
 // expected-error @below {{n must not exceed m, got 5:4}}
@@ -101,169 +163,13 @@ func.func private @f64(tensor<64x64xf64, #nm_sparse.encoding<2:4>>)
 
 // -----
 
+// expected-error @below {{nm_sparse encoding on element type 'tf32', legal are}}
+func.func private @tf32(tensor<64x64xtf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
 // expected-error @below {{nm_sparse encoding on element type 'i32', legal are}}
 func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
-
-// -----
-
-// The schedule.
-
-// expected-error @below {{tile must be three positive extents, [tokens, outputs, windows]}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{tile must be three positive extents}}
-#s = #nm_sparse.schedule<mma, tile = [128, 0, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{tile extents must be at most 4096, got [8192, 128, 2]}}
-#s = #nm_sparse.schedule<mma, tile = [8192, 128, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{warps must be two positive counts, [tokens, outputs]}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4, 1], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{warps must be two positive counts}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, -4], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a CTA of 8 x 8 warps is larger than the 32 allowed}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [8, 8], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a CTA of 1152921504606846976 x 16 warps is larger than the 32 allowed}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [1152921504606846976, 16], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a tile of 16 x 128 over 2 x 4 mma warps must be a multiple of 32 x 32}}
-#s = #nm_sparse.schedule<mma, tile = [16, 128, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a tile of 16 x 24 over 2 x 4 simt warps must be a multiple of 16 x 16}}
-#s = #nm_sparse.schedule<simt, tile = [16, 24, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{stages must be in [2, 8], got 1}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 1, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{split_k must be in [1, 64], got 65}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 65, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{producers must be in [0, 24] beside 2 x 4 warps, got 25}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 25>
-
-// -----
-
-// expected-error @below {{persistent CTAs need producers, which fetch the next tile; got producers = 0}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, persistent = true>
-
-// -----
-
-// expected-error @below {{stream_k = true needs persistent = true, with producers, and split_k = 1; got persistent = false, producers = 4, split_k = 1}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, stream_k = true>
-
-// -----
-
-// expected-error @below {{stream_k = true needs persistent = true, with producers, and split_k = 1; got persistent = true, producers = 4, split_k = 2}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 2, operands = packed, index = resident, producers = 4, persistent = true, stream_k = true>
-
-// -----
-
-// expected-error @below {{tma copies values for tensor cores, on behalf of producers; got kind simt, producers = 4}}
-#s = #nm_sparse.schedule<simt, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, tma = true>
-
-// -----
-
-// expected-error @below {{tma copies values for tensor cores, on behalf of producers; got kind wgmma, producers = 0}}
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident, tma = true>
-
-// -----
-
-// Its optional fields, as text.
-
-// expected-error @below {{'streamk' is not a field that may follow index; expected producers, persistent, tma or stream_k here, and tile, warps, stages, split_k, operands and index before them, in this order}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, streamk = true>
-
-// -----
-
-// expected-error @below {{'split_k' is not a field that may follow index}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, split_k = 4>
-
-// -----
-
-// expected-error @below {{tma must be true or false, got 'yes'}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, tma = yes>
-
-// -----
-
-// expected-error @below {{stream_k must be true or false}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, stream_k = 1>
-
-// -----
-
-// expected-error @below {{producers must be a number of warps, got 'true'}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = true>
-
-// -----
-
-// expected-error @below {{producers is given twice}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, producers = 4>
-
-// -----
-
-// expected-error @below {{expected producers, persistent, tma or stream_k here}}
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 2], warps = [2, 4], stages = 2, split_k = 1, operands = packed, index = resident,>
-
-// -----
-
-// Warpgroups.
-
-// expected-error @below {{wgmma warps along outputs must be a multiple of the 4 of a warpgroup, got 6}}
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 6], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a tile of 192 outputs over 2 warpgroups must be a multiple of 64 outputs for each}}
-#s = #nm_sparse.schedule<wgmma, tile = [128, 192, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a tile of 96 tokens over 1 warpgroups must be 64, 128, 192 or 256 tokens for each}}
-#s = #nm_sparse.schedule<wgmma, tile = [96, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a tile of 320 tokens over 1 warpgroups must be 64, 128, 192 or 256 tokens for each}}
-#s = #nm_sparse.schedule<wgmma, tile = [320, 128, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a tile of 256 x 256 over 1 x 8 wgmma warps has 256 accumulators in each thread, more than the 192 that registers hold}}
-#s = #nm_sparse.schedule<wgmma, tile = [256, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident>
-
-// -----
-
-// expected-error @below {{a wgmma schedule needs operands = packed: warpgroup products cannot select rows of whole windows}}
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = unpacked, index = resident>
-
-// -----
-
-// expected-error @below {{producers beside wgmma warps must be a multiple of the 4 of a warpgroup, got 6}}
-#s = #nm_sparse.schedule<wgmma, tile = [128, 256, 8], warps = [1, 8], stages = 3, split_k = 1, operands = packed, index = resident, producers = 6>
 
 // -----
 
@@ -274,7 +180,7 @@ func.func private @i32(tensor<64x64xi32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
-// expected-error @below {{has no packed form yet; supported are n:m distributions in identity order}}
+// expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
 #p = #nm_sparse.packed<#nm_sparse.encoding<free>, [64, 64], f16>
 
 // -----

@@ -43,7 +43,7 @@ func.func @prune_dynamic(%w: tensor<?x8xf32>) {
 // -----
 
 func.func @prune_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{cannot prune to a 'free' distribution: it names no count, use n:m}}
+  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.prune #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
@@ -51,7 +51,7 @@ func.func @prune_free(%w: tensor<8x8xf32>) {
 // -----
 
 func.func @prune_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{cannot prune to a 'shuffled' order: which outputs share a panel is not known}}
+  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0 = nm_sparse.prune #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
@@ -97,7 +97,7 @@ func.func @pack_index_width(%w: tensor<512x8xf32>) {
 // -----
 
 func.func @pack_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -105,7 +105,7 @@ func.func @pack_free(%w: tensor<8x8xf32>) {
 // -----
 
 func.func @pack_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -204,7 +204,7 @@ func.func @matmul_batch_weight_map(%x: tensor<2x8x64xf16>, %v: tensor<2x32x96xf1
 // -----
 
 func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<free> is not supported yet; supported are n:m distributions in identity order}}
+  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -213,7 +213,7 @@ func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<3
 // -----
 
 func.func @matmul_shuffled(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<2:4, order = shuffled> is not supported yet}}
+  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, order = shuffled> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -234,6 +234,24 @@ func.func @matmul_elements(%x: tensor<8x64xf32>, %v: tensor<32x96xf16>, %i: tens
   // expected-error @below {{x and values must have one element type, got 'f32' and 'f16'}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf32>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_no_format(%x: tensor<8x64xf64>, %v: tensor<32x96xf64>, %i: tensor<32x96xi8>, %init: tensor<8x96xf64>) {
+  // expected-error @below {{x and values have element type 'f64', legal are f32, f16, bf16, f8E4M3FN, f8E5M2, i8}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf64>, tensor<32x96xf64>, tensor<32x96xi8>) outs(%init : tensor<8x96xf64>) -> tensor<8x96xf64>
+  return
+}
+
+// -----
+
+func.func @matmul_not_stored(%x: tensor<8x64xtf32>, %v: tensor<32x96xtf32>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{x and values have element type 'tf32', legal are f32, f16,}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xtf32>, tensor<32x96xtf32>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
 }
 
@@ -581,7 +599,7 @@ func.func @gather_columns(%s: memref<64x16xf16>, %i: memref<8x3xi8, 3>, %d: memr
 func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m distributions, got #nm_sparse.encoding<free>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -592,7 +610,7 @@ func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vec
 func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<64x64xf32>) {
   // expected-error @below {{accumulator must be a vector of 32 x 64 as the schedule says, got 'vector<64x64xf32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<64x64xf32>) -> vector<64x64xf32>
   return
@@ -603,7 +621,7 @@ func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vect
 func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{result type must be that of the accumulator, 'vector<32x64xf32>', got 'vector<32x64xi32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xi32>
   return
@@ -614,7 +632,7 @@ func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: v
 func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x and values must have one element type, got 'bf16' and 'f16'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xbf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -625,7 +643,7 @@ func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a
 func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{values must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<8x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -636,7 +654,7 @@ func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: ve
 func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{a condensed x needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -647,7 +665,7 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 16, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed token_major ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -658,7 +676,7 @@ func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{an x of whole windows needs the index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -669,7 +687,7 @@ func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a:
 func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -682,7 +700,7 @@ func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref
 func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 32]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -693,7 +711,7 @@ func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, 
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     token_major ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -704,7 +722,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x2xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a tile of at most 16 x 1 integers, got 'memref<16x2xi8, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = unpacked, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x2xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -715,7 +733,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: index, %a: vector<32x64xf32>) {
   // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) panel_offset(%p)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -726,7 +744,7 @@ func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: i
 func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{needs a panel offset: tiles of 64 outputs are not aligned with panels of 48}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 48]>
-    schedule = #nm_sparse.schedule<mma, tile = [32, 64, 8], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<48x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -771,48 +789,72 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' belongs to an argument or a result of a function, not to an operation}}
-"test.op"() {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>} : () -> ()
+// expected-error @below {{'nm_sparse.component' belongs to an argument or a result of a function, not to an operation}}
+"test.op"() {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>} : () -> ()
 
 // -----
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo' on argument 0; legal are 'nm_sparse.values' and 'nm_sparse.index'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo' on argument 0; legal is 'nm_sparse.component'}}
 func.func private @argument(tensor<4x4xf32> {nm_sparse.foo})
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' on argument 0 must be a #nm_sparse.packed, got unit}}
-func.func private @packed(tensor<4x4xf32> {nm_sparse.values})
+// expected-error @below {{'nm_sparse.component' on argument 0 must be a #nm_sparse.component, got unit}}
+func.func private @packed(tensor<4x4xf32> {nm_sparse.component})
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' on argument 0 describes 'tensor<4x4xf32>', but its type is 'tensor<8x4xf32>'}}
-func.func private @values_type(tensor<8x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>},
-                               tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+// expected-error @below {{'nm_sparse.component' on argument 0 describes 'tensor<4x4xf32>', but its type is 'tensor<8x4xf32>'}}
+func.func private @values_type(tensor<8x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                               tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
 
 // -----
 
-// expected-error @below {{'nm_sparse.index' on argument 1 describes 'tensor<4x4xi8>', but its type is 'memref<4x4xi16>'}}
-func.func private @index_type(memref<4x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>},
-                              memref<4x4xi16> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+// expected-error @below {{'nm_sparse.component' on argument 1 describes 'tensor<4x4xi8>', but its type is 'memref<4x4xi16>'}}
+func.func private @index_type(memref<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                              memref<4x4xi16> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
 
 // -----
 
-// expected-error @below {{'nm_sparse.values' on argument 0 needs the same 'nm_sparse.index' on the next argument}}
-func.func private @no_index(tensor<4x4xf32> {nm_sparse.values = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>}, tensor<4x4xi8>)
+// expected-error @below {{'nm_sparse.component' on argument 0: component 'index' of weight 0 is on 0 arguments, legal is one}}
+func.func private @no_index(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>}, tensor<4x4xi8>)
 
 // -----
 
-// expected-error @below {{'nm_sparse.index' on result 0 needs the same 'nm_sparse.values' on the previous result}}
-func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.index = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>})
+// expected-error @below {{'nm_sparse.component' on result 0: component 'values' of weight 0 is on 0 results, legal is one}}
+func.func private @no_values() -> (tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
+
+// -----
+
+// The index of another weight is no index of this one.
+// expected-error @below {{'nm_sparse.component' on argument 0: component 'index' of weight 0 is on 0 arguments, legal is one}}
+func.func private @other_weight(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                                tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 1, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                                tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 1, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
+
+// -----
+
+// expected-error @below {{'nm_sparse.component' on argument 0: component 'index' of weight 0 is on 2 arguments, legal is one}}
+func.func private @twice(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                         tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>},
+                         tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>})
+
+// -----
+
+// expected-error @below {{a weight with #nm_sparse.encoding<2:4> has no component 'inner_index'; it has 'values', 'index'}}
+#c = #nm_sparse.component<"inner_index", weight = 0, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>
+
+// -----
+
+// expected-error @below {{the number of a weight must not be negative, got -1}}
+#c = #nm_sparse.component<"values", weight = -1, of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [8, 4], f32>>
 
 // -----
 
 func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>) {
-  // expected-error @below {{stays in flight with a wgmma schedule only, got}}
+  // expected-error @below {{stays in flight with products of warpgroups only, got}}
   %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
-      stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed in_flight ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   return

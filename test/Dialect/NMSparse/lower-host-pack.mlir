@@ -2,7 +2,7 @@
 
 #w = #nm_sparse.encoding<2:4, block = [1, 2], dim = 1>
 
-// CHECK-DAG: func.func private @nmsRuntimePack(i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+// CHECK-DAG: func.func private @nmsRuntimePack(i64, !llvm.ptr, !llvm.ptr, !llvm.ptr)
 // CHECK-DAG: func.func private @nmsRuntimePrune(i64, !llvm.ptr, !llvm.ptr, !llvm.ptr)
 // CHECK-LABEL: func @pack
 // CHECK-SAME: %[[W:.+]]: tensor<3x8xbf16>
@@ -15,15 +15,25 @@ func.func @pack(%w: tensor<3x8xbf16>) -> (tensor<4x4xbf16>, tensor<4x2xi8>) {
   // CHECK: call @nmsRuntimePrune(%c2_i64,
   // CHECK: %[[V:.+]] = memref.alloc() : memref<4x4xbf16>
   // CHECK: %[[I:.+]] = memref.alloc() : memref<4x2xi8>
-  // [n, m, bk, bn, dim, kind, index bytes]
-  // CHECK: memref.store %c2_i64, %[[PARAMS:.+]][%c0]
-  // CHECK: memref.store %c4_i64, %[[PARAMS]][%c1]
+  // The descriptors of both components.
+  // CHECK: %[[VA:.+]] = llvm.ptrtoint
+  // CHECK: %[[IA:.+]] = llvm.ptrtoint
+  // CHECK: %[[LIST:.+]] = memref.alloca() : memref<2xi64>
+  // CHECK: memref.store %[[VA]], %[[LIST]][%c0]
+  // CHECK: memref.store %[[IA]], %[[LIST]][%c1]
+  // CHECK: %[[LISTI:.+]] = memref.extract_aligned_pointer_as_index %[[LIST]]
+  // CHECK: %[[LISTX:.+]] = arith.index_cast %[[LISTI]]
+  // CHECK: %[[LISTP:.+]] = llvm.inttoptr %[[LISTX]]
+  // [dim, kind, levels] and [n, m, bk, bn]
+  // CHECK: %[[PARAMS:.+]] = memref.alloca() : memref<7xi64>
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c0]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c1]
   // CHECK: memref.store %c1_i64, %[[PARAMS]][%c2]
   // CHECK: memref.store %c2_i64, %[[PARAMS]][%c3]
-  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c4]
-  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c5]
-  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c6]
-  // CHECK: call @nmsRuntimePack(%c2_i64,
+  // CHECK: memref.store %c4_i64, %[[PARAMS]][%c4]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c5]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c6]
+  // CHECK: call @nmsRuntimePack(%c2_i64, %{{[^,]+}}, %[[LISTP]],
   // CHECK: bufferization.to_tensor %[[V]] restrict writable
   // CHECK: bufferization.to_tensor %[[I]] restrict writable
   %0 = nm_sparse.prune #w %w : tensor<3x8xbf16> to tensor<3x8xbf16>
@@ -33,8 +43,12 @@ func.func @pack(%w: tensor<3x8xbf16>) -> (tensor<4x4xbf16>, tensor<4x2xi8>) {
 
 // -----
 
+// The runtime's number of the element type.
+
+// CHECK-LABEL: func @f8
 func.func @f8(%w: tensor<8x4xf8E4M3FN>) -> tensor<8x4xf8E4M3FN> {
-  // expected-error @below {{cannot work at run time on elements of type 'f8E4M3FN', legal are f32, f16, bf16 and i8; make the weight a constant}}
+  // CHECK: memref.store %c6_i64, %{{.*}}[%c1]
+  // CHECK: call @nmsRuntimePrune
   %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8x4xf8E4M3FN> to tensor<8x4xf8E4M3FN>
   return %0 : tensor<8x4xf8E4M3FN>
 }

@@ -6,14 +6,14 @@
 #w = #nm_sparse.encoding<2:4, block = [1, 2]>
 
 // CHECK: #[[$P:.+]] = #nm_sparse.packed<#{{.*}}, [8, 4], f32>
-// CHECK: func private @callee(tensor<4x4xf32> {nm_sparse.values = #[[$P]]}, tensor<4x2xi8> {nm_sparse.index = #[[$P]]})
-// CHECK-SAME: -> (tensor<4x4xf32> {nm_sparse.values = #[[$P]]}, tensor<4x2xi8> {nm_sparse.index = #[[$P]]})
+// CHECK: func private @callee(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #[[$P]]>}, tensor<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #[[$P]]>})
+// CHECK-SAME: -> (tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #[[$P]]>}, tensor<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #[[$P]]>})
 func.func private @callee(tensor<8x4xf32, #w>) -> tensor<8x4xf32, #w>
 
 // CHECK-LABEL: func @calls(
 // CHECK-SAME: %[[X:.+]]: tensor<2xf32> {test.x},
-// CHECK-SAME: %[[V:.+]]: tensor<4x4xf32> {nm_sparse.values = #[[$P]], test.name = "w"},
-// CHECK-SAME: %[[I:.+]]: tensor<4x2xi8> {nm_sparse.index = #[[$P]]})
+// CHECK-SAME: %[[V:.+]]: tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #[[$P]]>, test.name = "w"},
+// CHECK-SAME: %[[I:.+]]: tensor<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #[[$P]]>})
 func.func @calls(%x: tensor<2xf32> {test.x}, %w: tensor<8x4xf32, #w> {test.name = "w"})
     -> (tensor<2xf32>, tensor<8x4xf32, #w>) {
   // CHECK: %[[C:.+]]:2 = call @callee(%[[V]], %[[I]])
@@ -21,6 +21,15 @@ func.func @calls(%x: tensor<2xf32> {test.x}, %w: tensor<8x4xf32, #w> {test.name 
   // CHECK: return %[[X]], %[[C]]#0, %[[C]]#1
   return %x, %0 : tensor<2xf32>, tensor<8x4xf32, #w>
 }
+
+// Weights are numbered, after those that are packed already.
+// CHECK-LABEL: func private @several(
+// CHECK-SAME: <"index", weight = 1, {{.*}}<"values", weight = 1,
+// CHECK-SAME: <"values", weight = 2, {{.*}}<"index", weight = 2, {{.*}}<"values", weight = 3, {{.*}}<"index", weight = 3,
+func.func private @several(
+    tensor<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 1, of = #nm_sparse.packed<#w, [8, 4], f32>>},
+    tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 1, of = #nm_sparse.packed<#w, [8, 4], f32>>},
+    tensor<8x4xf32, #w>, tensor<8x4xf32, #w>)
 
 // CHECK-LABEL: func @pack_argument(
 // CHECK-SAME: %[[V:.+]]: tensor<4x4xf32> {{.*}}, %[[I:.+]]: tensor<4x2xi8>
@@ -145,7 +154,7 @@ func.func @broken() -> tensor<8x3xf32, #w> {
 #w = #nm_sparse.encoding<1:2, dim = 1>
 
 func.func @broken_batch() -> (tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1xi8>) {
-  // expected-error @below {{weight is not 1:2: window 0 of panel 0 in batch 1 has 2 nonzero blocks}}
+  // expected-error @below {{weight is not 1:2: window 0 of panel 0 of batch 1 has 2 nonzero blocks}}
   %0 = arith.constant dense<[[[1.], [0.]], [[2.], [3.]]]> : tensor<2x2x1xf32>
   %v, %i = nm_sparse.pack #w %0 : tensor<2x2x1xf32> to tensor<2x1x1xf32>, tensor<2x1x1xi8>
   return %0, %v, %i : tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1xi8>
@@ -153,7 +162,7 @@ func.func @broken_batch() -> (tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1
 
 // -----
 
-// expected-error @below {{whose packed form is not supported yet; supported are n:m distributions in identity order}}
+// expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
 func.func private @free(tensor<8x8xf32, #nm_sparse.encoding<free>>)
 
 // -----

@@ -16,7 +16,7 @@
 func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3xi8>,
                   %y: tensor<?x96xf32>) -> tensor<?x96xf32> {
   %r = nm_sparse.matmul <8:32, block = [1, 32]> indexing_maps = [#xm, #wm, #ym]
-    schedule = <mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = staged>
+    schedule = <tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v, %i : tensor<?x224xf16>, tensor<56x96xf16>, tensor<56x3xi8>)
     outs(%y : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %r : tensor<?x96xf32>
@@ -38,7 +38,7 @@ func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3x
 func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56x1xi8>,
                     %y: tensor<?x128xf32>) -> tensor<?x128xf32> {
   %r = nm_sparse.matmul <8:32, block = [1, 128]> indexing_maps = [#xm, #wm, #ym]
-    schedule = <mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1, operands = unpacked, index = resident>
+    schedule = <tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v, %i : tensor<?x224xf16>, tensor<56x128xf16>, tensor<56x1xi8>)
     outs(%y : tensor<?x128xf32>) -> tensor<?x128xf32>
   return %r : tensor<?x128xf32>

@@ -4,8 +4,7 @@
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Packed, resident, token-major x: the index is copied once; rows are gathered
 // and transposed. The sum is f32 from the first step to the last.
@@ -63,8 +62,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (k, n)>
 #ym = affine_map<(b, m, n, k) -> (n, b, m)>
-#s = #nm_sparse.schedule<simt, tile = [64, 64, 3], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Unpacked and staged on CUDA cores: whole windows, transposed to k-major, and a
 // piece of the index in each step. The batch dimension is dropped; the result
@@ -114,8 +112,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [64, 64, 3], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [64, 64, 6], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Unpacked on tensor cores: x keeps its order. 3 windows keep 6 rows, which the
 // 16 of one mma.sync hold.
@@ -157,8 +154,7 @@ func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [64, 64, 3], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [64, 64, 6], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
                      %i: tensor<6x2xi8>, %out: tensor<64x64xf32>) -> tensor<64x64xf32> {
@@ -180,8 +176,7 @@ func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 128, 2], warps = [1, 8], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Rows of a block are 16 bytes of a token: nothing is transposed, and tokens
 // stay the rows of the tile.

@@ -4,13 +4,20 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #t = #nm_sparse.encoding<2:4, dim = 1>
 #f = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
+#v = #nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>
+#b = #nm_sparse.encoding<[2:5, block = [4, 32]], [1:4, block = [2, 8]], dim = 1>
+#one = #nm_sparse.encoding<[2:4, block = [1, 2]], order = shuffled>
 
 // Every attribute that a type or an operation holds is printed once, as an alias.
-// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident>
-// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
+// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 // CHECK-DAG: #[[$W:sparse[0-9]*]] = #nm_sparse.encoding<8:32, block = [1, 128]>
 // CHECK-DAG: #[[$T:sparse[0-9]*]] = #nm_sparse.encoding<2:4, dim = 1>
 // CHECK-DAG: #[[$F:sparse[0-9]*]] = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
+// CHECK-DAG: #[[$V:sparse[0-9]*]] = #nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>
+// CHECK-DAG: #[[$B:sparse[0-9]*]] = #nm_sparse.encoding<[2:5, block = [4, 32]], [1:4, block = [2, 8]], dim = 1>
+// A list of one level is that level.
+// CHECK-DAG: #[[$ONE:sparse[0-9]*]] = #nm_sparse.encoding<2:4, block = [1, 2], order = shuffled>
 // CHECK-DAG: #packed = #nm_sparse.packed<#[[$T]], [64, 32], f32>
 
 // CHECK-LABEL: func private @encodings(
@@ -18,11 +25,25 @@
 func.func private @encodings(tensor<4096x4096xf16, #w>, tensor<64x64xf32, #t>,
                              tensor<64x64xbf16, #f>)
 
+// CHECK-LABEL: func private @levels(
+// CHECK-SAME: tensor<4096x4096xf16, #[[$V]]>, tensor<64x64xi8, #[[$B]]>, tensor<8x8xf32, #[[$ONE]]>
+func.func private @levels(tensor<4096x4096xf16, #v>, tensor<64x64xi8, #b>,
+                          tensor<8x8xf32, #one>)
+
 #p = #nm_sparse.packed<#t, [64, 32], f32>
 // CHECK-LABEL: func private @packed(
-// CHECK-SAME: tensor<16x64xf32> {nm_sparse.values = #packed}, tensor<16x64xi8> {nm_sparse.index = #packed}
-func.func private @packed(tensor<16x64xf32> {nm_sparse.values = #p},
-                          tensor<16x64xi8> {nm_sparse.index = #p})
+// CHECK-SAME: tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>}, tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}
+func.func private @packed(tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                          tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>})
+
+// Components are known by name and weight, not by their order.
+// CHECK-LABEL: func private @two_weights(
+// CHECK-SAME: "index", weight = 7, {{.*}}"values", weight = 0, {{.*}}f32, {{.*}}"index", weight = 0, {{.*}}"values", weight = 7,
+func.func private @two_weights(tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 7, of = #p>},
+                               tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                               f32,
+                               tensor<16x64xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>},
+                               tensor<16x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 7, of = #p>})
 
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
@@ -37,8 +58,7 @@ func.func @matmul(%x: tensor<?x4096xf16>, %w: tensor<4096x4096xf16, #w>,
   %v, %i = nm_sparse.pack #w %w : tensor<4096x4096xf16, #w>
     to tensor<1024x4096xf16>, tensor<1024x32xi8>
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
-    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
-      stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %y : tensor<?x4096xf32>
@@ -83,14 +103,12 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
     outs(%x : memref<32x128xf16, 3>)
   // CHECK: nm_tile.matmul {{.*}} condensed ins
   %p = nm_tile.matmul #w
-    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
-      stages = 3, split_k = 1, operands = packed, index = resident, producers = 4>
+    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   // CHECK: nm_tile.matmul {{.*}} condensed ins
   %r = nm_tile.matmul #w
-    schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
-      stages = 3, split_k = 1, operands = packed, index = resident>
+    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%p : vector<128x128xf32>) -> vector<128x128xf32>
   return %r : vector<128x128xf32>

@@ -6,8 +6,8 @@
 // moved between warps and shared memory holds three steps of 64 rows. Those leave
 // the values to the tensor memory accelerator.
 
-// COPIERS: schedule<mma, tile = [256, 128, 8], warps = [4, 2], stages = {{[34]}}, split_k = 1, operands = packed, index = resident, producers = 4{{.*}}, tma = true
-// ALONE: schedule<mma,
+// COPIERS: schedule<tile = [256, 128, 64], product = mma<warps = [4, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[34]}}, producers = 4>
+// ALONE: schedule<{{.*}} product = mma<{{.*}} pipeline = async_groups
 // ALONE-NOT: producers
 func.func @large(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
                  %init: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {

@@ -4,9 +4,9 @@
 // Where the model takes products of warpgroups: feature-major activations, and
 // panels that are whole 64 outputs.
 
-// CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<wgmma, tile = [{{128, 256|256, 128}}, 4], {{.*}} stages = 4, split_k = 1, operands = packed, index = resident, producers = 4
-// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<wgmma, tile = [64, {{[0-9]+}}, {{[0-9]+}}], {{.*}} split_k = {{[0-9]+}}, operands = packed, index = resident, producers = 4, tma = true>
-// OLD: #nm_sparse.schedule<mma,
+// CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather, values = {{[a-z]+}}, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = {{flat|persistent}}>
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
+// OLD: #nm_sparse.schedule<{{.*}} product = mma<
 
 #xm = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
@@ -49,8 +49,8 @@ func.func @few_tokens(%x: tensor<4096x256xbf16>, %v: tensor<1024x4096xbf16>, %i:
 // One product for a panel of 256 outputs, where warps can transpose what is
 // written: not with a residual.
 
-// CHECK-DAG: #[[PANEL:.*]] = #nm_sparse.schedule<wgmma, tile = [128, 256, {{[0-9]+}}], warps = [2, 4]
-// CHECK-DAG: #[[OUTPUTS:.*]] = #nm_sparse.schedule<wgmma, {{.*}} warps = [1, 8]
+// CHECK-DAG: #[[PANEL:.*]] = #nm_sparse.schedule<tile = [128, 256, {{[0-9]+}}], product = wgmma<warps = [2, 4]>
+// CHECK-DAG: #[[OUTPUTS:.*]] = #nm_sparse.schedule<{{.*}} product = wgmma<warps = [1, 8]>
 // CHECK-LABEL: func @panel
 // CHECK: schedule = #[[PANEL]]
 func.func @panel(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: tensor<3072x32xi8>,
@@ -96,7 +96,7 @@ func.func @residual(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: te
 #ym = affine_map<(m, n, k) -> (n, m)>
 
 // CHECK-NOT: wgmma
-// CHECK: #nm_sparse.schedule<mma,
+// CHECK: #nm_sparse.schedule<{{.*}} product = mma<
 // CHECK-LABEL: func @narrow_panels
 func.func @narrow_panels(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x128xi8>,
                          %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
@@ -113,7 +113,7 @@ func.func @narrow_panels(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %
 #ym = affine_map<(m, n, k) -> (n, m)>
 
 // CHECK-NOT: wgmma
-// CHECK: #nm_sparse.schedule<mma,
+// CHECK: #nm_sparse.schedule<{{.*}} product = mma<
 // CHECK-LABEL: func @token_major
 func.func @token_major(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
                        %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {

@@ -8,10 +8,10 @@
 
 // One token leaves most SMs idle: its tile is small and K is split.
 
-// CHECK-DAG: #[[F32:.*]] = #nm_sparse.schedule<simt,
-// CHECK-DAG: #[[F16:.*]] = #nm_sparse.schedule<mma, tile = [{{[0-9][0-9]+}}, {{.*}} split_k = 1,
-// CHECK-DAG: #[[ONE:.*]] = #nm_sparse.schedule<mma, tile = [16, {{.*}} split_k = {{[248]}},
-// CHECK-DAG: #[[GIVEN:.*]] = #nm_sparse.schedule<mma, tile = [64, 64, 4], warps = [2, 2], stages = 5, split_k = 3, operands = unpacked, index = staged>
+// CHECK-DAG: #[[F32:.*]] = #nm_sparse.schedule<{{.*}} product = simt<
+// CHECK-DAG: #[[F16:.*]] = #nm_sparse.schedule<tile = [{{[0-9][0-9]+}}, {{.*}} product = mma<{{.*}}grid = flat>
+// CHECK-DAG: #[[ONE:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma<{{.*}}grid = flat<split_k = {{[248]}}>>
+// CHECK-DAG: #[[GIVEN:.*]] = #nm_sparse.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 5>, grid = flat<split_k = 3>>
 
 // CHECK-LABEL: func @f32
 // CHECK: schedule = #[[F32]]
@@ -50,7 +50,7 @@ func.func @one_token(%x: tensor<1x4096xf16>, %v: tensor<1024x4096xf16>, %i: tens
 func.func @given(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
                  %y: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
-    schedule = <mma, tile = [64, 64, 4], warps = [2, 2], stages = 5, split_k = 3, operands = unpacked, index = staged>
+    schedule = <tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 5>, grid = flat<split_k = 3>>
     ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%y : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %r : tensor<?x4096xf32>
@@ -65,7 +65,7 @@ func.func @too_large(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tens
                      %y: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   // expected-error @below {{has a schedule that needs 276480 bytes of shared memory, sm_90a has 232448 for a CTA}}
   %r = nm_sparse.matmul <8:32, block = [1, 128]> indexing_maps = [#xm, #wm, #ym]
-    schedule = <mma, tile = [128, 256, 8], warps = [2, 4], stages = 4, split_k = 1, operands = packed, index = resident>
+    schedule = <tile = [128, 256, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 4>, grid = flat>
     ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%y : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %r : tensor<?x4096xf32>
@@ -104,8 +104,7 @@ func.func @narrow_panels(%x: tensor<?x64xf16>, %v: tensor<32x64xf16>, %i: tensor
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>
-#s = #nm_sparse.schedule<simt, tile = [8, 32, 4], warps = [1, 1], stages = 2, split_k = 64,
-                         operands = unpacked, index = resident>
+#s = #nm_sparse.schedule<tile = [8, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 64>>
 func.func @parts_of_batches(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32>,
                             %i: tensor<1100x32x1xi8>, %y: tensor<1100x4x32xf32>) -> tensor<1100x4x32xf32> {
   // expected-error @below {{has a schedule with split_k = 64, which makes 70400 CTAs of its 1100 batches in grid dimension z, where at most 65535 can be launched; legal is split_k of at most 59}}
@@ -122,8 +121,7 @@ func.func @parts_of_batches(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>
-#s = #nm_sparse.schedule<simt, tile = [8, 32, 4], warps = [1, 1], stages = 2, split_k = 64,
-                         operands = unpacked, index = resident, producers = 1, persistent = true>
+#s = #nm_sparse.schedule<tile = [8, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 1>, grid = persistent<split_k = 64>>
 func.func @persistent_parts(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32>,
                             %i: tensor<1100x32x1xi8>, %y: tensor<1100x4x32xf32>) -> tensor<1100x4x32xf32> {
   %r = nm_sparse.matmul <2:4, block = [1, 32]> indexing_maps = [#xm, #wm, #ym] schedule = #s
@@ -137,8 +135,7 @@ func.func @persistent_parts(%x: tensor<1100x4x64xf32>, %v: tensor<1100x32x32xf32
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>
-#s = #nm_sparse.schedule<simt, tile = [8, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = resident>
+#s = #nm_sparse.schedule<tile = [8, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 func.func @batches(%x: tensor<65536x4x64xf32>, %v: tensor<65536x32x32xf32>,
                    %i: tensor<65536x32x1xi8>, %y: tensor<65536x4x32xf32>) -> tensor<65536x4x32xf32> {
   // expected-error @below {{has 65536 batches, of which at most 65535 can be launched at once: split them over several products}}
@@ -153,11 +150,10 @@ func.func @batches(%x: tensor<65536x4x64xf32>, %v: tensor<65536x32x32xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 func.func @simt_f16(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
                     %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{has a schedule of kind simt, which multiplies f32, but operands of 'f16'; use kind mma or wgmma}}
+  // expected-error @below {{has a schedule with product = simt, which multiplies f32, but operands of 'f16'; use a product of tensor cores}}
   %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -169,11 +165,10 @@ func.func @simt_f16(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [64, 64, 1], warps = [2, 2], stages = 2, split_k = 1,
-                         operands = packed, index = resident, producers = 4, tma = true>
+#s = #nm_sparse.schedule<tile = [64, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = flat>
 func.func @steps_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
                         %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{has a schedule with tma, whose K steps must be a multiple of 16, at most 256, kept rows, but steps of 8: change the 1 windows of a step or drop tma}}
+  // expected-error @below {{has a schedule with values = bulk, whose K steps must be a multiple of 16, at most 256, kept rows, but steps of 8; change the tile, or use values = copy}}
   %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -185,11 +180,10 @@ func.func @steps_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [64, 32, 2], warps = [2, 2], stages = 2, split_k = 1,
-                         operands = packed, index = resident, producers = 4, tma = true>
+#s = #nm_sparse.schedule<tile = [64, 32, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = flat>
 func.func @outputs_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x1xi8>,
                           %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{has a schedule with tma, whose tiles must be a multiple of 64 outputs, but tiles of 32; change them or drop tma}}
+  // expected-error @below {{has a schedule with values = bulk, whose tiles must be a multiple of 64 outputs, but tiles of 32; change them, or use values = copy}}
   %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x1xi8>)
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>

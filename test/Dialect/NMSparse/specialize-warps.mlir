@@ -2,12 +2,11 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps=chip=sm_89 --split-input-file | FileCheck %s --check-prefix=PLAIN
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --split-input-file | FileCheck %s --check-prefix=EXPAND
 // RUN: sed 's/stages = 8/stages = 7/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=SHALLOW
-// RUN: sed 's/producers = 4>/producers = 4, tma = true>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=TMA
-// RUN: sed 's/producers = 4>/producers = 4, persistent = true>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=PERSISTENT
+// RUN: sed 's/values = copy\(.*\)producers = 4>/values = bulk\1producers = 4>/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=TMA
+// RUN: sed 's/producers = 4>, grid = flat/producers = 4>, grid = persistent/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=PERSISTENT
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 
 // Three tiles of each operand and three pairs of mbarriers. 128 producer threads
 // arrive with their copies and 4 producer warps with their stores; 8 consumer
@@ -32,7 +31,7 @@
 // CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %[[THREAD]], %c256
 // CHECK: scf.if %[[CONSUMES]] {
 // CHECK: nvvm.setmaxregister increase 216
-// CHECK-NOT: nm_sparse.async
+// CHECK-NOT: nm_tile.async
 // CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c0_i32)
 // CHECK: scf.while
 // CHECK: nvvm.mbarrier.try_wait %{{.*}}, %[[PARITY]]
@@ -124,8 +123,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = resident, producers = 2>
+#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 2>, grid = flat>
 
 // The product reads the index: the consumers copy it, and read the accumulator.
 // All copies of 32-bit elements are asynchronous: nobody arrives with stores.
@@ -192,8 +190,7 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 256, 2], warps = [1, 8], stages = 8, split_k = 1,
-                         operands = packed, index = staged, producers = 4>
+#s = #nm_sparse.schedule<tile = [64, 256, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = staged}, pipeline = ring<stages = 8, producers = 4>, grid = flat>
 
 // A product of warpgroups stays in flight: a stage is free one step later, and
 // the last after the loop. The wait for it is the whole warp's.

@@ -1,8 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-expand-stages --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @no_overlap(%x: memref<16x32xf32, 3>, %v: memref<8x32xf32, 3>, %i: memref<8x32xi8, 3>) {
   %c1 = arith.constant 1 : index
@@ -27,8 +26,7 @@ func.func @no_overlap(%x: memref<16x32xf32, 3>, %v: memref<8x32xf32, 3>, %i: mem
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @not_its_own(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memref<8x32xf32, 3>,
                        %i: memref<8x32xi8, 3>) {
@@ -56,8 +54,7 @@ func.func @not_its_own(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memre
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @no_stage(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memref<8x32xf32, 3>,
                     %i: memref<8x32xi8, 3>) {

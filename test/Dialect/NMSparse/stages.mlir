@@ -2,8 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --canonicalize --split-input-file | FileCheck %s --check-prefix=EXPAND
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Copies run in stage 0, the product in the last; a stage that is there stays.
 
@@ -80,8 +79,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 128, 2], warps = [1, 8], stages = 2, split_k = 1,
-                         operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // What products of warpgroups read is aligned.
 
@@ -114,8 +112,7 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 4], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = staged>
+#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A given stage of the product decides how long the ring is.
 
@@ -153,8 +150,7 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<simt, tile = [32, 32, 1], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = unpacked, index = resident>
+#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Only the product reads this index: it arrives with the first group.
 

@@ -1,9 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-stream-k --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4, persistent = true,
-                         stream_k = true>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
 func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>) {
   %c1 = arith.constant 1 : index
@@ -21,9 +19,7 @@ func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4, persistent = true,
-                         stream_k = true>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
 func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
                     %consumes: i1) {
@@ -46,9 +42,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<mma, tile = [64, 128, 2], warps = [2, 4], stages = 3, split_k = 1,
-                         operands = packed, index = resident, producers = 4, persistent = true,
-                         stream_k = true>
+#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
 func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
                         %consumes: i1, %ctas: index) {

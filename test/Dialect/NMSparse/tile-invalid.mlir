@@ -3,13 +3,12 @@
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [128, 64, 1], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 64, 8], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @misaligned(%x: tensor<128x64xf16>, %v: tensor<16x192xf16>,
                       %i: tensor<16x2xi8>, %out: tensor<128x192xf32>)
     -> tensor<128x192xf32> {
-  // expected-error @+1 {{has a schedule of kind mma with tiles of 64 outputs, which do not align with panels of 96; one must be a multiple of the other (or use kind simt)}}
+  // expected-error @+1 {{has a schedule with product = mma and tiles of 64 outputs, which do not align with panels of 96; one must be a multiple of the other (or use a product of the CUDA cores)}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 96]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x192xf16>, tensor<16x2xi8>)
@@ -22,13 +21,12 @@ func.func @misaligned(%x: tensor<128x64xf16>, %v: tensor<16x192xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [128, 64, 1], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 64, 8], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
                    %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {
-  // expected-error @+1 {{has a schedule of kind mma, which multiplies f16 or bf16, but operands of 'f32'; use kind simt}}
+  // expected-error @+1 {{has a schedule with product = mma, which multiplies f16 or bf16, but operands of 'f32'; use a product of the CUDA cores}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x64xf32>, tensor<16x128xf32>, tensor<16x1xi8>)
@@ -41,32 +39,12 @@ func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<simt, tile = [64, 64, 1], warps = [2, 4], stages = 2,
-                         split_k = 1, operands = packed, index = resident>
-
-func.func @result(%x: tensor<128x64xf64>, %v: tensor<16x128xf64>,
-                  %i: tensor<16x1xi8>, %out: tensor<128x128xf64>)
-    -> tensor<128x128xf64> {
-  // expected-error @+1 {{cannot be tiled with a result of 'f64'; legal are floats of at most 32 bits}}
-  %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-    indexing_maps = [#xm, #wm, #ym] schedule = #s
-    ins(%x, %v, %i : tensor<128x64xf64>, tensor<16x128xf64>, tensor<16x1xi8>)
-    outs(%out : tensor<128x128xf64>) -> tensor<128x128xf64>
-  return %y : tensor<128x128xf64>
-}
-
-// -----
-
-#xm = affine_map<(m, n, k) -> (m, k)>
-#wm = affine_map<(m, n, k) -> (k, n)>
-#ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 128, 1], warps = [1, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 8], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @narrow_panels(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
                   %i: tensor<16x4xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {
-  // expected-error @+1 {{has a schedule of kind wgmma, whose 64 outputs of a product share their rows, but panels of 32 outputs; legal are multiples of 64 (or use kind mma)}}
+  // expected-error @+1 {{has a schedule with product = wgmma, whose 64 outputs of a product share their rows, but panels of 32 outputs; legal are multiples of 64 (or use product = mma)}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 32]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x128xf16>, tensor<16x4xi8>)
@@ -79,13 +57,12 @@ func.func @narrow_panels(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<wgmma, tile = [128, 128, 1], warps = [1, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 8], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @misaligned_warpgroups(%x: tensor<128x64xf16>, %v: tensor<16x192xf16>,
                   %i: tensor<16x1xi8>, %out: tensor<128x192xf32>)
     -> tensor<128x192xf32> {
-  // expected-error @+1 {{has a schedule of kind wgmma with tiles of 128 outputs, which do not align with panels of 192; one must be a multiple of the other (or use kind simt)}}
+  // expected-error @+1 {{has a schedule with product = wgmma and tiles of 128 outputs, which do not align with panels of 192; one must be a multiple of the other (or use a product of the CUDA cores)}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 192]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x192xf16>, tensor<16x1xi8>)

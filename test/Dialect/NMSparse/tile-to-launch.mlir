@@ -7,8 +7,7 @@
 #ym = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(a, b) -> (a, b)>
 #row = affine_map<(a, b) -> (b)>
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // A sparse two-layer perceptron with a residual, and a dense layer behind it.
 // Each sparse layer becomes one launch that contains its whole epilogue; the only

@@ -4,8 +4,7 @@
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // The fill of the accumulator moves into the tile; each slice is static.
 
@@ -72,8 +71,7 @@ func.func @unscheduled(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
 #ym = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(a, b) -> (a, b)>
 #tr = affine_map<(a, b) -> (b, a)>
-#s = #nm_sparse.schedule<mma, tile = [128, 64, 3], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 64, 24], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Dynamic tokens, K and N that end inside a window and a panel. The last
 // consumer has its loops the other way round: so have the tile sizes. Weights
@@ -127,8 +125,7 @@ func.func @ragged(%x: tensor<1000x?xf16>, %v: tensor<256x256xf16>,
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>
-#s = #nm_sparse.schedule<simt, tile = [64, 64, 3], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = staged>
+#s = #nm_sparse.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // One batch entry to a CTA. Tiles of 64 outputs start anywhere in a panel of 96.
 
@@ -155,8 +152,7 @@ func.func @batch(%x: tensor<5x100x1000xf32>, %v: tensor<5x250x192xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4], stages = 3,
-                         split_k = 1, operands = packed, index = resident>
+#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 !y = tensor<256x512xf32>
 
 // A gated unit: the second product has two consumers and stays alone, the first

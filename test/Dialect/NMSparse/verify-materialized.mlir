@@ -4,8 +4,8 @@
 
 #w = #nm_sparse.encoding<2:4>
 #p = #nm_sparse.packed<#w, [8, 4], f32>
-func.func @clean(%v: tensor<4x4xf32> {nm_sparse.values = #p},
-                 %i: tensor<4x4xi8> {nm_sparse.index = #p}) -> tensor<8x4xf32> {
+func.func @clean(%v: tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+                 %i: tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>}) -> tensor<8x4xf32> {
   %0 = nm_sparse.unpack #w %v, %i : tensor<4x4xf32>, tensor<4x4xi8> to tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }

@@ -11,8 +11,8 @@
 #packed = #nm_sparse.packed<#nm_sparse.encoding<16:32, block = [1, 32]>, [64, 64], f32>
 
 func.func private @product(%x: tensor<8x64xf32>,
-    %v: tensor<32x64xf32> {nm_sparse.values = #packed},
-    %i: tensor<32x2xi8> {nm_sparse.index = #packed}) -> tensor<8x64xf32> {
+    %v: tensor<32x64xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
+    %i: tensor<32x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}) -> tensor<8x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<8x64xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x64xf32>) -> tensor<8x64xf32>

@@ -20,9 +20,7 @@ mma.mlir --device emulate --check --size 100 --schedule "mma, tile = [48, 8, 1],
 #x = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<simt, tile = [8, 8, 1], warps = [1, 1], stages = 2, split_k = 1,
-                         operands = packed, index = resident, producers = 4, persistent = true,
-                         stream_k = true>
+#s = #nm_sparse.schedule<tile = [8, 8, 16], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
 func.func @f(%x: tensor<96x?xf32>, %w: tensor<96x264xf32, #w>,
              %init: tensor<?x264xf32>) -> tensor<?x264xf32> {
   %y = linalg.matmul indexing_maps = [#x, #wm, #y] {nm_sparse.schedule = #s}
@@ -44,9 +42,7 @@ func.func @f(%x: tensor<96x?xf16>, %w: tensor<96x264xf16, #w>,
 }
 //--- wgmma.mlir
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<wgmma, tile = [64, 192, 2], warps = [1, 4], stages = 2, split_k = 1,
-                         operands = packed, index = resident, producers = 4, persistent = true,
-                         stream_k = true>
+#s = #nm_sparse.schedule<tile = [64, 192, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
 func.func @f(%x: tensor<?x512xf16>, %w: tensor<512x264xf16, #w>,
              %init: tensor<?x264xf32>) -> tensor<?x264xf32> {
   %y = linalg.matmul {nm_sparse.schedule = #s}

@@ -67,16 +67,29 @@ def schedule(
     tma=False,
     stream_k=False,
 ):
+    """The text of a schedule whose tile is (tokens, outputs, windows): those are
+    kept rows once the pattern is known (with_rows)."""
+    tokens, outputs, windows = tile
+    x = {"packed": "gather", "unpacked": "copy"}[operands]
+    pipeline = f"async_groups<stages = {stages}>"
+    if producers:
+        pipeline = f"ring<stages = {stages}, producers = {producers}>"
+    grid = "persistent" if persistent else "flat"
+    if stream_k:
+        grid += "<stream_k = true>"
+    elif split_k > 1:
+        grid += f"<split_k = {split_k}>"
     return (
-        f"#nm_sparse.schedule<{kind}, tile = {list(tile)}, "
-        f"warps = {list(warps)}, stages = {stages}, split_k = {split_k}, "
-        f"operands = {operands}, index = {index}"
-        + (f", producers = {producers}" if producers else "")
-        + (", persistent = true" if persistent else "")
-        + (", tma = true" if tma else "")
-        + (", stream_k = true" if stream_k else "")
-        + ">"
+        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {windows} windows], "
+        f"product = {kind}<warps = {list(warps)}>, "
+        f"transfers = {{x = {x}, values = {'bulk' if tma else 'copy'}, "
+        f"index = {index}}}, pipeline = {pipeline}, grid = {grid}>"
     )
+
+
+def with_rows(text, kept):
+    """`text` of a schedule with kept rows in place of windows of `kept` rows."""
+    return re.sub(r"(\d+) windows", lambda found: str(int(found[1]) * kept), text)
 
 
 GELU = """
@@ -122,7 +135,9 @@ def text(case, name="f"):
     m_at = x_dims.index("m")
     size = "%m" if m == "?" else ""
     attributes = (
-        f" attrs = {{nm_sparse.schedule = {case.schedule}}}" if case.schedule else ""
+        f" attrs = {{nm_sparse.schedule = {with_rows(case.schedule, case.n * case.block_k)}}}"
+        if case.schedule
+        else ""
     )
     kinds = {"b": "parallel", "m": "parallel", "n": "parallel", "k": "reduction"}
     iterators = ", ".join(f'"{kinds[d]}"' for d in lead + ["m", "n", "k"])

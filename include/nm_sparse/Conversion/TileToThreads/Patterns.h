@@ -24,21 +24,6 @@ void populateTileBulkCopyPatterns(const TypeConverter &converter,
                                   const ThreadLayout &layout,
                                   RewritePatternSet &patterns);
 
-/// tile_matmul with a `simt` schedule -> vector.load and math.fma.
-void populateSimtPatterns(const TypeConverter &converter,
-                          const ThreadLayout &layout,
-                          RewritePatternSet &patterns);
-
-/// tile_matmul with an `mma` schedule -> nvgpu.ldmatrix and nvgpu.mma.sync.
-void populateMmaPatterns(const TypeConverter &converter,
-                         const ThreadLayout &layout,
-                         RewritePatternSet &patterns);
-
-/// tile_matmul with a `wgmma` schedule -> nvvm.wgmma.mma_async.
-void populateWgmmaPatterns(const TypeConverter &converter,
-                           const ThreadLayout &layout,
-                           RewritePatternSet &patterns);
-
 /// Where registers are short, reads what an epilogue needs before the K loop,
 /// or brings it to L2.
 void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
@@ -47,8 +32,8 @@ void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
 /// Splits each epilogue that reads more than registers hold into a version for
 /// whole tiles and one for those at an edge, before the conversion; and orders
 /// both by what they write, after it.
-void versionEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
-                      const ThreadLayout &layout);
+void splitEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
+                    const ThreadLayout &layout);
 void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
                     bool sharesTiles);
 
@@ -88,16 +73,6 @@ void populateTileWritePatterns(const TypeConverter &converter,
                                const ThreadLayout &layout,
                                TileEpilogue &epilogue,
                                RewritePatternSet &patterns);
-
-/// Selects the row of the x tile that holds kept row `row` of the step, for
-/// outputs of panel `panel` (counted from the tile's first): position in the
-/// condensed tile, or the index's position in its window. Rows past the index's
-/// extent hold zero values; they are directed to a row that exists.
-Value emitXRow(OpBuilder &b, Location loc, TileMatmulOp op, Value row,
-               Value panel);
-
-/// Panel, counted from the tile's first, of output `output` of the CTA tile.
-Value emitPanel(OpBuilder &b, Location loc, TileMatmulOp op, Value output);
 
 } // namespace mlir::nm_sparse
 

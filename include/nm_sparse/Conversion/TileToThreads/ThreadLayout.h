@@ -14,6 +14,7 @@
 #define NM_SPARSE_CONVERSION_TILETOTHREADS_THREADLAYOUT_H
 
 #include "mlir/IR/Builders.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
@@ -26,13 +27,25 @@ struct TileOffset {
 
 class ThreadLayout {
 public:
-  /// Layout of the accumulator of `op`; the index arithmetic of the thread's
-  /// coordinates is emitted at the builder's insertion point. Fails with an
-  /// error on `op` when the schedule cannot hold the encoding.
+  /// Layout of the accumulator of `op`, by its product; the index arithmetic of
+  /// the thread's coordinates is emitted at the builder's insertion point.
+  /// Fails with an error on `op` when the schedule cannot hold the encoding.
   static FailureOr<ThreadLayout> create(OpBuilder &builder, TileMatmulOp op);
 
   int64_t getNumElements() const { return offsets.size(); }
   TileOffset getOffset(int64_t element) const { return offsets[element]; }
+  /// Adds the next element of a thread.
+  void addElement(TileOffset offset) { offsets.push_back(offset); }
+
+  /// Lays `warps` = [tokens, outputs] over the tile: sets warpTokens,
+  /// warpOutputs, warpToken and warpOutput.
+  void divideAmongWarps(IndexMath &math, ArrayRef<int64_t> warps);
+  /// Adds the elements of fragments of `rows` x 8, which lie in a thread as
+  /// those of mma.m16n8 do, over `numRows` x `numColumns` of a warp, whose
+  /// coordinates in them are set too: 8 rows of 4 lanes with 2 neighbours each,
+  /// and 8 rows further.
+  void addFragments(IndexMath &math, int64_t rows, int64_t numRows,
+                    int64_t numColumns, Value firstRow);
 
   /// Elements grouped into runs that are neighbours along tokens (or outputs),
   /// each run a power of two of at most `maxWidth` elements and aligned to its
@@ -44,37 +57,33 @@ public:
   int64_t tileTokens, tileOutputs;
   /// Tokens x outputs of one warp.
   int64_t warpTokens, warpOutputs;
-  /// Tokens x outputs of one simt thread.
-  int64_t threadTokens = 0, threadOutputs = 0;
-  /// Neighbouring tokens of one simt thread, and the offset of its token `i`:
-  /// the chunks of 8 lanes lie side by side.
-  int64_t tokenChunk = 1;
-  int64_t getTokenOffset(int64_t i) const {
-    return i / tokenChunk * 8 * tokenChunk + i % tokenChunk;
-  }
-  /// The same of outputs, whose chunks of 4 lanes lie side by side.
-  int64_t outputChunk = 1;
-  int64_t getOutputOffset(int64_t j) const {
-    return j / outputChunk * 4 * outputChunk + j % outputChunk;
-  }
-  /// mma and wgmma: the 16-wide side of a fragment lies along outputs, not
-  /// tokens.
+  /// Neighbouring tokens, and outputs, of a thread; each thread's first is a
+  /// multiple of them.
+  int64_t tokenRun = 1, outputRun = 1;
+
+  /// Elements are those of fragments, ordered (row fragment, column fragment,
+  /// row half, pair).
+  bool hasFragments = false;
+  /// The rows of fragments lie along outputs, not tokens.
   bool outputsAreRows = false;
+  /// Warps may transpose 16-bit results of fragments as they write them.
+  bool transposesFragments = false;
+  /// Accumulators that are stored together would share a bank of the register
+  /// file with the factors that they are multiplied from.
+  bool accumulatorsNeedCopies = false;
+  /// The chips of the product have prefetches to L2.
+  bool mayPrefetch = false;
+
   ScheduleAttr schedule;
-  ScheduleKind kind;
   int64_t numThreads;
 
   Value threadId, lane;
-  /// First token and output of the warp, under wgmma of the warpgroup, in the
-  /// CTA tile.
+  /// First token and output of the warp, or of the warpgroup, in the CTA tile.
   Value warpToken, warpOutput;
   /// First token and output of the thread in the CTA tile.
   Value token, output;
 
 private:
-  void layOutWarpgroups(OpBuilder &builder, Location loc,
-                        ScheduleAttr schedule);
-
   SmallVector<TileOffset> offsets;
 };
 

@@ -21,8 +21,29 @@ using namespace mlir::nm_sparse;
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.cpp.inc"
 
+#include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.cpp.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.cpp.inc"
+
+ParseResult nm_sparse::parsePart(AsmParser &parser, Attribute &part) {
+  OptionalParseResult full = parser.parseOptionalAttribute(part);
+  if (full.has_value())
+    return *full;
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef mnemonic;
+  OptionalParseResult own =
+      generatedAttributeParser(parser, &mnemonic, Type(), part);
+  if (own.has_value())
+    return *own;
+  return parser.emitError(loc)
+         << "'" << mnemonic << "' is no part of a schedule of this dialect";
+}
+
+void nm_sparse::printPart(AsmPrinter &printer, Attribute part) {
+  if (failed(generatedAttributePrinter(part, printer)))
+    printer << part;
+}
 
 namespace {
 
@@ -81,8 +102,7 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue();
     return success();
   }
-  if (name == ValuesAttrHelper::getNameStr() ||
-      name == IndexAttrHelper::getNameStr())
+  if (name == ComponentAttrHelper::getNameStr())
     return op->emitError("'")
            << name << "' belongs to an argument or a result of a function, not "
            << "to an operation";
@@ -110,45 +130,45 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
-/// Checks `nm_sparse.values` or `nm_sparse.index` on argument or result
-/// `number` (`what`) of `op`, where `types` and `attributes` are those of all
-/// arguments or results. Types that are not shaped come from a later lowering
-/// and are left alone.
+/// Checks `nm_sparse.component` on argument or result `number` (`what`) of
+/// `op`, where `types` and `components` are those of all arguments or results.
+/// Types that are not shaped come from a later lowering and are left alone.
 static LogicalResult
-verifyPackedAttribute(Operation *op, StringRef what, unsigned number,
-                      NamedAttribute attribute, ArrayRef<Type> types,
-                      function_ref<Attribute(unsigned, StringRef)> attributes) {
-  StringRef values = NMSparseDialect::ValuesAttrHelper::getNameStr();
-  StringRef index = NMSparseDialect::IndexAttrHelper::getNameStr();
-  StringRef name = attribute.getName();
-  if (name != values && name != index)
+verifyComponentAttribute(Operation *op, StringRef what, unsigned number,
+                         NamedAttribute attribute, ArrayRef<Type> types,
+                         function_ref<Attribute(unsigned)> components) {
+  StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
+  if (attribute.getName() != name)
     return op->emitError("unknown attribute '")
-           << name << "' on " << what << " " << number << "; legal are '"
-           << values << "' and '" << index << "'";
-  auto packed = dyn_cast<PackedAttr>(attribute.getValue());
-  if (!packed)
+           << attribute.getName().getValue() << "' on " << what << " " << number
+           << "; legal is '" << name << "'";
+  auto own = dyn_cast<ComponentAttr>(attribute.getValue());
+  if (!own)
     return op->emitError("'")
            << name << "' on " << what << " " << number
-           << " must be a #nm_sparse.packed, got " << attribute.getValue();
+           << " must be a #nm_sparse.component, got " << attribute.getValue();
   auto type = number < types.size() ? dyn_cast<ShapedType>(types[number])
                                     : ShapedType();
   if (!type)
     return success();
-  bool isValues = name == values;
-  RankedTensorType expected =
-      isValues ? packed.getValuesType() : packed.getIndexType();
+  RankedTensorType expected = own.getComponent().type;
   if (!type.hasRank() || type.getShape() != expected.getShape() ||
       type.getElementType() != expected.getElementType())
     return op->emitError("'")
            << name << "' on " << what << " " << number << " describes "
            << expected << ", but its type is " << type;
-  unsigned partner = isValues ? number + 1 : number - 1;
-  bool hasPartner = (isValues || number > 0) && partner < types.size();
-  if (!hasPartner || attributes(partner, isValues ? index : values) != packed)
-    return op->emitError("'")
-           << name << "' on " << what << " " << number << " needs the same '"
-           << (isValues ? index : values) << "' on the "
-           << (isValues ? "next " : "previous ") << what;
+  for (const WeightComponent &component : own.getPacked().getComponents()) {
+    auto wanted = ComponentAttr::get(op->getContext(), component.name,
+                                     own.getWeight(), own.getPacked());
+    unsigned count = 0;
+    for (unsigned i = 0; i < types.size(); ++i)
+      count += components(i) == wanted;
+    if (count != 1)
+      return op->emitError("'")
+             << name << "' on " << what << " " << number << ": component '"
+             << component.name << "' of weight " << own.getWeight() << " is on "
+             << count << " " << what << "s, legal is one";
+  }
   return success();
 }
 
@@ -158,9 +178,11 @@ LogicalResult NMSparseDialect::verifyRegionArgAttribute(
   if (!function)
     return op->emitError("attribute '")
            << attribute.getName() << "' belongs to a function's argument";
-  return verifyPackedAttribute(
-      op, "argument", argument, attribute, function.getArgumentTypes(),
-      [&](unsigned i, StringRef name) { return function.getArgAttr(i, name); });
+  return verifyComponentAttribute(op, "argument", argument, attribute,
+                                  function.getArgumentTypes(), [&](unsigned i) {
+                                    return function.getArgAttr(
+                                        i, ComponentAttrHelper::getNameStr());
+                                  });
 }
 
 LogicalResult NMSparseDialect::verifyRegionResultAttribute(
@@ -169,9 +191,9 @@ LogicalResult NMSparseDialect::verifyRegionResultAttribute(
   if (!function)
     return op->emitError("attribute '")
            << attribute.getName() << "' belongs to a function's result";
-  return verifyPackedAttribute(op, "result", result, attribute,
-                               function.getResultTypes(),
-                               [&](unsigned i, StringRef name) {
-                                 return function.getResultAttr(i, name);
-                               });
+  return verifyComponentAttribute(op, "result", result, attribute,
+                                  function.getResultTypes(), [&](unsigned i) {
+                                    return function.getResultAttr(
+                                        i, ComponentAttrHelper::getNameStr());
+                                  });
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -179,10 +180,8 @@ LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
   EncodingAttr encoding = getEncoding();
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return emitOpError("on ") << encoding
-                              << " is not supported yet; supported are n:m "
-                                 "distributions in identity order";
+  if (failed(encoding.verifyPackable([&] { return emitOpError(); })))
+    return failure();
   auto x = cast<RankedTensorType>(getX().getType());
   auto values = cast<RankedTensorType>(getValues().getType());
   auto index = cast<RankedTensorType>(getIndex().getType());
@@ -193,10 +192,16 @@ LogicalResult MatmulOp::verify() {
   if (x.getElementType() != values.getElementType())
     return emitOpError("x and values must have one element type, got ")
            << x.getElementType() << " and " << values.getElementType();
+  const ElementFormat *format = findElementFormat(x.getElementType());
+  if (!format || !format->isStored)
+    return emitOpError("x and values have element type ")
+           << x.getElementType() << ", legal are "
+           << listStoredTypes(getContext());
+  // Sums of integers do not fit into the type of x.
   Type initElement = init.getElementType();
-  bool isFloat = isa<FloatType>(x.getElementType());
-  if (isFloat ? !initElement.isF32() && initElement != x.getElementType()
-              : !initElement.isSignlessInteger(32))
+  bool isFloat = format->accumulator == ElementFormat::Accumulator::F32;
+  if (initElement != format->getAccumulatorType(getContext()) &&
+      !(isFloat && initElement == x.getElementType()))
     return emitOpError("result must have element type ")
            << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
   if (!index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))

@@ -35,24 +35,39 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
   return success();
 }
 
-/// Checks that `values` and `index` are the packed form of `weight`.
+/// Checks that `types` are those of the components of `weight`.
 static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
-                                      EncodingAttr encoding, Type values,
-                                      Type index) {
-  if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return op->emitOpError("on ")
-           << encoding << " is not supported yet; supported are n:m "
-           << "distributions in identity order";
-  auto [expectedValues, expectedIndex] = getPackedTypes(weight, encoding);
-  if (values != expectedValues)
-    return op->emitOpError("values must have type ")
-           << expectedValues << " for weight " << stripEncoding(weight)
-           << " under " << encoding << ", got " << values;
-  if (index != expectedIndex)
-    return op->emitOpError("index must have type ")
-           << expectedIndex << " for weight " << stripEncoding(weight)
-           << " under " << encoding << ", got " << index;
+                                      EncodingAttr encoding, TypeRange types) {
+  if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+    return failure();
+  SmallVector<WeightComponent> components = encoding.getComponents(weight);
+  if (types.size() != components.size()) {
+    InFlightDiagnostic diagnostic = op->emitOpError("needs the components ");
+    llvm::interleaveComma(components, diagnostic,
+                          [&](const WeightComponent &component) {
+                            diagnostic << component.name;
+                          });
+    return diagnostic << " under " << encoding << ", got " << types.size()
+                      << " tensors";
+  }
+  for (auto [component, type] : llvm::zip(components, types))
+    if (type != component.type)
+      return op->emitOpError()
+             << component.name << " must have type " << component.type
+             << " for weight " << stripEncoding(weight) << " under " << encoding
+             << ", got " << type;
   return success();
+}
+
+/// The one of `values`, the components of a weight, that has that name.
+static Value getComponent(ValueRange values, Type weight, EncodingAttr encoding,
+                          StringRef name) {
+  SmallVector<WeightComponent> components =
+      encoding.getComponents(cast<RankedTensorType>(weight));
+  for (auto [component, value] : llvm::zip(components, values))
+    if (component.name == name)
+      return value;
+  llvm_unreachable("a weight has no component of that name");
 }
 
 //===----------------------------------------------------------------------===//
@@ -65,13 +80,8 @@ LogicalResult PruneOp::verify() {
   if (failed(verifyWeight(*this, weight, getEncoding())) ||
       failed(verifyWeight(*this, result, getEncoding())))
     return failure();
-  if (getEncoding().isFree())
-    return emitOpError("cannot prune to a 'free' distribution: it names no "
-                       "count, use n:m");
-  if (getEncoding().getOrder() != OutputOrder::Identity)
-    return emitOpError(
-        "cannot prune to a 'shuffled' order: which outputs share "
-        "a panel is not known");
+  if (failed(getEncoding().verifyPackable([&] { return emitOpError(); })))
+    return failure();
   if (stripEncoding(weight) != stripEncoding(result))
     return emitOpError("result must have the shape and element type of the "
                        "weight, got ")
@@ -102,17 +112,31 @@ OpFoldResult PruneOp::fold(FoldAdaptor) {
 
 void PackOp::build(OpBuilder &builder, OperationState &state, Value weight,
                    EncodingAttr encoding) {
-  auto [values, index] =
-      getPackedTypes(cast<RankedTensorType>(weight.getType()), encoding);
-  build(builder, state, TypeRange{values, index}, weight, encoding);
+  SmallVector<Type> types;
+  for (const WeightComponent &component :
+       encoding.getComponents(cast<RankedTensorType>(weight.getType())))
+    types.push_back(component.type);
+  build(builder, state, types, weight, encoding);
+}
+
+Value PackOp::getComponent(StringRef name) {
+  return ::getComponent(getComponents(), getWeight().getType(), getEncoding(),
+                        name);
+}
+
+void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  // Operations that are wrong are printed, too, so nothing is asked of them.
+  const StringRef names[] = {kValuesComponent, kIndexComponent,
+                             kInnerIndexComponent};
+  for (auto [name, value] : llvm::zip(names, getComponents()))
+    setName(value, name);
 }
 
 LogicalResult PackOp::verify() {
   auto weight = cast<RankedTensorType>(getWeight().getType());
   if (failed(verifyWeight(*this, weight, getEncoding())))
     return failure();
-  return verifyPackedForm(*this, weight, getEncoding(), getValues().getType(),
-                          getIndex().getType());
+  return verifyPackedForm(*this, weight, getEncoding(), getResultTypes());
 }
 
 /// pack(unpack(v, i)) is (v, i): the packed form is canonical.
@@ -121,22 +145,26 @@ LogicalResult PackOp::fold(FoldAdaptor,
   auto producer = getWeight().getDefiningOp<UnpackOp>();
   if (!producer || producer.getEncoding() != getEncoding())
     return failure();
-  results.assign({producer.getValues(), producer.getIndex()});
+  results.assign(producer.getComponents().begin(),
+                 producer.getComponents().end());
   return success();
+}
+
+Value UnpackOp::getComponent(StringRef name) {
+  return ::getComponent(getComponents(), getType(), getEncoding(), name);
 }
 
 LogicalResult UnpackOp::verify() {
   auto weight = cast<RankedTensorType>(getWeight().getType());
   if (failed(verifyWeight(*this, weight, getEncoding())))
     return failure();
-  return verifyPackedForm(*this, weight, getEncoding(), getValues().getType(),
-                          getIndex().getType());
+  return verifyPackedForm(*this, weight, getEncoding(), getOperandTypes());
 }
 
 /// unpack(pack(w)) is w: pack refuses what it cannot store.
 OpFoldResult UnpackOp::fold(FoldAdaptor) {
-  auto producer = getValues().getDefiningOp<PackOp>();
-  if (producer && getIndex() == producer.getIndex() &&
+  auto producer = getComponents().front().getDefiningOp<PackOp>();
+  if (producer && llvm::equal(getComponents(), producer.getComponents()) &&
       producer.getEncoding() == getEncoding() &&
       producer.getWeight().getType() == getType())
     return producer.getWeight();

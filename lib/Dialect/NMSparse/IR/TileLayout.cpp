@@ -17,20 +17,16 @@ bool nm_sparse::isSwizzled(MemRefType tile) {
 
 bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
                                   int64_t elementBytes) {
-  if (!schedule.isTensorCores())
-    return false;
   if (!schedule.isPacked())
-    return true;
-
-  bool wholeLines = schedule.getStepRows(encoding) % kSwizzledColumns == 0;
+    return schedule.getProduct().readsTokenMajorWindows();
   return encoding.getBlockK() * elementBytes % 16 == 0 &&
-         (schedule.getKind() == ScheduleKind::Mma || wholeLines);
+         schedule.getProduct().readsTokenMajorRows(schedule);
 }
 
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
   if (!isSwizzled(tile))
     return TileLayout::Rows;
-  return schedule.getKind() == ScheduleKind::Wgmma || schedule.getTma()
+  return schedule.getProduct().readsSwizzledBlocks() || schedule.getTma()
              ? TileLayout::SwizzledBlocks
              : TileLayout::SwizzledRows;
 }

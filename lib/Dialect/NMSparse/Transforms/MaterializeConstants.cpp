@@ -74,8 +74,10 @@ void nm_sparse::foldPlainPacks(ModuleOp module, PackedConstants &packed) {
     PackedConstant data = packed.lookup(op);
     packed.erase(op);
     rewriter.setInsertionPoint(op);
-    Value values = arith::ConstantOp::create(rewriter, op.getLoc(), data.first);
-    Value index = arith::ConstantOp::create(rewriter, op.getLoc(), data.second);
-    rewriter.replaceOp(op, {values, index});
+    SmallVector<Value> components;
+    for (DenseElementsAttr component : data)
+      components.push_back(
+          arith::ConstantOp::create(rewriter, op.getLoc(), component));
+    rewriter.replaceOp(op, components);
   }
 }

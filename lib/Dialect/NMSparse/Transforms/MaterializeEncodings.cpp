@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A 1:N dialect conversion: a value of encoded type becomes values and index.
+// A 1:N dialect conversion: a value of encoded type becomes its components.
 // Constants are pruned and packed beforehand, so that a weight that breaks its
 // pattern is reported before anything is changed by the conversion.
 //
@@ -33,8 +33,8 @@ using namespace mlir::nm_sparse;
 /// The dense form of a converted weight of type `type`.
 static Value buildUnpack(OpBuilder &builder, Location loc,
                          RankedTensorType type, ValueRange packed) {
-  return UnpackOp::create(builder, loc, stripEncoding(type), packed[0],
-                          packed[1], getEncoding(type));
+  return UnpackOp::create(builder, loc, stripEncoding(type), packed,
+                          getEncoding(type));
 }
 
 /// A converted operand as one dense value.
@@ -60,9 +60,10 @@ struct ConvertConstant : public OpConversionPattern<arith::ConstantOp> {
     if (it == packed.end())
       return rewriter.notifyMatchFailure(op, "data is not elements");
     Location loc = op.getLoc();
-    Value values = arith::ConstantOp::create(rewriter, loc, it->second.first);
-    Value index = arith::ConstantOp::create(rewriter, loc, it->second.second);
-    rewriter.replaceOpWithMultiple(op, {ValueRange{values, index}});
+    SmallVector<Value> components;
+    for (DenseElementsAttr component : it->second)
+      components.push_back(arith::ConstantOp::create(rewriter, loc, component));
+    rewriter.replaceOpWithMultiple(op, {ValueRange(components)});
     return success();
   }
 
@@ -87,8 +88,9 @@ struct ConvertUnpack : public OpConversionPattern<UnpackOp> {
   LogicalResult
   matchAndRewrite(UnpackOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Value> packed = {adaptor.getValues().front(),
-                                 adaptor.getIndex().front()};
+    SmallVector<Value> packed;
+    for (ValueRange component : adaptor.getComponents())
+      packed.push_back(component.front());
     rewriter.replaceOpWithMultiple(op, {ValueRange(packed)});
     return success();
   }
@@ -185,29 +187,41 @@ struct Signature {
 
 } // namespace
 
+/// The first number that no component in `attributes` has as its weight.
+static int64_t getFirstWeight(ArrayAttr attributes) {
+  int64_t first = 0;
+  if (attributes)
+    for (auto own : attributes.getAsRange<DictionaryAttr>())
+      if (auto component = own.getAs<ComponentAttr>(
+              NMSparseDialect::ComponentAttrHelper::getNameStr()))
+        first = std::max(first, component.getWeight() + 1);
+  return first;
+}
+
 static Signature convertSignature(ArrayRef<Type> types, ArrayAttr attributes,
                                   MLIRContext *context) {
   Signature result;
   Builder builder(context);
+  int64_t weight = getFirstWeight(attributes);
   for (auto [number, type] : llvm::enumerate(types)) {
     auto own = attributes ? cast<DictionaryAttr>(attributes[number])
                           : builder.getDictionaryAttr({});
-    EncodingAttr encoding = getEncoding(type);
-    if (!encoding) {
+    if (!getEncoding(type)) {
       result.types.push_back(type);
       result.attributes.push_back(own);
       continue;
     }
-    auto weight = cast<RankedTensorType>(type);
-    auto [values, index] = getPackedTypes(weight, encoding);
-    auto packed = PackedAttr::get(weight);
-    NamedAttrList onValues(own);
-    onValues.set(NMSparseDialect::ValuesAttrHelper::getNameStr(), packed);
-    NamedAttrList onIndex;
-    onIndex.set(NMSparseDialect::IndexAttrHelper::getNameStr(), packed);
-    result.types.append({values, index});
-    result.attributes.append(
-        {onValues.getDictionary(context), onIndex.getDictionary(context)});
+    auto packed = PackedAttr::get(cast<RankedTensorType>(type));
+    for (const WeightComponent &component : packed.getComponents()) {
+      NamedAttrList all;
+      if (component.role == ComponentRole::Values)
+        all = own;
+      all.set(NMSparseDialect::ComponentAttrHelper::getNameStr(),
+              ComponentAttr::get(context, component.name, weight, packed));
+      result.types.push_back(component.type);
+      result.attributes.push_back(all.getDictionary(context));
+    }
+    ++weight;
   }
   return result;
 }
@@ -260,8 +274,8 @@ struct MaterializeEncodings
           EncodingAttr encoding = getEncoding(type);
           if (!encoding)
             return std::nullopt;
-          auto [values, index] = getPackedTypes(type, encoding);
-          results.append({values, index});
+          for (const WeightComponent &component : encoding.getComponents(type))
+            results.push_back(component.type);
           return success();
         });
 
@@ -297,10 +311,8 @@ LogicalResult MaterializeEncodings::checkTypes(ModuleOp module) {
                                        weight.getElementType(),
                                        [&] { return op->emitOpError(); })))
       return failure();
-    if (encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-      return op->emitOpError("has a weight of type ")
-             << type << ", whose packed form is not supported yet; supported "
-             << "are n:m distributions in identity order";
+    if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+      return failure();
     if (!weight.hasStaticShape())
       return op->emitOpError("has a weight of type ")
              << type << ", whose shape must be static to be packed";

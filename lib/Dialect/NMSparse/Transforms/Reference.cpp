@@ -49,14 +49,12 @@ static LogicalResult checkOps(ModuleOp module) {
 
 /// Drops the attributes that describe packed arguments and results.
 static void dropPackedAttributes(func::FuncOp function) {
-  for (StringRef name : {NMSparseDialect::ValuesAttrHelper::getNameStr(),
-                         NMSparseDialect::IndexAttrHelper::getNameStr()}) {
-    auto id = StringAttr::get(function.getContext(), name);
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      function.removeArgAttr(i, id);
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
-      function.removeResultAttr(i, id);
-  }
+  auto id = StringAttr::get(function.getContext(),
+                            NMSparseDialect::ComponentAttrHelper::getNameStr());
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.removeArgAttr(i, id);
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    function.removeResultAttr(i, id);
 }
 
 /// Makes every float f64 and every weight dense, in types and constants.

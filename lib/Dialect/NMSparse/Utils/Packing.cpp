@@ -2,15 +2,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Works on the bytes of a constant, so that every bit pattern survives: an
-// element is moved as one integer and only classified as zero, -0 or other.
+// Works on the bytes of a constant, so that every bit pattern survives.
 //
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "nm_sparse/Runtime/Error.h"
 #include "llvm/ADT/APFloat.h"
-#include <limits>
+#include "llvm/Support/Alignment.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -21,43 +21,6 @@ namespace {
 struct Bytes {
   ArrayRef<char> data;
   SmallVector<char, 0> storage;
-};
-
-/// Addresses the elements of a dense weight by batch, contraction step, output.
-struct DenseView {
-  DenseView(RankedTensorType type, EncodingAttr encoding)
-      : shape(getPackedShape(type, encoding)), encoding(encoding),
-        width(type.getElementTypeBitWidth() / 8) {
-    bool transposed = encoding.getDim() == type.getRank() - 1;
-    strideK = transposed ? 1 : shape.outputs;
-    strideN = transposed ? shape.k : 1;
-    batches = type.getRank() == 3 ? shape.batch : 1;
-  }
-
-  /// Byte offset of an element.
-  int64_t at(int64_t b, int64_t k, int64_t output) const {
-    return ((b * shape.k * shape.outputs) + k * strideK + output * strideN) *
-           width;
-  }
-
-  /// Calls `visit(byte offset, i, j)` for each element of a block that lies in
-  /// the weight.
-  template <typename Visit>
-  void forEach(int64_t b, int64_t window, int64_t position, int64_t panel,
-               Visit visit) const {
-    int64_t k0 = (window * encoding.getM() + position) * encoding.getBlockK();
-    int64_t n0 = panel * encoding.getBlockN();
-    int64_t rows = std::min(encoding.getBlockK(), shape.k - k0);
-    int64_t columns = std::min(encoding.getBlockN(), shape.outputs - n0);
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        visit(at(b, k0 + i, n0 + j), i, j);
-  }
-
-  PackedShape shape;
-  EncodingAttr encoding;
-  int64_t width;
-  int64_t strideK, strideN, batches;
 };
 
 } // namespace
@@ -105,12 +68,51 @@ static FailureOr<Bytes> getBytes(ElementsAttr weight,
   if (static_cast<int64_t>(bytes.data.size()) != count * width)
     return emitError() << "the constant has " << bytes.data.size()
                        << " bytes, expected " << count * width;
+  // A resource may start anywhere; the runtime reads whole elements.
+  if (!llvm::isAddrAligned(llvm::Align(llvm::PowerOf2Ceil(width)),
+                           bytes.data.data())) {
+    bytes.storage.assign(bytes.data.begin(), bytes.data.end());
+    bytes.data = bytes.storage;
+  }
   return bytes;
 }
 
-static DenseElementsAttr makeConstant(RankedTensorType type,
-                                      ArrayRef<char> bytes) {
-  return DenseElementsAttr::getFromRawBuffer(type, bytes);
+std::optional<int32_t> nm_sparse::getRuntimeKind(Type type) {
+  if (type.isF64())
+    return NMS_F64;
+  if (type.isF32())
+    return NMS_F32;
+  if (type.isF16())
+    return NMS_F16;
+  if (type.isBF16())
+    return NMS_BF16;
+  if (isa<Float8E4M3FNType>(type))
+    return NMS_F8E4M3FN;
+  if (isa<Float8E5M2Type>(type))
+    return NMS_F8E5M2;
+  if (type.isInteger(8))
+    return NMS_I8;
+  if (type.isInteger(32))
+    return NMS_I32;
+  return std::nullopt;
+}
+
+NmsPackSpec nm_sparse::getPackSpec(RankedTensorType weight,
+                                   EncodingAttr encoding) {
+  PackedShape shape = getPackedShape(weight, encoding);
+  bool transposed = encoding.getDim() == weight.getRank() - 1;
+  NmsPackSpec spec = {};
+  spec.levelCount = encoding.getLevels().size();
+  for (auto [to, from] : llvm::zip(spec.levels, encoding.getLevels()))
+    to = {from.n, from.m, from.blockK, from.blockN};
+  spec.batch = weight.getRank() == 3 ? shape.batch : 1;
+  spec.k = shape.k;
+  spec.outputs = shape.outputs;
+  spec.strideB = shape.k * shape.outputs;
+  spec.strideK = transposed ? 1 : shape.outputs;
+  spec.strideN = transposed ? shape.k : 1;
+  spec.kind = getRuntimeKind(weight.getElementType()).value_or(-1);
+  return spec;
 }
 
 FailureOr<PackedConstant>
@@ -120,70 +122,22 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   if (failed(dense))
     return failure();
   auto type = cast<RankedTensorType>(weight.getShapedType());
-  auto [valuesType, indexType] = getPackedTypes(type, encoding);
-  DenseView view(type, encoding);
-  const PackedShape &shape = view.shape;
-  int64_t n = encoding.getN(), m = encoding.getM();
-  int64_t indexWidth = encoding.getIndexBitWidth() / 8;
-  bool isFloat = isa<FloatType>(type.getElementType());
-  uint64_t signBit = uint64_t(1) << (8 * view.width - 1);
-  SmallVector<char, 0> values(valuesType.getNumElements() * view.width, 0);
-  SmallVector<char, 0> index(indexType.getNumElements() * indexWidth, 0);
-
-  enum Rank : uint8_t { Live = 0, NegativeZero = 1, Zero = 2 };
-  SmallVector<uint8_t> rank(m);
-  SmallVector<int64_t> kept;
-  for (int64_t b = 0; b < view.batches; ++b) {
-    for (int64_t w = 0; w < shape.windows; ++w) {
-      for (int64_t p = 0; p < shape.panels; ++p) {
-        int64_t live = 0;
-        for (int64_t position = 0; position < m; ++position) {
-          rank[position] = Zero;
-          view.forEach(b, w, position, p, [&](int64_t at, int64_t, int64_t) {
-            uint64_t bits = loadBits(dense->data.data() + at, view.width);
-            uint8_t found = bits == 0                    ? Zero
-                            : isFloat && bits == signBit ? NegativeZero
-                                                         : Live;
-            rank[position] = std::min(rank[position], found);
-          });
-          live += rank[position] == Live;
-        }
-        if (live > n) {
-          InFlightDiagnostic diag = emitError();
-          diag << "weight is not " << n << ":" << m << ": window " << w
-               << " of panel " << p;
-          if (type.getRank() == 3)
-            diag << " in batch " << b;
-          return diag << " has " << live << " nonzero blocks, legal is at most "
-                      << n << "; prune the weight or use a larger n";
-        }
-        kept.clear();
-        for (uint8_t wanted : {Live, NegativeZero, Zero})
-          for (int64_t position = 0;
-               position < m && static_cast<int64_t>(kept.size()) < n;
-               ++position)
-            if (rank[position] == wanted)
-              kept.push_back(position);
-        llvm::sort(kept);
-        for (auto [slot, position] : llvm::enumerate(kept)) {
-          int64_t row = (b * shape.windows + w) * n + slot;
-          char *entry = index.data() + (row * shape.panels + p) * indexWidth;
-          for (int64_t i = 0; i < indexWidth; ++i)
-            entry[i] = static_cast<char>(position >> (8 * i));
-          int64_t columns = shape.panels * encoding.getBlockN();
-          view.forEach(
-              b, w, position, p, [&](int64_t at, int64_t i, int64_t j) {
-                int64_t to = (row * encoding.getBlockK() + i) * columns +
-                             p * encoding.getBlockN() + j;
-                std::copy_n(dense->data.data() + at, view.width,
-                            values.data() + to * view.width);
-              });
-        }
-      }
-    }
+  SmallVector<WeightComponent> components = encoding.getComponents(type);
+  SmallVector<SmallVector<char, 0>> storage;
+  SmallVector<void *> arrays;
+  for (const WeightComponent &component : components) {
+    storage.emplace_back(component.type.getNumElements() *
+                         component.type.getElementTypeBitWidth() / 8);
+    arrays.push_back(storage.back().data());
   }
-  return PackedConstant{makeConstant(valuesType, values),
-                        makeConstant(indexType, index)};
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  if (nmsPack(&spec, dense->data.data(), arrays.data()))
+    return emitError() << nmsLastError();
+  PackedConstant packed;
+  for (auto [component, bytes] : llvm::zip(components, storage))
+    packed.push_back(
+        DenseElementsAttr::getFromRawBuffer(component.type, bytes));
+  return packed;
 }
 
 /// The number that an element stands for.
@@ -207,37 +161,11 @@ nm_sparse::pruneConstant(ElementsAttr weight, EncodingAttr encoding,
   if (failed(dense))
     return failure();
   auto type = cast<RankedTensorType>(weight.getShapedType());
-  DenseView view(type, encoding);
-  int64_t n = encoding.getN(), m = encoding.getM();
-  SmallVector<char, 0> result(dense->data.begin(), dense->data.end());
-  SmallVector<double> score(m);
-  SmallVector<int64_t> order(m);
-  for (int64_t b = 0; b < view.batches; ++b) {
-    for (int64_t w = 0; w < view.shape.windows; ++w) {
-      for (int64_t p = 0; p < view.shape.panels; ++p) {
-        for (int64_t position = 0; position < m; ++position) {
-          double sum = 0;
-          view.forEach(b, w, position, p, [&](int64_t at, int64_t, int64_t) {
-            double value =
-                toDouble(loadBits(dense->data.data() + at, view.width),
-                         type.getElementType());
-            sum += value * value;
-          });
-          score[position] =
-              sum == sum ? sum : std::numeric_limits<double>::infinity();
-          order[position] = position;
-        }
-        llvm::sort(order, [&](int64_t a, int64_t c) {
-          return score[a] != score[c] ? score[a] > score[c] : a < c;
-        });
-        for (int64_t position : ArrayRef<int64_t>(order).drop_front(n))
-          view.forEach(b, w, position, p, [&](int64_t at, int64_t, int64_t) {
-            std::fill_n(result.data() + at, view.width, 0);
-          });
-      }
-    }
-  }
-  return makeConstant(resultType, result);
+  SmallVector<char, 0> result(dense->data.size());
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  if (nmsPrune(&spec, dense->data.data(), result.data()))
+    return emitError() << nmsLastError();
+  return DenseElementsAttr::getFromRawBuffer(resultType, result);
 }
 
 FailureOr<DenseElementsAttr>

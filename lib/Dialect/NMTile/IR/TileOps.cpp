@@ -192,6 +192,19 @@ void AsyncGatherOp::getEffects(Effects &effects) {
 // TileMatmulOp
 //===----------------------------------------------------------------------===//
 
+/// `type` is a tile of `shape`, or, where the product reads global memory, the
+/// part of one that there is.
+static bool fitsTile(ShapedType type, ArrayRef<int64_t> shape, bool isDirect) {
+  if (type.getRank() != static_cast<int64_t>(shape.size()))
+    return false;
+  for (auto [extent, most] : llvm::zip_equal(type.getShape(), shape))
+    if (ShapedType::isDynamic(extent)
+            ? !isDirect
+            : extent > most || (extent < most && !isDirect))
+      return false;
+  return true;
+}
+
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
@@ -202,7 +215,7 @@ LogicalResult TileMatmulOp::verify() {
   auto acc = cast<VectorType>(getAcc().getType());
   int64_t tokens = schedule.getTileTokens();
   int64_t outputs = schedule.getTileOutputs();
-  int64_t rows = schedule.getStepRows(encoding);
+  int64_t rows = schedule.getStepRows();
   if (acc.getDimSize(0) != tokens || acc.getDimSize(1) != outputs)
     return emitOpError("accumulator must be a vector of ")
            << tokens << " x " << outputs << " as the schedule says, got "
@@ -213,12 +226,12 @@ LogicalResult TileMatmulOp::verify() {
   if (x.getElementType() != values.getElementType())
     return emitOpError("x and values must have one element type, got ")
            << x.getElementType() << " and " << values.getElementType();
-  if (!values.hasStaticShape() || values.getRank() != 2 ||
-      values.getDimSize(0) != rows || values.getDimSize(1) != outputs)
+  bool isDirect = schedule.isDirect();
+  if (!fitsTile(values, {rows, outputs}, isDirect))
     return emitOpError("values must be a tile of ")
            << rows << " x " << outputs << ", got " << values;
-  if (getInFlight() && schedule.getKind() != ScheduleKind::Wgmma)
-    return emitOpError("stays in flight with a wgmma schedule only, got ")
+  if (getInFlight() && !schedule.getProduct().staysInFlight())
+    return emitOpError("stays in flight with products of warpgroups only, got ")
            << schedule;
   if (getCondensed() && getIndex())
     return emitOpError("a condensed x needs no index");
@@ -226,21 +239,23 @@ LogicalResult TileMatmulOp::verify() {
     return emitOpError("an x of whole windows needs the index");
   if (Value tile = getIndex()) {
     auto index = cast<ShapedType>(tile.getType());
-    int64_t indexRows = schedule.getTileWindows() * encoding.getN();
+    int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
     if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
         index.getDimSize(0) > indexRows ||
-        index.getDimSize(1) != schedule.getTilePanels(encoding))
+        !fitsTile(index,
+                  {index.getDimSize(0), schedule.getTilePanels(encoding)},
+                  isDirect))
       return emitOpError("index must be a tile of at most ")
              << indexRows << " x " << schedule.getTilePanels(encoding)
              << " integers, got " << index;
   }
-  int64_t xRows = getCondensed()
-                      ? rows * schedule.getTilePanels(encoding)
-                      : schedule.getTileWindows() * encoding.getWindowRows();
+  int64_t xRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
+                                 : schedule.getTileWindows(encoding) *
+                                       encoding.getWindowRows();
   SmallVector<int64_t> expected = {xRows, tokens};
   if (getTokenMajor())
     std::swap(expected[0], expected[1]);
-  if (x.getShape() != ArrayRef<int64_t>(expected))
+  if (!fitsTile(x, expected, isDirect))
     return emitOpError("x must be a tile of ")
            << expected[0] << " x " << expected[1] << ", got " << x;
   if (getIndex()) {

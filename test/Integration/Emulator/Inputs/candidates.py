@@ -36,8 +36,8 @@ CASES = [
     ),
 ]
 KIND = re.compile(
-    r"<(\w+), tile = \[(\d+), (\d+), \d+\], warps = \[(\d+), (\d+)\], stages = (\d), "
-    r"split_k = (\d+).*?resident(.*)>"
+    r"tile = \[(\d+), (\d+), \d+\], product = (\w+<.*?\]>), transfers = (\{.*?\}), "
+    r"pipeline = (\w+)<stages = (\d+).*?>, grid = (\w+)(<.*?>)?>"
 )
 
 
@@ -54,7 +54,7 @@ def propose(case):
         )
         for candidate in json.loads(done.stdout)[0]["candidates"]:
             schedule = candidate["schedule"]
-            if "<wgmma" in schedule or "<mma" in schedule and "producers" in schedule:
+            if "= wgmma" in schedule or "= mma" in schedule and "producers" in schedule:
                 found.append(schedule)
     return list(dict.fromkeys(found))
 
@@ -69,9 +69,9 @@ def kernels(every):
         for case, schedules in zip(CASES, proposed):
             while schedules:
                 schedule = schedules.pop(0)
-                *shape, stages, split_k, role = KIND.search(schedule).groups()
+                *shape, stages, grid, shared = KIND.search(schedule).groups()
                 # In rings of 8 stages producer warps copy in turns.
-                kind = (*shape, stages == "8", split_k != "1", role)
+                kind = (*shape, stages == "8", grid, bool(shared))
                 if kind in seen and not every:
                     continue
                 seen.add(kind)

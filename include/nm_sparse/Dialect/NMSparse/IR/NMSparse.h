@@ -18,7 +18,21 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/TilingInterface.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.h.inc"
+#include "nm_sparse/Dialect/NMSparse/IR/WeightStorage.h"
+
+#include "nm_sparse/Dialect/NMSparse/IR/WeightStorage.h.inc"
+
+namespace mlir::nm_sparse {
+class EncodingAttr;
+class ScheduleAttr;
+class ScheduleEnumerator;
+class TransfersAttr;
+
+/// Proposes schedules of one product for the problem of an enumerator.
+using ScheduleProposer = void (*)(ScheduleEnumerator &);
+} // namespace mlir::nm_sparse
+
+#include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.h.inc"
@@ -38,7 +52,7 @@ EncodingAttr getEncoding(Type type);
 /// `type` without an nm_sparse encoding.
 RankedTensorType stripEncoding(RankedTensorType type);
 
-/// Extents of a weight and of its packed form.
+/// Extents of a weight and of the packed form of its outer level.
 struct PackedShape {
   int64_t batch;   ///< 0 when the weight has no batch dimension.
   int64_t k;       ///< Contraction size.

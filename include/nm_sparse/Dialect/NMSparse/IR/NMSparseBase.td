@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_BASE_TD
 #define NM_SPARSE_BASE_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
 
 def NMSparse_Dialect : Dialect {
@@ -21,14 +22,29 @@ def NMSparse_Dialect : Dialect {
     A weight whose type carries `#nm_sparse.encoding` is logically dense. The
     front door (`--convert-linalg-to-nm-sparse`) turns every contraction with
     such a weight into `nm_sparse.pack` and `nm_sparse.matmul`; from there on a
-    sparse weight is two plain tensors, `values` and `index`, whose layout
-    `docs/Encoding.md` specifies.
+    sparse weight is a list of plain tensors, its components (`values`, `index`),
+    whose layout `docs/Encoding.md` specifies.
 
     Its operations work on whole tensors: `prune`, `pack`, `unpack`, `matmul`.
     The tiles of one CTA are for the `nm_tile` dialect.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
+  let extraClassDeclaration = [{
+    /// Adds what proposes schedules of one product to those that are compared
+    /// for each matmul, behind the others.
+    void addProposer(ScheduleProposer proposer) {
+      proposers.push_back(proposer);
+    }
+    ::llvm::ArrayRef<ScheduleProposer> getProposers() const {
+      return proposers;
+    }
+
+  private:
+    ::llvm::SmallVector<ScheduleProposer> proposers;
+
+  public:
+  }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
     // Pipeline stage of an operation in the body of a K loop; written by
@@ -50,14 +66,18 @@ def NMSparse_Dialect : Dialect {
     // all of the contraction, of a few of them; written by --nm-sparse-promote,
     // consumed by --nm-sparse-insert-prefetches.
     "::mlir::UnitAttr":$token_rows,
-    // On two consecutive arguments or results of a function: they hold the
-    // values and the index of one packed weight.
-    "::mlir::nm_sparse::PackedAttr":$values,
-    "::mlir::nm_sparse::PackedAttr":$index
+    // On an argument or result of a function that holds a component of a
+    // packed weight.
+    "::mlir::nm_sparse::ComponentAttr":$component
   );
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
+}
+
+class NMSparse_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<NMSparse_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
 }
 
 #endif // NM_SPARSE_BASE_TD

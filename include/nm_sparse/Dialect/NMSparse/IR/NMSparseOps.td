@@ -9,6 +9,7 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -29,7 +30,8 @@ def NMSparse_PruneOp : NMSparse_Op<"prune",
   let description = [{
     Returns the weight with, in each window and panel, all but the `n` blocks of
     largest magnitude (sum of squares) set to zero; equal magnitudes keep the
-    smaller position. The result type may carry the encoding.
+    smaller position. `docs/Encoding.md` says how two levels are chosen together.
+    The result type may carry the encoding.
 
     ```mlir
     %p = nm_sparse.prune #nm_sparse.encoding<2:4> %w
@@ -45,16 +47,18 @@ def NMSparse_PruneOp : NMSparse_Op<"prune",
   let hasFolder = 1;
 }
 
-def NMSparse_PackOp : NMSparse_Op<"pack", [Pure]> {
+def NMSparse_PackOp : NMSparse_Op<"pack",
+    [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "packed form of a weight";
   let description = [{
-    Stores the kept blocks of a weight as `values` and their positions as
-    `index`, in the canonical layout of `docs/Encoding.md`. Data that breaks the
-    pattern is an error that names window and panel: at compile time for a
-    constant, at run time otherwise.
+    Stores the kept blocks of a weight and their positions in the canonical layout
+    of `docs/Encoding.md`: one result for each component of the weight, `values`
+    first. Data that breaks the pattern is an error that names window and panel:
+    at compile time for a constant, at run time otherwise.
 
     For a `KxN` weight with `W` windows and `P` panels, `values` is
     `(W*n*bk)x(P*bn)` and `index` is `(W*n)xP`; a batch dimension stays in front.
+    With a second level, `inner_index` follows.
 
     ```mlir
     %v, %i = nm_sparse.pack #nm_sparse.encoding<8:32, block = [1, 128]> %w
@@ -62,14 +66,17 @@ def NMSparse_PackOp : NMSparse_Op<"pack", [Pure]> {
     ```
   }];
   let arguments = (ins AnyRankedTensor:$weight, NMSparse_EncodingAttr:$encoding);
-  let results = (outs AnyRankedTensor:$values, AnyRankedTensor:$index);
+  let results = (outs Variadic<AnyRankedTensor>:$components);
   let assemblyFormat = [{
-    $encoding $weight attr-dict `:` type($weight) `to` type($values) `,`
-    type($index)
+    $encoding $weight attr-dict `:` type($weight) `to` type($components)
   }];
   let builders = [OpBuilder<(ins "Value":$weight, "EncodingAttr":$encoding)>];
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    /// The component of that name; the weight has one.
+    Value getComponent(StringRef name);
+  }];
 }
 
 def NMSparse_UnpackOp : NMSparse_Op<"unpack", [Pure]> {
@@ -83,15 +90,18 @@ def NMSparse_UnpackOp : NMSparse_Op<"unpack", [Pure]> {
       : tensor<1024x4096xf16>, tensor<1024x32xi8> to tensor<4096x4096xf16>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$values, AnyRankedTensor:$index,
+  let arguments = (ins Variadic<AnyRankedTensor>:$components,
                        NMSparse_EncodingAttr:$encoding);
   let results = (outs AnyRankedTensor:$weight);
   let assemblyFormat = [{
-    $encoding $values `,` $index attr-dict `:` type($values) `,` type($index)
-    `to` type($weight)
+    $encoding $components attr-dict `:` type($components) `to` type($weight)
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = [{
+    /// The component of that name; the weight has one.
+    Value getComponent(StringRef name);
+  }];
 }
 
 def NMSparse_MatmulOp : NMSparse_Op<"matmul",

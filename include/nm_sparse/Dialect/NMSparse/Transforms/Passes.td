@@ -14,9 +14,10 @@ def NMSparseMaterializeEncodingsPass
   let summary = "turn encoded weights into packed tensors";
   let description = [{
     Every function argument, result and call operand of an encoded type becomes
-    two: values and index. They carry `nm_sparse.values` and `nm_sparse.index`,
-    which say what weight they hold. The function's other attributes of that
-    argument stay on the values.
+    several: one for each component of the weight (values and index, mostly).
+    Arguments and results carry `nm_sparse.component`, which says what they hold
+    of which weight; weights are numbered from 0. The function's other attributes
+    of that argument stay on the values.
 
     Constants are pruned and packed here; one that breaks its pattern is an
     error that names window and panel. Dense data of unknown content keeps its
@@ -30,8 +31,11 @@ def NMSparseMaterializeEncodingsPass
     becomes
     ```mlir
     #packed = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, 32], f16>
-    func.func @f(%v: tensor<32x32xf16> {nm_sparse.values = #packed},
-                 %i: tensor<32x32xi8> {nm_sparse.index = #packed}) {
+    func.func @f(
+      %v: tensor<32x32xf16> {nm_sparse.component =
+        #nm_sparse.component<"values", weight = 0, of = #packed>},
+      %i: tensor<32x32xi8> {nm_sparse.component =
+        #nm_sparse.component<"index", weight = 0, of = #packed>}) {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
@@ -47,7 +51,6 @@ def NMSparseLowerHostPackPass
     plain tensors becomes a call of `nmsRuntimePrune` or `nmsRuntimePack` with
     descriptors of the weight's buffer and of newly allocated results. The
     runtime reports data that breaks the pattern with its window and panel.
-    Element types are f32, f16, bf16 and i8.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
@@ -71,11 +74,12 @@ def NMSparseCheckIndexPass
   let summary = "check the index of packed weights when a function is called";
   let description = [{
     A position that is not below m makes a kernel read activations that are not
-    there. For every memref argument with `nm_sparse.index` of a function with a
-    body, a call of `nmsRuntimeCheckIndex` at the start of the function checks
-    all positions, and reports the first that is wrong with its window, panel
-    and slot. The argument must be host memory: the pass is for functions whose
-    buffers are copied to the device (`host-memory` of the pipelines).
+    there. For every memref argument of a function with a body that holds a
+    component of positions (`nm_sparse.component`), a call of
+    `nmsRuntimeCheckIndex` at the start of the function checks all positions, and
+    reports the first that is wrong with its window, panel and slot. The argument
+    must be host memory: the pass is for functions whose buffers are copied to
+    the device (`host-memory` of the pipelines).
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",

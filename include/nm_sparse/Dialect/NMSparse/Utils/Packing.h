@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The canonical packed layout of docs/Encoding.md, applied at compile time to
-// the data of constants.
+// Reads and makes the data of constants; the runtime library does the work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,11 +10,18 @@
 #define NM_SPARSE_DIALECT_NMSPARSE_UTILS_PACKING_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Runtime/Packing.h"
 
 namespace mlir::nm_sparse {
 
-/// Values and index of a packed constant.
-using PackedConstant = std::pair<DenseElementsAttr, DenseElementsAttr>;
+/// The runtime's element kind (NmsKind) of `type`, if it has one.
+std::optional<int32_t> getRuntimeKind(Type type);
+
+/// How the runtime sees a row-major weight of type `weight`.
+NmsPackSpec getPackSpec(RankedTensorType weight, EncodingAttr encoding);
+
+/// The components of a packed constant.
+using PackedConstant = SmallVector<DenseElementsAttr>;
 
 /// Packs `weight`. When it breaks the pattern or is no kind of constant that
 /// can be read, the error names window and panel, or the attribute.
@@ -23,9 +29,8 @@ FailureOr<PackedConstant>
 packConstant(ElementsAttr weight, EncodingAttr encoding,
              function_ref<InFlightDiagnostic()> emitError);
 
-/// Zeroes all but the `n` blocks of largest sum of squares in each window and
-/// panel; of equals the smaller position stays, and a NaN counts as infinite.
-/// The result has type `resultType`.
+/// Sets to zero what the pattern has no room for (nmsPrune). The result has
+/// type `resultType`.
 FailureOr<DenseElementsAttr>
 pruneConstant(ElementsAttr weight, EncodingAttr encoding,
               RankedTensorType resultType,

@@ -171,8 +171,7 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
 
     ```mlir
     %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-           schedule = #nm_sparse.schedule<mma, tile = [128, 128, 4], warps = [2, 4],
-             stages = 3, split_k = 1, operands = packed, index = resident>
+           schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
            condensed
            ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
            acc(%a : vector<128x128xf32>) -> vector<128x128xf32>

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grid/PartExchange.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,9 +23,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/HiddenIndex.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Utils/HiddenIndex.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESPLITKPASS

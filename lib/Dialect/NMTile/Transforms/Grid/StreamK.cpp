@@ -26,7 +26,7 @@
 
 #include "Grid/PartExchange.h"
 #include "Grid/PersistentRoles.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -28,6 +28,8 @@ struct AssignStages
       if (!loop)
         return;
       int64_t stages = product.getSchedule().getStages();
+      if (stages == 1)
+        return; // nothing is copied ahead
       if (!stage.isAttrPresent(product))
         stage.setAttr(product, builder.getI32IntegerAttr(stages - 1));
       for (Operation &op : *loop.getBody())

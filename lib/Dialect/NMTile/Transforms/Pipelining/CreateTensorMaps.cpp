@@ -140,7 +140,7 @@ static LogicalResult createBulkCopy(TileMatmulOp product) {
   auto tile = cast<MemRefType>(copy.getDst().getType());
   EncodingAttr encoding = product.getEncoding();
   int64_t kept =
-      product.getSchedule().getTileWindows() * encoding.getKeptRows();
+      product.getSchedule().getTileWindows(encoding) * encoding.getKeptRows();
   if (tile.getDimSize(0) != kept || kept > kMaxBox)
     return product.emitOpError("with tma needs K steps of a multiple of 16, at "
                                "most ")

@@ -52,8 +52,8 @@ int64_t nm_sparse::getProducerTurns(TileMatmulOp product, int64_t slots) {
   // turns.
   ScheduleAttr schedule = product.getSchedule();
   int64_t warps = schedule.getProducers();
-  if (schedule.getKind() != ScheduleKind::Wgmma || schedule.getPersistent() ||
-      warps == 0 || slots < 2 * warps)
+  if (!schedule.getProduct().allowsProducerTurns() ||
+      schedule.getPersistent() || warps == 0 || slots < 2 * warps)
     return 1;
   auto x = cast<MemRefType>(product.getX().getType());
   constexpr int64_t copyBits = 128, mostCopies = 16;

@@ -14,7 +14,7 @@
 
 #include "Pipelining/RingBarriers.h"
 #include "Pipelining/RingPosition.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -64,7 +64,7 @@ protected:
 private:
   /// Products of warpgroups overlap with the next wait for a stage.
   bool staysInFlight() {
-    return product.getSchedule().getKind() == ScheduleKind::Wgmma;
+    return product.getSchedule().getProduct().staysInFlight();
   }
   /// The product before this one is over: its tiles, one slot back, are read.
   void emitLateArrival(RingPosition position, Value step, Value first);

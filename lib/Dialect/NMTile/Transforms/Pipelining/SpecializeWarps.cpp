@@ -133,10 +133,7 @@ std::optional<RegisterShares> Specializer::getRegisters() {
   if (!chip)
     return std::nullopt;
   ScheduleAttr schedule = product.getSchedule();
-  bool lean = schedule.getKind() == ScheduleKind::Mma
-                  ? schedule.getTma()
-                  : schedule.getKind() == ScheduleKind::Simt &&
-                        !schedule.isPacked() && !schedule.getPersistent();
+  bool lean = schedule.getProduct().hasLeanProducers(schedule);
   return getRegisterShares(consumers, producers, *chip, lean);
 }
 

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -21,18 +21,19 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule.getTma())
     return success();
-  int64_t kept = schedule.getTileWindows() * op.getEncoding().getKeptRows();
-  if (kept % 16 != 0 || kept > 256)
-    return op.emitOpError("has a schedule with tma, whose K steps must be a "
-                          "multiple of 16, at most 256, kept rows, but steps "
-                          "of ")
-           << kept << ": change the " << schedule.getTileWindows()
-           << " windows of a step or drop tma";
+  int64_t rows = schedule.getTileRows();
+  if (rows % 16 != 0 || rows > 256)
+    return op.emitOpError(
+               "has a schedule with values = bulk, whose K steps must "
+               "be a multiple of 16, at most 256, kept rows, but "
+               "steps of ")
+           << rows << "; change the tile, or use values = copy";
   if (schedule.getTileOutputs() % kSwizzledColumns != 0)
-    return op.emitOpError("has a schedule with tma, whose tiles must be a "
-                          "multiple of ")
+    return op.emitOpError("has a schedule with values = bulk, whose tiles must "
+                          "be a multiple of ")
            << kSwizzledColumns << " outputs, but tiles of "
-           << schedule.getTileOutputs() << "; change them or drop tma";
+           << schedule.getTileOutputs()
+           << "; change them, or use values = copy";
   return success();
 }
 
@@ -69,36 +70,15 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
     return op.emitOpError(
         "has no schedule; run --nm-sparse-select-schedule first");
   Type element = getElementTypeOrSelf(op.getX());
-  StringRef kind = stringifyScheduleKind(schedule.getKind());
-  if (schedule.isTensorCores() && !isa<Float16Type, BFloat16Type>(element))
-    return op.emitOpError("has a schedule of kind ")
-           << kind << ", which multiplies f16 or bf16, but operands of "
-           << element << "; use kind simt";
-  if (!schedule.isTensorCores() && isa<Float16Type, BFloat16Type>(element))
-    return op.emitOpError("has a schedule of kind simt, which multiplies f32, "
-                          "but operands of ")
-           << element << "; use kind mma or wgmma";
-  if (schedule.getKind() == ScheduleKind::Wgmma &&
-      encoding.getBlockN() % 64 != 0)
-    return op.emitOpError("has a schedule of kind wgmma, whose 64 outputs of a "
-                          "product share their rows, but panels of ")
-           << encoding.getBlockN()
-           << " outputs; legal are multiples of 64 (or use kind mma)";
-  if (schedule.isTensorCores() && !schedule.isPanelAligned(encoding))
-    return op.emitOpError("has a schedule of kind ")
-           << kind << " with tiles of " << schedule.getTileOutputs()
-           << " outputs, which do not align with "
-           << "panels of " << encoding.getBlockN()
-           << "; one must be a multiple of the other (or use kind simt)";
+  if (failed(schedule.getProduct().verifyProblem(
+          [&] { return op.emitOpError(); }, schedule, encoding, element)))
+    return failure();
+  if (schedule.getTileRows() % encoding.getKeptRows() != 0)
+    return op.emitOpError("has a schedule whose K steps of ")
+           << schedule.getTileRows() << " kept rows are no whole windows of "
+           << encoding.getKeptRows();
   if (failed(checkBulkCopy(op)) || failed(checkBatch(op)))
     return failure();
-  Type result = getElementTypeOrSelf(op.getInit());
-  if (isa<FloatType>(element) != isa<FloatType>(result) ||
-      result.getIntOrFloatBitWidth() > 32)
-    return op.emitOpError("cannot be tiled with a result of ")
-           << result << "; legal are "
-           << (isa<FloatType>(element) ? "floats" : "integers")
-           << " of at most 32 bits";
   auto index = cast<RankedTensorType>(op.getIndex().getType());
   if (index.isDynamicDim(index.getRank() - 2))
     return op.emitOpError("needs an index with a static number of rows, got ")

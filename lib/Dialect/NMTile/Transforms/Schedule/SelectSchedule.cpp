@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESELECTSCHEDULEPASS
@@ -23,8 +23,28 @@ struct SelectSchedule
     : public nm_sparse::impl::NMSparseSelectSchedulePassBase<SelectSchedule> {
   using Base::Base;
 
-  LogicalResult select(MatmulOp op, const Chip &target) {
-    MatmulProblem problem = MatmulProblem::get(op, tokens);
+  /// Checks a schedule that the op came with against the chip.
+  LogicalResult checkGiven(MatmulOp op, const MatmulProblem &problem,
+                           const Chip &target) {
+    ScheduleAttr given = op.getScheduleAttr();
+    auto cost = dyn_cast<ProductCostInterface>(Attribute(given.getProduct()));
+    if (cost &&
+        failed(cost.verifyChip([&] { return op.emitOpError(); }, target)))
+      return failure();
+    int64_t bytes = getSharedBytes(problem, given);
+    if (bytes > target.sharedBytes)
+      return op.emitOpError("has a schedule that needs ")
+             << bytes << " bytes of shared memory, " << target.name << " has "
+             << target.sharedBytes << " for a CTA: " << given;
+    if (given.getProducers() > 0 && !target.hasTryWait())
+      return op.emitOpError("has a schedule with producers, which ")
+             << target.name << " has no mbarrier waits for (sm_90 and newer "
+             << "have): " << given;
+    return checkSchedule(op);
+  }
+
+  /// Says what no product of this compiler takes.
+  LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem) {
     Type element = cast<ShapedType>(op.getX().getType()).getElementType();
     if (!element.isF32() && !problem.tensorCores)
       return op.emitOpError("on ")
@@ -34,27 +54,21 @@ struct SelectSchedule
       return op.emitOpError("on ")
              << encoding << " of " << element
              << " has no schedule yet; panels must be a multiple of 8 outputs";
-    if (ScheduleAttr given = op.getScheduleAttr()) {
-      if (given.getKind() == ScheduleKind::Wgmma && target.wgmma == 0)
-        return op.emitOpError("has a schedule of kind wgmma, which ")
-               << target.name
-               << " has no products of warpgroups for; sm_90a has them";
-      int64_t bytes = getSharedBytes(problem, given);
-      if (bytes > target.sharedBytes)
-        return op.emitOpError("has a schedule that needs ")
-               << bytes << " bytes of shared memory, " << target.name << " has "
-               << target.sharedBytes << " for a CTA: " << given;
-      if (given.getProducers() > 0 && !target.hasTryWait())
-        return op.emitOpError("has a schedule with producers, which ")
-               << target.name << " has no mbarrier waits for (sm_90 and newer "
-               << "have): " << given;
-      return checkSchedule(op);
-    }
+    return success();
+  }
+
+  LogicalResult select(MatmulOp op, const Chip &target) {
+    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    if (op.getScheduleAttr())
+      return checkGiven(op, problem, target);
+    if (failed(checkProblem(op, problem)))
+      return failure();
     auto ranked = rankSchedules(problem, target);
     if (ranked.empty())
       return op.emitOpError("on ")
-             << encoding << ": no schedule fits the " << target.sharedBytes
-             << " bytes of shared memory of " << target.name;
+             << op.getEncoding() << ": no schedule fits the "
+             << target.sharedBytes << " bytes of shared memory of "
+             << target.name;
     op.setScheduleAttr(ranked.front().first);
     return checkSchedule(op);
   }

@@ -14,26 +14,11 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-bool nm_sparse::isFusableElementwise(linalg::LinalgOp op) {
-  if (!op.hasPureTensorSemantics() || op->getNumResults() != 1 ||
-      op.getNumLoops() != op.getNumParallelLoops() || op.hasIndexSemantics() ||
-      !op.getIndexingMapMatchingResult(op->getResult(0)).isPermutation())
-    return false;
-  if (llvm::any_of(op.getIndexingMapsArray(), [](AffineMap map) {
-        return !map.isProjectedPermutation(/*allowZeroInResults=*/true);
-      }))
-    return false;
-  return llvm::all_of(op.getBlock()->without_terminator(),
-                      [](Operation &inner) {
-                        return inner.hasTrait<OpTrait::ConstantLike>() ||
-                               OpTrait::hasElementwiseMappableTraits(&inner);
-                      });
-}
 
 /// The one op that consumes `value`, when it is elementwise, reads all of it
 /// through one map, and has no other use for it than as the shape of its

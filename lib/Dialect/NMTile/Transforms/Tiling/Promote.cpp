@@ -21,9 +21,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {
@@ -133,12 +133,11 @@ public:
       if (op.hasBatchedWeight())
         packedBatchDim = 0;
     }
-    tokenMajor = op.getXTokenDim() < op.getXReductionDim();
-    keepsTokenRows =
-        tokenMajor &&
-        keepsTokensAsRows(
-            schedule, encoding,
-            getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth() / 8);
+        tokenMajor = op.getXTokenDim() < op.getXReductionDim();
+    int64_t bits = getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth();
+    hasTokenRows =
+        tokenMajor && (schedule.isDirect() ||
+                       keepsTokensAsRows(schedule, encoding, bits / 8));
   }
 
   void run();
@@ -156,7 +155,8 @@ private:
   ScheduleAttr schedule;
   int64_t panels;
   std::optional<int64_t> xBatchDim, packedBatchDim;
-  bool tokenMajor, keepsTokenRows;
+    /// Rows of x are tokens, and those of its tile too.
+  bool tokenMajor, hasTokenRows;
   /// The CTA's whole index in workgroup memory, when resident.
   Value residentIndex;
 };
@@ -172,8 +172,9 @@ static tensor::ExtractSliceOp getIndexSlice(MatmulOp op) {
 Value Promoter::copyResidentIndex() {
   Value slab = getIndexSlice(op).getSource();
   auto type = cast<RankedTensorType>(slab.getType());
-  int64_t rows = llvm::alignTo(type.getDimSize(type.getRank() - 2),
-                               schedule.getTileWindows() * encoding.getN());
+  int64_t rows =
+      llvm::alignTo(type.getDimSize(type.getRank() - 2),
+                    schedule.getTileWindows(encoding) * encoding.getN());
   return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
                     {rows, panels});
 }
@@ -182,11 +183,12 @@ Value Promoter::copyResidentIndex() {
 /// index when it is issued, before a copy of the same step has arrived, so it
 /// takes it from where it lies.
 Value Promoter::getIndexTile() {
-  int64_t rows = schedule.getTileWindows() * encoding.getN();
+  int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
-    return schedule.isPacked() ? index
-                               : copyToTile(b, loc, index, {rows, panels});
+    bool isRead = schedule.isPacked() ||
+                  schedule.getTransfers().getIndex() == IndexTransfer::Direct;
+    return isRead ? index : copyToTile(b, loc, index, {rows, panels});
   }
   tensor::ExtractSliceOp step = getIndexSlice(op);
   int64_t rowDim = step.getType().getRank() - 2;
@@ -199,29 +201,33 @@ Value Promoter::getIndexTile() {
 }
 
 /// Activations of one K step: the rows that the index names, or whole windows.
-/// Tokens become columns on the way, save where products read them as rows.
+/// Tokens become columns on the way, save where the product reads them as rows.
 Value Promoter::getXTile(Value index) {
   Value x = dropBatch(b, loc, op.getX(), xBatchDim);
+  if (schedule.getTransfers().getX() == XTransfer::Direct)
+    return x;
   int64_t tokens = schedule.getTileTokens();
-  int64_t rows = schedule.isPacked()
-                     ? schedule.getStepRows(encoding) * panels
-                     : schedule.getTileWindows() * encoding.getWindowRows();
+  int64_t rows =
+      schedule.isPacked()
+          ? schedule.getStepRows() * panels
+          : schedule.getTileWindows(encoding) * encoding.getWindowRows();
   SmallVector<int64_t> shape = {rows, tokens};
-  if (keepsTokenRows)
+  if (hasTokenRows)
     std::swap(shape[0], shape[1]);
-  bool transposed = tokenMajor && !keepsTokenRows;
+  bool transposed = tokenMajor && !hasTokenRows;
   Value result;
   if (schedule.isPacked()) {
     Value tile = allocTile(b, loc, shape, x);
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    result = AsyncGatherOp::create(
-                 b, loc, tile.getType(), encoding, /*level=*/0,
-                 /*dim=*/tokenMajor ? 1 : 0, transposed,
-                 allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
-                 /*threads=*/DenseI64ArrayAttr(), x, index,
-                 /*first_row=*/Value(), tile)
-                 .getResult();
+    result =
+        AsyncGatherOp::create(
+            b, loc, tile.getType(), encoding, /*level=*/0,
+            /*dim=*/tokenMajor ? 1 : 0, transposed,
+            allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
+            /*threads=*/DenseI64ArrayAttr(), x, index, /*first_row=*/Value(),
+            tile)
+            .getResult();
   } else {
     result = copyToTile(b, loc, x, shape, transposed);
   }
@@ -264,21 +270,22 @@ void Promoter::run() {
                       {loop.getInductionVar(), init});
 
   b.setInsertionPoint(op);
-  Value values =
-      copyToTile(b, loc, dropBatch(b, loc, op.getValues(), packedBatchDim),
-                 {schedule.getStepRows(encoding), schedule.getTileOutputs()});
+  Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
+  if (schedule.getTransfers().getValues() != ValuesTransfer::Direct)
+    values = copyToTile(b, loc, values,
+                        {schedule.getStepRows(), schedule.getTileOutputs()});
   Value index = getIndexTile();
   Value x = getXTile(index);
   Value panelOffset = op.getPanelOffset();
   if (!panelOffset && !schedule.isPanelAligned(encoding))
     panelOffset = zero;
-  auto product = TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
-                                      /*condensed=*/schedule.isPacked(),
-                                      /*token_major=*/keepsTokenRows,
-                                      /*tokens_contiguous=*/false,
-                                      /*in_flight=*/false, x, values,
-                                      schedule.isPacked() ? Value() : index,
-                                      panelOffset, loop.getRegionIterArg(0));
+  auto product = TileMatmulOp::create(
+      b, loc, acc.getType(), encoding, schedule,
+      /*condensed=*/schedule.isPacked(),
+      /*token_major=*/hasTokenRows,
+      /*tokens_contiguous=*/false,
+      /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
+      panelOffset, loop.getRegionIterArg(0));
   scf::YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 

@@ -25,8 +25,8 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSETILEPASS
@@ -82,7 +82,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
-  int64_t step = op.getScheduleAttr().getTileWindows();
+  int64_t step = op.getScheduleAttr().getTileWindows(op.getEncoding());
   int64_t windows = op.getNumWindows();
   SmallVector<Range> domain = op.getIterationDomain(rewriter);
   auto constant = [&](int64_t value) {

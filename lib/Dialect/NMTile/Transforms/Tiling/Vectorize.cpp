@@ -18,9 +18,10 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEVECTORIZEPASS
@@ -254,8 +255,9 @@ static void setTokensContiguous(scf::ForallOp forall) {
   bool transposable = canBeTransposed(forall.getBody());
   forall.walk([&](TileMatmulOp op) {
     op.setTokensContiguous(
-        tokens && !(transposable && op.getSchedule().isProductOfTokensByPanel(
-                                        op.getEncoding())));
+        tokens &&
+        !(transposable && op.getSchedule().getProduct().multipliesTokensByPanel(
+                              op.getSchedule(), op.getEncoding())));
   });
 }
 

@@ -1,0 +1,70 @@
+//===- ProductCost.td - what a product costs ---------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_PRODUCTCOST_TD
+#define NM_SPARSE_ANALYSIS_PRODUCTCOST_TD
+
+include "mlir/IR/OpBase.td"
+
+def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let description = [{
+    What the cost model asks of a product, which an external model answers: see
+    `lib/Products`. A product also proposes schedules, by
+    `NMSparseDialect::addProposer`.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Checks that `chip` has its instructions; the error says which do.
+      }],
+      "::llvm::LogicalResult", "verifyChip",
+      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError,
+           "const ::mlir::nm_sparse::Chip &":$chip),
+      "", "return ::llvm::success();">,
+    InterfaceMethod<[{
+        Flops of `chip` through the units that it uses, and their name.
+      }],
+      "::mlir::nm_sparse::MathCeiling", "getCeiling",
+      (ins "const ::mlir::nm_sparse::Chip &":$chip)>,
+    InterfaceMethod<[{
+        Flops of one CTA in a K step, whose tile of activations has `xElements`.
+        Other instructions that issue in place of a product count like one.
+      }],
+      "double", "countFlops",
+      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
+           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
+           "double":$xElements)>,
+    InterfaceMethod<[{
+        Bytes that the products of one CTA read from shared memory in a K step.
+      }],
+      "double", "countSharedReads",
+      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
+           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule)>,
+    InterfaceMethod<[{
+        The kernels whose costs are fitted together with that of `schedule`.
+      }],
+      "::llvm::StringRef", "getFamily",
+      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule)>,
+    InterfaceMethod<[{
+        What they cost on `chip`.
+      }],
+      "const ::mlir::nm_sparse::FamilyCosts &", "getCosts",
+      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
+           "const ::mlir::nm_sparse::Chip &":$chip)>,
+    InterfaceMethod<[{
+        What its instructions take to issue bounds it: the busiest of the
+        schedulers of an SM decides, and warps of one CTA hide each other.
+      }],
+      "bool", "isBoundByIssue", (ins), "", "return false;">,
+    InterfaceMethod<[{
+        Times as long as L2 takes for a part of a tile that nobody multiplies
+        while a CTA that has an SM to itself hands it over.
+      }],
+      "double", "getExchangeStall", (ins), "", "return 0;">
+  ];
+}
+
+#endif // NM_SPARSE_ANALYSIS_PRODUCTCOST_TD

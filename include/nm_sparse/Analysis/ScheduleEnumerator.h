@@ -1,0 +1,91 @@
+//===- ScheduleEnumerator.h - schedules of one tile -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For a tile and a product over it, which the product proposes, all schedules
+// that the later stages can lower and that are not known to lose.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_SCHEDULEENUMERATOR_H
+#define NM_SPARSE_ANALYSIS_SCHEDULEENUMERATOR_H
+
+#include "nm_sparse/Analysis/CostModel.h"
+
+namespace mlir::nm_sparse {
+
+class ScheduleEnumerator {
+public:
+  /// A CTA tile and the warps over it.
+  struct Shape {
+    int64_t tokens, outputs, warpsTokens, warpsOutputs;
+  };
+
+  /// Who copies.
+  struct Role {
+    int64_t producers = 0;
+    bool persistent = false;
+  };
+
+  struct Modes {
+    XTransfer x;
+    IndexTransfer index;
+  };
+
+  /// What a product makes of a tile, to be enumerated in each combination.
+  struct Choices {
+    /// Windows of a K step.
+    SmallVector<int64_t> windows;
+    ArrayRef<Modes> modes = gathered();
+    SmallVector<int64_t> stages = {4, 3, 2};
+    SmallVector<int64_t> splits = {1, 2, 4, 8};
+    /// Values may come through the tensor memory accelerator.
+    bool mayCopyInBulk = false;
+    /// The parts of more than 64 accumulators of a thread can be added: that
+    /// takes registers, which producers may leave to the others.
+    bool addsLargeParts = false;
+    /// A tile must be whole panels, or lie inside one.
+    bool alignsPanels = true;
+  };
+
+  /// Gathers of activations; the index is resident for them.
+  static ArrayRef<Modes> gathered();
+
+  ScheduleEnumerator(const MatmulProblem &problem, const Chip &chip)
+      : problem(problem), chip(chip), encoding(problem.encoding) {}
+
+  /// Windows of a K step that make `low` to `high` kept rows, as far as
+  /// possible a multiple of `unit` of them.
+  SmallVector<int64_t> getWindows(int64_t low, int64_t high,
+                                  int64_t unit) const;
+  /// Where none of `shapes` aligns with the panels, such as those of 96
+  /// outputs, adds tiles of whole panels, and for panels wider than any tile,
+  /// of divisors of them, in multiples of `outputUnit`.
+  void addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
+                         int64_t outputUnit) const;
+  /// Considers all `choices` for `product`, whose warps share `shape`.
+  void addShape(ProductAttrInterface product, Shape shape, Role role,
+                const Choices &choices);
+  /// Considers `schedule` alone.
+  void add(ScheduleAttr schedule, const Prediction &prediction) {
+    ranked.emplace_back(schedule, prediction);
+  }
+
+  /// What has been considered so far and fits, in that order.
+  SmallVector<std::pair<ScheduleAttr, Prediction>> ranked;
+
+  const MatmulProblem &problem;
+  const Chip &chip;
+  EncodingAttr encoding;
+
+private:
+  void addOne(ProductAttrInterface product, Shape shape, Role role,
+              int64_t windows, int64_t stages, int64_t splitK, Modes modes,
+              const Choices &choices);
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_SCHEDULEENUMERATOR_H

@@ -1,0 +1,39 @@
+//===- ProductLowering.td - products as the code of threads *- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_CONVERSION_TILETOTHREADS_PRODUCTLOWERING_TD
+#define NM_SPARSE_CONVERSION_TILETOTHREADS_PRODUCTLOWERING_TD
+
+include "mlir/IR/OpBase.td"
+
+def NMSparse_ProductLoweringInterface
+    : AttrInterface<"ProductLoweringInterface"> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let description = [{
+    How a product becomes the code of threads, which an external model answers:
+    see `lib/Products`.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Says which elements of the tile of `op` each thread holds: fills `layout`,
+        emitting the thread's coordinates at the builder's insertion point. Fails
+        with an error on `op` when the schedule cannot hold the encoding.
+      }],
+      "::llvm::LogicalResult", "layOut",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::nm_sparse::TileMatmulOp":$op,
+           "::mlir::nm_sparse::ThreadLayout &":$layout)>,
+    InterfaceMethod<[{
+        Emits the product of one K step: adds to `accumulators`, the elements of
+        the thread in the order of `layout`. Fails with an error on `op`.
+      }],
+      "::llvm::LogicalResult", "emit",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::nm_sparse::TileMatmulOp":$op,
+           "const ::mlir::nm_sparse::ThreadLayout &":$layout,
+           "::llvm::MutableArrayRef<::mlir::Value>":$accumulators)>
+  ];
+}
+
+#endif // NM_SPARSE_CONVERSION_TILETOTHREADS_PRODUCTLOWERING_TD

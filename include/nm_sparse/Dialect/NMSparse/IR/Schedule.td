@@ -1,0 +1,233 @@
+//===- Schedule.td - how a product is mapped to the GPU ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_IR_SCHEDULE_TD
+#define NM_SPARSE_DIALECT_NMSPARSE_IR_SCHEDULE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+include "nm_sparse/Products/Products.td"
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+def NMSparse_XTransfer : I32EnumAttr<"XTransfer",
+    "how activations come to the product", [
+      I32EnumAttrCase<"Copy", 0, "copy">,
+      I32EnumAttrCase<"Gather", 1, "gather">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_ValuesTransfer : I32EnumAttr<"ValuesTransfer",
+    "how the kept values of the weight come to the product", [
+      I32EnumAttrCase<"Copy", 0, "copy">,
+      I32EnumAttrCase<"Bulk", 1, "bulk">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_IndexTransfer : I32EnumAttr<"IndexTransfer",
+    "when the positions of the weight come to the product", [
+      I32EnumAttrCase<"Staged", 0, "staged">,
+      I32EnumAttrCase<"Resident", 1, "resident">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_TransfersAttr : NMSparse_Attr<"Transfers", "transfers"> {
+  let summary = "how each operand comes to where the product reads it";
+  let description = [{
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `direct`: the product reads global memory | `copy`, `gather`, `direct` | `gather` |
+    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
+    | `index` | `resident`: all positions of the panel once, before the K loop; `staged`: step by step; `direct`: the product reads global memory | `resident`, `staged`, `direct` | `resident` |
+  }];
+  let parameters = (ins
+    "::mlir::nm_sparse::XTransfer":$x,
+    "::mlir::nm_sparse::ValuesTransfer":$values,
+    "::mlir::nm_sparse::IndexTransfer":$index
+  );
+  let hasCustomAssemblyFormat = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+def NMSparse_SequentialAttr : NMSparse_Attr<"Sequential", "sequential",
+    [DeclareAttrInterfaceMethods<NMSparse_PipelineAttrInterface,
+                                 ["getNumStages"]>]> {
+  let summary = "one K step after the other";
+  let description = [{
+    For products that read global memory themselves: all transfers are `direct`,
+    and nothing is copied ahead.
+  }];
+}
+
+def NMSparse_AsyncGroupsAttr : NMSparse_Attr<"AsyncGroups", "async_groups",
+    [DeclareAttrInterfaceMethods<NMSparse_PipelineAttrInterface,
+                                 ["getNumStages"]>]> {
+  let summary = "every warp copies and multiplies";
+  let description = [{
+    Each thread waits for the groups of its own `cp.async`, and all of them for
+    each other.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `stages` | steps that shared memory holds: one is multiplied while the others are copied | 2 to 8, as far as shared memory goes | must be given |
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def NMSparse_RingAttr : NMSparse_Attr<"Ring", "ring",
+    [DeclareAttrInterfaceMethods<NMSparse_PipelineAttrInterface,
+                                 ["getNumStages", "getProducerWarps"]>]> {
+  let summary = "some warps copy, the others multiply";
+  let description = [{
+    Producers fill the slots of a ring of shared memory, consumers multiply and
+    free them; an mbarrier for each slot and direction says when. Needs sm_90 or
+    newer.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `stages` | slots of the ring, a K step in each | 2 to 8, as far as shared memory goes | must be given |
+    | `producers` | warps that only copy, beside those of the product | 1 to 32 less the warps of the product; `wgmma`: a multiple of 4 | must be given |
+  }];
+  let parameters = (ins "int64_t":$stages, "int64_t":$producers);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------===//
+
+def NMSparse_FlatGridAttr : NMSparse_Attr<"FlatGrid", "flat",
+    [DeclareAttrInterfaceMethods<NMSparse_GridAttrInterface, ["getParts"]>]> {
+  let summary = "a CTA for each tile";
+  let description = [{
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `split_k` | CTAs that share a tile along the contraction; the last to finish adds their parts, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def NMSparse_PersistentGridAttr : NMSparse_Attr<"PersistentGrid", "persistent",
+    [DeclareAttrInterfaceMethods<NMSparse_GridAttrInterface,
+        ["getParts", "isPersistentGrid", "streamsContraction"]>]> {
+  let summary = "a CTA for each SM, which goes from tile to tile";
+  let description = [{
+    Its producers fetch the next tile while the last one is written, so it needs
+    a `ring`.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `split_k` | CTAs that share a tile along the contraction | 1 to 64 | 1 |
+    | `stream_k` | the CTAs share the tiles of the last one or two waves along the contraction, so that all take the same number of K steps; the second of the two CTAs of a tile adds the part of the first. Runs agree in every bit, but a token's last bits depend on the number of tokens | `true` needs `split_k = 1` | `false` |
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
+                        DefaultValuedParameter<"bool", "false">:$streamK);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
+  let summary = "how one matmul is mapped to the GPU";
+  let description = [{
+    Every decision about one `nm_sparse.matmul`, made by
+    `--nm-sparse-select-schedule` unless the op has one already. Its parts may
+    come in any order.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window | must be given |
+    | `product` | what multiplies | an attribute below, or one of another dialect that implements `ProductAttrInterface` | must be given |
+    | `transfers` | `{x = ..., values = ..., index = ...}`: how the operands come to shared memory | below | `{x = gather, values = copy, index = resident}` |
+    | `pipeline` | how copies and products overlap | `sequential`, `async_groups`, `ring` | must be given |
+    | `grid` | which tiles a CTA computes | `flat`, `persistent` | `flat` |
+
+    ```mlir
+    #nm_sparse.schedule<tile = [256, 128, 64], product = wgmma<warps = [2, 4]>,
+      transfers = {x = gather, values = bulk, index = resident},
+      pipeline = ring<stages = 4, producers = 4>, grid = persistent>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$tile,
+    "::mlir::nm_sparse::ProductAttrInterface":$product,
+    "::mlir::nm_sparse::TransfersAttr":$transfers,
+    "::mlir::nm_sparse::PipelineAttrInterface":$pipeline,
+    "::mlir::nm_sparse::GridAttrInterface":$grid
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getTileTokens() const { return getTile()[0]; }
+    int64_t getTileOutputs() const { return getTile()[1]; }
+    /// Kept rows that a K step multiplies.
+    int64_t getTileRows() const { return getTile()[2]; }
+    /// Windows of a K step.
+    int64_t getTileWindows(EncodingAttr encoding) const;
+    /// Rows of the tiles of one K step: its kept rows, rounded up to what the
+    /// product multiplies at once.
+    int64_t getStepRows() const;
+    /// Panels that one CTA tile can touch: one when the tile lies inside a
+    /// panel, and one more than fit when panels and tiles are not aligned.
+    int64_t getTilePanels(EncodingAttr encoding) const;
+    /// True when each tile is a whole number of panels or lies inside one.
+    bool isPanelAligned(EncodingAttr encoding) const;
+
+    int64_t getStages() const;
+    /// Warps that only copy.
+    int64_t getProducers() const;
+    /// Threads that multiply, the first of the CTA.
+    int64_t getNumThreads() const;
+    /// All threads of the CTA, producers last.
+    int64_t getBlockThreads() const;
+
+    bool isPacked() const { return getTransfers().getX() == XTransfer::Gather; }
+    bool isResident() const {
+      return getTransfers().getIndex() == IndexTransfer::Resident;
+    }
+    /// The product reads all operands from global memory.
+    bool isDirect() const {
+      return getTransfers().getX() == XTransfer::Direct &&
+             getTransfers().getValues() == ValuesTransfer::Direct &&
+             getTransfers().getIndex() == IndexTransfer::Direct;
+    }
+    bool getTma() const {
+      return getTransfers().getValues() == ValuesTransfer::Bulk;
+    }
+
+    int64_t getSplitK() const;
+    bool getPersistent() const;
+    bool getStreamK() const;
+    /// CTAs exchange parts of tiles.
+    bool sharesTiles() const { return getSplitK() > 1 || getStreamK(); }
+
+    /// The same schedule with another grid.
+    ScheduleAttr withGrid(GridAttrInterface grid) const;
+  }];
+}
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_IR_SCHEDULE_TD

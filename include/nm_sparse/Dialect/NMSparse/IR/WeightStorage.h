@@ -1,0 +1,63 @@
+//===- WeightStorage.h - levels of a pattern, components of a weight ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The plain data behind #nm_sparse.encoding and WeightStorageInterface.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_IR_WEIGHTSTORAGE_H
+#define NM_SPARSE_DIALECT_NMSPARSE_IR_WEIGHTSTORAGE_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/Hashing.h"
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.h.inc"
+
+namespace mlir::nm_sparse {
+
+/// At most n of every m blocks of bk x bn elements are kept, along the
+/// contraction and separately for each panel of bn outputs.
+struct SparsityLevel {
+  int64_t n, m; ///< 0:0 stands for a `free` distribution.
+  int64_t blockK = 1, blockN = 1;
+
+  bool isFree() const { return n == 0; }
+  /// Rows that one window spans.
+  int64_t getWindowRows() const { return m * blockK; }
+  /// Rows of one window that are kept.
+  int64_t getKeptRows() const { return n * blockK; }
+  /// Width in bits of a position: the smallest of 8, 16, 32 that holds m - 1
+  /// unsigned.
+  unsigned getIndexBitWidth() const {
+    return m <= (1 << 8) ? 8 : m <= (1 << 16) ? 16 : 32;
+  }
+
+  bool operator==(const SparsityLevel &other) const {
+    return n == other.n && m == other.m && blockK == other.blockK &&
+           blockN == other.blockN;
+  }
+  // NOLINTNEXTLINE(readability-identifier-naming): found by this name.
+  friend llvm::hash_code hash_value(const SparsityLevel &level) {
+    return llvm::hash_combine(level.n, level.m, level.blockK, level.blockN);
+  }
+};
+
+/// The name of the component that holds the kept elements, and of those that
+/// hold the positions of the outer and of the inner level.
+inline constexpr llvm::StringLiteral kValuesComponent = "values";
+inline constexpr llvm::StringLiteral kIndexComponent = "index";
+inline constexpr llvm::StringLiteral kInnerIndexComponent = "inner_index";
+
+/// One of the plain tensors that hold a weight.
+struct WeightComponent {
+  StringRef name; ///< Unique among the components of a weight; a literal.
+  ComponentRole role;
+  RankedTensorType type;
+  unsigned level = 0; ///< Whose positions it holds, counted from the outer one.
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_IR_WEIGHTSTORAGE_H

@@ -1,0 +1,48 @@
+//===- WeightStorage.td - the tensors that hold a weight ---*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_WEIGHT_STORAGE_TD
+#define NM_SPARSE_WEIGHT_STORAGE_TD
+
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/Interfaces.td"
+
+def NMSparse_ComponentRole : I32EnumAttr<"ComponentRole",
+    "what the elements of a component are", [
+      I32EnumAttrCase<"Values", 0, "values">,
+      I32EnumAttrCase<"Positions", 1, "positions">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMSparse_WeightStorageInterface : AttrInterface<"WeightStorageInterface"> {
+  let description = [{
+    Which plain tensors hold a sparse weight. A weight is a list of components,
+    each with a name, a role and a type; nothing but an implementation of this
+    interface knows how many there are.
+
+    `#nm_sparse.encoding` implements it with the canonical form of
+    `docs/Encoding.md`: an encoding has exactly one, so that an attribute beside
+    it would say nothing more. A form that one target needs is an attribute that
+    holds the encoding and implements this interface as well.
+  }];
+  let cppNamespace = "::mlir::nm_sparse";
+  let methods = [
+    InterfaceMethod<[{
+      The components of `weight`, a dense type of static shape, in the order in
+      which functions and operations take them; the values come first.
+      `verifyPackable` must hold.
+    }], "::llvm::SmallVector<::mlir::nm_sparse::WeightComponent>",
+      "getComponents", (ins "::mlir::RankedTensorType":$weight)>,
+    InterfaceMethod<[{
+      Fails, with the reason and the remedy, when a weight cannot be stored in
+      this form.
+    }], "::llvm::LogicalResult", "verifyPackable",
+      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError)>
+  ];
+}
+
+#endif // NM_SPARSE_WEIGHT_STORAGE_TD

@@ -1,0 +1,31 @@
+//===- Mma.td - fragments on tensor cores, by mma.sync ------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_MMA_MMA_TD
+#define NM_SPARSE_PRODUCTS_MMA_MMA_TD
+
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+
+def NMSparse_MmaAttr : NMSparse_Attr<"Mma", "mma",
+    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "getRowUnit", "readsTokenMajorWindows",
+         "readsTokenMajorRows", "hasLeanProducers"]>]> {
+  let summary = "fragments on tensor cores, by mma.sync";
+  let description = [{
+    Multiplies f16 and bf16 in fragments of 16 x 8, sums in f32.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | `[tokens, outputs]`: how the tile is divided among warps | at most 32 in all; a multiple of 16 tokens and 8 outputs for each | must be given |
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$warps);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif // NM_SPARSE_PRODUCTS_MMA_MMA_TD

@@ -1,0 +1,14 @@
+//===- Products.td - the products of this compiler ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_PRODUCTS_TD
+#define NM_SPARSE_PRODUCTS_PRODUCTS_TD
+
+include "nm_sparse/Products/Simt/Simt.td"
+include "nm_sparse/Products/Mma/Mma.td"
+include "nm_sparse/Products/Wgmma/Wgmma.td"
+
+#endif // NM_SPARSE_PRODUCTS_PRODUCTS_TD

@@ -1,0 +1,33 @@
+//===- Registration.h - the products of this compiler -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_REGISTRATION_H
+#define NM_SPARSE_PRODUCTS_REGISTRATION_H
+
+namespace mlir {
+class DialectRegistry;
+
+namespace nm_sparse {
+
+/// Attaches to each product what it costs, and adds the schedules that it
+/// proposes, in the order in which they are compared.
+void registerProductCosts(DialectRegistry &registry);
+
+/// Attaches to each product how it becomes the code of threads.
+void registerProductLowerings(DialectRegistry &registry);
+
+// Of single products.
+void registerSimtCost(DialectRegistry &registry);
+void registerMmaCost(DialectRegistry &registry);
+void registerWgmmaCost(DialectRegistry &registry);
+void registerSimtLowering(DialectRegistry &registry);
+void registerMmaLowering(DialectRegistry &registry);
+void registerWgmmaLowering(DialectRegistry &registry);
+
+} // namespace nm_sparse
+} // namespace mlir
+
+#endif // NM_SPARSE_PRODUCTS_REGISTRATION_H

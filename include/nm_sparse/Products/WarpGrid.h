@@ -1,0 +1,49 @@
+//===- WarpGrid.h - warps of a product over its tile ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What products have in common whose warps divide the tile of a CTA evenly:
+// `warps = [tokens, outputs]` as text, and what is legal of it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_WARPGRID_H
+#define NM_SPARSE_PRODUCTS_WARPGRID_H
+
+#include "mlir/IR/OpImplementation.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Parses `<warps = [tokens, outputs]>` of the product `owner`.
+ParseResult parseWarpGrid(AsmParser &parser, StringRef owner,
+                          SmallVectorImpl<int64_t> &warps);
+void printWarpGrid(AsmPrinter &printer, ArrayRef<int64_t> warps);
+
+/// Two positive counts, at most as many warps as a CTA has.
+LogicalResult verifyWarpGrid(function_ref<InFlightDiagnostic()> emitError,
+                             ArrayRef<int64_t> warps);
+
+/// A tile of `tokens` x `outputs` is a multiple of `tokenUnit` x `outputUnit`
+/// for each of `warps`, of the product `owner`.
+LogicalResult verifyTileUnits(function_ref<InFlightDiagnostic()> emitError,
+                              StringRef owner, ArrayRef<int64_t> warps,
+                              int64_t tokens, int64_t outputs,
+                              int64_t tokenUnit, int64_t outputUnit);
+
+/// The product `owner` reads its operands from shared memory.
+LogicalResult
+verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
+                      StringRef owner, TransfersAttr transfers);
+
+/// Tensor cores multiply f16 and bf16, and rows of whole panels only.
+LogicalResult
+verifyTensorCoreProblem(function_ref<InFlightDiagnostic()> emitError,
+                        StringRef owner, ScheduleAttr schedule,
+                        EncodingAttr encoding, Type element);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_PRODUCTS_WARPGRID_H

@@ -1,0 +1,32 @@
+//===- RankSchedules.cpp - the schedules that are compared ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+SmallVector<std::pair<ScheduleAttr, Prediction>>
+nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
+  ScheduleEnumerator enumerator(problem, chip);
+  MLIRContext *context = problem.encoding.getContext();
+  for (ScheduleProposer propose :
+       context->getLoadedDialect<NMSparseDialect>()->getProposers())
+    propose(enumerator);
+  auto &ranked = enumerator.ranked;
+  // Among equals the deepest ring, and then the order of consideration.
+  SmallVector<unsigned> order =
+      llvm::to_vector(llvm::seq<unsigned>(0, ranked.size()));
+  auto key = [&](unsigned i) {
+    return std::make_tuple(ranked[i].second.seconds,
+                           -ranked[i].first.getStages(), i);
+  };
+  llvm::sort(order, [&](unsigned a, unsigned b) { return key(a) < key(b); });
+  SmallVector<std::pair<ScheduleAttr, Prediction>> sorted;
+  for (unsigned i : order)
+    sorted.push_back(ranked[i]);
+  return sorted;
+}

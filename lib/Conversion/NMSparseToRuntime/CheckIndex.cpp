@@ -1,0 +1,68 @@
+//===- CheckIndex.cpp - check the index of packed weights at run time -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Conversion/RuntimeCall.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSECHECKINDEXPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
+                              BlockArgument argument, ComponentAttr attribute) {
+  unsigned number = argument.getArgNumber();
+  auto type = dyn_cast<MemRefType>(argument.getType());
+  if (!type)
+    return function.emitOpError("argument ")
+           << number << ", component '" << attribute.getName() << "', has type "
+           << argument.getType()
+           << ": its positions can be checked in a memref; bufferize first";
+  const SparsityLevel &level = attribute.getPacked()
+                                   .getEncoding()
+                                   .getLevels()[attribute.getComponent().level];
+  OpBuilder builder(&function.getBody().front(),
+                    function.getBody().front().begin());
+  Location loc = argument.getLoc();
+  Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
+  Value descriptor = buildDescriptor(builder, loc, argument);
+  callRuntime(builder, loc, module, "nmsRuntimeCheckIndex", TypeRange(),
+              {rank, descriptor,
+               buildI64Array(builder, loc,
+                             ArrayRef<int64_t>{level.n, level.m, number})});
+  return success();
+}
+
+namespace {
+struct CheckIndex
+    : public nm_sparse::impl::NMSparseCheckIndexPassBase<CheckIndex> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    for (func::FuncOp function : functions) {
+      if (function.isExternal())
+        continue;
+      for (BlockArgument argument : function.getArguments()) {
+        auto component = function.getArgAttrOfType<ComponentAttr>(
+            argument.getArgNumber(),
+            NMSparseDialect::ComponentAttrHelper::getNameStr());
+        if (component &&
+            component.getComponent().role == ComponentRole::Positions &&
+            failed(addCheck(getOperation(), function, argument, component)))
+          return signalPassFailure();
+      }
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,57 @@
+//===- ProductLowering.cpp - products as the code of threads --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.cpp.inc"
+
+Value nm_sparse::emitXRow(OpBuilder &b, Location loc, TileMatmulOp op,
+                          Value row, Value panel) {
+  EncodingAttr encoding = op.getEncoding();
+  ScheduleAttr schedule = op.getSchedule();
+  auto constant = [&](int64_t v) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  };
+  int64_t rows = schedule.getStepRows();
+  if (op.getCondensed())
+    return b.createOrFold<arith::AddIOp>(
+        loc, b.createOrFold<arith::MulIOp>(loc, panel, constant(rows)), row);
+  int64_t indexed = schedule.getTileWindows(encoding) * encoding.getKeptRows();
+  if (rows > indexed)
+    row = b.createOrFold<arith::MinUIOp>(loc, row, constant(indexed - 1));
+  int64_t bk = encoding.getBlockK();
+  Value block = b.createOrFold<arith::DivUIOp>(loc, row, constant(bk));
+  Value window =
+      b.createOrFold<arith::DivUIOp>(loc, block, constant(encoding.getN()));
+  Value start =
+      b.createOrFold<arith::MulIOp>(loc, window, constant(encoding.getM()));
+  Value position =
+      memref::LoadOp::create(b, loc, op.getIndex(), ValueRange{block, panel});
+  position = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
+  Value first = b.createOrFold<arith::AddIOp>(loc, position, start);
+  return b.createOrFold<arith::AddIOp>(
+      loc, b.createOrFold<arith::MulIOp>(loc, first, constant(bk)),
+      b.createOrFold<arith::RemUIOp>(loc, row, constant(bk)));
+}
+
+Value nm_sparse::emitPanel(OpBuilder &b, Location loc, TileMatmulOp op,
+                           Value output) {
+  EncodingAttr encoding = op.getEncoding();
+  int64_t bn = encoding.getBlockN();
+  if (op.getSchedule().isPanelAligned(encoding) &&
+      bn >= op.getSchedule().getTileOutputs())
+    return arith::ConstantIndexOp::create(b, loc, 0);
+  if (op.getPanelOffset())
+    output = b.createOrFold<arith::AddIOp>(loc, output, op.getPanelOffset());
+  return b.createOrFold<arith::DivUIOp>(
+      loc, output, arith::ConstantIndexOp::create(b, loc, bn));
+}

@@ -1,0 +1,148 @@
+//===- SplitEpilogue.cpp - fast and careful epilogues ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thread of a large tile has 128 accumulators, and no registers for as many
+// operands beside them. So an epilogue that reads some becomes two versions,
+// of which one test chooses: one for tiles that exist as a whole and allow wide
+// accesses, straight code, and one for the others, element by element.
+// EpilogueOrder.cpp then orders each, so that few elements are live.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentStore.h"
+#include "TileAccess.h"
+#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// The elements of a thread that `op` reads.
+static int64_t countReads(OpBuilder &b, const ThreadLayout &layout,
+                          vector::TransferReadOp op) {
+  llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> first;
+  SmallVector<TileRun> runs = TileAccess(b, layout, op).getDistinctRuns(first);
+  return runs.size() * runs.front().size();
+}
+
+/// i1: `op` may be of TileVersion::Whole; null when it always is.
+static Value isWhole(OpBuilder &b, const ThreadLayout &layout,
+                     VectorTransferOpInterface op) {
+  TileAccess access(b, layout, op);
+  return access.allowsWide(isa<vector::TransferWriteOp>(op)
+                               ? getStoreWidth(access)
+                               : access.getRuns().front().size());
+}
+
+namespace {
+/// The operations on tiles that lead to the writes of one block.
+struct Epilogue {
+  llvm::SetVector<Operation *> ops;
+  SmallVector<vector::TransferReadOp> reads;
+  SmallVector<vector::TransferWriteOp> writes;
+};
+} // namespace
+
+/// Collects from the last write of `block` backwards: no operation between what
+/// is collected has an effect, and nothing else uses what it computes.
+static Epilogue collectEpilogue(const TypeConverter &converter, Block *block) {
+  Epilogue epilogue;
+  for (Operation &op : llvm::reverse(*block)) {
+    bool isTile = !converter.isLegal(op.getOperandTypes()) ||
+                  !converter.isLegal(op.getResultTypes());
+    auto write = dyn_cast<vector::TransferWriteOp>(op);
+    auto read = dyn_cast<vector::TransferReadOp>(op);
+    auto transfer = dyn_cast<VectorTransferOpInterface>(op);
+    if (isTile && transfer &&
+        (!isa<MemRefType>(transfer.getBase().getType()) || transfer.getMask()))
+      break;
+    if (!isTile || (!write && !read && !isMemoryEffectFree(&op))) {
+      if (op.hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(&op))
+        continue;
+      break;
+    }
+    if (!write && (epilogue.writes.empty() ||
+                   llvm::any_of(op.getUsers(), [&](Operation *user) {
+                     return !epilogue.ops.contains(user);
+                   })))
+      continue;
+    if (op.getNumRegions() > 0)
+      continue;
+    epilogue.ops.insert(&op);
+    if (write)
+      epilogue.writes.push_back(write);
+    if (read)
+      epilogue.reads.push_back(read);
+  }
+  return epilogue;
+}
+
+static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue) {
+  SmallVector<Operation *> ops(llvm::reverse(epilogue.ops));
+  OpBuilder b(epilogue.writes.front()->getContext());
+  b.setInsertionPointAfter(epilogue.writes.front());
+  Location loc = epilogue.writes.front().getLoc();
+  Value whole;
+  for (Operation *op : ops)
+    if (auto transfer = dyn_cast<VectorTransferOpInterface>(op))
+      if (Value test = isWhole(b, layout, transfer))
+        whole = whole ? arith::AndIOp::create(b, loc, whole, test).getResult()
+                      : test;
+  bool isKnown = !whole;
+  if (isKnown)
+    whole = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+  auto versions = scf::IfOp::create(b, loc, whole, /*withElseRegion=*/!isKnown);
+  auto fill = [&](Block *block, TileVersion version) {
+    setTileVersion(versions, version);
+    b.setInsertionPoint(block->getTerminator());
+    IRMapping map;
+    for (Operation *op : ops) {
+      Operation *copy = b.clone(*op, map);
+      if (isa<VectorTransferOpInterface>(copy))
+        setTileVersion(copy, version);
+    }
+  };
+  fill(versions.thenBlock(), TileVersion::Whole);
+  if (!isKnown)
+    fill(versions.elseBlock(), TileVersion::Edge);
+  for (Operation *op : llvm::reverse(ops))
+    op->erase();
+}
+
+void nm_sparse::splitEpilogues(gpu::LaunchOp launch,
+                               const TypeConverter &converter,
+                               const ThreadLayout &layout) {
+  llvm::SetVector<Block *> blocks;
+  launch.walk([&](vector::TransferWriteOp op) {
+    if (!converter.isLegal(op.getVectorType()))
+      blocks.insert(op->getBlock());
+  });
+  for (Block *block : blocks) {
+    Epilogue epilogue = collectEpilogue(converter, block);
+    // With several results an operand must be read before the first is written.
+    if (epilogue.writes.size() != 1)
+      continue;
+    // What only narrows the accumulators is no more work than storing them.
+    bool computes = llvm::any_of(epilogue.ops, [](Operation *op) {
+      return !isa<vector::TransferReadOp, vector::TransferWriteOp,
+                  arith::TruncFOp, arith::ConstantOp>(op);
+    });
+    if (!computes)
+      continue;
+    OpBuilder b(epilogue.writes.front());
+    int64_t live = layout.getNumElements();
+    for (vector::TransferReadOp read : epilogue.reads)
+      live += countReads(b, layout, read);
+    if (live > kLiveElements)
+      versionEpilogue(layout, epilogue);
+  }
+}

@@ -1,0 +1,15 @@
+//===- Lowerings.cpp - register how each product becomes code -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Products/Registration.h"
+
+#include "mlir/IR/DialectRegistry.h"
+
+void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
+  registerSimtLowering(registry);
+  registerMmaLowering(registry);
+  registerWgmmaLowering(registry);
+}

@@ -1,0 +1,159 @@
+//===- MmaCost.cpp - what mma.sync costs ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Products/Registration.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using Shape = ScheduleEnumerator::Shape;
+using Choices = ScheduleEnumerator::Choices;
+
+//===----------------------------------------------------------------------===//
+// Cost
+//===----------------------------------------------------------------------===//
+
+// Fitted to bench/results/h200-model.json, h200-split.json and h200-steps.json;
+// with producers to some 30 runs of a GPU that is not hot.
+// mathShare, l2Share, shown, step, copy, latency, tile, written
+static constexpr FamilyCosts h200 = {0.78,  0.65, 0.08,   0.19e-6,
+                                     27e-9, 2e-6, 0.1e-6, 0.95};
+static constexpr FamilyCosts h200Producers = {0.81,  0.65,   0.02,   0.08e-6,
+                                              25e-9, 0.9e-6, 1.9e-6, 0};
+static constexpr FamilyCosts h200Persistent = {0.79,  0.65,   0.02,   0.02e-6,
+                                               23e-9, 1.5e-6, 1.2e-6, 0.15};
+
+namespace {
+struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
+  MathCeiling getCeiling(Attribute, const Chip &chip) const {
+    return {chip.mma, "mma.sync"};
+  }
+
+  double countFlops(Attribute, const MatmulProblem &,
+                    const ScheduleAttr &schedule, double) const {
+    return 2.0 * double(schedule.getTileTokens()) *
+           double(schedule.getTileOutputs()) * double(schedule.getStepRows());
+  }
+
+  double countSharedReads(Attribute attribute, const MatmulProblem &problem,
+                          const ScheduleAttr &schedule) const {
+    ArrayRef<int64_t> grid = cast<MmaAttr>(attribute).getWarps();
+    auto rows = double(schedule.getStepRows());
+    auto warps = double(grid[0] * grid[1]);
+    int64_t warpTokens = schedule.getTileTokens() / grid[0];
+    int64_t warpOutputs = schedule.getTileOutputs() / grid[1];
+    double groups = std::max(1.0, double(warpOutputs) /
+                                      double(problem.encoding.getBlockN()));
+    // Elements that are read one by one take three times as long.
+    double gather = !problem.xFeatureMajor && !schedule.isPacked() ? 3.0 : 1.0;
+    return rows * 2.0 * warps * (warpTokens * groups * gather + warpOutputs);
+  }
+
+  StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
+    if (schedule.getProducers() == 0)
+      return "mma";
+    return schedule.getPersistent() ? "mma, persistent" : "mma, producers";
+  }
+
+  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
+                              const Chip &) const {
+    if (schedule.getProducers() == 0)
+      return h200;
+    return schedule.getPersistent() ? h200Persistent : h200Producers;
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+// Warps of 64 x 64 read each fragment from shared memory less often than
+// smaller ones. A token-major x, put together from 2-byte loads, leaves no
+// registers for their 128 accumulators.
+static constexpr Shape tokenMajorShapes[] = {
+    {128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
+    {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
+static constexpr Shape shapes[] = {
+    {256, 128, 4, 2}, {128, 128, 2, 2}, {64, 128, 1, 2}, {128, 64, 2, 1},
+    {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
+// One long window may leave room for the smallest tiles only.
+static constexpr Shape smallShapes[] = {
+    {16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
+
+static constexpr ScheduleEnumerator::Modes modes[] = {
+    {XTransfer::Gather, IndexTransfer::Resident},
+    {XTransfer::Copy, IndexTransfer::Resident},
+    {XTransfer::Copy, IndexTransfer::Staged}};
+
+static void add(ScheduleEnumerator &to, Shape shape,
+                ScheduleEnumerator::Role role, const Choices &choices) {
+  to.addShape(MmaAttr::get(to.encoding.getContext(),
+                           {shape.warpsTokens, shape.warpsOutputs}),
+              shape, role, choices);
+}
+
+/// Warps that copy and multiply.
+static void proposeOrdinary(ScheduleEnumerator &to) {
+  Choices choices;
+  choices.windows = to.getWindows(16, 64, /*unit=*/16);
+  choices.modes = modes;
+  SmallVector<Shape> all(to.problem.xFeatureMajor
+                             ? ArrayRef<Shape>(shapes)
+                             : ArrayRef<Shape>(tokenMajorShapes));
+  to.addShapesOfPanels(all, /*outputUnit=*/8);
+    for (Shape shape : all)
+    add(to, shape, {}, choices);
+  // Words of tokens are read as fast as rows of tokens, once gathered.
+  if (!to.problem.xFeatureMajor && to.problem.gathersWords()) {
+    choices.modes = ScheduleEnumerator::gathered();
+    for (Shape shape : shapes)
+      add(to, shape, {}, choices);
+    choices.modes = modes;
+  }
+  if (!to.ranked.empty())
+    return;
+  for (Shape shape : smallShapes)
+    add(to, shape, {}, choices);
+}
+
+/// Warps that only copy, one CTA an SM: copies no longer stand between the
+/// products of a warp, which take 19 % longer so on an H200. Chips whose shared
+/// memory does not hold three steps of 64 rows have no use for them.
+static void proposeProducers(ScheduleEnumerator &to) {
+  if (!to.problem.gathersWords() || to.encoding.getBlockN() % 8 != 0 ||
+      !getRegisterShares(256, 128, to.chip))
+    return;
+  SmallVector<Shape> all = {{256, 128, 4, 2}};
+  // All outputs of a panel share one gather, of half as many tokens: 142 us
+  // instead of 147 (f16, 4096^3, 50 %; bench/results/h200-mma.json).
+  if (to.encoding.getBlockN() % 256 == 0)
+    all.insert(all.begin(), {128, 256, 2, 4});
+  Choices choices;
+  choices.windows = to.getWindows(64, 64, /*unit=*/16);
+  choices.stages = {4, 3};
+  choices.mayCopyInBulk = true;
+  for (Shape shape : all)
+    for (bool persistent : {false, true})
+      add(to, shape, {/*producers=*/4, persistent}, choices);
+}
+
+static void propose(ScheduleEnumerator &to) {
+  if (!to.problem.tensorCores)
+    return;
+  proposeOrdinary(to);
+  proposeProducers(to);
+}
+
+void nm_sparse::registerMmaCost(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+    MmaAttr::attachInterface<MmaCost>(*context);
+    dialect->addProposer(propose);
+  });
+}

@@ -1,0 +1,171 @@
+//===- SimtCost.cpp - what FFMA products cost -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Products/Registration.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using Shape = ScheduleEnumerator::Shape;
+using Choices = ScheduleEnumerator::Choices;
+
+//===----------------------------------------------------------------------===//
+// Cost
+//===----------------------------------------------------------------------===//
+
+// Fitted to the f32 layers of bench/results/h200-model.json and h200-f32.json.
+// mathShare, l2Share, shown, step, copy, latency, tile, written
+static constexpr FamilyCosts h200 = {1,    0.9,    0.15,   0.39e-6,
+                                     8e-9, 1.2e-6, 0.6e-6, 1};
+static constexpr FamilyCosts h200Producers = {1,     0.3,    0.13,   0.05e-6,
+                                              28e-9, 1.8e-6, 0.5e-6, 1};
+
+namespace {
+struct SimtCost
+    : public ProductCostInterface::ExternalModel<SimtCost, SimtAttr> {
+  MathCeiling getCeiling(Attribute, const Chip &chip) const {
+    return {chip.ffma, "FFMA"};
+  }
+
+  double countFlops(Attribute attribute, const MatmulProblem &problem,
+                    const ScheduleAttr &schedule, double xElements) const {
+    auto rows = double(schedule.getStepRows());
+    int64_t outputs = schedule.getTileOutputs();
+    double flops =
+        2.0 * double(schedule.getTileTokens()) * double(outputs) * rows;
+    // Looking a row up in the index takes about 4 instructions for each panel
+    // that a thread has outputs of.
+    if (!schedule.isPacked()) {
+      int64_t threadOutputs =
+          outputs / cast<SimtAttr>(attribute).getWarps()[1] / 4;
+      int64_t accumulators =
+          schedule.getTileTokens() * outputs / schedule.getNumThreads();
+      flops *= 1.0 + 4.0 *
+                         double(llvm::divideCeil(
+                             threadOutputs, problem.encoding.getBlockN())) /
+                         double(accumulators);
+    }
+    // A thread spends 3 instructions on 16 bytes that it copies, and as much
+    // as 8 on those of a gather, which wait for their position.
+    double gathered = xElements / 4.0 * (schedule.isPacked() ? 8.0 : 3.0);
+    return flops + 2.0 * (gathered + rows * double(outputs) / 4.0 * 3.0);
+  }
+
+  double countSharedReads(Attribute attribute, const MatmulProblem &problem,
+                          const ScheduleAttr &schedule) const {
+    // Half a warp of 16-byte reads is one wavefront, broadcasts included.
+    ArrayRef<int64_t> grid = cast<SimtAttr>(attribute).getWarps();
+    auto rows = double(schedule.getStepRows());
+    auto warps = double(grid[0] * grid[1]);
+    int64_t warpTokens = schedule.getTileTokens() / grid[0];
+    int64_t warpOutputs = schedule.getTileOutputs() / grid[1];
+    int64_t threadOutputs = warpOutputs / 4;
+    int64_t group =
+        std::min<int64_t>(threadOutputs, problem.encoding.getBlockN());
+    double groups = double(threadOutputs) / double(group);
+    return rows * warps * 16.0 * 4.0 *
+           (double(warpTokens) / 8.0 * groups + double(warpOutputs) / 4.0);
+  }
+
+  StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
+    return schedule.getProducers() > 0 ? "simt, producers" : "simt";
+  }
+
+  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
+                              const Chip &) const {
+    return schedule.getProducers() > 0 ? h200Producers : h200;
+  }
+
+  bool isBoundByIssue(Attribute) const { return true; }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+// Warps of 64 x 32 (64 accumulators of a thread). Where each output or two has
+// its own rows, the positions take registers too: fewer CTAs.
+static constexpr Shape shapes[] = {
+    {128, 128, 2, 4}, {64, 128, 1, 4}, {128, 64, 2, 2}, {64, 64, 1, 2},
+    {32, 64, 1, 2},   {32, 32, 1, 1},  {8, 128, 1, 4}};
+// A token-major x is copied element by element: warps of 128 x 32 copy half
+// as many for each product.
+static constexpr Shape tokenMajorShapes[] = {
+    {128, 128, 1, 4}, {256, 64, 2, 2}, {64, 128, 1, 4}, {128, 64, 2, 2},
+    {64, 64, 1, 2},   {32, 64, 1, 2},  {32, 32, 1, 1},  {8, 128, 1, 4}};
+static constexpr Shape narrowShapes[] = {
+    {128, 128, 2, 4}, {32, 64, 1, 2}, {32, 32, 1, 1}, {8, 128, 1, 4}};
+// One long window may leave room for the smallest tiles only.
+static constexpr Shape smallShapes[] = {
+    {8, 32, 1, 1}, {8, 8, 1, 1}, {8, 4, 1, 1}};
+
+static constexpr ScheduleEnumerator::Modes modes[] = {
+    {XTransfer::Gather, IndexTransfer::Resident},
+    {XTransfer::Copy, IndexTransfer::Resident},
+    {XTransfer::Copy, IndexTransfer::Staged}};
+
+static void add(ScheduleEnumerator &to, Shape shape,
+                ScheduleEnumerator::Role role, const Choices &choices) {
+  to.addShape(SimtAttr::get(to.encoding.getContext(),
+                            {shape.warpsTokens, shape.warpsOutputs}),
+              shape, role, choices);
+}
+
+/// Warps that copy and multiply.
+static void proposeOrdinary(ScheduleEnumerator &to, const Choices &choices) {
+  int64_t bn = to.encoding.getBlockN();
+  ArrayRef<Shape> base(shapes);
+  if (bn < 4)
+    base = narrowShapes;
+  else if (!to.problem.xFeatureMajor)
+    base = tokenMajorShapes;
+  SmallVector<Shape> all(base);
+  to.addShapesOfPanels(all, /*outputUnit=*/4);
+  for (Shape shape : all)
+    add(to, shape, {}, choices);
+  if (!to.ranked.empty())
+    return;
+  for (Shape shape : smallShapes)
+    add(to, shape, {}, choices);
+}
+
+/// Warps that only copy, which leave the others 128 accumulators and issue
+/// slots for FFMAs alone. Smaller tiles have nobody to hide their waits, and in
+/// a ring of two stages the copies stop together with the products.
+static void proposeProducers(ScheduleEnumerator &to, Choices choices) {
+  if (!to.problem.xFeatureMajor || to.encoding.getBlockN() < 4 ||
+      !getRegisterShares(256, 128, to.chip))
+    return;
+  choices.modes = ArrayRef(modes).take_front(2);
+  choices.stages = {4, 3};
+  choices.addsLargeParts = to.chip.wgmma != 0;
+  add(to, {256, 128, 2, 4}, {/*producers=*/4, /*persistent=*/false}, choices);
+}
+
+static void propose(ScheduleEnumerator &to) {
+  if (to.problem.tensorCores)
+    return;
+  Choices choices;
+  choices.windows = to.getWindows(8, 32, /*unit=*/1);
+  choices.modes = modes;
+  // Where products take long beside the exchange of parts, each way to fill the
+  // last wave counts.
+  choices.splits = {1, 2, 3, 4, 5, 6, 8};
+  choices.alignsPanels = false;
+  proposeOrdinary(to, choices);
+  proposeProducers(to, choices);
+}
+
+void nm_sparse::registerSimtCost(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+    SimtAttr::attachInterface<SimtCost>(*context);
+    dialect->addProposer(propose);
+  });
+}

@@ -1,0 +1,160 @@
+//===- WgmmaCandidates.cpp - schedules worth comparing --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WgmmaCandidates.h"
+
+#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using Shape = ScheduleEnumerator::Shape;
+using Role = ScheduleEnumerator::Role;
+using Choices = ScheduleEnumerator::Choices;
+
+/// One or two warpgroups, side by side along tokens or outputs, with 128
+/// accumulators of a thread or fewer: more leave no registers for the rest.
+static constexpr Shape shapes[] = {
+    {128, 256, 1, 8}, {256, 128, 1, 8}, {256, 128, 2, 4}, {128, 128, 1, 8},
+    {128, 128, 2, 4}, {64, 256, 1, 8},  {256, 64, 2, 4},  {64, 128, 1, 8},
+    {128, 64, 2, 4},  {256, 64, 1, 4},  {128, 128, 1, 4}, {64, 64, 1, 4}};
+
+/// Warps that only copy are a warpgroup, so that registers can be moved.
+static constexpr Role roles[] = {{0, false}, {4, false}, {4, true}};
+
+/// The shapes for the encoding and the layout of `problem`.
+static SmallVector<Shape> getShapes(const MatmulProblem &problem) {
+  SmallVector<Shape> all(std::begin(shapes), std::end(shapes));
+  // Products of 64 tokens and all 256 outputs of a panel take up to 5 % less
+  // time than those of 64 outputs and 128 tokens.
+  if (problem.encoding.getBlockN() % 256 == 0 &&
+      (problem.yTransposable || !problem.yFeatureMajor))
+    all.insert(all.begin(), {128, 256, 2, 4});
+  return all;
+}
+
+/// Windows of a K step, of 32 to 64 kept rows, or 96, for which the largest
+/// tile has room in three stages.
+static SmallVector<int64_t> getWindows(const ScheduleEnumerator &to) {
+  SmallVector<int64_t> windows = to.getWindows(32, 64, /*unit=*/16);
+    int64_t n = to.encoding.getKeptRows();
+  int64_t most = 96 / n;
+  if (96 % n == 0 && to.problem.windows % most == 0)
+        windows.push_back(most);
+  // A token-major x lies in lines of 64 kept rows.
+  if (!to.problem.xFeatureMajor)
+    llvm::erase_if(windows, [&](int64_t count) {
+      return count * n % kSwizzledColumns != 0;
+    });
+  return windows;
+}
+
+/// Whether threads have the registers for `shape` in `role`.
+static bool hasRegisters(const ScheduleEnumerator &to, Shape shape, Role role) {
+  int64_t consumers = shape.warpsTokens * shape.warpsOutputs * 32;
+  int64_t accumulators = shape.tokens * shape.outputs / consumers;
+  // One warpgroup that multiplies beside one that copies has the registers it
+  // needs from the start. Such small tiles are for few tokens, where no CTA has
+  // a second tile.
+  if (role.persistent &&
+      !getRegisterShares(consumers, role.producers * 32, to.chip))
+    return false;
+  // Threads that also gather for several panels spill up to 150 bytes beside so
+  // many accumulators.
+  return role.producers > 0 || accumulators <= 64 ||
+         shape.outputs <= to.encoding.getBlockN();
+}
+
+/// Small tiles need deep rings to have as many bytes on the way: those of few
+/// tokens. With many, 128 x 128 tiles of persistent CTAs in rings of 6 and 8
+/// take 5 to 18 % longer than 256 x 128 in one of 4. Without producers the
+/// copies ahead of the loop are code of their own.
+static void addTiles(ScheduleEnumerator &to) {
+  SmallVector<int64_t> windows = getWindows(to);
+  for (Shape shape : getShapes(to.problem))
+    for (Role role : roles) {
+      if (!hasRegisters(to, shape, role))
+        continue;
+      bool isDeep = role.producers > 0 && !role.persistent;
+      Choices choices;
+      choices.windows = windows;
+      choices.stages = isDeep ? SmallVector<int64_t>{8, 6, 5, 4, 3, 2}
+                              : SmallVector<int64_t>{4, 3, 2};
+      choices.mayCopyInBulk = true;
+      // Tiles of 64 x 64 are for products of few steps: half as many of 128
+      // rows take 3 to 12 % less time. Larger tiles gain nothing from them, and
+      // fewer tokens than a tile has stay with mma.sync: a token-major result
+      // of 8 spills 144 bytes from such a tile.
+      if (isDeep && shape.tokens * shape.outputs <= 64 * 64 &&
+          to.problem.tokens >= shape.tokens)
+        for (int64_t step : to.getWindows(128, 128, /*unit=*/16))
+          if (!llvm::is_contained(choices.windows, step))
+            choices.windows.push_back(step);
+      auto product = WgmmaAttr::get(to.encoding.getContext(),
+                                    {shape.warpsTokens, shape.warpsOutputs});
+      to.addShape(product, shape, role, choices);
+    }
+}
+
+/// Bytes of values that L2 must keep from the time one CTA reads them until the
+/// last one does that has other tokens: those at different places of the
+/// contraction read them a part of a tile apart.
+static double getKeptValues(const ScheduleEnumerator &to, ScheduleAttr schedule,
+                            const CostTerms &terms) {
+  const MatmulProblem &problem = to.problem;
+  auto readers =
+      double(llvm::divideCeil(problem.tokens, schedule.getTileTokens()));
+  double tiles = terms.shares * double(to.chip.multiprocessors);
+  double bytes = tiles / readers * double(schedule.getTileOutputs()) *
+                 double(problem.windows * problem.encoding.getKeptRows() *
+                        problem.elementBytes);
+  return bytes * std::min(1.0, (terms.shares - 1.0) * (readers - 1.0));
+}
+
+/// Tiles that persistent CTAs share, where else the last wave would leave many
+/// without. The largest ones only: smaller ones read more from L2, which is
+/// what bounds CTAs at different places of the contraction.
+static void addSharedTiles(ScheduleEnumerator &to) {
+  if (to.ranked.empty())
+    return;
+  double best = llvm::min_element(to.ranked, [](auto &a, auto &b) {
+                  return a.second.seconds < b.second.seconds;
+                })->second.seconds;
+  // Values that do not stay in L2 come from DRAM again for each reader: where
+  // it would have to keep 54 MB, 256 x 22016 x 8192 (50 %, tiles of 128 x 256)
+  // takes 20 % longer than whole tiles, and 1024 x 5120 x 20480 (75 %) at 33 MB
+  // 133 us instead of 109; at 22 MB, 2048 x 6656 x 17920 (75 %) gains 8 %. An
+  // L2 of 50 MB in two halves holds twice what SMs on both sides read.
+  static constexpr double kMostKept = 25e6;
+  // Where sharing loses, the prediction is at most 1 % less than that of whole
+  // tiles.
+  static constexpr double kClearGain = 0.97;
+  size_t count = to.ranked.size();
+  for (size_t i = 0; i < count; ++i) {
+    ScheduleAttr whole = to.ranked[i].first;
+    if (!isa<WgmmaAttr>(Attribute(whole.getProduct())) ||
+        !whole.getPersistent() ||
+        whole.getTileTokens() * whole.getTileOutputs() < 256 * 128)
+      continue;
+    ScheduleAttr shared = whole.withGrid(PersistentGridAttr::get(
+        whole.getContext(), /*splitK=*/1, /*streamK=*/true));
+    Prediction prediction = predict(to.problem, shared, to.chip);
+    if (prediction.seconds < kClearGain * best &&
+        getKeptValues(to, shared, prediction.terms) < kMostKept)
+      to.add(shared, prediction);
+  }
+}
+
+void nm_sparse::proposeWgmma(ScheduleEnumerator &to) {
+    // The 64 outputs of a product share their rows, and gathering a token-major x
+  // element by element takes longer than multiplying.
+  if (!to.problem.tensorCores || to.chip.wgmma == 0 ||
+      !to.problem.gathersWords() || to.encoding.getBlockN() % 64 != 0)
+    return;
+  addTiles(to);
+  addSharedTiles(to);
+}

@@ -1,0 +1,304 @@
+//===- WgmmaLowering.cpp - f16/bf16 product of warpgroups -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For a feature-major result outputs are the 64 rows of a product and tokens
+// its columns, for a token-major one the other way round: what a thread then
+// holds are neighbours in memory, and is stored 16 bytes at a time. Both
+// operands lie in shared memory in TileLayout::SwizzledBlocks, which is what a
+// matrix descriptor with a swizzle of 128 bytes describes, so a product reads
+// them without any rearrangement: values with the contraction dimension
+// outermost ("MN-major"), and x so or, token-major, with tokens outermost
+// ("K-major").
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Products/Registration.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Contraction steps and rows of the result of one product; words of 16 bytes
+/// in a line of a tile, and elements in a word.
+constexpr int64_t kProductSteps = 16, kProductRows = 64;
+constexpr int64_t kLineWords = 8, kWordElements = 8;
+/// Columns of the widest product.
+constexpr int64_t kMostColumns = 256;
+
+/// Makes the descriptors of one tile in shared memory: blocks of 64 columns,
+/// one after the other, of one line of 128 bytes for each row.
+class TileDescriptor {
+public:
+  /// `alongRows`: the contraction lies along the rows of the tile ("K-major"),
+  /// else along its columns.
+  TileDescriptor(OpBuilder &b, Location loc, Value tile, bool alongRows)
+      : b(b), loc(loc), alongRows(alongRows),
+        rows(cast<MemRefType>(tile.getType()).getDimSize(0)), tile(tile) {}
+
+  /// Starts at place `first` of the dimension that is not contracted, a
+  /// multiple of 64.
+  void startAt(Value first) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tile);
+    Value pointer =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, tile);
+    int64_t elementsApart = alongRows ? kSwizzledColumns : rows;
+    Value elements = b.createOrFold<arith::AddIOp>(
+        loc, metadata.getOffset(),
+        b.createOrFold<arith::MulIOp>(loc, first, constant(elementsApart)));
+    Value address = b.createOrFold<arith::AddIOp>(
+        loc, pointer,
+        b.createOrFold<arith::MulIOp>(loc, elements, constant(2)));
+    address = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
+    // Addresses and distances count 16 bytes. Blocks of columns are `rows`
+    // lines apart, groups of 8 rows are 8 lines apart.
+    Value start = arith::ShRUIOp::create(b, loc, address, constant64(4));
+    start = arith::AndIOp::create(b, loc, start, constant64(0x3fff));
+    uint64_t leading = rows * kLineWords, stride = 8 * kLineWords;
+    constexpr uint64_t swizzle128 = 1;
+    base = arith::OrIOp::create(
+        b, loc, start,
+        constant64(leading << 16 | stride << 32 | swizzle128 << 62));
+  }
+
+  /// From step `k` of the contraction on, and from place `other` of the other
+  /// dimension, a multiple of 64.
+  Value at(int64_t k, int64_t other) { return at(Value(), k, other); }
+
+  /// As above, `offset` steps further, a value known at run time; along rows a
+  /// multiple of 64.
+  Value at(Value offset, int64_t k, int64_t other) {
+    Value result = base;
+    if (offset) {
+      offset = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), offset);
+      int64_t wordsApart =
+          alongRows ? rows * kLineWords / kSwizzledColumns : kLineWords;
+      result = b.createOrFold<arith::AddIOp>(
+          loc, result,
+          b.createOrFold<arith::MulIOp>(loc, offset, constant64(wordsApart)));
+    }
+    int64_t words =
+        getLines(alongRows ? other : k, alongRows ? k : other) * kLineWords +
+        (alongRows ? k % kSwizzledColumns / kWordElements : 0);
+    return b.createOrFold<arith::AddIOp>(loc, result, constant64(words));
+  }
+
+private:
+  int64_t getLines(int64_t row, int64_t column) const {
+    return column / kSwizzledColumns * rows + row;
+  }
+  Value constant(int64_t v) {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value constant64(uint64_t v) {
+    return arith::ConstantOp::create(
+        b, loc, b.getI64IntegerAttr(static_cast<int64_t>(v)));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  bool alongRows;
+  int64_t rows;
+  Value tile, base;
+};
+
+/// Emits the product of one K step.
+class WgmmaEmitter {
+public:
+  WgmmaEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+               WgmmaAttr product)
+      : b(b), op(op), loc(op.getLoc()), layout(layout), product(product) {}
+
+  void emit(MutableArrayRef<Value> scalars);
+
+private:
+  /// `acc` + 64 rows of A x `columns` of B.
+  Value emitProduct(int64_t columns, Value a, Value bDescriptor, Value acc) {
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    MLIRContext *context = b.getContext();
+    auto factor = NVVM::WGMMATypesAttr::get(
+        context,
+        element.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16);
+    auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
+        // With the contraction outermost ("MN-major") A lies by columns and B by
+    // rows; values always do.
+    bool aAlongRows = op.getTokenMajor() && !layout.outputsAreRows;
+    bool bAlongRows = op.getTokenMajor() && layout.outputsAreRows;
+    return NVVM::WgmmaMmaAsyncOp::create(
+        b, loc, acc.getType(), acc, a, bDescriptor,
+        NVVM::MMAShapeAttr::get(context, kProductRows, columns, kProductSteps),
+        factor, factor,
+        NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
+        NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
+        one, NVVM::MMALayoutAttr::get(context, aAlongRows ? NVVM::MMALayout::row
+                                                     : NVVM::MMALayout::col),
+        NVVM::MMALayoutAttr::get(context, bAlongRows ? NVVM::MMALayout::col
+                                                     : NVVM::MMALayout::row),
+        NVVM::MMAIntOverflowAttr());
+  }
+
+  /// The accumulators of a product as the struct that it updates.
+  Value pack(ValueRange scalars) {
+    auto type = LLVM::LLVMStructType::getLiteral(
+        b.getContext(), SmallVector<Type>(scalars.size(), b.getF32Type()));
+    Value result = LLVM::PoisonOp::create(b, loc, type);
+    for (auto [i, scalar] : llvm::enumerate(scalars))
+      result = LLVM::InsertValueOp::create(b, loc, result, scalar, i);
+    return result;
+  }
+
+  /// First token and output, in the warpgroup's part, of one product, and the
+  /// columns of its result.
+  struct Product {
+    int64_t token, output, columns;
+  };
+
+  /// The products of a warpgroup, in the order of their accumulators. The
+  /// outputs of a product share the rows that they read, so they are of one
+  /// panel.
+  SmallVector<Product> getProducts() {
+    ScheduleAttr schedule = op.getSchedule();
+    EncodingAttr encoding = op.getEncoding();
+    int64_t tokens = product.getWarpgroupTokens(schedule);
+    int64_t outputs = product.getWarpgroupOutputs(schedule);
+    SmallVector<Product> products;
+    if (layout.outputsAreRows) {
+      for (int64_t output = 0; output < outputs; output += kProductRows)
+        products.push_back({0, output, tokens});
+      return products;
+    }
+    int64_t columns = std::min<int64_t>(outputs, kMostColumns);
+    if (encoding.getBlockN() < schedule.getTileOutputs())
+      columns = std::gcd(columns, encoding.getBlockN());
+    columns = std::gcd(columns, outputs);
+    for (int64_t token = 0; token < tokens; token += kProductRows)
+      for (int64_t output = 0; output < outputs; output += columns)
+        products.push_back({token, output, columns});
+    return products;
+  }
+
+  /// Products read through the async proxy what threads have copied.
+  void emitFence() {
+    NVVM::FenceProxyOp::create(
+        b, loc,
+        NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+        NVVM::SharedSpaceAttr::get(b.getContext(),
+                                   NVVM::SharedSpace::shared_cta));
+  }
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  const ThreadLayout &layout;
+  WgmmaAttr product;
+};
+
+void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
+  int64_t rows = op.getSchedule().getStepRows();
+  SmallVector<Product> products = getProducts();
+  int64_t columns = products.front().columns;
+  int64_t perProduct = kProductRows * columns / 128;
+    TileDescriptor values(b, loc, op.getValues(), /*alongRows=*/false);
+  TileDescriptor x(b, loc, op.getX(), op.getTokenMajor());
+  values.startAt(layout.warpOutput);
+  x.startAt(layout.warpToken);
+  emitFence();
+  SmallVector<Value> accs, panelRows;
+  for (auto [i, product] : llvm::enumerate(products)) {
+    accs.push_back(
+        pack(ArrayRef<Value>(scalars).slice(i * perProduct, perProduct)));
+    Value output = b.createOrFold<arith::AddIOp>(
+        loc, layout.warpOutput,
+        arith::ConstantIndexOp::create(b, loc, product.output));
+    panelRows.push_back(emitXRow(b, loc, op,
+                                 arith::ConstantIndexOp::create(b, loc, 0),
+                                 emitPanel(b, loc, op, output)));
+  }
+  NVVM::WgmmaFenceAlignedOp::create(b, loc);
+  for (int64_t row = 0; row < rows; row += kProductSteps)
+    for (auto [i, product] : llvm::enumerate(products)) {
+      Value first = values.at(row, product.output);
+      Value second = x.at(panelRows[i], row, product.token);
+      if (!layout.outputsAreRows)
+        std::swap(first, second);
+      accs[i] = emitProduct(columns, first, second, accs[i]);
+    }
+  NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, op.getInFlight() ? 1 : 0);
+  for (size_t i = 0; i < products.size(); ++i)
+    for (int64_t e = 0; e < perProduct; ++e)
+      scalars[i * perProduct + e] =
+          LLVM::ExtractValueOp::create(b, loc, accs[i], e);
+}
+
+struct WgmmaLowering
+    : public ProductLoweringInterface::ExternalModel<WgmmaLowering, WgmmaAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    auto product = cast<WgmmaAttr>(attribute);
+    IndexMath math{builder, op.getLoc()};
+    layout.outputsAreRows = op.getTokensContiguous();
+    layout.transposesFragments = true;
+    // LLVM knows prefetches of the chips that have wgmma, and no older ones.
+    layout.mayPrefetch = true;
+    layout.divideAmongWarps(math, product.getWarps());
+    int64_t across = product.getWarps()[1] / 4;
+    int64_t tokens = product.getWarpgroupTokens(op.getSchedule());
+    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
+    Value warp = math.div(layout.threadId, 32);
+    Value warpgroup = math.div(layout.threadId, 128);
+    layout.warpToken = math.mul(math.div(warpgroup, across), tokens);
+    layout.warpOutput = math.mul(math.rem(warpgroup, across), outputs);
+    Value firstRow = math.mul(math.rem(warp, 4), 16);
+    // All columns of a product belong to each of its warps.
+    if (layout.outputsAreRows) {
+      layout.warpTokens = tokens;
+      layout.addFragments(math, kProductRows, outputs, tokens, firstRow);
+    } else {
+      layout.warpOutputs = outputs;
+      layout.addFragments(math, kProductRows, tokens, outputs, firstRow);
+    }
+    return success();
+  }
+
+  LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("with product = wgmma multiplies f16 or bf16, got ")
+             << element;
+    EncodingAttr encoding = op.getEncoding();
+    if (encoding.getBlockN() % kProductRows != 0 ||
+        !op.getSchedule().isPanelAligned(encoding))
+      return op.emitOpError("with product = wgmma needs panels of a multiple "
+                            "of 64 outputs that align with its tiles, got ")
+             << encoding;
+        if (op.getTokenMajor() &&
+        !op.getSchedule().getProduct().readsTokenMajorRows(op.getSchedule()))
+      return op.emitOpError("with product = wgmma reads a token-major x in "
+                            "lines of 64 kept rows, but has steps of ")
+             << op.getSchedule().getStepRows();
+    WgmmaEmitter(b, op, layout, cast<WgmmaAttr>(attribute)).emit(accumulators);
+    return success();
+  }
+};
+
+} // namespace
+
+void nm_sparse::registerWgmmaLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    WgmmaAttr::attachInterface<WgmmaLowering>(*context);
+  });
+}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Encodings, the components that hold a weight, and the metadata beside them.
+
+docs/Encoding.md is the specification.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+import numpy as np
+
+FORMAT = "nm_sparse"
+VERSIONS = (1, 2)  # by the number of levels
+
+
+class EncodingError(ValueError):
+    """An encoding, a weight or components that the format does not allow."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """`n:m, block = [bk, bn]`: at most n of every m blocks are kept.
+
+    Raises EncodingError when a field is out of its range.
+    """
+
+    n: int
+    m: int
+    block: Tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "block", tuple(self.block))
+        if len(self.block) != 2:
+            raise EncodingError(f"block is {list(self.block)}: legal is [bk, bn]")
+        numbers = (self.n, self.m, *self.block)
+        for name, value in zip(("n", "m", "bk", "bn"), numbers):
+            if not isinstance(value, int):
+                raise EncodingError(f"{name} is {value!r}: legal is an integer")
+        if not 1 <= self.n <= self.m <= 1 << 31:
+            raise EncodingError(
+                f"n:m is {self.n}:{self.m}: legal is 1 <= n <= m <= 2^31"
+            )
+        if min(self.block) < 1:
+            raise EncodingError(f"block is {list(self.block)}: legal is at least 1")
+
+
+@dataclass(frozen=True)
+class Encoding(Level):
+    """`#nm_sparse.encoding<n:m, block = [bk, bn], dim = dim, order = order>`.
+
+    n, m, block:  the outer level, which the dense weight obeys.
+    dim:          contraction dimension of the weight, one of its last two.
+    order:        "identity"; "shuffled" has no packed layout.
+    inner:        a second level, which what the outer one keeps obeys.
+
+    Raises EncodingError when a field is out of its range.
+    """
+
+    dim: int = 0
+    order: str = "identity"
+    inner: Optional[Level] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dim not in (0, 1, 2):
+            raise EncodingError(
+                f"dim is {self.dim!r}: legal is one of the last two dimensions "
+                "(0 or 1 of a matrix, 1 or 2 of a batch of matrices)"
+            )
+        if self.order != "identity":
+            raise EncodingError(
+                f"order is {self.order!r}: the layout has 'identity' only"
+            )
+        if self.inner is None:
+            return
+        (bk, bn), (ik, jn) = self.block, self.inner.block
+        if bk % ik or bn % jn:
+            raise EncodingError(
+                f"inner block is {[ik, jn]}: legal is a divisor of {[bk, bn]}"
+            )
+        if self.inner.m * ik != self.n * bk:
+            raise EncodingError(
+                f"an inner window has {self.inner.m * ik} rows: legal are the "
+                f"{self.n * bk} that the outer level keeps of a window"
+            )
+
+    @property
+    def levels(self) -> Tuple[Level, ...]:
+        """The outer level and, if there is one, the inner one."""
+        outer = Level(self.n, self.m, self.block)
+        return (outer,) if self.inner is None else (outer, self.inner)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A weight in packed form; see `packed_shapes` for names and shapes.
+
+    components:  the tensors, by name.
+    shape:       shape of the dense weight, as declared (before any transpose).
+    dtype:       element type, spelled as in MLIR.
+    """
+
+    components: Mapping[str, np.ndarray]
+    encoding: Encoding
+    shape: Tuple[int, ...]
+    dtype: str
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.components["values"]
+
+    @property
+    def index(self) -> np.ndarray:
+        return self.components["index"]
+
+    @property
+    def inner_index(self) -> np.ndarray:
+        return self.components["inner_index"]
+
+    def metadata(self) -> str:
+        """The JSON text that is stored beside the tensors."""
+        e = self.encoding
+        keys: Dict[str, Any] = {
+            "format": FORMAT,
+            "version": len(e.levels),
+            "n": e.n,
+            "m": e.m,
+            "block": list(e.block),
+            "dim": e.dim,
+            "order": e.order,
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+        }
+        if e.inner is not None:
+            inner = e.inner
+            keys["inner"] = {"n": inner.n, "m": inner.m, "block": list(inner.block)}
+        return json.dumps(keys)
+
+    @staticmethod
+    def from_tensors(components: Mapping[str, np.ndarray], metadata: str) -> "Packed":
+        """Puts stored tensors together again; `decode` checks them.
+
+        Raises EncodingError when the metadata is not JSON of this format and of
+        a known version, or lacks a key.
+        """
+        try:
+            d: Dict[str, Any] = json.loads(metadata)
+        except json.JSONDecodeError as error:
+            raise EncodingError(f"metadata is not JSON: {error}") from None
+        if not isinstance(d, dict):
+            raise EncodingError("metadata is not a JSON object")
+        _check_keys(d, ("format", "version"), "metadata")
+        if d["format"] != FORMAT or d["version"] not in VERSIONS:
+            raise EncodingError(
+                f"metadata says {d['format']!r} version {d['version']!r}: "
+                f"this reader knows {FORMAT!r} versions 1 and 2"
+            )
+        keys = ("n", "m", "block", "dim", "order", "shape", "dtype")
+        _check_keys(d, keys + (("inner",) if d["version"] == 2 else ()), "metadata")
+        inner = None
+        if d["version"] == 2:
+            i = d["inner"]
+            _check_keys(i, ("n", "m", "block"), "inner")
+            inner = Level(i["n"], i["m"], tuple(i["block"]))
+        encoding = Encoding(
+            d["n"], d["m"], tuple(d["block"]), d["dim"], d["order"], inner
+        )
+        return Packed(dict(components), encoding, tuple(d["shape"]), d["dtype"])
+
+
+def _check_keys(d: Any, keys: Tuple[str, ...], what: str) -> None:
+    missing = [key for key in keys if key not in d]
+    if missing:
+        raise EncodingError(f"{what} lacks {', '.join(missing)}")
+
+
+def index_dtype(m: int) -> np.dtype:
+    """Type of positions: the narrowest of 8, 16, 32 bits that holds m - 1."""
+    bits = 8 if m <= 1 << 8 else 16 if m <= 1 << 16 else 32
+    return np.dtype(f"uint{bits}")
+
+
+def packed_shapes(
+    encoding: Encoding, shape: Tuple[int, ...]
+) -> Dict[str, Tuple[int, ...]]:
+    """Shape of each component of a dense weight of `shape`, by name.
+
+    values:       [batch,] W * n * bk, P * bn   (elements; n, bk of the last level)
+    index:        [batch,] W * n,      P        (one position per kept block)
+    inner_index:  the same of the inner level
+
+    Raises EncodingError when the rank is not 2 or 3 or `dim` does not fit it.
+    """
+    _, k, outputs = extents(encoding, shape)
+    (bk, bn), inner = encoding.block, encoding.levels[-1]
+    windows, panels = -(-k // (encoding.m * bk)), -(-outputs // bn)
+    lead = (shape[0],) if len(shape) == 3 else ()
+    columns = panels * bn
+    shapes = {"values": lead + (windows * inner.n * inner.block[0], columns)}
+    for name, level in zip(("index", "inner_index"), encoding.levels):
+        shapes[name] = lead + (windows * level.n, columns // level.block[1])
+    return shapes
+
+
+def extents(e: Encoding, shape: Tuple[int, ...]) -> Tuple[int, int, int]:
+    """(batch, contraction K, outputs N) of a weight."""
+    rank = len(shape)
+    if rank not in (2, 3):
+        raise EncodingError(f"weight has rank {rank}: legal is 2, or 3 with a batch")
+    if e.dim not in (rank - 2, rank - 1):
+        raise EncodingError(
+            f"dim is {e.dim}: a weight of rank {rank} contracts "
+            f"dimension {rank - 2} or {rank - 1}"
+        )
+    return shape[0] if rank == 3 else 1, shape[e.dim], shape[2 * rank - 3 - e.dim]

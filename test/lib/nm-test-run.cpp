@@ -1,0 +1,40 @@
+//===- nm-test-run.cpp - emulates programs with what only tests use -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// nm-test-run FILE FUNCTION SIZE: as nm-run FILE --entry FUNCTION --device
+// emulate
+// --check with all dynamic sizes SIZE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Products/Scalar.h"
+#include "nm_sparse/Execution/Run.h"
+#include "llvm/Support/InitLLVM.h"
+
+using namespace mlir::nm_sparse;
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  RunRequest request;
+  if (argc != 4 ||
+      llvm::StringRef(argv[3]).getAsInteger(10, request.dynamicSize)) {
+    llvm::errs() << "usage: nm-test-run FILE FUNCTION SIZE\n";
+    return 2;
+  }
+  request.file = argv[1];
+  request.entry = argv[2];
+  request.device = Device::Emulate;
+  request.check = true;
+  request.extend = mlir::nm_test::registerTestProducts;
+  auto report = run(request);
+  if (!report) {
+    llvm::errs() << "nm-test-run: " << llvm::toString(report.takeError())
+                 << "\n";
+    return 1;
+  }
+  llvm::outs() << report->text;
+  return report->passed ? 0 : 1;
+}

@@ -1,0 +1,103 @@
+//===- PackRuntimeTest.cpp - What compiled host code calls ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Runtime/Packing.h"
+
+#include <array>
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace {
+
+/// A ranked memref descriptor of rank 2.
+struct Descriptor {
+  Descriptor(void *data, int64_t rows, int64_t cols, int64_t offset = 0) {
+    auto address = reinterpret_cast<int64_t>(data);
+    words = {address, address, offset, rows, cols, cols, 1};
+  }
+  void *get() { return words.data(); }
+
+  std::array<int64_t, 7> words;
+};
+
+TEST(PackRuntime, Memrefs) {
+  // N x K, so dim = 1; the data start at element 2.
+  std::vector<float> dense = {9, 9, 0, 1, 0, 2, 3, 0, 0, 0};
+  std::vector<float> values(4), back(8);
+  std::vector<uint8_t> index(4);
+  int64_t params[] = {1, NMS_F32, 1, 2, 4, 1, 1};
+  Descriptor from(dense.data(), 2, 4, 2), v(values.data(), 2, 2),
+      i(index.data(), 2, 2), to(back.data(), 2, 4);
+  void *components[] = {v.get(), i.get()};
+  nmsRuntimePack(2, from.get(), components, params);
+  EXPECT_EQ(values, (std::vector<float>{1, 3, 2, 0}));
+  EXPECT_EQ(index, (std::vector<uint8_t>{1, 0, 3, 1}));
+  nmsRuntimeUnpack(2, to.get(), components, params);
+  EXPECT_EQ(back, std::vector<float>(dense.begin() + 2, dense.end()));
+
+  params[3] = 1;
+  nmsRuntimePrune(2, from.get(), to.get(), params);
+  EXPECT_EQ(back, (std::vector<float>{0, 0, 0, 2, 3, 0, 0, 0}));
+}
+
+TEST(PackRuntime, MemrefsOfTwoLevels) {
+  std::vector<float> dense = {0, 0, 0, 2, 0, 0, 1, 0}, values(2), back(8);
+  std::vector<uint8_t> index(2), inner(2);
+  int64_t params[] = {0, NMS_F32, 2, 2, 4, 1, 2, 1, 2, 1, 1};
+  Descriptor from(dense.data(), 4, 2), v(values.data(), 1, 2),
+      i(index.data(), 2, 1), ii(inner.data(), 1, 2), to(back.data(), 4, 2);
+  void *components[] = {v.get(), i.get(), ii.get()};
+  nmsRuntimePack(2, from.get(), components, params);
+  EXPECT_EQ(values, (std::vector<float>{1, 2}));
+  EXPECT_EQ(index, (std::vector<uint8_t>{1, 3}));
+  EXPECT_EQ(inner, (std::vector<uint8_t>{1, 0}));
+  nmsRuntimeUnpack(2, to.get(), components, params);
+  EXPECT_EQ(back, dense);
+}
+
+TEST(CheckIndex, LegalPositionsPass) {
+  // Two windows of two slots, two panels; 255 is legal for m = 256.
+  std::vector<uint8_t> index = {0, 254, 1, 255, 7, 3, 255, 9};
+  int64_t params[] = {2, 256, 4};
+  nmsRuntimeCheckIndex(2, Descriptor(index.data(), 4, 2).get(), params);
+}
+
+TEST(CheckIndexDeathTest, NamesTheFirstBadPosition) {
+  std::vector<uint8_t> index = {0, 2, 1, 3, 1, 3, 2, 4};
+  int64_t params[] = {2, 4, 7};
+  auto check = [&] {
+    nmsRuntimeCheckIndex(2, Descriptor(index.data(), 4, 2).get(), params);
+  };
+  EXPECT_EXIT(check(), testing::ExitedWithCode(1),
+              "check index: argument 7: window 1, panel 1: slot 1 holds "
+              "position 4, which is not below m = 4: positions are 0 to 3");
+  index = {0, 2, 1, 2, 0, 0, 1, 1};
+  EXPECT_EXIT(check(), testing::ExitedWithCode(1),
+              "window 0, panel 1: slot 1 holds position 2, which is not above "
+              "that of the slot before, 2");
+  params[0] = 3;
+  EXPECT_EXIT(check(), testing::ExitedWithCode(1),
+              "argument 7 has 4 rows: 3:4 wants a multiple of 3");
+}
+
+TEST(PackRuntimeDeathTest, ErrorsEndTheProcess) {
+  float data[8] = {1, 2, 3, 4};
+  uint8_t bytes[8];
+  int64_t params[] = {0, NMS_F32, 1, 2, 4, 1, 1};
+  Descriptor from(data, 4, 1), v(data, 2, 1), i(bytes, 2, 1), bad(data, 3, 1);
+  void *good[] = {v.get(), i.get()}, *wrong[] = {bad.get(), i.get()};
+  EXPECT_EXIT(nmsRuntimePack(2, from.get(), good, params),
+              testing::ExitedWithCode(1),
+              "nm_sparse: error: pack: weight is not 2:4: window 0 of panel 0 "
+              "has 4 nonzero");
+  EXPECT_EXIT(nmsRuntimePack(2, from.get(), wrong, params),
+              testing::ExitedWithCode(1), "values has shape 1 x 3 x 1");
+  params[2] = 5;
+  EXPECT_EXIT(nmsRuntimePack(2, from.get(), good, params),
+              testing::ExitedWithCode(1), "5 levels are not legal");
+}
+
+} // namespace
