@@ -72,11 +72,10 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   // The mbarriers of --nm-sparse-specialize-warps.
   int64_t once = schedule.getProducers() > 0 ? 128 : 0;
   if (schedule.isResident()) {
-    int64_t steps =
-        llvm::divideCeil(problem.windows, schedule.getTileWindows(encoding));
-    once += llvm::alignTo(steps * schedule.getTileWindows(encoding) *
-                              encoding.getN() * panels * indexBytes,
-                          128);
+    int64_t windows = problem.windows;
+    if (schedule.hasWholeWindows(encoding))
+      windows = llvm::alignTo(windows, schedule.getTileWindows(encoding));
+    once += llvm::alignTo(windows * encoding.getN() * panels * indexBytes, 128);
   } else if (!schedule.isPacked()) {
     stage += tileBytes(schedule.getTileWindows(encoding) * encoding.getN(),
                        panels, indexBytes);

@@ -44,7 +44,7 @@ std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
 /// one instead of 16 bytes at a time. Measured on an H200.
 static double getNarrowCopySeconds(const MatmulProblem &problem,
                                    ScheduleAttr schedule, double elements) {
-    if (problem.xFeatureMajor || hasTokenRows(problem, schedule))
+  if (problem.xFeatureMajor || hasTokenRows(problem, schedule))
     return 0;
   if (problem.elementBytes >= 4)
     return elements * (schedule.isPacked() ? 0.095e-9 : 0.055e-9);
@@ -136,7 +136,8 @@ void TermCounter::countWaves() {
                      countWarps(perSM)) -
         1.0;
   terms.steps = double(llvm::divideCeil(
-      llvm::divideCeil(problem.windows, schedule.getTileWindows(encoding)),
+      llvm::divideCeil(problem.windows * encoding.getKeptRows(),
+                       schedule.getTileRows()),
       schedule.getSplitK()));
   // Such warps have long runs of independent instructions: two or three of a
   // scheduler suffice, be they of one CTA or of several.
@@ -164,17 +165,18 @@ void TermCounter::countStep() {
                     : perSM;
   terms.math = busy * flops / (cost.getCeiling(chip).flops / sms);
   // A gather of single elements reads each sector of 32 bytes that has one:
-    // with the rows of several panels, nearly all. One of 16 bytes reads two.
+  // with the rows of several panels, nearly all. One of 16 bytes reads two.
   double l2Bytes = stepBytes;
   if (schedule.isPacked() && hasTokenRows(problem, schedule)) {
     auto block = double(encoding.getBlockK() * problem.elementBytes);
     l2Bytes += xElements * double(problem.elementBytes) *
                (std::max(1.0, 32.0 / block) - 1.0);
   } else if (schedule.isPacked() && !problem.xFeatureMajor)
-    l2Bytes += (double(schedule.getTileWindows(encoding) *
-                       encoding.getWindowRows() * tokens) -
-                xElements) *
-               double(problem.elementBytes);
+    l2Bytes +=
+        (double(schedule.getTileRows() * encoding.getWindowRows() * tokens) /
+             double(encoding.getKeptRows()) -
+         xElements) *
+        double(problem.elementBytes);
   terms.l2 = perSM * l2Bytes / (chip.l2Bytes / sms);
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   terms.shared = perSM *

@@ -18,8 +18,8 @@ ArrayRef<ScheduleEnumerator::Modes> ScheduleEnumerator::gathered() {
   return modes;
 }
 
-SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low, int64_t high,
-                                                    int64_t unit) const {
+SmallVector<int64_t> ScheduleEnumerator::getRows(int64_t low, int64_t high,
+                                                 int64_t unit) const {
   int64_t n = encoding.getKeptRows();
   SmallVector<int64_t> choices;
   for (int64_t rows = low; rows <= high; rows *= 2) {
@@ -32,10 +32,21 @@ SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low, int64_t high,
         windows = std::max<int64_t>(1, rows / n);
     }
     windows = std::min(windows, problem.windows);
-    if (!llvm::is_contained(choices, windows))
-      choices.push_back(windows);
+    if (!llvm::is_contained(choices, windows * n))
+      choices.push_back(windows * n);
   }
   return choices;
+}
+
+void ScheduleEnumerator::addPartsOfWindows(
+    SmallVectorImpl<int64_t> &rows) const {
+  constexpr int64_t least = 48, most = 64, unit = 16;
+  bool hasWhole = llvm::any_of(rows, [](int64_t count) {
+    return count >= least && count <= most && count % unit == 0;
+  });
+  if (!hasWhole && most % encoding.getBlockK() == 0 &&
+      problem.windows * encoding.getKeptRows() >= most)
+    rows.push_back(most);
 }
 
 void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
@@ -60,7 +71,7 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
 }
 
 void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
-                                Role role, int64_t windows, int64_t stages,
+                                Role role, int64_t rows, int64_t stages,
                                 int64_t splitK, Modes modes,
                                 const Choices &choices) {
   // For sm_100a ptxas still spills 12 bytes with what producers leave.
@@ -69,7 +80,6 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   if (splitK > 1 && accumulators > 64 && !choices.addsLargeParts)
     return;
   // A box of the accelerator is all rows of a step, 64 outputs wide.
-  int64_t rows = windows * encoding.getKeptRows();
   bool isBulk = choices.mayCopyInBulk && role.producers > 0 && rows % 16 == 0 &&
                 rows <= 256 && shape.outputs % 64 == 0;
   MLIRContext *context = encoding.getContext();
@@ -90,6 +100,8 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   if (!aligned && (choices.alignsPanels || schedule.isPacked()))
     return;
   if (schedule.isPacked() && !schedule.isResident())
+    return;
+  if (!schedule.isPacked() && !schedule.hasWholeWindows(encoding))
     return;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;
@@ -112,10 +124,11 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
 
 void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
                                   Role role, const Choices &choices) {
-  for (int64_t step : choices.windows)
+  for (int64_t step : choices.rows)
     for (int64_t stages : choices.stages)
       for (int64_t splitK : choices.splits) {
-        int64_t steps = llvm::divideCeil(problem.windows, step);
+        int64_t steps =
+            llvm::divideCeil(problem.windows * encoding.getKeptRows(), step);
         if (splitK > 1 && steps < splitK * stages)
           continue;
         for (Modes mode : choices.modes)

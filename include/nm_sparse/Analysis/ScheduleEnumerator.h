@@ -36,8 +36,8 @@ public:
 
   /// What a product makes of a tile, to be enumerated in each combination.
   struct Choices {
-    /// Windows of a K step.
-    SmallVector<int64_t> windows;
+    /// Kept rows of a K step.
+    SmallVector<int64_t> rows;
     ArrayRef<Modes> modes = gathered();
     SmallVector<int64_t> stages = {4, 3, 2};
     SmallVector<int64_t> splits = {1, 2, 4, 8};
@@ -56,10 +56,12 @@ public:
   ScheduleEnumerator(const MatmulProblem &problem, const Chip &chip)
       : problem(problem), chip(chip), encoding(problem.encoding) {}
 
-  /// Windows of a K step that make `low` to `high` kept rows, as far as
-  /// possible a multiple of `unit` of them.
-  SmallVector<int64_t> getWindows(int64_t low, int64_t high,
-                                  int64_t unit) const;
+  /// Kept rows of a K step of whole windows, `low` to `high` of them, as far as
+  /// possible a multiple of `unit`.
+  SmallVector<int64_t> getRows(int64_t low, int64_t high, int64_t unit) const;
+  /// Adds steps of 64 kept rows, which begin inside windows, where no whole
+  /// windows make 48 to 64 without waste. For gathers alone.
+  void addPartsOfWindows(SmallVectorImpl<int64_t> &rows) const;
   /// Where none of `shapes` aligns with the panels, such as those of 96
   /// outputs, adds tiles of whole panels, and for panels wider than any tile,
   /// of divisors of them, in multiples of `outputUnit`.
@@ -82,7 +84,7 @@ public:
 
 private:
   void addOne(ProductAttrInterface product, Shape shape, Role role,
-              int64_t windows, int64_t stages, int64_t splitK, Modes modes,
+              int64_t rows, int64_t stages, int64_t splitK, Modes modes,
               const Choices &choices);
 };
 

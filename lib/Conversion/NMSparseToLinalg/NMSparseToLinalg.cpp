@@ -47,6 +47,8 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     if (!valuesType.hasStaticShape() || !indexType.hasStaticShape())
       return rewriter.notifyMatchFailure(
           op, "packed weight has a dynamic shape: it is a tile");
+    if (op.getFirstRow())
+      return rewriter.notifyMatchFailure(op, "it is a part of a contraction");
     int64_t paddedK = op.getNumWindows() * encoding.getWindowRows();
     int64_t paddedN = indexType.getDimSize(rank - 1) * encoding.getBlockN();
     if (paddedN != valuesType.getDimSize(rank - 1))

@@ -102,13 +102,13 @@ static void add(ScheduleEnumerator &to, Shape shape,
 /// Warps that copy and multiply.
 static void proposeOrdinary(ScheduleEnumerator &to) {
   Choices choices;
-  choices.windows = to.getWindows(16, 64, /*unit=*/16);
+  choices.rows = to.getRows(16, 64, /*unit=*/16);
   choices.modes = modes;
   SmallVector<Shape> all(to.problem.xFeatureMajor
                              ? ArrayRef<Shape>(shapes)
                              : ArrayRef<Shape>(tokenMajorShapes));
   to.addShapesOfPanels(all, /*outputUnit=*/8);
-    for (Shape shape : all)
+  for (Shape shape : all)
     add(to, shape, {}, choices);
   // Words of tokens are read as fast as rows of tokens, once gathered.
   if (!to.problem.xFeatureMajor && to.problem.gathersWords()) {
@@ -136,7 +136,8 @@ static void proposeProducers(ScheduleEnumerator &to) {
   if (to.encoding.getBlockN() % 256 == 0)
     all.insert(all.begin(), {128, 256, 2, 4});
   Choices choices;
-  choices.windows = to.getWindows(64, 64, /*unit=*/16);
+  choices.rows = to.getRows(64, 64, /*unit=*/16);
+  to.addPartsOfWindows(choices.rows);
   choices.stages = {4, 3};
   choices.mayCopyInBulk = true;
   for (Shape shape : all)

@@ -153,7 +153,7 @@ static void propose(ScheduleEnumerator &to) {
   if (to.problem.tensorCores)
     return;
   Choices choices;
-  choices.windows = to.getWindows(8, 32, /*unit=*/1);
+  choices.rows = to.getRows(8, 32, /*unit=*/1);
   choices.modes = modes;
   // Where products take long beside the exchange of parts, each way to fill the
   // last wave counts.

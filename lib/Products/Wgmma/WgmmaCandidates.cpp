@@ -37,20 +37,19 @@ static SmallVector<Shape> getShapes(const MatmulProblem &problem) {
   return all;
 }
 
-/// Windows of a K step, of 32 to 64 kept rows, or 96, for which the largest
-/// tile has room in three stages.
-static SmallVector<int64_t> getWindows(const ScheduleEnumerator &to) {
-  SmallVector<int64_t> windows = to.getWindows(32, 64, /*unit=*/16);
-    int64_t n = to.encoding.getKeptRows();
-  int64_t most = 96 / n;
-  if (96 % n == 0 && to.problem.windows % most == 0)
-        windows.push_back(most);
+/// Kept rows of a K step: 32 to 64, or 96, for which the largest tile has room
+/// in three stages.
+static SmallVector<int64_t> getRows(const ScheduleEnumerator &to) {
+  SmallVector<int64_t> rows = to.getRows(32, 64, /*unit=*/16);
+  int64_t kept = to.encoding.getKeptRows();
+  if (96 % kept == 0 && to.problem.windows % (96 / kept) == 0)
+    rows.push_back(96);
   // A token-major x lies in lines of 64 kept rows.
   if (!to.problem.xFeatureMajor)
-    llvm::erase_if(windows, [&](int64_t count) {
-      return count * n % kSwizzledColumns != 0;
-    });
-  return windows;
+    llvm::erase_if(rows,
+                   [](int64_t count) { return count % kSwizzledColumns != 0; });
+  to.addPartsOfWindows(rows);
+  return rows;
 }
 
 /// Whether threads have the registers for `shape` in `role`.
@@ -74,14 +73,14 @@ static bool hasRegisters(const ScheduleEnumerator &to, Shape shape, Role role) {
 /// take 5 to 18 % longer than 256 x 128 in one of 4. Without producers the
 /// copies ahead of the loop are code of their own.
 static void addTiles(ScheduleEnumerator &to) {
-  SmallVector<int64_t> windows = getWindows(to);
+  SmallVector<int64_t> rows = getRows(to);
   for (Shape shape : getShapes(to.problem))
     for (Role role : roles) {
       if (!hasRegisters(to, shape, role))
         continue;
       bool isDeep = role.producers > 0 && !role.persistent;
       Choices choices;
-      choices.windows = windows;
+      choices.rows = rows;
       choices.stages = isDeep ? SmallVector<int64_t>{8, 6, 5, 4, 3, 2}
                               : SmallVector<int64_t>{4, 3, 2};
       choices.mayCopyInBulk = true;
@@ -91,9 +90,10 @@ static void addTiles(ScheduleEnumerator &to) {
       // of 8 spills 144 bytes from such a tile.
       if (isDeep && shape.tokens * shape.outputs <= 64 * 64 &&
           to.problem.tokens >= shape.tokens)
-        for (int64_t step : to.getWindows(128, 128, /*unit=*/16))
-          if (!llvm::is_contained(choices.windows, step))
-            choices.windows.push_back(step);
+        for (int64_t step : to.getRows(128, 128, /*unit=*/16))
+          if (!llvm::is_contained(choices.rows, step) &&
+              (to.problem.xFeatureMajor || step % kSwizzledColumns == 0))
+            choices.rows.push_back(step);
       auto product = WgmmaAttr::get(to.encoding.getContext(),
                                     {shape.warpsTokens, shape.warpsOutputs});
       to.addShape(product, shape, role, choices);
@@ -150,7 +150,7 @@ static void addSharedTiles(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::proposeWgmma(ScheduleEnumerator &to) {
-    // The 64 outputs of a product share their rows, and gathering a token-major x
+  // The 64 outputs of a product share their rows, and gathering a token-major x
   // element by element takes longer than multiplying.
   if (!to.problem.tensorCores || to.chip.wgmma == 0 ||
       !to.problem.gathersWords() || to.encoding.getBlockN() % 64 != 0)

@@ -8,6 +8,7 @@
 #include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -52,7 +53,15 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   }
   if (firstRow)
     slot = math.add(slot, firstRow);
-  Value block = math.div(slot, encoding.getBlockK());
+  // Of numbers that are not known to be small, a division of 32 bits takes a
+  // third of the instructions of one of 64.
+  auto divide = [&](Value a, int64_t by) {
+    if (!firstRow || llvm::isPowerOf2_64(by))
+      return math.div(a, by);
+    return math.widen(
+        b.createOrFold<arith::DivUIOp>(loc, math.narrow(a), math.word(by)));
+  };
+  Value block = divide(slot, encoding.getBlockK());
   // What the index does not have is read from its first element.
   Value exists;
   if (indexRows)
@@ -66,7 +75,7 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   }
   Value position = math.widen(
       memref::LoadOp::create(b, loc, index, ValueRange{safeBlock, safePanel}));
-  Value window = math.div(block, encoding.getN());
+  Value window = divide(block, encoding.getN());
   Value place = math.add(math.mul(window, encoding.getM()), position);
   place = math.add(math.mul(place, encoding.getBlockK()),
                    math.rem(slot, encoding.getBlockK()));

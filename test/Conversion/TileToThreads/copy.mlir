@@ -245,7 +245,7 @@ func.func @first_row(%first: index, %x: memref<1000x64xf32>, %i: memref<875x1xi8
     // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[KEPT]], %
     // CHECK: %[[SAFE:.*]] = arith.select %[[EXISTS]], %[[KEPT]], %
     // CHECK: memref.load %{{.*}}[%[[SAFE]], %{{.*}}] : memref<875x1xi8>
-    // CHECK: arith.divui %[[KEPT]], %c7
+    // CHECK: arith.divui %{{.*}}, %c7{{.*}} : i32
     nm_tile.async_gather #w ins(%x, %i : memref<1000x64xf32>, memref<875x1xi8>)
       first_row(%first) outs(%xs : memref<7x64xf32, #ws>)
     %r = nm_tile.matmul #w schedule = #s condensed

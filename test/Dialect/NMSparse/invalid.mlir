@@ -302,6 +302,15 @@ func.func @matmul_rows(%x: tensor<8x64xf16>, %v: tensor<16x96xf16>, %i: tensor<3
 
 // -----
 
+func.func @matmul_part_rows(%x: tensor<8x64xf16>, %v: tensor<33x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>, %row: index) {
+  // expected-error @below {{values has 33 rows, index names no more than 32}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<33x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) first_row(%row) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_window(%x: tensor<8x64xf16>, %v: tensor<31x96xf16>, %i: tensor<31x96xi8>, %init: tensor<8x96xf32>) {
   // expected-error @below {{index has 31 rows, not a multiple of 2 per window}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

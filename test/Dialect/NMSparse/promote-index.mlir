@@ -43,3 +43,41 @@ func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56
     outs(%y : tensor<?x128xf32>) -> tensor<?x128xf32>
   return %r : tensor<?x128xf32>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<7:8, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 3>>
+
+// A step that begins inside a window gathers from all of x, by all of the
+// index; the last one copies what values it has.
+
+// CHECK-LABEL: func @parts_of_windows
+// CHECK: %[[INDEX:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<112x1xi8>) outs(%{{.*}} : tensor<112x1xi8>)
+// CHECK: scf.for %[[R:[a-z0-9]*]] =
+// CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x128xf16>) outs(%{{.*}} : tensor<64x128xf16>)
+// CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%{{.*}}, %[[INDEX]] : tensor<128x128xf16>, tensor<112x1xi8>) first_row(%[[R]]) outs(%{{.*}} : tensor<64x128xf16>)
+func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
+                            %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
+    -> tensor<128x128xf32> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c112 = arith.constant 112 : index
+  %r = scf.forall (%m) = (0) to (128) step (128) shared_outs(%o = %out) -> (tensor<128x128xf32>) {
+    %y = scf.for %k = %c0 to %c112 step %c64 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
+      %size = affine.min affine_map<(d0) -> (64, -d0 + 112)>(%k)
+      %vs = tensor.extract_slice %v[%k, 0] [%size, 128] [1, 1] : tensor<112x128xf16> to tensor<?x128xf16>
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+        ins(%x, %vs, %i : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>)
+        outs(%acc : tensor<128x128xf32>) first_row(%k) -> tensor<128x128xf32>
+      scf.yield %p : tensor<128x128xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[0, 0] [128, 128] [1, 1] : tensor<128x128xf32> into tensor<128x128xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return %r : tensor<128x128xf32>
+}

@@ -122,3 +122,39 @@ func.func @token_major(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i:
     outs(%y : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
   return %r : tensor<4096x4096xf32>
 }
+
+// -----
+
+// OLD: #nm_sparse.schedule<{{.*}} product = mma<
+
+#xm = affine_map<(m, n, k) -> (k, m)>
+#tm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
+#w = #nm_sparse.encoding<28:32, block = [1, 128]>
+#b = #nm_sparse.encoding<3:4, block = [16, 128]>
+
+// Four windows of 28 rows are too many for the largest tile: steps of 64 rows,
+// which begin inside windows. Blocks of 16 rows are gathered from token-major
+// activations, in lines of 64 kept rows.
+
+// CHECK-DAG: #[[PARTS:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather,
+// CHECK-LABEL: func @parts_of_windows
+// CHECK: schedule = #[[PARTS]]
+func.func @parts_of_windows(%x: tensor<4096x4096xf16>, %v: tensor<3584x4096xf16>,
+    %i: tensor<3584x32xi8>, %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %r = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<3584x4096xf16>, tensor<3584x32xi8>)
+    outs(%y : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %r : tensor<4096x4096xf32>
+}
+
+// CHECK-LABEL: func @words_of_tokens
+// CHECK: schedule = #[[PARTS]]
+func.func @words_of_tokens(%x: tensor<4096x4096xf16>, %v: tensor<3072x4096xf16>,
+    %i: tensor<192x32xi8>, %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %r = nm_sparse.matmul #b indexing_maps = [#tm, #wm, #ym]
+    ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<3072x4096xf16>, tensor<192x32xi8>)
+    outs(%y : tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %r : tensor<4096x4096xf32>
+}

@@ -249,3 +249,29 @@ func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
   %exp = linalg.exp ins(%y : !y) outs(%y : !y) -> !y
   return %exp : !y
 }
+
+// -----
+
+#w = #nm_sparse.encoding<7:8, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 3>>
+
+// Steps of 64 of 7 * 16 kept rows begin inside windows: the product says where,
+// with all of x and of the index. The last step is shorter.
+
+// CHECK-LABEL: func @parts_of_windows
+// CHECK-SAME: %[[X:.*]]: tensor<128x128xf16>, %[[V:.*]]: tensor<112x128xf16>, %[[I:.*]]: tensor<112x1xi8>
+// CHECK: scf.for %[[R:.*]] = %c0{{.*}} to %c112{{.*}} step %c64
+// CHECK: %[[SIZE:.*]] = affine.min #{{.*}}(%[[R]])
+// CHECK: %[[VS:.*]] = tensor.extract_slice %{{.*}}[%[[R]], 0] [%[[SIZE]], 128]
+// CHECK: nm_sparse.matmul {{.*}} ins(%{{.*}}, %[[VS]], %{{.*}} : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>) {{.*}} first_row(%[[R]])
+func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
+                            %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
+    -> tensor<128x128xf32> {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<128x128xf16>, tensor<112x128xf16>, tensor<112x1xi8>)
+    outs(%out : tensor<128x128xf32>) -> tensor<128x128xf32>
+  return %y : tensor<128x128xf32>
+}

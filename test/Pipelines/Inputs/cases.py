@@ -66,10 +66,13 @@ def schedule(
     persistent=False,
     tma=False,
     stream_k=False,
+    rows=None,
 ):
     """The text of a schedule whose tile is (tokens, outputs, windows): those are
-    kept rows once the pattern is known (with_rows)."""
-    tokens, outputs, windows = tile
+    kept rows once the pattern is known (with_rows). Or (tokens, outputs) and the
+    kept rows themselves."""
+    tokens, outputs, *windows = tile
+    step = rows or f"{windows[0]} windows"
     x = {"packed": "gather", "unpacked": "copy"}[operands]
     pipeline = f"async_groups<stages = {stages}>"
     if producers:
@@ -80,7 +83,7 @@ def schedule(
     elif split_k > 1:
         grid += f"<split_k = {split_k}>"
     return (
-        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {windows} windows], "
+        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {step}], "
         f"product = {kind}<warps = {list(warps)}>, "
         f"transfers = {{x = {x}, values = {'bulk' if tma else 'copy'}, "
         f"index = {index}}}, pipeline = {pipeline}, grid = {grid}>"

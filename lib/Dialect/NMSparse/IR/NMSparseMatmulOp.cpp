@@ -225,10 +225,12 @@ LogicalResult MatmulOp::verify() {
   };
   auto isStatic = [](int64_t v) { return !ShapedType::isDynamic(v); };
   int64_t valueRows = rowsOf(values), indexRows = rowsOf(index);
+  int64_t named = isStatic(indexRows) ? indexRows * encoding.getBlockK() : 0;
   if (isStatic(valueRows) && isStatic(indexRows) &&
-      valueRows != indexRows * encoding.getBlockK())
-    return emitOpError("values has ") << valueRows << " rows, index names "
-                                      << indexRows * encoding.getBlockK();
+      (getFirstRow() ? valueRows > named : valueRows != named))
+    return emitOpError("values has ")
+           << valueRows << " rows, index names "
+           << (getFirstRow() ? "no more than " : "") << named;
   if (isStatic(indexRows) && indexRows % encoding.getN() != 0)
     return emitOpError("index has ") << indexRows << " rows, not a multiple of "
                                      << encoding.getN() << " per window";

@@ -148,6 +148,9 @@ FailureOr<TilingResult>
 MatmulOp::getTiledImplementation(OpBuilder &builder,
                                  ArrayRef<OpFoldResult> offsets,
                                  ArrayRef<OpFoldResult> sizes) {
+  // A part of the contraction is not divided further.
+  if (getFirstRow())
+    return failure();
   Location loc = getLoc();
   EncodingAttr encoding = getEncoding();
   AffineExpr s0, s1;
@@ -208,9 +211,10 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
     return failure();
   auto init = slice(builder, loc, getInit(), initOffsets, initSizes);
 
-  auto tiled = MatmulOp::create(builder, loc, init.getType(), x, values, index,
-                                init, panels.offset, getEncodingAttr(),
-                                getIndexingMapsAttr(), getScheduleAttr());
+  auto tiled =
+      MatmulOp::create(builder, loc, init.getType(), x, values, index, init,
+                       panels.offset, /*first_row=*/Value(), getEncodingAttr(),
+                       getIndexingMapsAttr(), getScheduleAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
                       {x, values, index, init}};

@@ -254,6 +254,10 @@ int64_t ScheduleAttr::getTileWindows(EncodingAttr encoding) const {
   return llvm::divideCeil(getTileRows(), encoding.getKeptRows());
 }
 
+bool ScheduleAttr::hasWholeWindows(EncodingAttr encoding) const {
+  return getTileRows() % encoding.getKeptRows() == 0;
+}
+
 int64_t ScheduleAttr::getStepRows() const {
   return llvm::alignTo(getTileRows(), getProduct().getRowUnit());
 }

@@ -37,6 +37,7 @@ def blocks():
     model's schedule, and each product with what it can make of them. The
     contraction ends inside a block or between the blocks of a window."""
     layouts = {"token": {}, "feature": FEATURE}
+    short = {"tokens": None, "k": 420, "outputs": 72}
     for (layout, dims), (element, n, m, block) in itertools.product(
         layouts.items(),
         (
@@ -52,14 +53,14 @@ def blocks():
     ):
         # (Products of tensor cores need panels of 8 outputs.)
         panel = block[1] if element == "f32" else max(8, block[1])
-        case = Case(element, n, m, panel, block_k=block[0], **RAGGED_LONG, **dims)
+        case = Case(element, n, m, panel, block_k=block[0], **short, **dims)
         yield f"block-{element}-{block[0]}x{panel}-{layout}", case
 
     modes = [("packed", "resident"), ("unpacked", "resident"), ("unpacked", "staged")]
     for (layout, dims), (operands, index) in itertools.product(layouts.items(), modes):
         how = f"{layout}-{operands}-{index}"
         modes_ = {"operands": operands, "index": index}
-        for producers in (0, 1):
+        for producers in (0, 1) if index == "resident" else (0,):
             kept = simt((64, 64, 1), stages=2, producers=producers, **modes_)
             yield (
                 f"block-simt-{how}-producers{producers}",
@@ -69,7 +70,7 @@ def blocks():
             ("f16", 2, 4, 8, 2, {}),
             ("bf16", 3, 8, 8, 2, {"producers": 4}),
             ("f16", 3, 4, 2, 4, {}),
-        ):
+        )[: 3 if index == "resident" else 1]:
             kept = mma((64, 64, windows), **role, **modes_)
             yield (
                 f"block-mma-{how}-{n}of{m}-{block_k}",
@@ -109,7 +110,10 @@ def blocks():
             {"producers": 4, "tma": True, "persistent": True},
         ),
     ):
-        for result, dims in (("token", {}), ("feature", {"y_feature_major": True})):
+        results = {"token": {}, "feature": {"y_feature_major": True}}
+        for result, dims in results.items():
+            if name == "persistent" and result == "feature":
+                continue
             kept = schedule("wgmma", tile, warps, 3, **role)
             yield (
                 f"block-wgmma-{name}-{result}-result",
@@ -124,6 +128,122 @@ def blocks():
                     **dims,
                 ),
             )
+
+
+def parts_of_windows():
+    """Steps that begin inside windows, of patterns whose n divides no step: each
+    product, in each pipeline and grid. The last step is not full, and the
+    contraction ends inside a window."""
+    sizes = {"tokens": None, "k": 560, "outputs": 200}
+    cta = {"producers": 4, "tma": True, "persistent": True}
+    for name, element, n, m, block, kind, tile, warps, rows, role, dims in (
+        ("simt", "f32", 7, 8, (1, 32), "simt", (64, 64), (1, 2), 16, {}, FEATURE),
+        ("simt-token", "f32", 5, 8, (1, 8), "simt", (64, 64), (1, 2), 16, {}, {}),
+        (
+            "simt-roles",
+            "f32",
+            11,
+            32,
+            (1, 32),
+            "simt",
+            (64, 64),
+            (1, 2),
+            24,
+            {"producers": 1, "split_k": 2},
+            FEATURE,
+        ),
+        ("mma", "bf16", 5, 8, (1, 64), "mma", (64, 64), (2, 2), 32, {}, FEATURE),
+        ("mma-token", "f16", 3, 5, (2, 64), "mma", (64, 64), (2, 2), 32, {}, {}),
+        (
+            "mma-roles",
+            "f16",
+            28,
+            32,
+            (1, 64),
+            "mma",
+            (64, 128),
+            (2, 4),
+            64,
+            {"producers": 4, "tma": True, "split_k": 2},
+            FEATURE,
+        ),
+        (
+            "wgmma",
+            "f16",
+            28,
+            32,
+            (1, 128),
+            "wgmma",
+            (64, 128),
+            (1, 8),
+            64,
+            {},
+            FEATURE,
+        ),
+        (
+            "wgmma-panels",
+            "bf16",
+            11,
+            32,
+            (1, 64),
+            "wgmma",
+            (64, 128),
+            (1, 8),
+            64,
+            {"producers": 4, "tma": True},
+            FEATURE,
+        ),
+        (
+            "wgmma-persistent",
+            "f16",
+            20,
+            32,
+            (1, 64),
+            "wgmma",
+            (64, 64),
+            (1, 4),
+            64,
+            cta,
+            FEATURE,
+        ),
+        (
+            "wgmma-token",
+            "bf16",
+            3,
+            4,
+            (16, 128),
+            "wgmma",
+            (64, 128),
+            (1, 8),
+            64,
+            {"producers": 4},
+            {},
+        ),
+    ):
+        kept = schedule(kind, tile, warps, rows=rows, **role)
+        many = {**sizes, "tokens": 2101} if role is cta else sizes
+        yield (
+            f"parts-{name}-{n}of{m}",
+            Case(
+                element,
+                n,
+                m,
+                block[1],
+                block_k=block[0],
+                schedule=kept,
+                **many,
+                **dims,
+            ),
+        )
+    kept = schedule(
+        "wgmma", (64, 64), (1, 4), rows=64, stream_k=True, producers=4, persistent=True
+    )
+    yield (
+        "parts-wgmma-stream-11of16",
+        Case(
+            "f16", 11, 16, 64, schedule=kept, **{**sizes, "tokens": 2101}, **FEATURE
+        ),
+    )
 
 
 def kernels():
@@ -443,6 +563,7 @@ def kernels():
     ):
         yield f"{element}-{n}of{m}-{panel}", Case(element, n, m, panel, **RAGGED_LONG)
     yield from blocks()
+    yield from parts_of_windows()
     for tokens in (1, 7, 33):
         yield (
             f"tokens{tokens}",

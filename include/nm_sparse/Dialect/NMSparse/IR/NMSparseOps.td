@@ -105,7 +105,7 @@ def NMSparse_UnpackOp : NMSparse_Op<"unpack", [Pure]> {
 }
 
 def NMSparse_MatmulOp : NMSparse_Op<"matmul",
-    [DestinationStyleOpInterface, Pure,
+    [AttrSizedOperandSegments, DestinationStyleOpInterface, Pure,
      DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
        ["reifyResultShapes"]>,
      DeclareOpInterfaceMethods<TilingInterface,
@@ -132,6 +132,10 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     absent on whole matmuls, on tiles that start with a panel, and on tiles that
     lie inside one.
 
+    A part of the contraction may also start inside a window: with `first_row`,
+    `values` holds the kept rows from that one on, a multiple of the rows of a
+    block, and only these are multiplied; `x` and `index` are those of all.
+
     ```mlir
     %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
            indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
@@ -144,7 +148,8 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
   }];
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$values,
                        AnyRankedTensor:$index, AnyRankedTensor:$init,
-                       Optional<Index>:$panel_offset,
+                                              Optional<Index>:$panel_offset,
+                       Optional<Index>:$first_row,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
                        OptionalAttr<NMSparse_ScheduleAttr>:$schedule);
@@ -155,14 +160,16 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     `ins` `(` $x `,` $values `,` $index `:` type($x) `,` type($values) `,`
               type($index) `)`
     `outs` `(` $init `:` type($init) `)`
-    (`panel_offset` `(` $panel_offset^ `)`)? attr-dict `->` type($result)
+        (`panel_offset` `(` $panel_offset^ `)`)?
+    (`first_row` `(` $first_row^ `)`)? attr-dict `->` type($result)
   }];
-  // Of a whole matmul, which has no panel offset.
+  // Of a whole matmul, which has no offsets.
   let builders = [OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
       "Value":$index, "Value":$init, "EncodingAttr":$encoding,
       "ArrayAttr":$indexing_maps, "ScheduleAttr":$schedule), [{
     build($_builder, $_state, result, x, values, index, init,
-          /*panel_offset=*/Value(), encoding, indexing_maps, schedule);
+          /*panel_offset=*/Value(), /*first_row=*/Value(), encoding,
+          indexing_maps, schedule);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -138,9 +138,7 @@ static LogicalResult createBulkCopy(TileMatmulOp product) {
                                "copies its values; run --nm-sparse-promote and "
                                "--nm-sparse-map-to-gpu first");
   auto tile = cast<MemRefType>(copy.getDst().getType());
-  EncodingAttr encoding = product.getEncoding();
-  int64_t kept =
-      product.getSchedule().getTileWindows(encoding) * encoding.getKeptRows();
+  int64_t kept = product.getSchedule().getTileRows();
   if (tile.getDimSize(0) != kept || kept > kMaxBox)
     return product.emitOpError("with tma needs K steps of a multiple of 16, at "
                                "most ")

@@ -13,6 +13,8 @@
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
@@ -63,6 +65,28 @@ static LogicalResult checkBatch(MatmulOp op) {
   return success();
 }
 
+/// Steps that begin inside windows find activations by the number of a kept row
+/// in the whole contraction, so that all of a step's rows are of the weight.
+static LogicalResult checkRows(MatmulOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  EncodingAttr encoding = op.getEncoding();
+  if (schedule.hasWholeWindows(encoding))
+    return success();
+  int64_t unit =
+      std::lcm(encoding.getBlockK(), schedule.getProduct().getRowUnit());
+  if (schedule.isPacked() && schedule.getTileRows() % unit == 0)
+    return success();
+  InFlightDiagnostic diag = op.emitOpError("has a schedule whose K steps of ")
+                            << schedule.getTileRows()
+                            << " kept rows are no whole windows of "
+                            << encoding.getKeptRows();
+  if (schedule.isPacked())
+    diag << " and no multiple of " << unit;
+  else
+    diag << ", which only x = gather can divide";
+  return diag;
+}
+
 LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   EncodingAttr encoding = op.getEncoding();
@@ -73,10 +97,8 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (failed(schedule.getProduct().verifyProblem(
           [&] { return op.emitOpError(); }, schedule, encoding, element)))
     return failure();
-  if (schedule.getTileRows() % encoding.getKeptRows() != 0)
-    return op.emitOpError("has a schedule whose K steps of ")
-           << schedule.getTileRows() << " kept rows are no whole windows of "
-           << encoding.getKeptRows();
+  if (failed(checkRows(op)))
+    return failure();
   if (failed(checkBulkCopy(op)) || failed(checkBatch(op)))
     return failure();
   auto index = cast<RankedTensorType>(op.getIndex().getType());

@@ -133,7 +133,7 @@ public:
       if (op.hasBatchedWeight())
         packedBatchDim = 0;
     }
-        tokenMajor = op.getXTokenDim() < op.getXReductionDim();
+    tokenMajor = op.getXTokenDim() < op.getXReductionDim();
     int64_t bits = getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth();
     hasTokenRows =
         tokenMajor && (schedule.isDirect() ||
@@ -155,26 +155,36 @@ private:
   ScheduleAttr schedule;
   int64_t panels;
   std::optional<int64_t> xBatchDim, packedBatchDim;
-    /// Rows of x are tokens, and those of its tile too.
+  /// Rows of x are tokens, and those of its tile too.
   bool tokenMajor, hasTokenRows;
   /// The CTA's whole index in workgroup memory, when resident.
   Value residentIndex;
 };
 } // namespace
 
-/// The slice of the index that the K loop takes in each step.
+/// The slice of the index that the K loop takes in each step, where steps are
+/// whole windows.
 static tensor::ExtractSliceOp getIndexSlice(MatmulOp op) {
   return op.getIndex().getDefiningOp<tensor::ExtractSliceOp>();
+}
+
+/// All rows of the index that the CTA needs; null where they are not found.
+static Value getWholeIndex(MatmulOp op) {
+  if (op.getFirstRow())
+    return op.getIndex();
+  tensor::ExtractSliceOp slice = getIndexSlice(op);
+  return slice ? slice.getSource() : Value();
 }
 
 /// Copies all rows of the index that this CTA needs, once. The copy is rounded
 /// up to whole steps, zero past the last window, so that no step reads past it.
 Value Promoter::copyResidentIndex() {
-  Value slab = getIndexSlice(op).getSource();
+  Value slab = getWholeIndex(op);
   auto type = cast<RankedTensorType>(slab.getType());
-  int64_t rows =
-      llvm::alignTo(type.getDimSize(type.getRank() - 2),
-                    schedule.getTileWindows(encoding) * encoding.getN());
+  int64_t rows = type.getDimSize(type.getRank() - 2);
+  if (!op.getFirstRow())
+    rows = llvm::alignTo(rows,
+                         schedule.getTileWindows(encoding) * encoding.getN());
   return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
                     {rows, panels});
 }
@@ -190,6 +200,9 @@ Value Promoter::getIndexTile() {
                   schedule.getTransfers().getIndex() == IndexTransfer::Direct;
     return isRead ? index : copyToTile(b, loc, index, {rows, panels});
   }
+  // A gather that starts inside a window finds its rows in all of it.
+  if (op.getFirstRow())
+    return residentIndex;
   tensor::ExtractSliceOp step = getIndexSlice(op);
   int64_t rowDim = step.getType().getRank() - 2;
   OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
@@ -207,10 +220,9 @@ Value Promoter::getXTile(Value index) {
   if (schedule.getTransfers().getX() == XTransfer::Direct)
     return x;
   int64_t tokens = schedule.getTileTokens();
-  int64_t rows =
-      schedule.isPacked()
-          ? schedule.getStepRows() * panels
-          : schedule.getTileWindows(encoding) * encoding.getWindowRows();
+  int64_t rows = schedule.isPacked() ? schedule.getStepRows() * panels
+                                     : schedule.getTileWindows(encoding) *
+                                           encoding.getWindowRows();
   SmallVector<int64_t> shape = {rows, tokens};
   if (hasTokenRows)
     std::swap(shape[0], shape[1]);
@@ -225,8 +237,7 @@ Value Promoter::getXTile(Value index) {
             b, loc, tile.getType(), encoding, /*level=*/0,
             /*dim=*/tokenMajor ? 1 : 0, transposed,
             allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
-            /*threads=*/DenseI64ArrayAttr(), x, index, /*first_row=*/Value(),
-            tile)
+            /*threads=*/DenseI64ArrayAttr(), x, index, op.getFirstRow(), tile)
             .getResult();
   } else {
     result = copyToTile(b, loc, x, shape, transposed);
@@ -279,13 +290,13 @@ void Promoter::run() {
   Value panelOffset = op.getPanelOffset();
   if (!panelOffset && !schedule.isPanelAligned(encoding))
     panelOffset = zero;
-  auto product = TileMatmulOp::create(
-      b, loc, acc.getType(), encoding, schedule,
-      /*condensed=*/schedule.isPacked(),
-      /*token_major=*/hasTokenRows,
-      /*tokens_contiguous=*/false,
-      /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
-      panelOffset, loop.getRegionIterArg(0));
+  auto product = TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
+                                      /*condensed=*/schedule.isPacked(),
+                                      /*token_major=*/hasTokenRows,
+                                      /*tokens_contiguous=*/false,
+                                      /*in_flight=*/false, x, values,
+                                      schedule.isPacked() ? Value() : index,
+                                      panelOffset, loop.getRegionIterArg(0));
   scf::YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 
@@ -301,8 +312,8 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
   if (!op.getScheduleAttr() || !loop || loop.getNumRegionIterArgs() != 1 ||
       op.getInit() != loop.getRegionIterArg(0) ||
       loop.getBody()->getTerminator()->getOperand(0) != op.getResult() ||
-      !op.getResult().hasOneUse() || !getIndexSlice(op) ||
-      !loop.isDefinedOutsideOfLoop(getIndexSlice(op).getSource()))
+      !op.getResult().hasOneUse() || !getWholeIndex(op) ||
+      !loop.isDefinedOutsideOfLoop(getWholeIndex(op)))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
   if (op.getPanelOffset() &&

@@ -6,10 +6,10 @@
 //
 // The last elementwise consumer of a product is tiled with scf.forall, and its
 // producers, up to the product and the fill of its accumulator, are fused into
-// the loop. The product of a CTA tile is then tiled with scf.for over windows.
-// That loop is built here rather than by tileUsingSCF: its accumulator is the
-// whole CTA tile, so it needs no slice, and it must stay a loop when it has one
-// iteration, because the passes that follow look for it.
+// the loop. The product of a CTA tile is then tiled with scf.for over windows,
+// or over kept rows. That loop is built here rather than by tileUsingSCF: its
+// accumulator is the whole CTA tile, so it needs no slice, and it must stay a
+// loop when it has one iteration, because the passes that follow look for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,42 +76,54 @@ static scf::SCFTilingOptions getTilingOptions(MatmulOp matmul,
 // K steps
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// A loop over steps of the contraction that carries the sum.
+struct StepLoop {
+  scf::ForOp loop;
+  /// What the last step may have less of.
+  OpFoldResult size;
+};
+} // namespace
+
+/// Creates the loop in steps of `step` of `total`, whose insertion point is in
+/// its body then.
+static StepLoop createStepLoop(RewriterBase &rewriter, MatmulOp op,
+                               int64_t total, int64_t step) {
+  Location loc = op.getLoc();
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(rewriter, loc, value);
+  };
+  auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(total),
+                                 constant(step), ValueRange{op.getInit()});
+  rewriter.setInsertionPointToStart(loop.getBody());
+  StepLoop steps{loop, rewriter.getIndexAttr(std::min(total, step))};
+  if (total > step && total % step != 0) {
+    AffineExpr d0 = rewriter.getAffineDimExpr(0);
+    steps.size = affine::makeComposedFoldedAffineMin(
+        rewriter, loc,
+        AffineMap::get(1, 0, {rewriter.getAffineConstantExpr(step), total - d0},
+                       rewriter.getContext()),
+        {Value(loop.getInductionVar())});
+  }
+  return steps;
+}
+
 /// `y = matmul(x, v, i, init)` -> `y = scf.for w iter_args(acc = init) {
 ///   yield matmul(x[w], v[w], i[w], acc) }`
 static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
-  Location loc = op.getLoc();
-  int64_t step = op.getScheduleAttr().getTileWindows(op.getEncoding());
-  int64_t windows = op.getNumWindows();
   SmallVector<Range> domain = op.getIterationDomain(rewriter);
-  auto constant = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(rewriter, loc, value);
-  };
-  auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(windows),
-                                 constant(step), ValueRange{op.getInit()});
-  rewriter.setInsertionPointToStart(loop.getBody());
-
+  auto [loop, size] =
+      createStepLoop(rewriter, op, op.getNumWindows(),
+                     op.getScheduleAttr().getTileWindows(op.getEncoding()));
   SmallVector<OpFoldResult> offsets, sizes;
   for (Range &range : domain) {
     offsets.push_back(range.offset);
     sizes.push_back(range.size);
   }
-  Value iv = loop.getInductionVar();
-  offsets.back() = iv;
-  if (windows <= step) {
-    sizes.back() = rewriter.getIndexAttr(windows);
-  } else if (windows % step == 0) {
-    sizes.back() = rewriter.getIndexAttr(step);
-  } else {
-    AffineExpr d0 = rewriter.getAffineDimExpr(0);
-    sizes.back() = affine::makeComposedFoldedAffineMin(
-        rewriter, loc,
-        AffineMap::get(1, 0,
-                       {rewriter.getAffineConstantExpr(step), windows - d0},
-                       rewriter.getContext()),
-        {iv});
-  }
+  offsets.back() = Value(loop.getInductionVar());
+  sizes.back() = size;
   FailureOr<TilingResult> tiled =
       op.getTiledImplementation(rewriter, offsets, sizes);
   if (failed(tiled))
@@ -119,13 +131,49 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   auto inner = cast<MatmulOp>(tiled->tiledOps.front());
   Operation *initSlice = inner.getInit().getDefiningOp();
   auto product = MatmulOp::create(
-      rewriter, loc, op.getType(), inner.getX(), inner.getValues(),
+      rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
       inner.getIndex(), loop.getRegionIterArg(0), op.getPanelOffset(),
-      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr());
+      /*first_row=*/Value(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
+      op.getScheduleAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
+  scf::YieldOp::create(rewriter, op.getLoc(), product.getResult());
+  rewriter.replaceOp(op, loop.getResults());
+  return success();
+}
+
+/// `y = matmul(x, v, i, init)` -> `y = scf.for r iter_args(acc = init) {
+///   yield matmul(x, v[r], i, acc) first_row(r) }`
+/// for steps that do not begin with windows.
+static void tileRows(RewriterBase &rewriter, MatmulOp op) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  auto [loop, size] = createStepLoop(
+      rewriter, op, op.getNumWindows() * op.getEncoding().getKeptRows(),
+      op.getScheduleAttr().getTileRows());
+  Value row = loop.getInductionVar();
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(rewriter, loc, op.getValues());
+  SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(sizes.size(), rewriter.getIndexAttr(1));
+  sizes[sizes.size() - 2] = size;
+  offsets[sizes.size() - 2] = row;
+  Value values = tensor::ExtractSliceOp::create(rewriter, loc, op.getValues(),
+                                                offsets, sizes, strides);
+  auto product = MatmulOp::create(
+      rewriter, loc, op.getType(), op.getX(), values, op.getIndex(),
+      loop.getRegionIterArg(0), op.getPanelOffset(), row, op.getEncodingAttr(),
+      op.getIndexingMapsAttr(), op.getScheduleAttr());
   scf::YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
+}
+
+/// Puts the product of a CTA tile into a loop over its K steps.
+static LogicalResult tileContraction(RewriterBase &rewriter, MatmulOp op) {
+  if (op.getScheduleAttr().hasWholeWindows(op.getEncoding()))
+    return tileWindows(rewriter, op);
+  tileRows(rewriter, op);
   return success();
 }
 
@@ -172,7 +220,7 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
   for (Operation *fill : fills)
     eraseFused(rewriter, fill);
   for (MatmulOp product : products)
-    if (failed(tileWindows(rewriter, product)))
+    if (failed(tileContraction(rewriter, product)))
       return failure();
   return forall;
 }
