@@ -131,7 +131,7 @@ private:
         context,
         element.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16);
     auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
-        // With the contraction outermost ("MN-major") A lies by columns and B by
+    // With the contraction outermost ("MN-major") A lies by columns and B by
     // rows; values always do.
     bool aAlongRows = op.getTokenMajor() && !layout.outputsAreRows;
     bool bAlongRows = op.getTokenMajor() && layout.outputsAreRows;
@@ -141,7 +141,8 @@ private:
         factor, factor,
         NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
         NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
-        one, NVVM::MMALayoutAttr::get(context, aAlongRows ? NVVM::MMALayout::row
+        one,
+        NVVM::MMALayoutAttr::get(context, aAlongRows ? NVVM::MMALayout::row
                                                      : NVVM::MMALayout::col),
         NVVM::MMALayoutAttr::get(context, bAlongRows ? NVVM::MMALayout::col
                                                      : NVVM::MMALayout::row),
@@ -209,7 +210,7 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
   SmallVector<Product> products = getProducts();
   int64_t columns = products.front().columns;
   int64_t perProduct = kProductRows * columns / 128;
-    TileDescriptor values(b, loc, op.getValues(), /*alongRows=*/false);
+  TileDescriptor values(b, loc, op.getValues(), /*alongRows=*/false);
   TileDescriptor x(b, loc, op.getX(), op.getTokenMajor());
   values.startAt(layout.warpOutput);
   x.startAt(layout.warpToken);
@@ -285,7 +286,7 @@ struct WgmmaLowering
       return op.emitOpError("with product = wgmma needs panels of a multiple "
                             "of 64 outputs that align with its tiles, got ")
              << encoding;
-        if (op.getTokenMajor() &&
+    if (op.getTokenMajor() &&
         !op.getSchedule().getProduct().readsTokenMajorRows(op.getSchedule()))
       return op.emitOpError("with product = wgmma reads a token-major x in "
                             "lines of 64 kept rows, but has steps of ")
