@@ -59,9 +59,10 @@ LogicalResult MmaAttr::verifyProblem(EmitErrorFn emitError,
   if (failed(verifyTensorCoreProblem(emitError, getMnemonic(), schedule,
                                      encoding, element)))
     return failure();
-  if (encoding.getBlockN() % kOutputUnit != 0)
+  if (encoding.getBlockN() % kOutputUnit != 0 &&
+      kOutputUnit % encoding.getBlockN() != 0)
     return emitError() << "has a schedule with product = mma, which needs "
-                          "panels of a multiple of "
+                          "panels of a multiple or a divisor of "
                        << kOutputUnit << " outputs, got "
                        << encoding.getBlockN();
   return success();

@@ -35,9 +35,11 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
     return {chip.mma, "mma.sync"};
   }
 
-  double countFlops(Attribute, const MatmulProblem &,
+  double countFlops(Attribute, const MatmulProblem &problem,
                     const ScheduleAttr &schedule, double) const {
-    return 2.0 * double(schedule.getTileTokens()) *
+    // Panels that share a fragment have a product of it each.
+    double products = std::max(1.0, 8.0 / double(problem.encoding.getBlockN()));
+    return products * 2.0 * double(schedule.getTileTokens()) *
            double(schedule.getTileOutputs()) * double(schedule.getStepRows());
   }
 
@@ -76,7 +78,7 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
 
 // Warps of 64 x 64 read each fragment from shared memory less often than
 // smaller ones. A token-major x, put together from 2-byte loads, leaves no
-// registers for their 128 accumulators.
+// registers for their 128 accumulators, nor do panels that share a fragment.
 static constexpr Shape tokenMajorShapes[] = {
     {128, 128, 2, 4}, {64, 128, 2, 4}, {128, 64, 4, 2}, {64, 64, 2, 2},
     {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
@@ -104,7 +106,8 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
   Choices choices;
   choices.rows = to.getRows(16, 64, /*unit=*/16);
   choices.modes = modes;
-  SmallVector<Shape> all(to.problem.xFeatureMajor
+  SmallVector<Shape> all(to.problem.xFeatureMajor &&
+                                 to.encoding.getBlockN() >= 8
                              ? ArrayRef<Shape>(shapes)
                              : ArrayRef<Shape>(tokenMajorShapes));
   to.addShapesOfPanels(all, /*outputUnit=*/8);

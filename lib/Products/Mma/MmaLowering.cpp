@@ -177,7 +177,32 @@ public:
       return 1;
     if (bn >= layout.tileOutputs || bn % layout.warpOutputs == 0)
       return layout.warpOutputs / width;
-    return layout.warpOutputs % bn == 0 ? bn / width : 1;
+    return layout.warpOutputs % bn == 0 ? std::max<int64_t>(1, bn / width) : 1;
+  }
+
+  /// Panels that share the 8 columns of a fragment. Each has a product of its
+  /// own, with the outputs of the others as zeros.
+  int64_t getPanelsOfFragment() {
+    return std::max<int64_t>(1, 8 / op.getEncoding().getBlockN());
+  }
+
+  /// `fragment` of 8 outputs, of which only those of the panel `part` are kept.
+  Value keepPanel(Value fragment, int64_t part) {
+    Location loc = op.getLoc();
+    IndexMath math{b, loc};
+    Value panel =
+        math.div(math.div(layout.lane, 4), op.getEncoding().getBlockN());
+    Value isKept = math.isEqual(panel, part);
+    auto type = cast<VectorType>(fragment.getType());
+    auto rowType = VectorType::get({2}, type.getElementType());
+    Value zero =
+        arith::ConstantOp::create(b, loc, rowType, b.getZeroAttr(rowType));
+    for (int64_t i = 0; i < type.getDimSize(0); ++i) {
+      Value row = vector::ExtractOp::create(b, loc, fragment, i);
+      row = arith::SelectOp::create(b, loc, isKept, row, zero);
+      fragment = vector::InsertOp::create(b, loc, row, fragment, i);
+    }
+    return fragment;
   }
 
   /// `count` column fragments of `tile` from column `column`: one ldmatrix.x4
@@ -240,12 +265,16 @@ public:
     return fragments;
   }
 
-  /// Tokens are the 16 rows of a fragment, outputs its 8 columns.
-  Unit loadTokenRows(int64_t step, int64_t group, int64_t size) {
+  /// Tokens are the 16 rows of a fragment, outputs its 8 columns, of which
+  /// those
+  /// of one panel, number `part`, are multiplied.
+  Unit loadTokenRows(int64_t step, int64_t group, int64_t size, int64_t part) {
     FragmentLoader load(b, op, layout);
     Unit unit{{}, {}, 0, group};
     Value output = load.add(layout.warpOutput, group * 8);
-    Value panel = emitPanel(b, op.getLoc(), op, output);
+    Value panel =
+        emitPanel(b, op.getLoc(), op,
+                  load.add(output, part * op.getEncoding().getBlockN()));
     int64_t count = getRowFragments();
     if (op.getTokenMajor() && op.getCondensed()) {
       Value column =
@@ -265,6 +294,9 @@ public:
     unit.columns = loadColumns(
         load, op.getValues(),
         load.add(load.laneRow(/*kFirst=*/true), step * 16), output, size);
+    if (getPanelsOfFragment() > 1)
+      for (Value &column : unit.columns)
+        column = keepPanel(column, part);
     return unit;
   }
 
@@ -313,8 +345,10 @@ public:
     // as far as registers allow; loading ahead here only costs registers.
     for (int64_t step = 0; step < steps; ++step)
       for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize)
-        multiply(layout.outputsAreRows ? loadOutputRows(step, g, groupSize)
-                                       : loadTokenRows(step, g, groupSize));
+        for (int64_t part = 0; part < getPanelsOfFragment(); ++part)
+          multiply(layout.outputsAreRows
+                       ? loadOutputRows(step, g, groupSize)
+                       : loadTokenRows(step, g, groupSize, part));
   }
 
 private:
@@ -357,9 +391,11 @@ struct MmaLowering
     if (!element.isF16() && !element.isBF16())
       return op.emitOpError("with product = mma multiplies f16 or bf16, got ")
              << element;
-    if (op.getEncoding().getBlockN() % 8 != 0)
-      return op.emitOpError("with product = mma needs panels of a multiple of "
-                            "8 outputs, got ")
+    int64_t bn = op.getEncoding().getBlockN();
+    if (bn % 8 != 0 && 8 % bn != 0)
+      return op.emitOpError(
+                 "with product = mma needs panels of a multiple or a "
+                 "divisor of 8 outputs, got ")
              << op.getEncoding();
     MmaEmitter(b, op, layout, accumulators).emit();
     return success();

@@ -90,11 +90,11 @@ func.func @int8(%x: tensor<?x64xi8>, %v: tensor<32x64xi8>, %i: tensor<32x64xi8>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-func.func @narrow_panels(%x: tensor<?x64xf16>, %v: tensor<32x64xf16>, %i: tensor<32x16xi8>,
+func.func @narrow_panels(%x: tensor<?x64xf16>, %v: tensor<32x66xf16>, %i: tensor<32x22xi8>,
                          %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{panels must be a multiple of 8 outputs}}
-  %r = nm_sparse.matmul <2:4, block = [1, 4]> indexing_maps = [#xm, #wm, #ym]
-    ins(%x, %v, %i : tensor<?x64xf16>, tensor<32x64xf16>, tensor<32x16xi8>)
+  // expected-error @below {{panels must be a multiple or a divisor of 8 outputs}}
+  %r = nm_sparse.matmul <2:4, block = [1, 3]> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x64xf16>, tensor<32x66xf16>, tensor<32x22xi8>)
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %r : tensor<?x64xf32>
 }

@@ -39,10 +39,15 @@ def blocks():
             ("f16", 1, 4, (64, 64)),
         ),
     ):
-        # (Products of tensor cores need panels of 8 outputs.)
-        panel = block[1] if element == "f32" else max(8, block[1])
-        case = Case(element, n, m, panel, block_k=block[0], **short, **dims)
-        yield f"block-{element}-{block[0]}x{panel}-{layout}", case
+        case = Case(element, n, m, block[1], block_k=block[0], **short, **dims)
+        yield f"block-{element}-{block[0]}x{block[1]}-{layout}", case
+    # Panels that share the fragments of tensor cores.
+    for element, n, m, panel in (("f16", 2, 4, 1), ("bf16", 3, 8, 2), ("f16", 4, 16, 4)):
+        for layout, dims in layouts.items():
+            yield (
+                f"panels-{element}-{panel}-{layout}",
+                Case(element, n, m, panel, **short, **dims),
+            )
 
     modes = [("packed", "resident"), ("unpacked", "resident"), ("unpacked", "staged")]
     for (layout, dims), (operands, index) in itertools.product(layouts.items(), modes):

@@ -50,10 +50,11 @@ struct SelectSchedule
       return op.emitOpError("on ")
              << element << " has no schedule yet; supported are f32, f16, bf16";
     EncodingAttr encoding = op.getEncoding();
-    if (problem.tensorCores && encoding.getBlockN() % 8 != 0)
-      return op.emitOpError("on ")
-             << encoding << " of " << element
-             << " has no schedule yet; panels must be a multiple of 8 outputs";
+    int64_t bn = encoding.getBlockN();
+    if (problem.tensorCores && bn % 8 != 0 && 8 % bn != 0)
+      return op.emitOpError("on ") << encoding << " of " << element
+                                   << " has no schedule yet; panels must be a "
+                                      "multiple or a divisor of 8 outputs";
     return success();
   }
 
