@@ -92,10 +92,6 @@ static LogicalResult checkWeight(const Plan &plan) {
     return failure();
   if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
     return failure();
-  if (encoding.getBlockK() != 1)
-    return op->emitOpError("takes a weight with encoding ")
-           << encoding << ", which is not supported yet: blocks must span one "
-           << "contraction step, block = [1, bn]";
   if (!type.hasStaticShape())
     return refuse(op, encoding) << "the weight has a dynamic shape, " << type
                                 << "; the size of the packed form must be "
@@ -111,6 +107,20 @@ static LogicalResult checkWeight(const Plan &plan) {
     return refuse(op, encoding)
            << "the batch must be the weight's leading dimension, got "
            << AffineMapAttr::get(map);
+  return success();
+}
+
+/// Checks that there are kernels for the weight.
+static LogicalResult checkKernel(const Plan &plan) {
+  EncodingAttr encoding = plan.encoding;
+  if (encoding.hasInnerLevel())
+    return plan.op->emitOpError("takes a weight with encoding ")
+           << encoding << ": no kernel yet for two levels; the CPU pipeline "
+           << "(--nm-sparse-to-cpu) computes it";
+  if (encoding.getBlockK() != 1)
+    return plan.op->emitOpError("takes a weight with encoding ")
+           << encoding << ", which is not supported yet: blocks must span one "
+           << "contraction step, block = [1, bn]";
   return success();
 }
 
@@ -139,7 +149,7 @@ static LogicalResult checkSizes(const Plan &plan) {
   return success();
 }
 
-FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
+FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
   SmallVector<EncodingAttr> encodings;
   for (Value operand : op->getOperands())
     encodings.push_back(getEncoding(operand.getType()));
@@ -160,8 +170,11 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
   plan.op = op;
   plan.weight = encodings[0] ? 0 : 1;
   plan.encoding = first;
+  plan.hasKernel = !first.hasInnerLevel() && first.getBlockK() == 1;
   if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
       failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
+    return failure();
+  if (!unpacks && failed(checkKernel(plan)))
     return failure();
   return plan;
 }
