@@ -21,14 +21,21 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Whether tiles of x keep a token in each row.
+static bool hasTokenRows(const MatmulProblem &problem, ScheduleAttr schedule) {
+  return !problem.xFeatureMajor &&
+         keepsTokensAsRows(schedule, problem.encoding, problem.elementBytes);
+}
+
 std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
                                                 ScheduleAttr schedule) {
   EncodingAttr encoding = problem.encoding;
   int64_t tokens = schedule.getTileTokens();
-  if (schedule.isPacked())
-    return {schedule.getStepRows() * schedule.getTilePanels(encoding), tokens};
-  int64_t rows = schedule.getTileWindows(encoding) * encoding.getWindowRows();
-  if (!problem.xFeatureMajor && schedule.getProduct().readsTokenMajorWindows())
+  int64_t rows =
+      schedule.isPacked()
+          ? schedule.getStepRows() * schedule.getTilePanels(encoding)
+          : schedule.getTileWindows(encoding) * encoding.getWindowRows();
+  if (hasTokenRows(problem, schedule))
     return {tokens, rows};
   return {rows, tokens};
 }
@@ -37,11 +44,11 @@ std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
 /// one instead of 16 bytes at a time. Measured on an H200.
 static double getNarrowCopySeconds(const MatmulProblem &problem,
                                    ScheduleAttr schedule, double elements) {
-  if (problem.xFeatureMajor)
+  if (problem.xFeatureMajor || hasTokenRows(problem, schedule))
     return 0;
   if (problem.elementBytes >= 4)
     return elements * (schedule.isPacked() ? 0.095e-9 : 0.055e-9);
-  return schedule.isPacked() ? elements * 1.5e-9 : 0;
+  return elements * 1.5e-9;
 }
 
 /// Warp schedulers of an SM, of all chips in the table.
@@ -157,13 +164,18 @@ void TermCounter::countStep() {
                     : perSM;
   terms.math = busy * flops / (cost.getCeiling(chip).flops / sms);
   // A gather of single elements reads each sector of 32 bytes that has one:
-  // with the rows of several panels, nearly all.
+  // with the rows of several panels, nearly all. One of 16 bytes reads two.
   double l2Bytes = stepBytes;
-  if (schedule.isPacked() && !problem.xFeatureMajor)
+  if (schedule.isPacked() && hasTokenRows(problem, schedule)) {
+    auto block = double(encoding.getBlockK() * problem.elementBytes);
+    l2Bytes += xElements * double(problem.elementBytes) *
+               (std::max(1.0, 32.0 / block) - 1.0);
+  } else if (schedule.isPacked() && !problem.xFeatureMajor) {
     l2Bytes += (double(schedule.getTileWindows(encoding) *
                        encoding.getWindowRows() * tokens) -
                 xElements) *
                double(problem.elementBytes);
+  }
   terms.l2 = perSM * l2Bytes / (chip.l2Bytes / sms);
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   terms.shared = perSM *

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -20,7 +21,7 @@ ArrayRef<ScheduleEnumerator::Modes> ScheduleEnumerator::gathered() {
 
 SmallVector<int64_t> ScheduleEnumerator::getWindows(int64_t low, int64_t high,
                                                     int64_t unit) const {
-  int64_t n = encoding.getN();
+  int64_t n = encoding.getKeptRows();
   SmallVector<int64_t> choices;
   for (int64_t rows = low; rows <= high; rows *= 2) {
     int64_t windows = std::max<int64_t>(1, rows / n);
@@ -90,6 +91,10 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   if (!aligned && (choices.alignsPanels || schedule.isPacked()))
     return;
   if (schedule.isPacked() && !schedule.isResident())
+    return;
+  // Gathering a token-major x element by element takes longer than multiplying.
+  if (choices.gathersWords && !problem.xFeatureMajor &&
+      !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;

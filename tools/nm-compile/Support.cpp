@@ -28,6 +28,7 @@ constexpr Row encodings[] = {
     {"vector-wise `8:32, block = [1, 32]`", "8:32, block = [1, 32]"},
     {"vector-wise `4:16, block = [1, 128]`", "4:16, block = [1, 128]"},
     {"block-wise `2:4, block = [4, 4]`", "2:4, block = [4, 4]"},
+    {"block-wise `2:4, block = [16, 128]`", "2:4, block = [16, 128]"},
     {"dense pattern `4:4`", "4:4"},
     {"ragged `free, block = [1, 32]`", "free, block = [1, 32]"},
     {"shuffled `2:4, order = shuffled`", "2:4, order = shuffled"},

@@ -31,6 +31,12 @@ struct MatmulProblem {
   bool yFeatureMajor;   ///< So are they in what is written in the end.
   bool yTransposable;   ///< Warps can transpose that as they write it.
 
+  /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens
+  /// or, of blocks that high, parts of a token.
+  bool gathersWords() const {
+    return xFeatureMajor || encoding.getBlockK() * elementBytes % 16 == 0;
+  }
+
   static MatmulProblem get(MatmulOp op, int64_t dynamicTokens);
 };
 

@@ -117,10 +117,6 @@ static LogicalResult checkKernel(const Plan &plan) {
     return plan.op->emitOpError("takes a weight with encoding ")
            << encoding << ": no kernel yet for two levels; the CPU pipeline "
            << "(--nm-sparse-to-cpu) computes it";
-  if (encoding.getBlockK() != 1)
-    return plan.op->emitOpError("takes a weight with encoding ")
-           << encoding << ", which is not supported yet: blocks must span one "
-           << "contraction step, block = [1, bn]";
   return success();
 }
 
@@ -170,7 +166,7 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
   plan.op = op;
   plan.weight = encodings[0] ? 0 : 1;
   plan.encoding = first;
-  plan.hasKernel = !first.hasInnerLevel() && first.getBlockK() == 1;
+  plan.hasKernel = !first.hasInnerLevel();
   if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
       failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
     return failure();

@@ -25,17 +25,22 @@ Value nm_sparse::emitXRow(OpBuilder &b, Location loc, TileMatmulOp op,
   if (op.getCondensed())
     return b.createOrFold<arith::AddIOp>(
         loc, b.createOrFold<arith::MulIOp>(loc, panel, constant(rows)), row);
-  int64_t indexed = schedule.getTileWindows(encoding) * encoding.getN();
+  int64_t indexed = schedule.getTileWindows(encoding) * encoding.getKeptRows();
   if (rows > indexed)
     row = b.createOrFold<arith::MinUIOp>(loc, row, constant(indexed - 1));
+  int64_t bk = encoding.getBlockK();
+  Value block = b.createOrFold<arith::DivUIOp>(loc, row, constant(bk));
   Value window =
-      b.createOrFold<arith::DivUIOp>(loc, row, constant(encoding.getN()));
+      b.createOrFold<arith::DivUIOp>(loc, block, constant(encoding.getN()));
   Value start =
       b.createOrFold<arith::MulIOp>(loc, window, constant(encoding.getM()));
   Value position =
-      memref::LoadOp::create(b, loc, op.getIndex(), ValueRange{row, panel});
+      memref::LoadOp::create(b, loc, op.getIndex(), ValueRange{block, panel});
   position = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
-  return b.createOrFold<arith::AddIOp>(loc, position, start);
+  Value first = b.createOrFold<arith::AddIOp>(loc, position, start);
+  return b.createOrFold<arith::AddIOp>(
+      loc, b.createOrFold<arith::MulIOp>(loc, first, constant(bk)),
+      b.createOrFold<arith::RemUIOp>(loc, row, constant(bk)));
 }
 
 Value nm_sparse::emitPanel(OpBuilder &b, Location loc, TileMatmulOp op,

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Transfers/CopyPlan.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -47,21 +48,13 @@ SmallVector<Value> TileStorage::getIndices(OpBuilder &b, Location loc,
                                            Value swizzleRow) const {
   if (layout == TileLayout::Rows)
     return {row, column};
-  auto constant = [&](int64_t v) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  };
+  IndexMath math(b, loc);
   int64_t bytes =
       cast<MemRefType>(buffer.getType()).getElementTypeBitWidth() / 8;
-  Value key = b.createOrFold<arith::MulIOp>(
-      loc,
-      b.createOrFold<arith::RemUIOp>(loc, swizzleRow ? swizzleRow : row,
-                                     constant(8)),
-      constant(16 / bytes));
+  Value key = getSwizzleKey(math, swizzleRow ? swizzleRow : row, bytes);
   if (layout == TileLayout::SwizzledRows)
-    return {row, b.createOrFold<arith::XOrIOp>(loc, column, key)};
-  Value block =
-      b.createOrFold<arith::DivUIOp>(loc, column, constant(kSwizzledColumns));
-  Value inner =
-      b.createOrFold<arith::RemUIOp>(loc, column, constant(kSwizzledColumns));
-  return {block, row, b.createOrFold<arith::XOrIOp>(loc, inner, key)};
+    return {row, math.bitXor(column, key)};
+  Value block = math.div(column, kSwizzledColumns);
+  Value inner = math.rem(column, kSwizzledColumns);
+  return {block, row, math.bitXor(inner, key)};
 }

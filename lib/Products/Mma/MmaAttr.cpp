@@ -68,6 +68,7 @@ LogicalResult MmaAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 int64_t MmaAttr::getRowUnit() const { return kRowUnit; }
+bool MmaAttr::readsTokenMajorRows(int64_t) const { return true; }
 
 bool MmaAttr::readsTokenMajorWindows() const { return true; }
 

@@ -110,6 +110,13 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
   to.addShapesOfPanels(all, /*outputUnit=*/8);
   for (Shape shape : all)
     add(to, shape, {}, choices);
+  // Gathered words leave the registers that single elements need.
+  if (!to.problem.xFeatureMajor && to.problem.gathersWords()) {
+    Choices gathered = choices;
+    gathered.modes = ScheduleEnumerator::gathered();
+    for (Shape shape : shapes)
+      add(to, shape, {}, gathered);
+  }
   if (!to.ranked.empty())
     return;
   for (Shape shape : smallShapes)
@@ -120,7 +127,7 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
 /// products of a warp, which take 19 % longer so on an H200. Chips whose shared
 /// memory does not hold three steps of 64 rows have no use for them.
 static void proposeProducers(ScheduleEnumerator &to) {
-  if (!to.problem.xFeatureMajor || to.encoding.getBlockN() % 8 != 0 ||
+  if (!to.problem.gathersWords() || to.encoding.getBlockN() % 8 != 0 ||
       !getRegisterShares(256, 128, to.chip))
     return;
   SmallVector<Shape> all = {{256, 128, 4, 2}};

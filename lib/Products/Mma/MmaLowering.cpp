@@ -7,9 +7,10 @@
 // Both operands lie in shared memory with the contraction dimension outermost,
 // so both are read by `ldmatrix.trans`, whose eight row addresses are free:
 // each lane points at the row of x that its kept row names, and the gather
-// costs nothing. A token-major x cannot be read so (ldmatrix moves pairs along
-// the contraction dimension, and the kept rows are not neighbours); its
-// fragments are put together from 2-byte loads.
+// costs nothing. A token-major x of gathered rows is read by plain `ldmatrix`.
+// One of whole windows cannot be read so (ldmatrix moves pairs along the
+// contraction dimension, and the kept rows are not neighbours); its fragments
+// are put together from 2-byte loads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,11 +43,16 @@ public:
   }
   Value add(Value a, int64_t c) { return add(a, constant(c)); }
 
+  /// Row of its matrix that this lane addresses for ldmatrix.
+  Value laneInMatrix() {
+    return b.createOrFold<arith::RemUIOp>(loc, layout.lane, constant(8));
+  }
+
   /// Row that this lane addresses for ldmatrix.x4, of the 16 of the step. The
   /// four 8x8 matrices are ordered (k, then other) when `kFirst`, else (other,
   /// then k).
   Value laneRow(bool kFirst) {
-    Value low = b.createOrFold<arith::RemUIOp>(loc, layout.lane, constant(8));
+    Value low = laneInMatrix();
     Value matrix =
         b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(8));
     Value half = kFirst
@@ -64,13 +70,13 @@ public:
     return b.createOrFold<arith::MulIOp>(loc, half, constant(8));
   }
 
-  /// Four 8x8 matrices, transposed, of k-major `tile` at row `row` (this
-  /// lane's) and column `column`.
-  Value ldmatrix(Value tile, Value row, Value column) {
+  /// Four 8x8 matrices of `tile` at row `row` and column `column`, both this
+  /// lane's; transposed where rows of the tile lie along the contraction.
+  Value ldmatrix(Value tile, Value row, Value column, bool transposed = true) {
     TileStorage storage(b, loc, layout.schedule, tile);
     return nvgpu::LdMatrixOp::create(
         b, loc, VectorType::get({4, 2}, element), storage.getBuffer(),
-        storage.getIndices(b, loc, row, column), b.getBoolAttr(true),
+        storage.getIndices(b, loc, row, column), b.getBoolAttr(transposed),
         b.getI32IntegerAttr(4));
   }
 
@@ -203,6 +209,37 @@ public:
     return fragments;
   }
 
+  /// `count` row fragments of 16 tokens of an x that has gathered rows as
+  /// columns, from column `column` on.
+  SmallVector<Value> loadTokenMajorRows(FragmentLoader &load, Value tile,
+                                        Value column, int64_t count) const {
+    SmallVector<Value> fragments;
+    Value token = load.add(layout.warpToken, load.laneRow(/*kFirst=*/true));
+    column = load.add(column, load.laneColumn(/*kFirst=*/true));
+    for (int64_t f = 0; f < count; ++f)
+      fragments.push_back(load.ldmatrix(tile, load.add(token, f * 16), column,
+                                        /*transposed=*/false));
+    return fragments;
+  }
+
+  /// As above, `count` column fragments of 8 tokens, two by each ldmatrix.
+  SmallVector<Value> loadTokenMajorColumns(FragmentLoader &load, Value tile,
+                                           Value column, int64_t count) const {
+    SmallVector<Value> fragments;
+    column = load.add(column, load.laneColumn(/*kFirst=*/false));
+    for (int64_t c = 0; c < count; c += 2) {
+      bool pair = c + 1 < count;
+      Value row = pair ? load.laneRow(/*kFirst=*/false) : load.laneInMatrix();
+      Value matrices =
+          load.ldmatrix(tile, load.add(load.add(layout.warpToken, row), c * 8),
+                        column, /*transposed=*/false);
+      fragments.push_back(load.half(matrices, 0));
+      if (pair)
+        fragments.push_back(load.half(matrices, 1));
+    }
+    return fragments;
+  }
+
   /// Tokens are the 16 rows of a fragment, outputs its 8 columns.
   Unit loadTokenRows(int64_t step, int64_t group, int64_t size) {
     FragmentLoader load(b, op, layout);
@@ -210,7 +247,11 @@ public:
     Value output = load.add(layout.warpOutput, group * 8);
     Value panel = emitPanel(b, op.getLoc(), op, output);
     int64_t count = getRowFragments();
-    if (op.getTokenMajor()) {
+    if (op.getTokenMajor() && op.getCondensed()) {
+      Value column =
+          emitXRow(b, op.getLoc(), op, load.constant(step * 16), panel);
+      unit.rows = loadTokenMajorRows(load, op.getX(), column, count);
+    } else if (op.getTokenMajor()) {
       SmallVector<Value> xRows = load.tokenMajorRows(step, panel);
       for (int64_t f = 0; f < count; ++f)
         unit.rows.push_back(load.gatherTokenMajor(
@@ -237,7 +278,11 @@ public:
                          load.add(load.laneRow(/*kFirst=*/false), step * 16),
                          output, size);
     int64_t count = getColumnFragments();
-    if (op.getTokenMajor()) {
+    if (op.getTokenMajor() && op.getCondensed()) {
+      Value column =
+          emitXRow(b, op.getLoc(), op, load.constant(step * 16), panel);
+      unit.columns = loadTokenMajorColumns(load, op.getX(), column, count);
+    } else if (op.getTokenMajor()) {
       SmallVector<Value> xRows = load.tokenMajorRows(step, panel);
       for (int64_t c = 0; c < count; ++c)
         unit.columns.push_back(

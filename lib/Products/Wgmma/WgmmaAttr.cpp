@@ -106,6 +106,11 @@ LogicalResult WgmmaAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 int64_t WgmmaAttr::getRowUnit() const { return kRowUnit; }
+/// Lines of 128 bytes of 16-bit elements, which a matrix descriptor needs
+/// whole.
+bool WgmmaAttr::readsTokenMajorRows(int64_t stepRows) const {
+  return stepRows % 64 == 0;
+}
 bool WgmmaAttr::readsSwizzledBlocks() const { return true; }
 bool WgmmaAttr::staysInFlight() const { return true; }
 bool WgmmaAttr::allowsProducerTurns() const { return true; }

@@ -40,7 +40,7 @@ static SmallVector<Shape> getShapes(const MatmulProblem &problem) {
 /// tile has room in three stages.
 static SmallVector<int64_t> getWindows(const ScheduleEnumerator &to) {
   SmallVector<int64_t> windows = to.getWindows(32, 64, /*unit=*/16);
-  int64_t n = to.encoding.getN();
+  int64_t n = to.encoding.getKeptRows();
   int64_t most = 96 / n;
   if (96 % n == 0 && to.problem.windows % most == 0)
     windows.push_back(most);
@@ -79,6 +79,7 @@ static void addTiles(ScheduleEnumerator &to) {
       choices.stages = isDeep ? SmallVector<int64_t>{8, 6, 5, 4, 3, 2}
                               : SmallVector<int64_t>{4, 3, 2};
       choices.mayCopyInBulk = true;
+      choices.gathersWords = true;
       // Tiles of 64 x 64 are for products of few steps: half as many of 128
       // rows take 3 to 12 % less time. Larger tiles gain nothing from them, and
       // fewer tokens than a tile has stay with mma.sync: a token-major result
@@ -144,10 +145,9 @@ static void addSharedTiles(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::proposeWgmma(ScheduleEnumerator &to) {
-  // The 64 outputs of a product share their rows, and gathering a token-major x
-  // element by element takes longer than multiplying.
+  // The 64 outputs of a product share their rows.
   if (!to.problem.tensorCores || to.chip.wgmma == 0 ||
-      !to.problem.xFeatureMajor || to.encoding.getBlockN() % 64 != 0)
+      !to.problem.gathersWords() || to.encoding.getBlockN() % 64 != 0)
     return;
   addTiles(to);
   addSharedTiles(to);

@@ -7,10 +7,11 @@
 // For a feature-major result outputs are the 64 rows of a product and tokens
 // its columns, for a token-major one the other way round: what a thread then
 // holds are neighbours in memory, and is stored 16 bytes at a time. Both
-// operands lie in shared memory with the contraction dimension outermost
-// ("MN-major") in TileLayout::SwizzledBlocks, which is what a matrix descriptor
-// with a swizzle of 128 bytes describes, so a product reads them without any
-// rearrangement.
+// operands lie in shared memory in TileLayout::SwizzledBlocks, which is what a
+// matrix descriptor with a swizzle of 128 bytes describes, so a product reads
+// them without any rearrangement: values with the contraction dimension
+// outermost ("MN-major"), and x so or, token-major, with tokens outermost
+// ("K-major").
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,24 +30,33 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Contraction steps, rows of the result, and bytes of a line of the tiles that
-/// one product takes.
-constexpr int64_t kProductSteps = 16, kProductRows = 64, kLineBytes = 128;
+/// Contraction steps and rows of the result of one product; words of 16 bytes
+/// in a line of a tile, and elements in a word.
+constexpr int64_t kProductSteps = 16, kProductRows = 64;
+constexpr int64_t kLineWords = 8, kWordElements = 8;
 /// Columns of the widest product.
 constexpr int64_t kMostColumns = 256;
 
-/// Makes the descriptors of one tile in shared memory.
+/// Makes the descriptors of one tile in shared memory: blocks of 64 columns,
+/// one after the other, of one line of 128 bytes for each row.
 class TileDescriptor {
 public:
-  /// Of `tile` from the block of 64 columns that starts at `column` on.
-  TileDescriptor(OpBuilder &b, Location loc, Value tile, Value column)
-      : b(b), loc(loc), rows(cast<MemRefType>(tile.getType()).getDimSize(0)) {
+  /// `alongRows`: the contraction lies along the rows of the tile ("K-major"),
+  /// else along its columns.
+  TileDescriptor(OpBuilder &b, Location loc, Value tile, bool alongRows)
+      : b(b), loc(loc), alongRows(alongRows),
+        rows(cast<MemRefType>(tile.getType()).getDimSize(0)), tile(tile) {}
+
+  /// Starts at place `first` of the dimension that is not contracted, a
+  /// multiple of 64.
+  void startAt(Value first) {
     auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tile);
     Value pointer =
         memref::ExtractAlignedPointerAsIndexOp::create(b, loc, tile);
+    int64_t elementsApart = alongRows ? kSwizzledColumns : rows;
     Value elements = b.createOrFold<arith::AddIOp>(
         loc, metadata.getOffset(),
-        b.createOrFold<arith::MulIOp>(loc, column, constant(rows)));
+        b.createOrFold<arith::MulIOp>(loc, first, constant(elementsApart)));
     Value address = b.createOrFold<arith::AddIOp>(
         loc, pointer,
         b.createOrFold<arith::MulIOp>(loc, elements, constant(2)));
@@ -55,32 +65,39 @@ public:
     // lines apart, groups of 8 rows are 8 lines apart.
     Value start = arith::ShRUIOp::create(b, loc, address, constant64(4));
     start = arith::AndIOp::create(b, loc, start, constant64(0x3fff));
-    uint64_t leading = rows * kLineBytes / 16, stride = 8 * kLineBytes / 16;
+    uint64_t leading = rows * kLineWords, stride = 8 * kLineWords;
     constexpr uint64_t swizzle128 = 1;
     base = arith::OrIOp::create(
         b, loc, start,
         constant64(leading << 16 | stride << 32 | swizzle128 << 62));
   }
 
-  /// From row `row` and `block` blocks of columns further.
-  Value at(int64_t row, int64_t block = 0) { return at(Value(), row, block); }
+  /// From step `k` of the contraction on, and from place `other` of the other
+  /// dimension, a multiple of 64.
+  Value at(int64_t k, int64_t other) { return at(Value(), k, other); }
 
-  /// As above, `offset` rows further, a value known at run time.
-  Value at(Value offset, int64_t row, int64_t block = 0) {
+  /// As above, `offset` steps further, a value known at run time; along rows a
+  /// multiple of 64.
+  Value at(Value offset, int64_t k, int64_t other) {
     Value result = base;
     if (offset) {
       offset = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), offset);
+      int64_t wordsApart =
+          alongRows ? rows * kLineWords / kSwizzledColumns : kLineWords;
       result = b.createOrFold<arith::AddIOp>(
           loc, result,
-          b.createOrFold<arith::MulIOp>(loc, offset,
-                                        constant64(kLineBytes / 16)));
+          b.createOrFold<arith::MulIOp>(loc, offset, constant64(wordsApart)));
     }
-    int64_t lines = block * rows + row;
-    return b.createOrFold<arith::AddIOp>(loc, result,
-                                         constant64(lines * kLineBytes / 16));
+    int64_t words =
+        getLines(alongRows ? other : k, alongRows ? k : other) * kLineWords +
+        (alongRows ? k % kSwizzledColumns / kWordElements : 0);
+    return b.createOrFold<arith::AddIOp>(loc, result, constant64(words));
   }
 
 private:
+  int64_t getLines(int64_t row, int64_t column) const {
+    return column / kSwizzledColumns * rows + row;
+  }
   Value constant(int64_t v) {
     return arith::ConstantIndexOp::create(b, loc, v);
   }
@@ -91,8 +108,9 @@ private:
 
   OpBuilder &b;
   Location loc;
+  bool alongRows;
   int64_t rows;
-  Value base;
+  Value tile, base;
 };
 
 /// Emits the product of one K step.
@@ -107,21 +125,28 @@ public:
 private:
   /// `acc` + 64 rows of A x `columns` of B.
   Value emitProduct(int64_t columns, Value a, Value bDescriptor, Value acc) {
+    bool xAlongRows = op.getTokenMajor();
     Type element = cast<MemRefType>(op.getX().getType()).getElementType();
     MLIRContext *context = b.getContext();
     auto factor = NVVM::WGMMATypesAttr::get(
         context,
         element.isF16() ? NVVM::WGMMATypes::f16 : NVVM::WGMMATypes::bf16);
     auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
-    // MN-major: A by columns, B by rows.
+    // With the contraction outermost ("MN-major") A lies by columns and B by
+    // rows; values always do.
+    bool aAlongRows = xAlongRows && !layout.outputsAreRows;
+    bool bAlongRows = xAlongRows && layout.outputsAreRows;
     return NVVM::WgmmaMmaAsyncOp::create(
         b, loc, acc.getType(), acc, a, bDescriptor,
         NVVM::MMAShapeAttr::get(context, kProductRows, columns, kProductSteps),
         factor, factor,
         NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
         NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
-        one, NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::col),
-        NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
+        one,
+        NVVM::MMALayoutAttr::get(context, aAlongRows ? NVVM::MMALayout::row
+                                                     : NVVM::MMALayout::col),
+        NVVM::MMALayoutAttr::get(context, bAlongRows ? NVVM::MMALayout::col
+                                                     : NVVM::MMALayout::row),
         NVVM::MMAIntOverflowAttr());
   }
 
@@ -186,8 +211,10 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
   SmallVector<Product> products = getProducts();
   int64_t columns = products.front().columns;
   int64_t perProduct = kProductRows * columns / 128;
-  TileDescriptor values(b, loc, op.getValues(), layout.warpOutput);
-  TileDescriptor x(b, loc, op.getX(), layout.warpToken);
+  TileDescriptor values(b, loc, op.getValues(), /*alongRows=*/false);
+  TileDescriptor x(b, loc, op.getX(), op.getTokenMajor());
+  values.startAt(layout.warpOutput);
+  x.startAt(layout.warpToken);
   emitFence();
   SmallVector<Value> accs, panelRows;
   for (auto [i, product] : llvm::enumerate(products)) {
@@ -203,8 +230,8 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t row = 0; row < rows; row += kProductSteps)
     for (auto [i, product] : llvm::enumerate(products)) {
-      Value first = values.at(row, product.output / kSwizzledColumns);
-      Value second = x.at(panelRows[i], row, product.token / kSwizzledColumns);
+      Value first = values.at(row, product.output);
+      Value second = x.at(panelRows[i], row, product.token);
       if (!layout.outputsAreRows)
         std::swap(first, second);
       accs[i] = emitProduct(columns, first, second, accs[i]);
@@ -260,6 +287,11 @@ struct WgmmaLowering
       return op.emitOpError("with product = wgmma needs panels of a multiple "
                             "of 64 outputs that align with its tiles, got ")
              << encoding;
+    if (op.getTokenMajor() &&
+        op.getSchedule().getStepRows() % kSwizzledColumns != 0)
+      return op.emitOpError("with product = wgmma reads a token-major x in "
+                            "lines of 64 kept rows, but has steps of ")
+             << op.getSchedule().getStepRows();
     WgmmaEmitter(b, op, layout, cast<WgmmaAttr>(attribute)).emit(accumulators);
     return success();
   }

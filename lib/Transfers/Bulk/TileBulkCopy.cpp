@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -44,33 +44,13 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
       return op.emitOpError("needs an mbarrier to arrive on: run "
                             "--nm-sparse-specialize-warps first");
     Location loc = op.getLoc();
-    auto constant = [&](int64_t v) -> Value {
-      return arith::ConstantIndexOp::create(rewriter, loc, v);
-    };
-    auto word = [&](Value v) -> Value {
-      return arith::IndexCastUIOp::create(rewriter, loc, rewriter.getI32Type(),
-                                          v);
-    };
+    IndexMath math(rewriter, loc);
     Value map = emitMapAddress(rewriter, op.getMap());
-    int64_t first = op.getThreads() ? op.getThreads()->front() : 0;
-    Value thread = layout.threadId;
-    // One of each group, where there are several.
-    if (op.getThreads() && op.getThreads()->size() == 3) {
-      thread = arith::RemUIOp::create(
-          rewriter, loc,
-          arith::SubIOp::create(rewriter, loc, thread, constant(first)),
-          constant((*op.getThreads())[1]));
-      first = 0;
-    }
-    Value isFirst = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::eq, thread, constant(first));
-    auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst,
+    auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst(math, op),
                                      /*withElseRegion=*/false);
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());
     NVVM::MBarrierArriveExpectTxOp::create(
-        rewriter, loc, Type(), op.getMbarrier(),
-        arith::ConstantIntOp::create(rewriter, loc, rewriter.getI32Type(),
-                                     op.getBytes()),
+        rewriter, loc, Type(), op.getMbarrier(), math.word(op.getBytes()),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
 
     auto dst = cast<MemRefType>(op.getDst().getType());
@@ -79,10 +59,7 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
     Value base = memref::ExtractAlignedPointerAsIndexOp::create(rewriter, loc,
                                                                 op.getDst());
     int64_t bytes = dst.getElementTypeBitWidth() / 8;
-    base = arith::AddIOp::create(rewriter, loc, base,
-                                 arith::MulIOp::create(rewriter, loc,
-                                                       metadata.getOffset(),
-                                                       constant(bytes)));
+    base = math.add(base, math.mul(metadata.getOffset(), bytes));
     // The CTA's own shared memory has the same addresses in its cluster's.
     auto cluster = LLVM::LLVMPointerType::get(
         getContext(),
@@ -91,13 +68,12 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
     SmallVector<Value> outer(llvm::reverse(op.getCoordinates()));
     for (int64_t column = 0; column < dst.getDimSize(1);
          column += kSwizzledColumns) {
-      Value address = arith::AddIOp::create(
-          rewriter, loc, base, constant(column * dst.getDimSize(0) * bytes));
-      address = arith::IndexCastUIOp::create(rewriter, loc,
-                                             rewriter.getI64Type(), address);
-      SmallVector<Value> coordinates = llvm::map_to_vector(outer, word);
-      coordinates[0] = word(
-          arith::AddIOp::create(rewriter, loc, outer[0], constant(column)));
+      Value address = arith::IndexCastUIOp::create(
+          rewriter, loc, rewriter.getI64Type(),
+          math.add(base, column * dst.getDimSize(0) * bytes));
+      SmallVector<Value> coordinates =
+          llvm::map_to_vector(outer, [&](Value at) { return math.narrow(at); });
+      coordinates[0] = math.narrow(math.add(outer[0], column));
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           rewriter, loc,
           LLVM::IntToPtrOp::create(rewriter, loc, cluster, address), map,
@@ -108,6 +84,19 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
     }
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// i1: this is the thread that copies, one of each group where there are
+  /// several.
+  Value isFirst(const IndexMath &math, BulkCopyOp op) const {
+    if (!op.getThreads())
+      return math.isEqual(layout.threadId, 0);
+    ArrayRef<int64_t> threads = *op.getThreads();
+    if (threads.size() < 3)
+      return math.isEqual(layout.threadId, threads.front());
+    return math.isEqual(
+        math.rem(math.sub(layout.threadId, threads.front()), threads[1]), 0);
   }
 
   const ThreadLayout &layout;

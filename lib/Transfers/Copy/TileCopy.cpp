@@ -6,16 +6,15 @@
 //
 // Which width is possible depends on the address and strides of the source,
 // known only at run time when the source is dynamic, so the wide and the narrow
-// copy are the two branches of a uniform `scf.if`. Rows may have any stride
-// between their elements; those that are not contiguous are copied one element
-// at a time.
+// copy are the two branches of a uniform `scf.if`. Rows that are not contiguous
+// are copied one element at a time.
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileCopier.h"
+#include "CopyEmitter.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -24,69 +23,167 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Emits the fast copy where `condition` holds at run time and the slow one
-/// otherwise.
-void emitPaths(OpBuilder &b, Location loc, TileCopier &copier, Value condition,
-               function_ref<void()> fast, function_ref<void()> slow) {
+/// Emits the copy of one tile: chooses plans, and tests what they need.
+class TileCopy {
+public:
+  /// `threads` is the first of those that take part and their number; without
+  /// it the threads of the product do.
+  TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
+           Value dst, bool transposed, bool hasTokenRows,
+           std::optional<ArrayRef<int64_t>> threads);
+
+  /// Plain columns come from a dimension of the source with `columnExtent`,
+  /// and say whether it may be less than the destination has.
+  void emit(const SourceDim &rows, const SourceDim &columns,
+            Value columnExtent);
+
+private:
+  /// Emits the fast copy where `condition` holds at run time, of chunks of
+  /// `width` elements, and that of single elements otherwise.
+  void emitEither(Value condition, int64_t width, const SourceDim &rows,
+                  const SourceDim &fastColumns, const SourceDim &columns);
+  void emitPath(int64_t width, bool isFast, const SourceDim &rows,
+                const SourceDim &columns);
+  CopyPlan makePlan(int64_t width, bool isFast, const SourceDim &rows,
+                    const SourceDim &columns) const;
+  int64_t getMaxWidth(const SourceDim &columns) const;
+  Value getRank(Value thread) const;
+  Value readThread() const;
+
+  int64_t getElementBytes() const {
+    return dstType.getElementTypeBitWidth() / 8;
+  }
+
+  /// Chunks whose loads are in flight together: what a thread reads to find a
+  /// source (the index) or to copy narrow elements would otherwise cost one
+  /// latency a chunk.
+  static constexpr int64_t kBatch = 8;
+
+  OpBuilder &b;
+  Location loc;
+  IndexMath math;
+  bool transposed, hasTokenRows;
+  MemRefType dstType;
+  /// Of those that copy: how many, the first, whether they do nothing else, and
+  /// whether they are one of several groups.
+  int64_t threads, firstThread = 0;
+  bool areProducers = false, haveGroups = false;
+  Value thread;
+  TileStorage storage;
+  FlatSource source;
+};
+
+} // namespace
+
+TileCopy::TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout,
+                   Value src, Value dst, bool transposed, bool hasTokenRows,
+                   std::optional<ArrayRef<int64_t>> range)
+    : b(b), loc(loc), math(b, loc), transposed(transposed),
+      hasTokenRows(hasTokenRows), dstType(cast<MemRefType>(dst.getType())),
+      threads(range ? (*range)[1] : layout.numThreads),
+      firstThread(range ? range->front() : 0), areProducers(firstThread != 0),
+      haveGroups(range && range->size() == 3), thread(getRank(layout.threadId)),
+      storage(b, loc, layout.schedule, dst), source(b, loc, src) {}
+
+/// The number of `thread` among those that copy together.
+Value TileCopy::getRank(Value thread) const {
+  if (areProducers)
+    thread = math.sub(thread, firstThread);
+  return haveGroups ? math.rem(thread, threads) : thread;
+}
+
+/// The number of the thread, read anew for a path that is hardly ever taken, so
+/// that nothing can be moved out from there: addresses that are carried from
+/// step to step for its sake would cost a third of the registers.
+Value TileCopy::readThread() const {
+  auto read = LLVM::InlineAsmOp::create(
+      b, loc, b.getI32Type(), ValueRange{}, "mov.u32 $0, %tid.x;", "=r",
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+  return getRank(math.widen(read.getResult(0)));
+}
+
+/// Widest copy, in elements, that the shape of the destination and the static
+/// strides of the source allow.
+int64_t TileCopy::getMaxWidth(const SourceDim &columns) const {
+  if (!source.mayBeContiguous())
+    return 1;
+  int64_t pitch = source.getStaticPitch();
+  int64_t width = 16 / getElementBytes();
+  while (width > 1 &&
+         (dstType.getDimSize(1) % width != 0 || columns.getRun() % width != 0 ||
+          (!ShapedType::isDynamic(pitch) && pitch % width != 0)))
+    width /= 2;
+  // cp.async moves at least 4 bytes; below that elements go one by one.
+  return width * getElementBytes() >= 4 ? width : 1;
+}
+
+CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
+                            const SourceDim &columns) const {
+  CopyPlan::Shape shape{dstType.getDimSize(0), dstType.getDimSize(1), threads,
+                        width};
+  std::optional<CopyPlan> plan;
+  // All rounds at once are too many for producers, which have few registers.
+  if (isFast && transposed && !areProducers)
+    plan = CopyPlan::interleaved(shape, kBatch);
+  // Threads that multiply as well gain nothing from it where rows are found by
+  // an addition.
+  if (isFast && !transposed && getElementBytes() == 4 && columns.isPlain() &&
+      (!rows.isPlain() || areProducers))
+    plan = CopyPlan::wholeRows(shape);
+  if (plan)
+    return *plan;
+  // Threads that only copy have few registers. The narrow copy beside a wide
+  // one, seldom taken, loads nothing ahead.
+  int64_t batch = kBatch;
+  if (areProducers && width == 1 && getMaxWidth(columns) > 1)
+    batch = transposed ? 4 : 1;
+  return CopyPlan::chunkByChunk(shape, /*rowsFirst=*/transposed, batch);
+}
+
+void TileCopy::emitPath(int64_t width, bool isFast, const SourceDim &rows,
+                        const SourceDim &columns) {
+  CopyPlan plan = makePlan(width, isFast, rows, columns);
+  CopyEnds ends{source, storage, rows, columns, transposed, hasTokenRows};
+  CopyEmitter(b, loc, ends, plan, thread, isFast).emit();
+}
+
+void TileCopy::emitEither(Value condition, int64_t width, const SourceDim &rows,
+                          const SourceDim &fastColumns,
+                          const SourceDim &columns) {
   auto ifOp = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  copier.enterFastPath();
-  fast();
+  emitPath(width, /*isFast=*/true, rows, fastColumns);
   b.setInsertionPointToStart(ifOp.elseBlock());
-  copier.enterSlowPath();
-  slow();
+  thread = readThread();
+  emitPath(/*width=*/1, /*isFast=*/false, rows, columns);
 }
 
-/// Emits the wide copy under an alignment test and the narrow one otherwise.
-void emitBothWidths(OpBuilder &b, Location loc, TileCopier &copier,
-                    function_ref<void(int64_t width)> copy) {
-  int64_t width = copier.getMaxWidth();
-  if (width == 1) {
-    copy(1);
-    return;
+void TileCopy::emit(const SourceDim &rows, const SourceDim &columns,
+                    Value columnExtent) {
+  if (!transposed) {
+    int64_t width = getMaxWidth(columns);
+    if (width == 1)
+      return emitPath(width, /*isFast=*/false, rows, columns);
+    return emitEither(source.isAligned(b, loc, width), width, rows, columns,
+                      columns);
   }
-  emitPaths(
-      b, loc, copier, copier.isAligned(width), [&] { copy(width); },
-      [&] { copy(1); });
-}
-
-/// Emits a transposing copy of single elements: without a test of each token
-/// where the tile has all of them.
-void emitTransposed(OpBuilder &b, Location loc, TileCopier &copier,
-                    Value tokens, int64_t tileTokens,
-                    function_ref<void(bool allTokens)> copy) {
-  if (copier.getElementBytes() < 4 || !copier.mayBeContiguous()) {
-    copy(false);
-    return;
-  }
+  if (getElementBytes() < 4 || !source.mayBeContiguous() || !columnExtent)
+    return emitPath(/*width=*/1, /*isFast=*/false, rows, columns);
+  // Single elements: without a test of each column where the source has all.
   Value whole =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, tokens,
-                            arith::ConstantIndexOp::create(b, loc, tileTokens));
-  Value condition =
-      arith::AndIOp::create(b, loc, whole, copier.isAligned(/*width=*/1));
-  emitPaths(
-      b, loc, copier, condition, [&] { copy(true); }, [&] { copy(false); });
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, columnExtent,
+                            math.constant(dstType.getDimSize(1)));
+  Value condition = math.both(whole, source.isAligned(b, loc, /*width=*/1));
+  emitEither(condition, /*width=*/1, rows, PlainDim(Value()), columns);
 }
 
-/// `width` where the chunk at `position` lies inside `extent`, else 0.
-Value countInside(OpBuilder &b, Location loc, Value extent, Value position,
-                  int64_t width) {
-  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                       position, extent);
-  return arith::SelectOp::create(b, loc, inside,
-                                 arith::ConstantIndexOp::create(b, loc, width),
-                                 arith::ConstantIndexOp::create(b, loc, 0));
-}
+namespace {
 
-Value lessThan(OpBuilder &b, Location loc, Value a, Value c) {
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, a, c);
-}
-
-Value conjunction(OpBuilder &b, Location loc, Value a, Value c) {
-  if (!a || !c)
-    return a ? a : c;
-  return arith::AndIOp::create(b, loc, a, c);
+/// Both ops mark the copies whose source has a token in each row.
+bool marksTokenRows(Operation *op) {
+  return op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr());
 }
 
 struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
@@ -103,40 +200,19 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
       return rewriter.notifyMatchFailure(op,
                                          "tensors must be bufferized first");
     Location loc = op.getLoc();
-    bool transposed = op.getTransposed();
-    Value src = op.getSrc();
-    TileCopier copier(rewriter, loc, layout, src, op.getDst(), op.getThreads());
-    if (op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
-      copier.markTokenRows();
-    Value rows = memref::DimOp::create(rewriter, loc, src, 0);
-    Value columns = memref::DimOp::create(rewriter, loc, src, 1);
+    TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
+                  op.getTransposed(), marksTokenRows(op), op.getThreads());
     // Extents that fill the destination need no test.
-    int64_t rowDim = transposed ? 1 : 0;
-    bool allRows = srcType.getDimSize(0) == dstType.getDimSize(rowDim);
-    bool allColumns = srcType.getDimSize(1) == dstType.getDimSize(1 - rowDim);
-
-    auto emit = [&](int64_t width, bool allRows) {
-      copier.copy(
-          width, /*rowFastest=*/transposed, /*isPlain=*/true,
-          [&](OpBuilder &b, Value row, Value column) {
-            if (transposed)
-              std::swap(row, column);
-            Value inRows = allRows ? Value() : lessThan(b, loc, row, rows);
-            Value count = allColumns
-                              ? Value()
-                              : countInside(b, loc, columns, column, width);
-            return ChunkSource{{row, column},
-                               selectCount(b, loc, inRows, count, width),
-                               inRows,
-                               count};
-          });
-    };
-    if (transposed)
-      emitTransposed(rewriter, loc, copier, rows, dstType.getDimSize(1),
-                     [&](bool whole) { emit(1, allRows || whole); });
-    else
-      emitBothWidths(rewriter, loc, copier,
-                     [&](int64_t width) { emit(width, allRows); });
+    Value extents[2];
+    SmallVector<PlainDim> dims;
+    for (int64_t dim : {0, 1})
+      extents[dim] = memref::DimOp::create(rewriter, loc, op.getSrc(), dim);
+    for (int64_t dim : {0, 1}) {
+      int64_t from = op.getTransposed() ? 1 - dim : dim;
+      bool isWhole = srcType.getDimSize(from) == dstType.getDimSize(dim);
+      dims.push_back(PlainDim(isWhole ? Value() : extents[from]));
+    }
+    copy.emit(dims[0], dims[1], extents[op.getTransposed() ? 0 : 1]);
     rewriter.eraseOp(op);
     return success();
   }
@@ -158,85 +234,23 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     if (!srcType || !dstType || !indexType)
       return rewriter.notifyMatchFailure(op,
                                          "tensors must be bufferized first");
-    int64_t panels = op.getDstPanels();
-    if (ShapedType::isDynamic(panels))
+    if (ShapedType::isDynamic(op.getDstPanels()))
       return op.emitOpError("needs `panels` when its index has a dynamic "
                             "number of them, got ")
              << indexType;
     Location loc = op.getLoc();
-    EncodingAttr encoding = op.getEncoding();
-    bool transposed = op.getTransposed();
-    Value src = op.getSrc(), index = op.getIndex();
-    TileCopier copier(rewriter, loc, layout, src, op.getDst(), op.getThreads());
-    if (op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
-      copier.markTokenRows();
-    int64_t panelRows = dstType.getDimSize(0) / panels;
-    int64_t kDim = transposed ? 1 : 0;
-    Value kExtent = memref::DimOp::create(rewriter, loc, src, kDim);
-    Value tokens = memref::DimOp::create(rewriter, loc, src, 1 - kDim);
-    Value indexRows = memref::DimOp::create(rewriter, loc, index, 0);
-    bool allTokens = srcType.getDimSize(1 - kDim) == dstType.getDimSize(1);
-    Value indexPanels = memref::DimOp::create(rewriter, loc, index, 1);
-    bool allRows = indexType.getDimSize(0) == panelRows;
-    bool allPanels = indexType.getDimSize(1) == panels;
-    bool allK = srcType.getDimSize(kDim) ==
-                    panelRows / encoding.getN() * encoding.getM() &&
-                allRows;
-
-    auto emit = [&](int64_t width, bool allTokens) {
-      auto source = [&](OpBuilder &b, Value row, Value column) {
-        auto constant = [&](int64_t v) -> Value {
-          return arith::ConstantIndexOp::create(b, loc, v);
-        };
-        Value panel = constant(0), slot = row;
-        if (panels > 1) {
-          panel = arith::DivUIOp::create(b, loc, row, constant(panelRows));
-          slot = arith::RemUIOp::create(b, loc, row, constant(panelRows));
-        }
-        // What the index does not have is read from its first element.
-        Value exists;
-        if (!allRows)
-          exists = lessThan(b, loc, slot, indexRows);
-        if (!allPanels)
-          exists =
-              conjunction(b, loc, exists, lessThan(b, loc, panel, indexPanels));
-        Value safeSlot = slot, safePanel = panel;
-        if (exists) {
-          safeSlot = arith::SelectOp::create(b, loc, exists, slot, constant(0));
-          safePanel =
-              arith::SelectOp::create(b, loc, exists, panel, constant(0));
-        }
-        Value position = memref::LoadOp::create(
-            b, loc, index, ValueRange{safeSlot, safePanel});
-        position =
-            arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
-        Value window =
-            arith::DivUIOp::create(b, loc, slot, constant(encoding.getN()));
-        Value k = arith::AddIOp::create(
-            b, loc,
-            arith::MulIOp::create(b, loc, window, constant(encoding.getM())),
-            position);
-        if (!allK)
-          exists = conjunction(b, loc, exists, lessThan(b, loc, k, kExtent));
-        Value count =
-            allTokens ? Value() : countInside(b, loc, tokens, column, width);
-        ChunkSource from;
-        from.indices = {k, column};
-        if (transposed)
-          std::swap(from.indices[0], from.indices[1]);
-        from.valid = selectCount(b, loc, exists, count, width);
-        from.rowExists = exists;
-        from.count = count;
-        return from;
-      };
-      copier.copy(width, /*rowFastest=*/transposed, /*isPlain=*/false, source);
-    };
-    if (transposed)
-      emitTransposed(rewriter, loc, copier, tokens, dstType.getDimSize(1),
-                     [&](bool whole) { emit(1, allTokens || whole); });
+    TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
+                  op.getTransposed(), marksTokenRows(op), op.getThreads());
+    int64_t plain = 1 - static_cast<int64_t>(op.getDim());
+    GatheredDim gathered(rewriter, op);
+    Value extent = memref::DimOp::create(rewriter, loc, op.getSrc(), plain);
+    bool isWhole =
+        srcType.getDimSize(plain) == dstType.getDimSize(1 - op.getDstDim());
+    PlainDim other(isWhole ? Value() : extent);
+    if (op.getDstDim() == 0)
+      copy.emit(gathered, other, extent);
     else
-      emitBothWidths(rewriter, loc, copier,
-                     [&](int64_t width) { emit(width, allTokens); });
+      copy.emit(other, gathered, Value());
     rewriter.eraseOp(op);
     return success();
   }

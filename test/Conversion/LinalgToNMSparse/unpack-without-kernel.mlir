@@ -29,9 +29,9 @@ func.func @two_levels(%x: tensor<?x77xf16>, %v: tensor<77x100xf16, #v>, %w: tens
 
 // -----
 
-// The weight is the left operand: its map stays with it. Blocks of two rows.
+// The weight is the left operand: its map stays with it.
 
-#w = #nm_sparse.encoding<1:4, block = [2, 2], dim = 1>
+#w = #nm_sparse.encoding<[2:4, block = [1, 2]], [1:2], dim = 1>
 
 // CHECK-DAG: #[[$X:.+]] = affine_map<(d0, d1) -> (d1)>
 // CHECK-DAG: #[[$W:.+]] = affine_map<(d0, d1) -> (d0, d1)>

@@ -177,3 +177,83 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<4:8, block = [16, 128]>
+#s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#ws = #gpu.address_space<workgroup>
+
+// Blocks of 16 rows are 32 bytes of each token. Of the 64 kept rows of a token
+// eight threads take 8 each: a thread looks one block up, kept row r in block
+// r / 16, and copies 16 bytes of each token that it has.
+
+// CHECK-LABEL: func @words_of_tokens
+func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
+                           %i: memref<4x1xi8, #ws>, %xs: memref<64x64xf16, #ws>,
+                           %v: memref<64x128xf16, #ws>, %y: memref<64x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c256, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    // CHECK: scf.if
+    // CHECK: %[[BLOCK:.*]] = arith.divui %[[ROW:.*]], %c16
+    // CHECK: %[[POSITION:.*]] = memref.load %{{.*}}[%[[BLOCK]], %{{.*}}] : memref<4x1xi8
+    // CHECK: %[[START:.*]] = arith.muli %{{.*}}, %c16
+    // CHECK: %[[INSIDE:.*]] = arith.remui %[[ROW]], %c16
+    // CHECK: arith.addi %[[START]], %[[INSIDE]]
+    // CHECK-NOT: memref.load
+    // CHECK-COUNT-2: nvgpu.device_async_copy {{.*}}, 8 {bypassL1}
+    // CHECK-NOT: nvgpu.device_async_copy
+    // CHECK: } else {
+    nm_tile.async_gather #w dim = 1
+      ins(%x, %i : memref<64x128xf16, strided<[?, 1], offset: ?>>, memref<4x1xi8, #ws>)
+      outs(%xs : memref<64x64xf16, #ws>)
+    %r = nm_tile.matmul #w schedule = #s condensed token_major
+      ins(%xs, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x128xf32>, memref<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<7:8, block = [1, 32]>
+#s = #nm_sparse.schedule<tile = [64, 32, 7], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#ws = #gpu.address_space<workgroup>
+
+// A step that begins inside a window finds windows and positions from the
+// number that a kept row has in the whole source.
+
+// CHECK-LABEL: func @first_row
+// CHECK-SAME: %[[FIRST:[a-z0-9]*]]: index
+func.func @first_row(%first: index, %x: memref<1000x64xf32>, %i: memref<875x1xi8>,
+                     %xs: memref<7x64xf32, #ws>, %v: memref<7x32xf32, #ws>,
+                     %y: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c32, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x32xf32>
+    // CHECK: %[[KEPT:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+    // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[KEPT]], %
+    // CHECK: %[[SAFE:.*]] = arith.select %[[EXISTS]], %[[KEPT]], %
+    // CHECK: memref.load %{{.*}}[%[[SAFE]], %{{.*}}] : memref<875x1xi8>
+    // CHECK: arith.divui %[[KEPT]], %c7
+    nm_tile.async_gather #w ins(%x, %i : memref<1000x64xf32>, memref<875x1xi8>)
+      first_row(%first) outs(%xs : memref<7x64xf32, #ws>)
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%xs, %v : memref<7x64xf32, #ws>, memref<7x32xf32, #ws>)
+      acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x32xf32>, memref<64x32xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -84,3 +84,33 @@ func.func @blocks(%v: memref<16x128xf16, 3>, %x: memref<16x64xf16, 3>, %out: mem
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, block = [8, 64]>
+#s = #nm_sparse.schedule<tile = [64, 64, 16], product = mma<warps = [2, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+// Gathered rows of a token-major x lie beside each other: plain ldmatrix.
+
+// CHECK-LABEL: func @gathered_tokens
+// CHECK: nvgpu.ldmatrix %arg0{{.*}} {numTiles = 4 : i32, transpose = false} : memref<64x16xf16, 3>
+// CHECK: nvgpu.ldmatrix %arg0{{.*}} {numTiles = 4 : i32, transpose = false} : memref<64x16xf16, 3>
+// CHECK: nvgpu.ldmatrix {{.*}} {numTiles = 4 : i32, transpose = true}
+// CHECK-COUNT-16: nvgpu.mma.sync
+// CHECK-NOT: nvgpu.mma.sync
+func.func @gathered_tokens(%x: memref<64x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x64xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed token_major
+      ins(%x, %v : memref<64x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -144,3 +144,52 @@ func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [8, 64]>
+#s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+// A token-major x is read along its rows: as the rows of a product for a
+// token-major result, as its columns for a feature-major one. Each product has
+// a panel, 64 tokens x 128 bytes from the last, and a k16 step is 32 bytes.
+
+// CHECK-LABEL: func @x_by_rows
+// CHECK-COUNT-8: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <row>], B[<f16>, <one>, <row>] : !llvm.struct<
+// CHECK-NOT: nvvm.wgmma.mma_async
+func.func @x_by_rows(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out: memref<64x128xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed token_major
+      ins(%x, %v : memref<64x128xf16, 3>, memref<64x128xf16, 3>)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x128xf32>, memref<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// CHECK-LABEL: func @x_by_columns
+// CHECK-COUNT-8: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <col>], B[<f16>, <one>, <col>] : !llvm.struct<
+// CHECK-NOT: nvvm.wgmma.mma_async
+func.func @x_by_columns(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out: memref<128x64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed token_major tokens_contiguous
+      ins(%x, %v : memref<64x128xf16, 3>, memref<64x128xf16, 3>)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
+      permutation_map = affine_map<(n, m) -> (m, n)>} : vector<64x128xf32>, memref<128x64xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -19,7 +19,7 @@
 // CHECK-NOT: memref.alloc
 // CHECK: nm_tile.async_copy ins({{.*}}) outs(%[[V]] :
 // CHECK: %[[IS:.*]] = memref.subview %[[I]]
-// CHECK: nm_tile.async_gather #{{.*}} transposed ins(%{{.*}}, %[[IS]] {{.*}} outs(%[[X]] :
+// CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%{{.*}}, %[[IS]] {{.*}} outs(%[[X]] :
 // CHECK: nm_tile.matmul {{.*}} condensed ins(%[[X]], %[[V]] :
 // CHECK: %[[O:.*]] = memref.subview %[[OUT]][%[[M]], 0] [128, 128]
 // CHECK: vector.transfer_write %{{.*}}, %[[O]]
@@ -44,7 +44,7 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
       %vs = nm_tile.async_copy ins(%vk : tensor<32x128xf16>) outs(%vt : tensor<32x128xf16>) -> tensor<32x128xf16>
       %is = tensor.extract_slice %slab[%kv, 0] [32, 1] [1, 1] : tensor<64x1xi8> to tensor<32x1xi8>
       %xt = bufferization.alloc_tensor() {memory_space = #ws} : tensor<32x128xf16>
-      %xs = nm_tile.async_gather #w transposed ins(%xk, %is : tensor<128x128xf16>, tensor<32x1xi8>)
+      %xs = nm_tile.async_gather #w dim = 1 transposed ins(%xk, %is : tensor<128x128xf16>, tensor<32x1xi8>)
         outs(%xt : tensor<32x128xf16>) -> tensor<32x128xf16>
       %p = nm_tile.matmul #w schedule = #s condensed
         ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)

@@ -555,9 +555,25 @@ func.func @gather_index_rank(%s: memref<16x64xf16>, %i: memref<8xi8, 3>, %d: mem
 
 // -----
 
-func.func @gather_block(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
-  // expected-error @below {{gathers single rows of n:m windows; #nm_sparse.encoding<2:4, block = [2, 1]> is not supported yet}}
-  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [2, 1]> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+func.func @gather_level(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{level must be 0, the only one of #nm_sparse.encoding<2:4, block = [1, 32]>, got 1}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> level = 1 ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_free(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{gathers rows of n:m windows; #nm_sparse.encoding<free> is not supported yet}}
+  nm_tile.async_gather #nm_sparse.encoding<free> ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_dim(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{dim must be 0 or 1, got 2}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 2 ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -580,7 +596,7 @@ func.func @gather_no_panel(%s: memref<16x64xf16>, %i: memref<8x0xi8, 3>, %d: mem
 // -----
 
 func.func @gather_panels(%s: memref<16x64xf16>, %i: memref<8x3xi8, 3>, %d: memref<16x64xf16, 3>) {
-  // expected-error @below {{destination has 16 rows, not a multiple of 3 panels}}
+  // expected-error @below {{dimension 0 of the destination has extent 16, not a multiple of 3 panels}}
   nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x64xf16>, memref<8x3xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
@@ -588,7 +604,7 @@ func.func @gather_panels(%s: memref<16x64xf16>, %i: memref<8x3xi8, 3>, %d: memre
 // -----
 
 func.func @gather_tokens(%s: memref<16x65xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
-  // expected-error @below {{source has 65 tokens, destination 64}}
+  // expected-error @below {{source extent 65 does not fit destination extent 64}}
   nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s, %i : memref<16x65xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
@@ -596,12 +612,22 @@ func.func @gather_tokens(%s: memref<16x65xf16>, %i: memref<8x2xi8, 3>, %d: memre
 // -----
 
 func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
-  // expected-error @below {{source has 65 tokens, destination 64}}
-  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> transposed ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  // expected-error @below {{source extent 65 does not fit destination extent 64}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 1 transposed ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
 // -----
+
+func.func @gather_columns(%s: memref<64x16xf16>, %i: memref<8x3xi8, 3>, %d: memref<64x16xf16, 3>) {
+  // expected-error @below {{dimension 1 of the destination has extent 16, not a multiple of 3 panels}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 1 ins(%s, %i : memref<64x16xf16>, memref<8x3xi8, 3>) outs(%d : memref<64x16xf16, 3>)
+  return
+}
+
+// -----
+
+// nm_tile.matmul
 
 func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m distributions, got #nm_sparse.encoding<free>}}
@@ -659,7 +685,7 @@ func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: ve
 // -----
 
 func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{a condensed x is k-major and needs no index}}
+  // expected-error @below {{a condensed x needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
@@ -670,7 +696,7 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 // -----
 
 func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{a condensed x is k-major and needs no index}}
+  // expected-error @below {{x must be a tile of 32 x 16, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed token_major ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)

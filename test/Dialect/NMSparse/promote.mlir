@@ -22,7 +22,7 @@
 // CHECK: %[[XS:.*]] = tensor.extract_slice %[[X]]
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<32x128xf16>) outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: %[[IS:.*]] = tensor.extract_slice %[[SLAB]][%{{.*}}, 0] [32, 1]
-// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>) {nm_sparse.token_rows}
+// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>) {nm_sparse.token_rows}
 // CHECK: nm_tile.matmul {{.*}} condensed ins(%[[G]], %[[VS]] {{.*}} acc(%[[ACC]]
 // CHECK: %[[H:.*]] = arith.truncf %[[SUM]]
 // CHECK: %[[Y:.*]] = vector.transfer_write %[[H]], %[[O]]
@@ -168,4 +168,45 @@ func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
     }
   }
   return %r : tensor<64x64xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<4:8, block = [8, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<tile = [128, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+
+// Rows of a block are 16 bytes of a token: nothing is transposed, and tokens
+// stay the rows of the tile.
+
+// CHECK-LABEL: func @blocks
+// CHECK: scf.for
+// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 ins(%{{.*}} : tensor<128x128xf16>, tensor<8x1xi8>) outs(%{{.*}} : tensor<128x64xf16>)
+// CHECK: nm_tile.matmul {{.*}} condensed token_major ins(%[[G]],
+func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
+                  %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
+    -> tensor<128x128xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.forall (%m) = (0) to (128) step (128) shared_outs(%o = %out) -> (tensor<128x128xf32>) {
+    %y = scf.for %k = %c0 to %c4 step %c2 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
+      %kx = affine.apply affine_map<(d0) -> (d0 * 64)>(%k)
+      %kv = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
+      %ki = affine.apply affine_map<(d0) -> (d0 * 4)>(%k)
+      %xs = tensor.extract_slice %x[0, %kx] [128, 128] [1, 1] : tensor<128x256xf16> to tensor<128x128xf16>
+      %vs = tensor.extract_slice %v[%kv, 0] [64, 128] [1, 1] : tensor<128x128xf16> to tensor<64x128xf16>
+      %is = tensor.extract_slice %i[%ki, 0] [8, 1] [1, 1] : tensor<16x1xi8> to tensor<8x1xi8>
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+        ins(%xs, %vs, %is : tensor<128x128xf16>, tensor<64x128xf16>, tensor<8x1xi8>)
+        outs(%acc : tensor<128x128xf32>) -> tensor<128x128xf32>
+      scf.yield %p : tensor<128x128xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[0, 0] [128, 128] [1, 1] : tensor<128x128xf32> into tensor<128x128xf32>
+    }
+  } {mapping = [#gpu.block<x>]}
+  return %r : tensor<128x128xf32>
 }

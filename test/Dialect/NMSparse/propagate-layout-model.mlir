@@ -51,3 +51,33 @@ func.func @ragged(%x: tensor<4095x4096xf16>, %v: tensor<1024x4096xf16>,
       outs(%o : tensor<4095x4096xf16>) -> tensor<4095x4096xf16>
   return %y : tensor<4095x4096xf16>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<2:8, block = [16, 128]>
+#v = #nm_sparse.encoding<4:16, block = [4, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// Rows of a block that are 16 bytes of a token and more are gathered as they
+// lie; those that are less are worth a transposition.
+
+// CHECK-LABEL: func @words_of_tokens
+// CHECK-NOT: linalg.transpose
+// CHECK-LABEL: func @half_words
+// CHECK: linalg.transpose
+func.func @words_of_tokens(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>,
+    %i: tensor<64x32xi8>, %o: tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<1024x4096xf16>, tensor<64x32xi8>)
+      outs(%o : tensor<4096x4096xf16>) -> tensor<4096x4096xf16>
+  return %y : tensor<4096x4096xf16>
+}
+func.func @half_words(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>,
+    %i: tensor<256x32xi8>, %o: tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {
+  %y = nm_sparse.matmul #v indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x4096xf16>, tensor<1024x4096xf16>, tensor<256x32xi8>)
+      outs(%o : tensor<4096x4096xf16>) -> tensor<4096x4096xf16>
+  return %y : tensor<4096x4096xf16>
+}

@@ -101,20 +101,6 @@ func.func @narrow_panels(%x: tensor<?x64xf16>, %v: tensor<32x64xf16>, %i: tensor
 
 // -----
 
-#xm = affine_map<(m, n, k) -> (m, k)>
-#wm = affine_map<(m, n, k) -> (k, n)>
-#ym = affine_map<(m, n, k) -> (m, n)>
-func.func @blocks(%x: tensor<?x64xf32>, %v: tensor<32x64xf32>, %i: tensor<8x16xi8>,
-                  %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{has no schedule yet; supported is block = [1, bn]}}
-  %r = nm_sparse.matmul <2:4, block = [4, 4]> indexing_maps = [#xm, #wm, #ym]
-    ins(%x, %v, %i : tensor<?x64xf32>, tensor<32x64xf32>, tensor<8x16xi8>)
-    outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
-  return %r : tensor<?x64xf32>
-}
-
-// -----
-
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>

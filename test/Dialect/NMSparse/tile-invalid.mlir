@@ -39,24 +39,6 @@ func.func @element(%x: tensor<128x64xf32>, %v: tensor<16x128xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 8], product = simt<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
-
-func.func @block(%x: tensor<128x64xf32>, %v: tensor<16x64xf32>,
-                 %i: tensor<4x16xi8>, %out: tensor<128x64xf32>)
-    -> tensor<128x64xf32> {
-  // expected-error @+1 {{cannot be tiled for the GPU yet with a block of 4 contraction steps in its encoding; legal is block = [1, bn]}}
-  %y = nm_sparse.matmul #nm_sparse.encoding<1:4, block = [4, 4]>
-    indexing_maps = [#xm, #wm, #ym] schedule = #s
-    ins(%x, %v, %i : tensor<128x64xf32>, tensor<16x64xf32>, tensor<4x16xi8>)
-    outs(%out : tensor<128x64xf32>) -> tensor<128x64xf32>
-  return %y : tensor<128x64xf32>
-}
-
-// -----
-
-#xm = affine_map<(m, n, k) -> (m, k)>
-#wm = affine_map<(m, n, k) -> (k, n)>
-#ym = affine_map<(m, n, k) -> (m, n)>
 #s = #nm_sparse.schedule<tile = [128, 128, 8], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @narrow_panels(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,

@@ -20,6 +20,7 @@ class Case:
     n: int = 8
     m: int = 32
     panel: int = 128
+    block_k: int = dataclasses.field(default=1, kw_only=True)
     tokens: int | None = None  # None: dynamic
     k: int = 4096
     outputs: int = 4096
@@ -33,7 +34,8 @@ class Case:
     chip: str = "sm_90a"
 
     def __str__(self):
-        shown = [f"{self.element} {self.n}:{self.m} L={self.panel}"]
+        blocks = f"L={self.panel}" if self.block_k == 1 else f"{self.block_k}x{self.panel}"
+        shown = [f"{self.element} {self.n}:{self.m} {blocks}"]
         tokens = "?" if self.tokens is None else self.tokens
         shown.append(f"{tokens}x{self.k}x{self.outputs}")
         defaults = Case()
@@ -124,7 +126,7 @@ def text(case, name="f"):
         return f"affine_map<{of} -> ({', '.join(dims)})>"
 
     dim = case.dim + (1 if w_lead else 0)
-    parts = [f"{case.n}:{case.m}", f"block = [1, {case.panel}]"]
+    parts = [f"{case.n}:{case.m}", f"block = [{case.block_k}, {case.panel}]"]
     if dim:
         parts.append(f"dim = {dim}")
     encoding = f"#nm_sparse.encoding<{', '.join(parts)}>"
@@ -133,7 +135,7 @@ def text(case, name="f"):
     m_at = x_dims.index("m")
     size = "%m" if m == "?" else ""
     attributes = (
-        f" attrs = {{nm_sparse.schedule = {with_rows(case.schedule, case.n)}}}"
+        f" attrs = {{nm_sparse.schedule = {with_rows(case.schedule, case.n * case.block_k)}}}"
         if case.schedule
         else ""
     )

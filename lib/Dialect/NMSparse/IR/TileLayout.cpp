@@ -15,6 +15,17 @@ bool nm_sparse::isSwizzled(MemRefType tile) {
          tile.getDimSize(1) % kSwizzledColumns == 0;
 }
 
+bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
+                                  int64_t elementBytes) {
+  if (schedule.isDirect())
+    return true;
+  ProductAttrInterface product = schedule.getProduct();
+  if (!schedule.isPacked())
+    return product.readsTokenMajorWindows();
+  return encoding.getBlockK() * elementBytes % 16 == 0 &&
+         product.readsTokenMajorRows(schedule.getStepRows());
+}
+
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
   if (!isSwizzled(tile))
     return TileLayout::Rows;

@@ -54,7 +54,7 @@ struct PropagateLayout
       // Rows of tokens must allow copies of 16 bytes. What has no schedule is
       // reported where schedules are chosen.
       if (problem.tokens * problem.elementBytes % 16 != 0 ||
-          op.getEncoding().getBlockK() != 1 ||
+
           ShapedType::isDynamic(problem.windows))
         return std::nullopt;
       auto before = predictProduct(problem, op.getScheduleAttr(),

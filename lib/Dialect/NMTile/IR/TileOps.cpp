@@ -149,9 +149,15 @@ LogicalResult AsyncGatherOp::verify() {
            << dst.getElementType() << ", got " << src;
   if (index.getRank() != 2 || !index.getElementType().isSignlessInteger())
     return emitOpError("index must be a rank-2 integer tile, got ") << index;
-  if (getEncoding().isFree() || getEncoding().getBlockK() != 1)
-    return emitOpError("gathers single rows of n:m windows; ")
+  if (getLevel() != 0)
+    return emitOpError("level must be 0, the only one of ")
+           << getEncoding() << ", got " << static_cast<int64_t>(getLevel());
+  if (getEncoding().isFree())
+    return emitOpError("gathers rows of n:m windows; ")
            << getEncoding() << " is not supported yet";
+  if (getDim() != 0 && getDim() != 1)
+    return emitOpError("dim must be 0 or 1, got ")
+           << static_cast<int64_t>(getDim());
   if (!index.getElementType().isSignlessInteger(
           getEncoding().getIndexBitWidth()))
     return emitOpError("index must have element type i")
@@ -164,14 +170,16 @@ LogicalResult AsyncGatherOp::verify() {
     return emitOpError("panels = ")
            << panels << " must be positive and hold those of the index, "
            << index;
-  if (!ShapedType::isDynamic(panels) && dst.getDimSize(0) % panels != 0)
-    return emitOpError("destination has ")
-           << dst.getDimSize(0) << " rows, not a multiple of " << panels
-           << " panels";
-  int64_t tokens = src.getDimSize(getTransposed() ? 0 : 1);
-  if (!ShapedType::isDynamic(tokens) && tokens > dst.getDimSize(1))
-    return emitOpError("source has ")
-           << tokens << " tokens, destination " << dst.getDimSize(1);
+  int64_t gathered = dst.getDimSize(getDstDim());
+  if (!ShapedType::isDynamic(panels) && gathered % panels != 0)
+    return emitOpError("dimension ")
+           << getDstDim() << " of the destination has extent " << gathered
+           << ", not a multiple of " << panels << " panels";
+  int64_t other = src.getDimSize(1 - getDim());
+  if (!ShapedType::isDynamic(other) && other > dst.getDimSize(1 - getDstDim()))
+    return emitOpError("source extent ")
+           << other << " does not fit destination extent "
+           << dst.getDimSize(1 - getDstDim());
   return success();
 }
 
@@ -225,8 +233,8 @@ LogicalResult TileMatmulOp::verify() {
   if (getInFlight() && !schedule.getProduct().staysInFlight())
     return emitOpError("stays in flight with products of warpgroups only, got ")
            << schedule;
-  if (getCondensed() && (getIndex() || getTokenMajor()))
-    return emitOpError("a condensed x is k-major and needs no index");
+  if (getCondensed() && getIndex())
+    return emitOpError("a condensed x needs no index");
   if (!getCondensed() && !getIndex())
     return emitOpError("an x of whole windows needs the index");
   if (Value tile = getIndex()) {

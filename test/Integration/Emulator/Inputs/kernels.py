@@ -32,6 +32,100 @@ def mma(tile=(64, 64, 2), warps=(2, 2), stages=3, split_k=1, **modes):
     return schedule("mma", tile, warps, stages, split_k, **modes)
 
 
+def blocks():
+    """Blocks of several contraction steps: each format in each layout, with the
+    model's schedule, and each product with what it can make of them. The
+    contraction ends inside a block or between the blocks of a window."""
+    layouts = {"token": {}, "feature": FEATURE}
+    for (layout, dims), (element, n, m, block) in itertools.product(
+        layouts.items(),
+        (
+            ("f32", 2, 4, (2, 32)),
+            ("f32", 3, 8, (4, 4)),
+            ("f32", 1, 2, (64, 64)),
+            ("f16", 8, 16, (2, 64)),
+            ("bf16", 5, 8, (4, 4)),
+            ("f16", 4, 8, (8, 128)),
+            ("bf16", 2, 8, (16, 128)),
+            ("f16", 1, 4, (64, 64)),
+        ),
+    ):
+        # (Products of tensor cores need panels of 8 outputs.)
+        panel = block[1] if element == "f32" else max(8, block[1])
+        case = Case(element, n, m, panel, block_k=block[0], **RAGGED_LONG, **dims)
+        yield f"block-{element}-{block[0]}x{panel}-{layout}", case
+
+    modes = [("packed", "resident"), ("unpacked", "resident"), ("unpacked", "staged")]
+    for (layout, dims), (operands, index) in itertools.product(layouts.items(), modes):
+        how = f"{layout}-{operands}-{index}"
+        modes_ = {"operands": operands, "index": index}
+        for producers in (0, 1):
+            kept = simt((64, 64, 1), stages=2, producers=producers, **modes_)
+            yield (
+                f"block-simt-{how}-producers{producers}",
+                Case("f32", 3, 4, 32, block_k=4, schedule=kept, **RAGGED, **dims),
+            )
+        for element, n, m, block_k, windows, role in (
+            ("f16", 2, 4, 8, 2, {}),
+            ("bf16", 3, 8, 8, 2, {"producers": 4}),
+            ("f16", 3, 4, 2, 4, {}),
+        ):
+            kept = mma((64, 64, windows), **role, **modes_)
+            yield (
+                f"block-mma-{how}-{n}of{m}-{block_k}",
+                Case(
+                    element, n, m, 64, block_k=block_k, schedule=kept, **RAGGED, **dims
+                ),
+            )
+    # Token-major activations that are gathered 16 bytes at a time: panels
+    # narrower than a tile, rows of odd length, a result in either layout, tiles
+    # whose rows are tokens, boxes of the values.
+    aligned = {"tokens": None, "k": 1104, "outputs": 300}
+    for name, element, n, m, block, tile, warps, sizes, role in (
+        ("lines", "f16", 4, 8, (16, 128), (128, 128, 1), (1, 8), aligned, {}),
+        ("panels", "bf16", 8, 16, (8, 64), (64, 256, 1), (1, 8), aligned, {}),
+        ("odd", "f16", 8, 16, (8, 128), (64, 128, 2), (1, 8), RAGGED_LONG, {}),
+        ("whole", "f16", 1, 2, (64, 64), (64, 64, 1), (1, 4), aligned, {}),
+        (
+            "two",
+            "bf16",
+            2,
+            4,
+            (16, 256),
+            (128, 256, 2),
+            (2, 4),
+            aligned,
+            {"producers": 4, "tma": True},
+        ),
+        (
+            "persistent",
+            "f16",
+            4,
+            8,
+            (16, 64),
+            (64, 64, 1),
+            (1, 4),
+            {"tokens": 2101, "k": 264, "outputs": 300},
+            {"producers": 4, "tma": True, "persistent": True},
+        ),
+    ):
+        for result, dims in (("token", {}), ("feature", {"y_feature_major": True})):
+            kept = schedule("wgmma", tile, warps, 3, **role)
+            yield (
+                f"block-wgmma-{name}-{result}-result",
+                Case(
+                    element,
+                    n,
+                    m,
+                    block[1],
+                    block_k=block[0],
+                    schedule=kept,
+                    **sizes,
+                    **dims,
+                ),
+            )
+
+
 def kernels():
     """Name and case of each kernel."""
     layouts = {"token": {}, "feature": FEATURE}
@@ -348,6 +442,7 @@ def kernels():
         ("bf16", 128, 256, 96),
     ):
         yield f"{element}-{n}of{m}-{panel}", Case(element, n, m, panel, **RAGGED_LONG)
+    yield from blocks()
     for tokens in (1, 7, 33):
         yield (
             f"tokens{tokens}",

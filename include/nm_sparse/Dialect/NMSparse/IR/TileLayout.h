@@ -34,6 +34,12 @@ constexpr int64_t kSwizzledBlockAlignment = 1024;
 /// Tiles of 16-bit floats with rows of whole lines are.
 bool isSwizzled(MemRefType tile);
 
+/// Whether tiles of token-major activations keep a token in each row: products
+/// of tensor cores read them so. What is gathered is, where a row of a block is
+/// 16 bytes of a token, and where the tiles are whole lines for warpgroups.
+bool keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
+                       int64_t elementBytes);
+
 /// The layout of `tile` in launches whose products have `schedule`.
 TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
 

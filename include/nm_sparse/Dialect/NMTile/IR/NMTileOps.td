@@ -93,18 +93,25 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
 def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
     [DestinationStyleOpInterface,
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "start to copy the activation rows that an index names";
+  let summary = "start to copy what an index names along one dimension";
   let description = [{
     All threads of the CTA together, or the `threads = [first, count]` of it,
-    start to copy, for each panel `p` and kept row `r`, one row of `src` into
-    `dst`:
+    start to copy to `dst`, for each panel `p` and kept row `r` of one level of an
+    encoding, the indices of dimension `dim` of `src` that `index` names:
 
-    `dst[p * R + r, t] = src[(r / n) * m + index[r, p], t]`
+    `dst[p * R + r, j] = src[((r / bk) / n * m + index[r / bk, p]) * bk + r % bk, j]`
 
-    where `R` is the number of rows of `dst` over the number of panels: `panels`,
-    or that of the index's columns. Rows and panels that the index does not have
-    and elements outside `src` are zero. With `transposed`, `src` is token-major: `src[t, k]`. `index` lies in
-    global or workgroup memory and is read at once.
+    for `dim = 0` (the default) and the `n:m` and block `[bk, bn]` of the level.
+    With `dim = 1` the columns of `src` are gathered to those of `dst`, and with
+    `transposed` columns of `src` are rows of `dst`. `R` is the extent of the
+    gathered dimension of `dst` over the number of panels: `panels`, or that of
+    the index's columns. Blocks and panels that the index does not have and
+    elements outside `src` are zero. `index` lies in global or workgroup memory
+    and is read at once.
+
+    `src` and `index` begin with a window, at whose first kept row `dst` begins.
+    Or `dst` begins at kept row `first_row` of them, anywhere in a window, a
+    multiple of bk: then r is `first_row` more in the formula.
 
     ```mlir
     nm_tile.async_gather #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -113,21 +120,28 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
       outs(%dst : memref<32x128xf16, #gpu.address_space<workgroup>>)
     ```
   }];
-  let arguments = (ins NMSparse_EncodingAttr:$encoding, NMTile_Tile:$src,
-                       NMTile_Tile:$index, NMTile_Tile:$dst,
+  let arguments = (ins NMSparse_EncodingAttr:$encoding,
+                       DefaultValuedAttr<I64Attr, "0">:$level,
+                       DefaultValuedAttr<I64Attr, "0">:$dim,
                        UnitAttr:$transposed,
                        OptionalAttr<I64Attr>:$panels,
-                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+                       OptionalAttr<DenseI64ArrayAttr>:$threads,
+                       NMTile_Tile:$src, NMTile_Tile:$index,
+                       Optional<Index>:$first_row, NMTile_Tile:$dst);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $encoding (`transposed` $transposed^)? (`panels` `=` $panels^)?
+    $encoding (`level` `=` $level^)? (`dim` `=` $dim^)?
+    (`transposed` $transposed^)? (`panels` `=` $panels^)?
     (`threads` `=` $threads^)?
     `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
+    (`first_row` `(` $first_row^ `)`)?
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+    /// The dimension of `dst` that is gathered.
+    int64_t getDstDim() { return getTransposed() ? 1 - getDim() : getDim(); }
     /// Panels that `dst` holds; dynamic when only the index could say.
     int64_t getDstPanels();
   }];
@@ -142,10 +156,9 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     `vector<tokens x outputs>`; the schedule says how the CTA's threads share it.
 
     `values` holds the kept rows of the step, `R x outputs`; rows past the index's
-    extent are zero. `x` holds either whole windows (`rows x tokens`, or
-    `tokens x rows` when `token_major`), from which `index` selects, or, when
-    `condensed`, the gathered rows, `R` for each panel, in which case no index is
-    needed. `panel_offset` is the position of the tile's first output in its
+    extent are zero. `x` holds either whole windows, from which `index` selects,
+    or, when `condensed`, the gathered rows, `R` for each panel, in which case no
+    index is needed; `rows x tokens`, or `tokens x rows` when `token_major`. `panel_offset` is the position of the tile's first output in its
     panel; absent when panels and tiles are aligned.
 
     `tokens_contiguous` asks for the accumulator layout in which one thread holds

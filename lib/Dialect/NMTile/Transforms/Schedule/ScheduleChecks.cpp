@@ -69,10 +69,6 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (!schedule)
     return op.emitOpError(
         "has no schedule; run --nm-sparse-select-schedule first");
-  if (encoding.getBlockK() != 1 && !schedule.isDirect())
-    return op.emitOpError("cannot be tiled for the GPU yet with a block of ")
-           << encoding.getBlockK()
-           << " contraction steps in its encoding; legal is block = [1, bn]";
   Type element = getElementTypeOrSelf(op.getX());
   if (failed(schedule.getProduct().verifyProblem(
           [&] { return op.emitOpError(); }, schedule, encoding, element)))

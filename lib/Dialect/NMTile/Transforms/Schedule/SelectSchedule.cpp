@@ -50,10 +50,6 @@ struct SelectSchedule
       return op.emitOpError("on ")
              << element << " has no schedule yet; supported are f32, f16, bf16";
     EncodingAttr encoding = op.getEncoding();
-    if (encoding.getBlockK() != 1)
-      return op.emitOpError("on ")
-             << encoding
-             << " has no schedule yet; supported is block = [1, bn]";
     if (problem.tensorCores && encoding.getBlockN() % 8 != 0)
       return op.emitOpError("on ")
              << encoding << " of " << element

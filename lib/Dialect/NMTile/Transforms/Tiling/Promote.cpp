@@ -134,6 +134,11 @@ public:
         packedBatchDim = 0;
     }
     tokenMajor = op.getXTokenDim() < op.getXReductionDim();
+    keepsTokenRows =
+        tokenMajor &&
+        keepsTokensAsRows(
+            schedule, encoding,
+            getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth() / 8);
   }
 
   void run();
@@ -151,7 +156,7 @@ private:
   ScheduleAttr schedule;
   int64_t panels;
   std::optional<int64_t> xBatchDim, packedBatchDim;
-  bool tokenMajor;
+  bool tokenMajor, keepsTokenRows;
   /// The CTA's whole index in workgroup memory, when resident.
   Value residentIndex;
 };
@@ -195,35 +200,39 @@ Value Promoter::getIndexTile() {
       ArrayRef<OpFoldResult>{one, one});
 }
 
-/// Activations of one K step: the rows that the index names, k-major, or whole
-/// windows. ldmatrix transposes on the way, so mma keeps the order of x.
+/// Activations of one K step: the rows that the index names, or whole windows.
+/// Tokens become columns on the way, save where products read them as rows.
 Value Promoter::getXTile(Value index) {
   Value x = dropBatch(b, loc, op.getX(), xBatchDim);
   if (schedule.getTransfers().getX() == XTransfer::Direct)
     return x;
   int64_t tokens = schedule.getTileTokens();
-  auto mark = [&](Value tile) {
-    if (tokenMajor)
-      tile.getDefiningOp()->setAttr(
-          NMSparseDialect::TokenRowsAttrHelper::getNameStr(), b.getUnitAttr());
-    return tile;
-  };
+  int64_t rows = schedule.isPacked() ? schedule.getStepRows() * panels
+                                     : schedule.getTileWindows(encoding) *
+                                           encoding.getWindowRows();
+  SmallVector<int64_t> shape = {rows, tokens};
+  if (keepsTokenRows)
+    std::swap(shape[0], shape[1]);
+  bool transposed = tokenMajor && !keepsTokenRows;
+  Value result;
   if (schedule.isPacked()) {
-    Value tile =
-        allocTile(b, loc, {schedule.getStepRows() * panels, tokens}, x);
+    Value tile = allocTile(b, loc, shape, x);
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    return mark(AsyncGatherOp::create(b, loc, tile.getType(), encoding, x,
-                                      index, tile, tokenMajor,
-                                      allPanels ? IntegerAttr()
-                                                : b.getI64IntegerAttr(panels),
-                                      /*threads=*/DenseI64ArrayAttr())
-                    .getResult());
+    result = AsyncGatherOp::create(
+                 b, loc, tile.getType(), encoding, /*level=*/0,
+                 /*dim=*/tokenMajor ? 1 : 0, transposed,
+                 allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
+                 /*threads=*/DenseI64ArrayAttr(), x, index,
+                 /*first_row=*/Value(), tile)
+                 .getResult();
+  } else {
+    result = copyToTile(b, loc, x, shape, transposed);
   }
-  int64_t rows = schedule.getTileWindows(encoding) * encoding.getWindowRows();
-  if (tokenMajor && schedule.getProduct().readsTokenMajorWindows())
-    return mark(copyToTile(b, loc, x, {tokens, rows}));
-  return mark(copyToTile(b, loc, x, {rows, tokens}, /*transposed=*/tokenMajor));
+  if (tokenMajor)
+    result.getDefiningOp()->setAttr(
+        NMSparseDialect::TokenRowsAttrHelper::getNameStr(), b.getUnitAttr());
+  return result;
 }
 
 void Promoter::run() {
@@ -268,15 +277,13 @@ void Promoter::run() {
   Value panelOffset = op.getPanelOffset();
   if (!panelOffset && !schedule.isPanelAligned(encoding))
     panelOffset = zero;
-  auto product = TileMatmulOp::create(
-      b, loc, acc.getType(), encoding, schedule,
-      /*condensed=*/schedule.isPacked(),
-      /*token_major=*/!schedule.isPacked() && tokenMajor &&
-          (schedule.isDirect() ||
-           schedule.getProduct().readsTokenMajorWindows()),
-      /*tokens_contiguous=*/false,
-      /*in_flight=*/false, x, values, schedule.isPacked() ? Value() : index,
-      panelOffset, loop.getRegionIterArg(0));
+  auto product = TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
+                                      /*condensed=*/schedule.isPacked(),
+                                      /*token_major=*/keepsTokenRows,
+                                      /*tokens_contiguous=*/false,
+                                      /*in_flight=*/false, x, values,
+                                      schedule.isPacked() ? Value() : index,
+                                      panelOffset, loop.getRegionIterArg(0));
   scf::YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 

@@ -1,0 +1,77 @@
+//===- IndexMath.h - unsigned arithmetic on indices -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
+#define NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace mlir::nm_sparse {
+
+/// Index arithmetic that folds while it is built. Numbers of threads and places
+/// in tiles are never negative, so that divisions need no more than a shift;
+/// affine expressions and arith::ArithBuilder have signed ones, or none.
+class IndexMath {
+public:
+  using Value = mlir::Value;
+
+  IndexMath(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  Value constant(int64_t v) const {
+    return arith::ConstantIndexOp::create(b, loc, v);
+  }
+  Value add(Value a, Value c) const {
+    return b.createOrFold<arith::AddIOp>(loc, a, c);
+  }
+  Value add(Value a, int64_t c) const { return add(a, constant(c)); }
+  Value sub(Value a, int64_t c) const {
+    return b.createOrFold<arith::SubIOp>(loc, a, constant(c));
+  }
+  Value mul(Value a, Value c) const {
+    return b.createOrFold<arith::MulIOp>(loc, a, c);
+  }
+  Value mul(Value a, int64_t c) const { return mul(a, constant(c)); }
+  Value div(Value a, int64_t c) const {
+    return b.createOrFold<arith::DivUIOp>(loc, a, constant(c));
+  }
+  Value rem(Value a, int64_t c) const {
+    return b.createOrFold<arith::RemUIOp>(loc, a, constant(c));
+  }
+  Value bitXor(Value a, Value c) const {
+    return b.createOrFold<arith::XOrIOp>(loc, a, c);
+  }
+  Value isLess(Value a, Value c) const {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, a, c);
+  }
+  Value isEqual(Value a, int64_t c) const {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, a,
+                                 constant(c));
+  }
+  /// Both conditions; a null one always holds.
+  Value both(Value a, Value c) const {
+    if (!a || !c)
+      return a ? a : c;
+    return arith::AndIOp::create(b, loc, a, c);
+  }
+  /// To 32 bits, and back.
+  Value narrow(Value a) const {
+    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), a);
+  }
+  Value widen(Value a) const {
+    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getIndexType(), a);
+  }
+  Value word(int64_t v) const {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+  }
+
+private:
+  OpBuilder &b;
+  Location loc;
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H

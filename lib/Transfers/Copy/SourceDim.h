@@ -1,0 +1,72 @@
+//===- SourceDim.h - where a dimension of a tile comes from -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_TRANSFERS_COPY_SOURCEDIM_H
+#define NM_SPARSE_LIB_TRANSFERS_COPY_SOURCEDIM_H
+
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+
+namespace mlir::nm_sparse {
+
+/// Where an index of the destination lies in the source.
+struct SourceIndex {
+  Value position;
+  /// i1; null where it always exists.
+  Value exists;
+};
+
+/// Maps the indices of one dimension of the destination to those of a dimension
+/// of the source.
+class SourceDim {
+public:
+  virtual ~SourceDim() = default;
+  /// Neighbours in the destination are neighbours in the source.
+  virtual bool isPlain() const = 0;
+  /// Largest number of indices of the destination, from a multiple of it on,
+  /// whose sources are neighbours and, if they are aligned, exist together.
+  virtual int64_t getRun() const = 0;
+  virtual SourceIndex find(OpBuilder &b, Location loc, Value index) const = 0;
+};
+
+/// Index i of the destination is index i of the source.
+class PlainDim : public SourceDim {
+public:
+  /// A null `extent` says that the source has all indices.
+  explicit PlainDim(Value extent) : extent(extent) {}
+
+  bool isPlain() const override { return true; }
+  int64_t getRun() const override { return int64_t(1) << 62; }
+  SourceIndex find(OpBuilder &b, Location loc, Value index) const override;
+
+private:
+  Value extent;
+};
+
+/// The kept rows of a step, of one panel after the other: the rows of the
+/// source that the index of a gather names.
+class GatheredDim : public SourceDim {
+public:
+  /// Emits the extents of the operands of `op`, whose index has static or known
+  /// panels.
+  GatheredDim(OpBuilder &b, AsyncGatherOp op);
+
+  bool isPlain() const override { return false; }
+  int64_t getRun() const override { return encoding.getBlockK(); }
+  SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+
+private:
+  EncodingAttr encoding;
+  Value index, firstRow;
+  /// Kept rows and number of panels in the destination.
+  int64_t panelRows, panels;
+  /// Extents of the source and of the index; null where they hold all that the
+  /// destination can ask for.
+  Value sourceRows, indexRows, indexPanels;
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_TRANSFERS_COPY_SOURCEDIM_H
