@@ -71,6 +71,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
