@@ -89,6 +89,12 @@ void populateTileWritePatterns(const TypeConverter &converter,
                                TileEpilogue &epilogue,
                                RewritePatternSet &patterns);
 
+/// store_part and load_part -> vector.store and vector.load.
+void populateTilePartPatterns(const TypeConverter &converter,
+                              const ThreadLayout &layout,
+                              TileEpilogue &epilogue,
+                              RewritePatternSet &patterns);
+
 /// Selects the row of the x tile that holds kept row `row` of the step, for
 /// outputs of panel `panel` (counted from the tile's first): position in the
 /// condensed tile, or the index's position in its window. Rows past the index's
