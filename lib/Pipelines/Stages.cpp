@@ -92,6 +92,7 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
   persist.chip = options.chip;
   pm.addNestedPass<func::FuncOp>(createNMSparsePersistPass(persist));
   pm.addNestedPass<func::FuncOp>(createNMSparseStreamKPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerRolesPass());
 }
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,

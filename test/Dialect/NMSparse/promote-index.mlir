@@ -8,7 +8,7 @@
 // way, so it is read where it lies. The last tile may have fewer panels.
 
 // CHECK-LABEL: func @staged
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[STEP:.*]] = tensor.extract_slice {{.*}} : tensor<56x?xi8> to tensor<?x?xi8>
 // CHECK: nm_tile.async_copy {{.*}}xf16
 // CHECK-NOT: nm_tile.async_copy
@@ -33,7 +33,7 @@ func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3x
 
 // CHECK-LABEL: func @resident
 // CHECK: bufferization.alloc_tensor() {{.*}} : tensor<64x1xi8>
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: tensor.extract_slice {{.*}} : tensor<64x1xi8> to tensor<16x1xi8>
 func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56x1xi8>,
                     %y: tensor<?x128xf32>) -> tensor<?x128xf32> {

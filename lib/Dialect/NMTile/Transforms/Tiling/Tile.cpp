@@ -6,10 +6,10 @@
 //
 // The last elementwise consumer of a product is tiled with scf.forall, and its
 // producers, up to the product and the fill of its accumulator, are fused into
-// the loop. The product of a CTA tile is then tiled with scf.for over windows.
-// That loop is built here rather than by tileUsingSCF: its accumulator is the
-// whole CTA tile, so it needs no slice, and it must stay a loop when it has one
-// iteration, because the passes that follow look for it.
+// the loop. The product of a CTA tile is then put into a nm_tile.k_loop over
+// windows. That loop is built here rather than by tileUsingSCF: its accumulator
+// is the whole CTA tile, so it needs no slice, and it is a K loop to the passes
+// that follow however many iterations it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +25,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
@@ -76,7 +77,7 @@ static scf::SCFTilingOptions getTilingOptions(MatmulOp matmul,
 // K steps
 //===----------------------------------------------------------------------===//
 
-/// `y = matmul(x, v, i, init)` -> `y = scf.for w iter_args(acc = init) {
+/// `y = matmul(x, v, i, init)` -> `y = k_loop w iter_args(acc = init) {
 ///   yield matmul(x[w], v[w], i[w], acc) }`
 static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
@@ -88,9 +89,9 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
-  auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(windows),
-                                 constant(step), ValueRange{op.getInit()});
-  rewriter.setInsertionPointToStart(loop.getBody());
+  auto loop = KLoopOp::create(rewriter, loc, constant(0), constant(windows),
+                              constant(step), ValueRange{op.getInit()});
+  rewriter.setInsertionPointToStart(&loop.getBody().front());
 
   SmallVector<OpFoldResult> offsets, sizes;
   for (Range &range : domain) {
@@ -120,11 +121,11 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   Operation *initSlice = inner.getInit().getDefiningOp();
   auto product = MatmulOp::create(
       rewriter, loc, op.getType(), inner.getX(), inner.getValues(),
-      inner.getIndex(), loop.getRegionIterArg(0), op.getPanelOffset(),
+      inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
       op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
-  scf::YieldOp::create(rewriter, loc, product.getResult());
+  YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
   return success();
 }
