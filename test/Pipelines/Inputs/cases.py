@@ -34,7 +34,9 @@ class Case:
     chip: str = "sm_90a"
 
     def __str__(self):
-        blocks = f"L={self.panel}" if self.block_k == 1 else f"{self.block_k}x{self.panel}"
+        blocks = f"{self.block_k}x{self.panel}"
+        if self.block_k == 1:
+            blocks = f"L={self.panel}"
         shown = [f"{self.element} {self.n}:{self.m} {blocks}"]
         tokens = "?" if self.tokens is None else self.tokens
         shown.append(f"{tokens}x{self.k}x{self.outputs}")
@@ -134,10 +136,9 @@ def text(case, name="f"):
     y32, y = tensor(y_dims, "f32"), tensor(y_dims, t)
     m_at = x_dims.index("m")
     size = "%m" if m == "?" else ""
+    schedule = with_rows(case.schedule, case.n * case.block_k)
     attributes = (
-        f" attrs = {{nm_sparse.schedule = {with_rows(case.schedule, case.n * case.block_k)}}}"
-        if case.schedule
-        else ""
+        f" attrs = {{nm_sparse.schedule = {schedule}}}" if case.schedule else ""
     )
     kinds = {"b": "parallel", "m": "parallel", "n": "parallel", "k": "reduction"}
     iterators = ", ".join(f'"{kinds[d]}"' for d in lead + ["m", "n", "k"])

@@ -31,7 +31,7 @@ scf::ForOp lowerToFor(RewriterBase &rewriter, KLoopOp loop);
 /// Allocates `stages` tiles like `tile` at the builder's insertion point, rows
 /// padded where their banks would conflict in a launch with `schedule`.
 Value createTileRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
-                 ScheduleAttr schedule);
+                     ScheduleAttr schedule);
 
 /// Tile `slot` of a ring of tiles of type `tile`.
 Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,
