@@ -90,10 +90,10 @@ SHOWN = {
     "tile": [
         r"scf\.forall \(",
         r"affine\.min",
-        r"scf\.for ",
+        r"nm_tile\.k_loop",
         r"tensor\.extract_slice",
         r"nm_sparse\.matmul",
-        r"scf\.yield",
+        r"nm_tile\.yield",
         r"linalg\.generic",
         r"scf\.forall\.in_parallel",
         r"parallel_insert_slice",
@@ -103,12 +103,10 @@ SHOWN = {
         r"alloc_tensor",
         TILE_OPS,
         r"vector\.transfer",
-        r"scf\.for ",
-        r"scf\.yield",
     ],
     "vectorize": [
         r"dense<0",
-        r"scf\.for ",
+        r"nm_tile\.k_loop",
         r"nm_(sparse\.tile_|tile\.)matmul",
         r"vector\.transfer",
         r"arith\.\w+ .*: vector",
@@ -118,7 +116,6 @@ SHOWN = {
         r"memref\.alloc",
         r"scf\.forall \(",
         TILE_OPS,
-        r"scf\.for ",
         r"vector\.transfer_write",
         r"mapping =",
     ],
@@ -313,7 +310,9 @@ class Generators:
         C++ parameters."""
         page = (Path(self.folder).parent / "docs/NMSparseAttrs.md").read_text("utf-8")
         found = re.search(
-            rf"^### {name}\n\n_(.*?)_\n\n(?:Syntax: .*?\n\n)?(.*?)\n*^###", page, re.M | re.S
+            rf"^### {name}\n\n_(.*?)_\n\n(?:Syntax: .*?\n\n)?(.*?)\n*^###",
+            page,
+            re.M | re.S,
         )
         if not found:
             raise SystemExit(f"update_docs.py: no attribute {name} is documented")

@@ -171,12 +171,13 @@ void TermCounter::countStep() {
     auto block = double(encoding.getBlockK() * problem.elementBytes);
     l2Bytes += xElements * double(problem.elementBytes) *
                (std::max(1.0, 32.0 / block) - 1.0);
-  } else if (schedule.isPacked() && !problem.xFeatureMajor)
+  } else if (schedule.isPacked() && !problem.xFeatureMajor) {
     l2Bytes +=
         (double(schedule.getTileRows() * encoding.getWindowRows() * tokens) /
              double(encoding.getKeptRows()) -
          xElements) *
         double(problem.elementBytes);
+  }
   terms.l2 = perSM * l2Bytes / (chip.l2Bytes / sms);
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   terms.shared = perSM *

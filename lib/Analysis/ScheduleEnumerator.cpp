@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -102,6 +103,10 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   if (schedule.isPacked() && !schedule.isResident())
     return;
   if (!schedule.isPacked() && !schedule.hasWholeWindows(encoding))
+    return;
+  // Gathering a token-major x element by element takes longer than multiplying.
+  if (choices.gathersWords && !problem.xFeatureMajor &&
+      !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
     return;

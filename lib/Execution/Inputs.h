@@ -17,8 +17,8 @@ namespace mlir::nm_sparse {
 struct Inputs {
   /// As the function declares them; weights are dense.
   std::vector<Argument> dense;
-  /// As the function takes them after materialization: values and index in
-  /// place of each encoded weight.
+  /// As the function takes them after materialization: the components in place
+  /// of each encoded weight.
   std::vector<Argument> packed;
 };
 

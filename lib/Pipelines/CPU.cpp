@@ -41,7 +41,7 @@ static void buildDenseExit(OpPassManager &pm, bool isReference) {
 }
 
 void nm_sparse::buildToCPUPipeline(OpPassManager &pm) {
-  buildFrontPipeline(pm, GPUPipelineOptions());
+  buildOracleFrontPipeline(pm);
   pm.addPass(createConvertNMSparseToLinalgPass());
   buildDenseExit(pm, /*isReference=*/false);
 }

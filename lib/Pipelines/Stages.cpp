@@ -17,12 +17,22 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-void nm_sparse::buildFrontPipeline(OpPassManager &pm,
-                                   const GPUPipelineOptions &options) {
+static void buildFront(OpPassManager &pm, bool unpackWithoutKernel) {
+  ConvertLinalgToNMSparsePassOptions convert;
+  convert.unpackWithoutKernel = unpackWithoutKernel;
   pm.addPass(createNMSparseExpandMathPass());
-  pm.addPass(createConvertLinalgToNMSparsePass());
+  pm.addPass(createConvertLinalgToNMSparsePass(convert));
   pm.addPass(createNMSparseMaterializeEncodingsPass());
   pm.addPass(createNMSparseVerifyMaterializedPass());
+}
+
+void nm_sparse::buildFrontPipeline(OpPassManager &pm,
+                                   const GPUPipelineOptions &options) {
+  buildFront(pm, /*unpackWithoutKernel=*/false);
+}
+
+void nm_sparse::buildOracleFrontPipeline(OpPassManager &pm) {
+  buildFront(pm, /*unpackWithoutKernel=*/true);
 }
 
 void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
@@ -82,6 +92,7 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
   persist.chip = options.chip;
   pm.addNestedPass<func::FuncOp>(createNMSparsePersistPass(persist));
   pm.addNestedPass<func::FuncOp>(createNMSparseStreamKPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerRolesPass());
 }
 
 void nm_sparse::buildThreadsPipeline(OpPassManager &pm,

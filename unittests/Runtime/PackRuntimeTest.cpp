@@ -1,16 +1,41 @@
-//===- PackRuntimeTest.cpp - What compiled host code calls ----------------===//
+//===- PackRuntimeTest.cpp - Components, and calls of compiled host code --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
 
 #include <array>
 #include <gtest/gtest.h>
+#include <string>
 #include <vector>
 
 namespace {
+
+TEST(Packing, DescribesComponents) {
+  NmsPackSpec s = {
+      {{4, 300, 1, 64}, {2, 4, 1, 1}}, 2, 3, 700, 100, 0, 0, 0, NMS_F16};
+  ASSERT_EQ(nmsComponentCount(&s), 3);
+  NmsComponent c;
+  ASSERT_EQ(nmsDescribeComponent(&s, NMS_VALUES, &c), 0);
+  EXPECT_STREQ(c.name, "values");
+  EXPECT_EQ((std::vector<int64_t>{c.batch, c.rows, c.columns, c.elementBytes}),
+            (std::vector<int64_t>{3, 6, 128, 2}));
+  ASSERT_EQ(nmsDescribeComponent(&s, NMS_INDEX, &c), 0);
+  EXPECT_STREQ(c.name, "index");
+  EXPECT_EQ((std::vector<int64_t>{c.batch, c.rows, c.columns, c.elementBytes}),
+            (std::vector<int64_t>{3, 12, 2, 2}));
+  ASSERT_EQ(nmsDescribeComponent(&s, NMS_INNER_INDEX, &c), 0);
+  EXPECT_STREQ(c.name, "inner_index");
+  EXPECT_EQ((std::vector<int64_t>{c.batch, c.rows, c.columns, c.elementBytes}),
+            (std::vector<int64_t>{3, 6, 128, 1}));
+  s.levelCount = 1;
+  EXPECT_NE(nmsDescribeComponent(&s, NMS_INNER_INDEX, &c), 0);
+  EXPECT_NE(std::string(nmsLastError()).find("there are components 0 to 1"),
+            std::string::npos);
+}
 
 /// A ranked memref descriptor of rank 2.
 struct Descriptor {

@@ -46,6 +46,8 @@ public:
     /// The parts of more than 64 accumulators of a thread can be added: that
     /// takes registers, which producers may leave to the others.
     bool addsLargeParts = false;
+    /// Activations must come 16 bytes at a time.
+    bool gathersWords = false;
     /// A tile must be whole panels, or lie inside one.
     bool alignsPanels = true;
   };

@@ -16,7 +16,8 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     matvec, vecmat, or a generic one) that has an operand with an
     `#nm_sparse.encoding` into `nm_sparse.pack` and `nm_sparse.matmul`. A linalg
     operation with an encoded operand that is not covered is an error that names
-    the operation and the reason; nothing falls back to dense code.
+    the operation and the reason; nothing falls back to dense code, unless
+    `unpack-without-kernel` asks for it.
 
     The weight may be either operand. Its encoding's `dim` must be the dimension
     that the operation contracts. A batch may share one rank-2 weight. A product
@@ -45,8 +46,14 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
       outs(%init : tensor<?x32xf32>) -> tensor<?x32xf32>
     ```
   }];
-  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"unpackWithoutKernel", "unpack-without-kernel", "bool", "false",
+           "multiply densely with what the packed form of a weight holds when "
+           "there is no kernel for its encoding, which is an error otherwise; "
+           "for the CPU, where every product is dense">];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::nm_sparse::NMSparseDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {

@@ -83,6 +83,8 @@ StringRef getDefaultFeatures(StringRef chip);
 
 /// Encoded linalg contractions become nm_sparse operations on packed weights.
 void buildFrontPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
+/// The same for the CPU, which needs no kernels: any weight that can be packed.
+void buildOracleFrontPipeline(OpPassManager &pm);
 /// Activations between matmuls become feature-major.
 void buildLayoutPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
 /// Every matmul gets a schedule.

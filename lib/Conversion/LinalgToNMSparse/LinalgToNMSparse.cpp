@@ -142,10 +142,28 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   rewriter.replaceOp(plan.op, result);
 }
 
+/// A dense product with what the packed form holds.
+static void rewriteDense(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
+  Location loc = plan.op.getLoc();
+  rewriter.setInsertionPoint(plan.op);
+  auto weightType = cast<RankedTensorType>(plan.getWeight()->get().getType());
+  Value weight = UnpackOp::create(rewriter, loc, stripEncoding(weightType),
+                                  pack.getComponents(), plan.encoding);
+  rewriter.replaceOp(
+      plan.op, buildProduct(rewriter, loc, plan.getX()->get(), weight,
+                            plan.getInit()->get(),
+                            {plan.op.getMatchingIndexingMap(plan.getX()),
+                             plan.op.getMatchingIndexingMap(plan.getWeight()),
+                             plan.op.getMatchingIndexingMap(plan.getInit())},
+                            plan.op.getIteratorTypesArray()));
+}
+
 namespace {
 struct ConvertLinalgToNMSparse
     : public nm_sparse::impl::ConvertLinalgToNMSparsePassBase<
           ConvertLinalgToNMSparse> {
+  using ConvertLinalgToNMSparsePassBase::ConvertLinalgToNMSparsePassBase;
+
   void runOnOperation() override {
     if (failed(replaceSparseTensorEncodings(getOperation())))
       return signalPassFailure();
@@ -158,7 +176,7 @@ struct ConvertLinalgToNMSparse
         bad |= failed(checkOther(op));
         return;
       }
-      FailureOr<Plan> plan = makePlan(linalgOp);
+      FailureOr<Plan> plan = makePlan(linalgOp, unpackWithoutKernel);
       if (failed(plan))
         bad = true;
       else
@@ -176,7 +194,10 @@ struct ConvertLinalgToNMSparse
         rewriter.setInsertionPointAfterValue(weight);
         pack = PackOp::create(rewriter, weight.getLoc(), weight, plan.encoding);
       }
-      rewrite(rewriter, plan, pack);
+      if (plan.hasKernel)
+        rewrite(rewriter, plan, pack);
+      else
+        rewriteDense(rewriter, plan, pack);
     }
   }
 };

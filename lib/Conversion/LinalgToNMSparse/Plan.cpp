@@ -110,6 +110,16 @@ static LogicalResult checkWeight(const Plan &plan) {
   return success();
 }
 
+/// Checks that there are kernels for the weight.
+static LogicalResult checkKernel(const Plan &plan) {
+  EncodingAttr encoding = plan.encoding;
+  if (encoding.hasInnerLevel())
+    return plan.op->emitOpError("takes a weight with encoding ")
+           << encoding << ": no kernel yet for two levels; the CPU pipeline "
+           << "(--nm-sparse-to-cpu) computes it";
+  return success();
+}
+
 /// Checks that no loop is empty: tiles, and the model that chooses them, divide
 /// by these sizes. A kernel may be launched for no tokens, so a dynamic number
 /// of them may turn out to be 0.
@@ -135,7 +145,7 @@ static LogicalResult checkSizes(const Plan &plan) {
   return success();
 }
 
-FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
+FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
   SmallVector<EncodingAttr> encodings;
   for (Value operand : op->getOperands())
     encodings.push_back(getEncoding(operand.getType()));
@@ -156,8 +166,11 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op) {
   plan.op = op;
   plan.weight = encodings[0] ? 0 : 1;
   plan.encoding = first;
+  plan.hasKernel = !first.hasInnerLevel();
   if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
       failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
+    return failure();
+  if (!unpacks && failed(checkKernel(plan)))
     return failure();
   return plan;
 }

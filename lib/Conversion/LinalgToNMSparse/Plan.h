@@ -18,6 +18,7 @@ struct Plan {
   mutable linalg::LinalgOp op; // accessors of an operation are not const
   unsigned weight;             // number of the input that is the weight
   EncodingAttr encoding;
+  bool hasKernel = true; // else the product is a dense one
   std::optional<unsigned> batch, tokens;
   unsigned outputs, reduction;
 
@@ -26,8 +27,9 @@ struct Plan {
   OpOperand *getInit() const { return op.getDpsInitOperand(0); }
 };
 
-/// Checks a linalg operation that has an encoded operand; changes nothing.
-FailureOr<Plan> makePlan(linalg::LinalgOp op);
+/// Checks a linalg operation that has an encoded operand; changes nothing. A
+/// weight for which there is no kernel is an error unless `unpacks`.
+FailureOr<Plan> makePlan(linalg::LinalgOp op, bool unpacks);
 
 /// Checks an operation that is not linalg: only those that pass a weight on
 /// unchanged, or make one, may touch an encoded type.

@@ -18,7 +18,6 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Elements.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_CONVERTNMSPARSETOLINALGPASS
@@ -94,53 +93,101 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
                                               sizes, strides);
     }
 
-    bool isFloat = isa<FloatType>(initType);
-    Type sumType =
-        isFloat ? Type(rewriter.getF32Type()) : Type(rewriter.getI32Type());
-    Value init = convertElements(rewriter, loc, op.getInit(), sumType);
     SmallVector<utils::IteratorType> iterators(op.getReductionLoop(),
                                                utils::IteratorType::parallel);
     iterators.push_back(utils::IteratorType::reduction);
-    auto product = linalg::GenericOp::create(
-        rewriter, loc, init.getType(), ValueRange{op.getX(), weight}, init,
-        ArrayRef<AffineMap>{op.getXMap(), op.getWeightMap(), op.getResultMap()},
-        iterators, [&](OpBuilder &b, Location l, ValueRange args) {
-          Value x = convertScalar(b, l, args[0], sumType);
-          Value w = convertScalar(b, l, args[1], sumType);
-          Value sum;
-          if (isFloat)
-            sum = arith::AddFOp::create(b, l, args[2],
-                                        arith::MulFOp::create(b, l, x, w));
-          else
-            sum = arith::AddIOp::create(b, l, args[2],
-                                        arith::MulIOp::create(b, l, x, w));
-          linalg::YieldOp::create(b, l, sum);
-        });
     rewriter.replaceOp(
-        op, convertElements(rewriter, loc, product.getResult(0), initType));
+        op, buildProduct(rewriter, loc, op.getX(), weight, op.getInit(),
+                         {op.getXMap(), op.getWeightMap(), op.getResultMap()},
+                         iterators));
     return success();
   }
 };
 
-/// Zero fill, then for each stored row r and output o (and batch):
-///   k = ((r / bk) / n * m + index[r / bk, o / bn]) * bk + r % bk
-///   if k < K: weight[k, o] = values[r, o]
+} // namespace
+
+/// The row of the array that `level` packs, of which row `row` of its values
+/// holds output `output`:
+///   ((row / bk) / n * m + positions[row / bk, output / bn]) * bk + row % bk
+static Value buildPackedRow(OpBuilder &b, Location loc,
+                            const SparsityLevel &level, Value positions,
+                            ValueRange batch, Value row, Value output) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto divide = [&](Value value, int64_t by) -> Value {
+    return by == 1 ? value : arith::DivUIOp::create(b, loc, value, index(by));
+  };
+  auto multiply = [&](Value value, int64_t by) -> Value {
+    return by == 1 ? value : arith::MulIOp::create(b, loc, value, index(by));
+  };
+  Value slot = divide(row, level.blockK);
+  SmallVector<Value> at(batch);
+  at.append({slot, divide(output, level.blockN)});
+  Value position = arith::IndexCastUIOp::create(
+      b, loc, b.getIndexType(),
+      tensor::ExtractOp::create(b, loc, positions, at));
+  Value window = divide(slot, level.n);
+  Value block =
+      arith::AddIOp::create(b, loc, multiply(window, level.m), position);
+  Value packed = multiply(block, level.blockK);
+  if (level.blockK == 1)
+    return packed;
+  Value inBlock = arith::RemUIOp::create(b, loc, row, index(level.blockK));
+  return arith::AddIOp::create(b, loc, packed, inBlock);
+}
+
+/// `dense` with the element of the values at `at` in its place.
+static Value insertStored(OpBuilder &b, Location loc, UnpackOp op, Value dense,
+                          ValueRange at) {
+  auto type = cast<RankedTensorType>(op.getType());
+  EncodingAttr encoding = op.getEncoding();
+  PackedShape shape = getPackedShape(type, encoding);
+  ValueRange batch = at.drop_back(2);
+  Value k = at[at.size() - 2], output = at.back();
+  // From the values outwards, each level to what it packs.
+  for (const WeightComponent &component :
+       llvm::reverse(encoding.getComponents(type)))
+    if (component.role == ComponentRole::Positions)
+      k = buildPackedRow(b, loc, encoding.getLevels()[component.level],
+                         op.getComponent(component.name), batch, k, output);
+  Value element =
+      tensor::ExtractOp::create(b, loc, op.getComponent(kValuesComponent), at);
+  SmallVector<Value> to(batch);
+  bool transposed = encoding.getDim() == type.getRank() - 1;
+  to.append({transposed ? output : k, transposed ? k : output});
+  auto insert = [&](OpBuilder &b) -> Value {
+    return tensor::InsertOp::create(b, loc, element, dense, to);
+  };
+  if (shape.k == shape.windows * encoding.getWindowRows())
+    return insert(b);
+  // Fillers of the last window may lie past the end of the weight.
+  Value inside =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, k,
+                            arith::ConstantIndexOp::create(b, loc, shape.k));
+  auto guarded = scf::IfOp::create(
+      b, loc, inside,
+      [&](OpBuilder &b, Location l) { scf::YieldOp::create(b, l, insert(b)); },
+      [&](OpBuilder &b, Location l) { scf::YieldOp::create(b, l, dense); });
+  return guarded.getResult(0);
+}
+
+namespace {
+
+/// Zero fill, then for each stored row r and output o (and batch) the element
+/// is inserted at the row k that the levels name, if k < K.
 struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(UnpackOp op,
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    auto type = cast<RankedTensorType>(op.getWeight().getType());
+    auto type = cast<RankedTensorType>(op.getType());
     auto valuesType =
         cast<RankedTensorType>(op.getComponent(kValuesComponent).getType());
     if (getEncoding(type))
       return rewriter.notifyMatchFailure(op, "result is encoded");
-    EncodingAttr encoding = op.getEncoding();
-    PackedShape shape = getPackedShape(type, encoding);
-    bool hasBatch = type.getRank() == 3;
-    bool isRagged = shape.k != shape.windows * encoding.getWindowRows();
-
+    PackedShape shape = getPackedShape(type, op.getEncoding());
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(rewriter, loc, value);
     };
@@ -152,10 +199,8 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
         linalg::FillOp::create(rewriter, loc, zero, empty).getResult(0);
 
     SmallVector<Value> lower, upper, step;
-    SmallVector<int64_t> extents = {
-        valuesType.getDimSize(valuesType.getRank() - 2), shape.outputs};
-    if (hasBatch)
-      extents.insert(extents.begin(), shape.batch);
+    SmallVector<int64_t> extents(valuesType.getShape());
+    extents.back() = shape.outputs;
     for (int64_t extent : extents) {
       lower.push_back(constant(0));
       upper.push_back(constant(extent));
@@ -164,56 +209,7 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
     scf::LoopNest nest = scf::buildLoopNest(
         rewriter, loc, lower, upper, step, dense,
         [&](OpBuilder &b, Location l, ValueRange ivs, ValueRange iterArgs) {
-          auto index = [&](int64_t value) -> Value {
-            return arith::ConstantIndexOp::create(b, l, value);
-          };
-          auto divide = [&](Value value, int64_t by) -> Value {
-            return by == 1 ? value
-                           : arith::DivUIOp::create(b, l, value, index(by));
-          };
-          auto multiply = [&](Value value, int64_t by) -> Value {
-            return by == 1 ? value
-                           : arith::MulIOp::create(b, l, value, index(by));
-          };
-          Value row = ivs[ivs.size() - 2], output = ivs.back();
-          Value slot = divide(row, encoding.getBlockK());
-          SmallVector<Value> at(ivs.drop_back(2));
-          at.append({slot, divide(output, encoding.getBlockN())});
-          Value position = arith::IndexCastUIOp::create(
-              b, l, b.getIndexType(),
-              tensor::ExtractOp::create(b, l, op.getComponent(kIndexComponent),
-                                        at));
-          Value window = divide(slot, encoding.getN());
-          Value block = arith::AddIOp::create(
-              b, l, multiply(window, encoding.getM()), position);
-          Value k = multiply(block, encoding.getBlockK());
-          if (encoding.getBlockK() != 1) {
-            Value inBlock =
-                arith::RemUIOp::create(b, l, row, index(encoding.getBlockK()));
-            k = arith::AddIOp::create(b, l, k, inBlock);
-          }
-          Value element = tensor::ExtractOp::create(
-              b, l, op.getComponent(kValuesComponent), ivs);
-          SmallVector<Value> to(ivs.drop_back(2));
-          bool transposed = encoding.getDim() == type.getRank() - 1;
-          to.append({transposed ? output : k, transposed ? k : output});
-          auto insert = [&](OpBuilder &b) -> Value {
-            return tensor::InsertOp::create(b, l, element, iterArgs[0], to);
-          };
-          if (!isRagged)
-            return scf::ValueVector{insert(b)};
-          // Fillers of the last window may lie past the end of the weight.
-          Value inside = arith::CmpIOp::create(b, l, arith::CmpIPredicate::ult,
-                                               k, index(shape.k));
-          auto guarded = scf::IfOp::create(
-              b, l, inside,
-              [&](OpBuilder &b, Location l) {
-                scf::YieldOp::create(b, l, insert(b));
-              },
-              [&](OpBuilder &b, Location l) {
-                scf::YieldOp::create(b, l, iterArgs[0]);
-              });
-          return scf::ValueVector{guarded.getResult(0)};
+          return scf::ValueVector{insertStored(b, l, op, iterArgs[0], ivs)};
         });
     rewriter.replaceOp(op, nest.results[0]);
     return success();

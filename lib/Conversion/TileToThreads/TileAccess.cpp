@@ -39,28 +39,11 @@ TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
     if (auto dim = dyn_cast<AffineDimExpr>(
             transfer.getPermutationMap().getResult(side)))
       dims[side] = dim.getPosition();
-  inThreadOrder =
-      transfer->hasAttr(NMSparseDialect::ThreadOrderAttrHelper::getNameStr());
 }
 
 /// Elements of `type` in 16 bytes.
 static int64_t getWidestRun(MemRefType type) {
   return 128 / type.getElementTypeBitWidth();
-}
-
-/// In the order of threads a tile is all of its buffer's last two dimensions,
-/// and one access of all threads is whole rows of them.
-bool TileAccess::hasLegalOrder() const {
-  if (!inThreadOrder)
-    return true;
-  int64_t rank = type.getRank(), width = getWidestRun(type);
-  if (isBroadcast(0) || isBroadcast(1) || !inBounds[0] || !inBounds[1] ||
-      dims[0] + dims[1] != 2 * rank - 3)
-    return false;
-  int64_t columns = type.getDimSize(rank - 1);
-  return !ShapedType::isDynamic(columns) && columns % width == 0 &&
-         layout.numThreads * width % columns == 0 &&
-         layout.getNumElements() % width == 0;
 }
 
 Value TileAccess::constant(int64_t v) {
@@ -87,19 +70,7 @@ SmallVector<Value> TileAccess::getIndices(TileOffset offset) {
 }
 
 SmallVector<Value> TileAccess::getIndices(ArrayRef<int64_t> run) {
-  if (!inThreadOrder)
-    return getIndices(layout.getOffset(run.front()));
-  int64_t width = getWidestRun(type);
-  Value columns = constant(type.getShape().back());
-  Value place =
-      b.createOrFold<arith::MulIOp>(loc, layout.threadId, constant(width));
-  Value row = b.createOrFold<arith::AddIOp>(
-      loc, b.createOrFold<arith::DivUIOp>(loc, place, columns),
-      constant(run.front() * layout.numThreads / type.getShape().back()));
-  SmallVector<Value> result(indices);
-  result.end()[-2] = row;
-  result.back() = b.createOrFold<arith::RemUIOp>(loc, place, columns);
-  return result;
+  return getIndices(layout.getOffset(run.front()));
 }
 
 Value TileAccess::exists(ArrayRef<Value> at) {
@@ -173,13 +144,6 @@ Value TileAccess::isAligned(int64_t width) {
 
 SmallVector<TileRun> TileAccess::getRuns() {
   int64_t width = getWidestRun(type);
-  if (inThreadOrder) {
-    auto elements = llvm::to_vector(llvm::seq(layout.getNumElements()));
-    SmallVector<TileRun> runs;
-    for (size_t first = 0; first < elements.size(); first += width)
-      runs.emplace_back(ArrayRef(elements).slice(first, width));
-    return runs;
-  }
   if (isContiguous(0))
     return layout.getRuns(/*alongTokens=*/true, width);
   if (isContiguous(1))

@@ -13,6 +13,8 @@
 
 namespace mlir::nm_sparse {
 
+struct TileEpilogue;
+
 /// Accumulators and elements beside them that registers may hold.
 constexpr int64_t kLiveElements = 112;
 
@@ -76,26 +78,27 @@ public:
   SmallVector<bool> inBounds;
   int64_t dims[2] = {-1, -1};
 
-  /// The transfer asks for the order of threads: its elements have no rows and
-  /// columns in memory, and all exist.
-  bool isInThreadOrder() const { return inThreadOrder; }
-  /// The tile can lie in the buffer in the order that the transfer asks for.
-  bool hasLegalOrder() const;
-
 private:
   Value constant(int64_t v);
   bool isAlwaysAligned(int64_t width);
   Value isAligned(int64_t width);
-
-  /// The access under `nm_sparse.thread_order`: each thread's next 16 bytes
-  /// beside those of the next thread. By rows and columns, a warp accesses 8
-  /// rows of a warpgroup's fragments at a time, 32 bytes of each.
-  bool inThreadOrder = false;
 };
 
 /// Runs in groups whose accesses share one `scf.if`: all in one group, or, when
 /// registers are short, 32 elements in each.
 SmallVector<ArrayRef<TileRun>> groupRuns(ArrayRef<TileRun> runs, bool small);
+
+/// Whether accumulators of type `element` are copied by copyToAnyRegister
+/// before they are stored. What was computed from them is in registers of its
+/// own.
+bool mustUntie(const ThreadLayout &layout, Type element,
+               const TileEpilogue &epilogue);
+/// A copy of `value` that ptxas cannot do without. Four registers that are
+/// stored together are neighbours, as are the four outputs of the weight that
+/// one read fetched, so each accumulator of a simt thread would share the
+/// register bank of its weight, and the FFMA that reads both takes two cycles.
+/// A sum with -0.0 has the bits of `value`.
+Value copyToAnyRegister(OpBuilder &b, Location loc, Value value);
 
 } // namespace mlir::nm_sparse
 

@@ -104,14 +104,6 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
       return rewriter.notifyMatchFailure(op,
                                          "not an unmasked read of a buffer");
     TileAccess access(rewriter, layout, op);
-    if (!access.hasLegalOrder())
-      return rewriter.notifyMatchFailure(
-          op, "nm_sparse.thread_order needs a tile that fills its buffer's "
-              "last two dimensions");
-    if (access.isInThreadOrder()) {
-      rewriter.replaceOpWithMultiple(op, {readRuns(access, access.getRuns())});
-      return success();
-    }
     // Elements over which the buffer is broadcast are read once.
     llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> firstValue;
     SmallVector<TileRun> distinct = access.getDistinctRuns(firstValue);

@@ -98,6 +98,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   populateTileElementwisePatterns(converter, *layout, epilogue, patterns);
   populateTileReadPatterns(converter, *layout, epilogue, patterns);
   populateTileWritePatterns(converter, *layout, epilogue, patterns);
+  populateTilePartPatterns(converter, *layout, epilogue, patterns);
 
   ConversionTarget target(*context);
   // Whatever holds no tile stays as it is.

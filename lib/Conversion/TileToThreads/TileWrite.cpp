@@ -24,6 +24,21 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+bool nm_sparse::mustUntie(const ThreadLayout &layout, Type element,
+                          const TileEpilogue &epilogue) {
+  return layout.accumulatorsNeedCopies && element.isF32() &&
+         epilogue.elementwise.empty();
+}
+
+Value nm_sparse::copyToAnyRegister(OpBuilder &b, Location loc, Value value) {
+  return LLVM::InlineAsmOp::create(
+             b, loc, value.getType(), value, "add.rn.f32 $0, $1, 0f80000000;",
+             "=f,f",
+             /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
 namespace {
 
 struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
@@ -51,30 +66,13 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
         writeElement(access, e, scalars[e]);
   }
 
-  /// A copy of `value` that ptxas cannot do without. Four registers that are
-  /// stored together are neighbours, as are the four outputs of the weight that
-  /// one read fetched, so each accumulator of a simt thread would share the
-  /// register bank of its weight, and the FFMA that reads both takes two
-  /// cycles. A sum with -0.0 has the bits of `value`.
-  static Value copyToAnyRegister(OpBuilder &b, Location loc, Value value) {
-    return LLVM::InlineAsmOp::create(
-               b, loc, value.getType(), value, "add.rn.f32 $0, $1, 0f80000000;",
-               "=f,f",
-               /*has_side_effects=*/false, /*is_align_stack=*/false,
-               LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-        .getResult(0);
-  }
-
   /// Writes `runs`, all of whose elements exist.
   void writeRuns(TileAccess &access, ArrayRef<TileRun> runs,
                  ValueRange scalars) const {
     OpBuilder &b = access.b;
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
-    // What was computed from accumulators is in registers of its own.
-    bool untie = layout.accumulatorsNeedCopies &&
-                 access.type.getElementType().isF32() &&
-                 epilogue.elementwise.empty();
+    bool untie = mustUntie(layout, access.type.getElementType(), epilogue);
     for (ArrayRef<int64_t> run : runs) {
       SmallVector<Value> at = access.getIndices(run);
       if (width == 1) {
@@ -212,17 +210,8 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
                                          "not an unmasked write to a buffer");
     ValueRange scalars = adaptor.getValueToStore();
     TileAccess access(rewriter, layout, op);
-    if (!access.hasLegalOrder())
-      return rewriter.notifyMatchFailure(
-          op, "nm_sparse.thread_order needs a tile that fills its buffer's "
-              "last two dimensions");
     auto runs = access.getRuns();
     ++epilogue.numWrites;
-    if (access.isInThreadOrder()) {
-      writeRuns(access, runs, scalars);
-      rewriter.eraseOp(op);
-      return success();
-    }
     StoreForm form = getStoreForm(access);
     TileVersion version = getTileVersion(op);
     Value allowsWide = version == TileVersion::Unknown

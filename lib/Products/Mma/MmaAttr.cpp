@@ -69,9 +69,10 @@ LogicalResult MmaAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 int64_t MmaAttr::getRowUnit() const { return kRowUnit; }
+bool MmaAttr::readsTokenMajorRows(int64_t) const { return true; }
 
 bool MmaAttr::readsTokenMajorWindows() const { return true; }
-bool MmaAttr::readsTokenMajorRows(const ScheduleAttr &) const { return true; }
+
 
 bool MmaAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
   return schedule.getTma();

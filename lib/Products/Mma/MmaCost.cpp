@@ -113,12 +113,12 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
   to.addShapesOfPanels(all, /*outputUnit=*/8);
   for (Shape shape : all)
     add(to, shape, {}, choices);
-  // Words of tokens are read as fast as rows of tokens, once gathered.
+  // Gathered words leave the registers that single elements need.
   if (!to.problem.xFeatureMajor && to.problem.gathersWords()) {
-    choices.modes = ScheduleEnumerator::gathered();
+    Choices gathered = choices;
+    gathered.modes = ScheduleEnumerator::gathered();
     for (Shape shape : shapes)
-      add(to, shape, {}, choices);
-    choices.modes = modes;
+      add(to, shape, {}, gathered);
   }
   if (!to.ranked.empty())
     return;

@@ -107,13 +107,14 @@ LogicalResult WgmmaAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 int64_t WgmmaAttr::getRowUnit() const { return kRowUnit; }
+/// Lines of 128 bytes of 16-bit elements, which a matrix descriptor needs
+/// whole.
+bool WgmmaAttr::readsTokenMajorRows(int64_t stepRows) const {
+  return stepRows % kSwizzledColumns == 0;
+}
 bool WgmmaAttr::readsSwizzledBlocks() const { return true; }
 bool WgmmaAttr::staysInFlight() const { return true; }
 
-/// In whole lines.
-bool WgmmaAttr::readsTokenMajorRows(const ScheduleAttr &schedule) const {
-  return schedule.getStepRows() % kSwizzledColumns == 0;
-}
 bool WgmmaAttr::allowsProducerTurns() const { return true; }
 
 int64_t WgmmaAttr::getWarpgroupTokens(ScheduleAttr schedule) const {

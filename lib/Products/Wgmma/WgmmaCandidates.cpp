@@ -84,6 +84,7 @@ static void addTiles(ScheduleEnumerator &to) {
       choices.stages = isDeep ? SmallVector<int64_t>{8, 6, 5, 4, 3, 2}
                               : SmallVector<int64_t>{4, 3, 2};
       choices.mayCopyInBulk = true;
+      choices.gathersWords = true;
       // Tiles of 64 x 64 are for products of few steps: half as many of 128
       // rows take 3 to 12 % less time. Larger tiles gain nothing from them, and
       // fewer tokens than a tile has stay with mma.sync: a token-major result
@@ -150,8 +151,7 @@ static void addSharedTiles(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::proposeWgmma(ScheduleEnumerator &to) {
-  // The 64 outputs of a product share their rows, and gathering a token-major x
-  // element by element takes longer than multiplying.
+  // The 64 outputs of a product share their rows.
   if (!to.problem.tensorCores || to.chip.wgmma == 0 ||
       !to.problem.gathersWords() || to.encoding.getBlockN() % 64 != 0)
     return;

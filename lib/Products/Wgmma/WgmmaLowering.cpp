@@ -125,6 +125,7 @@ public:
 private:
   /// `acc` + 64 rows of A x `columns` of B.
   Value emitProduct(int64_t columns, Value a, Value bDescriptor, Value acc) {
+    bool xAlongRows = op.getTokenMajor();
     Type element = cast<MemRefType>(op.getX().getType()).getElementType();
     MLIRContext *context = b.getContext();
     auto factor = NVVM::WGMMATypesAttr::get(
@@ -287,7 +288,7 @@ struct WgmmaLowering
                             "of 64 outputs that align with its tiles, got ")
              << encoding;
     if (op.getTokenMajor() &&
-        !op.getSchedule().getProduct().readsTokenMajorRows(op.getSchedule()))
+        op.getSchedule().getStepRows() % kSwizzledColumns != 0)
       return op.emitOpError("with product = wgmma reads a token-major x in "
                             "lines of 64 kept rows, but has steps of ")
              << op.getSchedule().getStepRows();

@@ -58,6 +58,35 @@ func.func @block_wise(%v: tensor<5x2x4xi8>, %i: tensor<5x1x2xi8>) -> tensor<5x8x
 
 // -----
 
+// Two levels: the inner one names a row of the outer one's values, and that one
+// the row of the weight.
+
+// CHECK-LABEL: func @two_levels
+// CHECK-SAME: %[[V:.+]]: tensor<4x4xf32>, %[[I:.+]]: tensor<8x1xi8>, %[[II:.+]]: tensor<4x4xi8>
+func.func @two_levels(%v: tensor<4x4xf32>, %i: tensor<8x1xi8>, %ii: tensor<4x4xi8>) -> tensor<17x3xf32> {
+  // CHECK: scf.for %[[ROW:[^ ]+]] = %{{.*}} to %c4 step
+  // CHECK: scf.for %[[OUT:[^ ]+]] = %{{.*}} to %c3 step
+  // CHECK: %[[INNER:.+]] = tensor.extract %[[II]][%[[ROW]], %[[OUT]]]
+  // CHECK: %[[INNERX:.+]] = arith.index_castui %[[INNER]]
+  // CHECK: %[[IW:.+]] = arith.divui %[[ROW]], %c2
+  // CHECK: %[[I0:.+]] = arith.muli %[[IW]], %c4
+  // CHECK: %[[KEPT:.+]] = arith.addi %[[I0]], %[[INNERX]]
+  // CHECK: %[[P:.+]] = arith.divui %[[OUT]], %c4
+  // CHECK: %[[POS:.+]] = tensor.extract %[[I]][%[[KEPT]], %[[P]]]
+  // CHECK: %[[POSX:.+]] = arith.index_castui %[[POS]]
+  // CHECK: %[[WIN:.+]] = arith.divui %[[KEPT]], %c4
+  // CHECK: %[[K0:.+]] = arith.muli %[[WIN]], %c10
+  // CHECK: %[[K:.+]] = arith.addi %[[K0]], %[[POSX]]
+  // CHECK: %[[E:.+]] = tensor.extract %[[V]][%[[ROW]], %[[OUT]]]
+  // CHECK: arith.cmpi ult, %[[K]], %c17
+  // CHECK: tensor.insert %[[E]] into %{{.*}}[%[[K]], %[[OUT]]]
+  %0 = nm_sparse.unpack #nm_sparse.encoding<[4:10, block = [1, 4]], [2:4]> %v, %i, %ii
+    : tensor<4x4xf32>, tensor<8x1xi8>, tensor<4x4xi8> to tensor<17x3xf32>
+  return %0 : tensor<17x3xf32>
+}
+
+// -----
+
 // pack and prune stay, and unpack(pack) is not folded: the oracle shows what
 // pack does.
 

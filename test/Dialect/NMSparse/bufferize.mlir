@@ -15,7 +15,7 @@
 // CHECK-NEXT: %[[V:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
 // CHECK-NEXT: %[[X:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
 // CHECK: nm_tile.async_copy ins({{.*}} : memref<64x1xi8>) outs(%[[I]] :
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK-NOT: memref.alloc
 // CHECK: nm_tile.async_copy ins({{.*}}) outs(%[[V]] :
 // CHECK: %[[IS:.*]] = memref.subview %[[I]]
@@ -35,7 +35,7 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
   %r = scf.forall (%m) = (0) to (256) step (128) shared_outs(%o = %out) -> (tensor<256x128xf32>) {
     %it = bufferization.alloc_tensor() {memory_space = #ws} : tensor<64x1xi8>
     %slab = nm_tile.async_copy ins(%i : tensor<64x1xi8>) outs(%it : tensor<64x1xi8>) -> tensor<64x1xi8>
-    %sum = scf.for %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<128x128xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<128x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %xk = tensor.extract_slice %x[%m, %kx] [128, 128] [1, 1] : tensor<256x256xf16> to tensor<128x128xf16>
@@ -49,7 +49,7 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
       %p = nm_tile.matmul #w schedule = #s condensed
         ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)
         acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
-      scf.yield %p : vector<128x128xf32>
+      nm_tile.yield %p : vector<128x128xf32>
     }
     %ot = tensor.extract_slice %o[%m, 0] [128, 128] [1, 1] : tensor<256x128xf32> to tensor<128x128xf32>
     %y = vector.transfer_write %sum, %ot[%c0, %c0] {in_bounds = [true, true]} : vector<128x128xf32>, tensor<128x128xf32>
@@ -76,4 +76,23 @@ func.func @index_operand(%x: tensor<24x64xf32>, %v: tensor<6x64xf32>,
     ins(%x, %v : tensor<24x64xf32>, tensor<6x64xf32>) index(%i : tensor<6x2xi8>)
     panel_offset(%off) acc(%acc : vector<64x64xf32>) -> vector<64x64xf32>
   return %p : vector<64x64xf32>
+}
+
+// -----
+
+// A K loop that still carries a tensor is a loop like any other.
+
+// CHECK-LABEL: func @tensors
+// CHECK-SAME: (%[[X:.*]]: memref<4xf32>,
+// CHECK: scf.for
+// CHECK: memref.store %arg2, %{{.*}}[%{{.*}}] : memref<4xf32>
+// CHECK: return %{{.*}} : memref<4xf32>
+func.func @tensors(%x: tensor<4xf32>, %n: index, %v: f32) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %y = nm_tile.k_loop %k = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<4xf32>) {
+    %b = tensor.insert %v into %a[%k] : tensor<4xf32>
+    nm_tile.yield %b : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
 }

@@ -48,6 +48,25 @@ func.func @unpack_of_pack(%w: tensor<8x4xf32>, %i: tensor<4x4xi8>)
 
 // -----
 
+#w = #nm_sparse.encoding<[2:4, block = [1, 2]], [1:2]>
+
+// All components must be those of one pack.
+
+// CHECK-LABEL: func @two_levels
+// CHECK-SAME: %[[W:.+]]: tensor<4x2xf32>, %[[OTHER:.+]]: tensor<1x2xi8>
+func.func @two_levels(%w: tensor<4x2xf32>, %other: tensor<1x2xi8>)
+    -> (tensor<4x2xf32>, tensor<4x2xf32>) {
+  // CHECK: %[[V:.+]], %[[I:.+]], %{{.+}} = nm_sparse.pack
+  // CHECK: %[[U:.+]] = nm_sparse.unpack #{{.*}} %[[V]], %[[I]], %[[OTHER]]
+  // CHECK: return %[[W]], %[[U]]
+  %0, %1, %2 = nm_sparse.pack #w %w : tensor<4x2xf32> to tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>
+  %3 = nm_sparse.unpack #w %0, %1, %2 : tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8> to tensor<4x2xf32>
+  %4 = nm_sparse.unpack #w %0, %1, %other : tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8> to tensor<4x2xf32>
+  return %3, %4 : tensor<4x2xf32>, tensor<4x2xf32>
+}
+
+// -----
+
 #w = #nm_sparse.encoding<2:4>
 #t = #nm_sparse.encoding<2:4, dim = 1>
 

@@ -19,6 +19,29 @@ func.func @indexed(%x: memref<4xf32>,
   return
 }
 
+#two = #nm_sparse.packed<#nm_sparse.encoding<[4:10, block = [1, 2]], [2:4]>, [10, 4], f32>
+
+// Each level by its own n:m.
+// CHECK-LABEL: func @two_levels
+// CHECK-SAME: %[[II:[a-z0-9]+]]: memref<2x4xi8> {{.*}}"inner_index"{{.*}}, %[[I:[a-z0-9]+]]: memref<4x2xi8> {{.*}}"index"
+func.func @two_levels(%ii: memref<2x4xi8> {nm_sparse.component = #nm_sparse.component<"inner_index", weight = 3, of = #two>},
+                      %i: memref<4x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 3, of = #two>},
+                      %v: memref<2x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 3, of = #two>}) {
+  // CHECK: memref.extract_aligned_pointer_as_index %[[I]]
+  // CHECK: memref.store %c4_i64, %[[PARAMS:.+]][%c0]
+  // CHECK: memref.store %c10_i64, %[[PARAMS]][%c1]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c2]
+  // CHECK: call @nmsRuntimeCheckIndex
+  // CHECK: memref.extract_aligned_pointer_as_index %[[II]]
+  // CHECK: memref.store %c2_i64, %[[INNER:.+]][%c0]
+  // CHECK: memref.store %c4_i64, %[[INNER]][%c1]
+  // CHECK: memref.store %c0_i64, %[[INNER]][%c2]
+  // CHECK: call @nmsRuntimeCheckIndex
+  // CHECK-NOT: call
+  // CHECK: return
+  return
+}
+
 // CHECK-LABEL: func @plain
 // CHECK-NOT: call
 func.func @plain(%x: memref<4xf32>) {

@@ -14,7 +14,7 @@
 // CHECK: %[[MAP:.*]] = nvgpu.tma.create.descriptor %[[ANY]] box[%c1, %c32, %c64]
 // CHECK-SAME: -> <tensor = memref<1x32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 // CHECK: gpu.launch blocks(%{{[a-z0-9]+}}, %[[BY:[a-z0-9]+]], %[[BZ:[a-z0-9]+]]) in
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[N:.*]] = affine.apply {{.*}}[%[[BY]]]
 // CHECK: nm_tile.bulk_copy ins(%[[MAP]][%[[BZ]], %{{[a-z0-9]+}}, %[[N]]] :
 // CHECK-NOT: async_copy
@@ -22,10 +22,9 @@
 // One thread arrives for the accelerator, beside the 128 that gather and their
 // warps: 16-bit elements may be stored one by one.
 // RING-LABEL: func @batch(
-// RING: nvvm.mbarrier.init %{{.*}}, %c133_i32
-// RING: nvvm.fence.mbarrier.init
-// RING: gpu.barrier
-// RING: nm_tile.bulk_copy threads = [256, 128] ins({{.*}}) outs(%[[TILE:.*]] : {{.*}}) mbarrier(%{{.*}} : !llvm.ptr<3>)
+// RING: %[[RING:.*]] = nm_tile.ring full = 133 empty = {{[0-9]+}} bulk
+// RING: %[[FULL:.*]] = nm_tile.ring_mbarrier full %[[RING]]
+// RING-NEXT: nm_tile.bulk_copy threads = [256, 128] ins({{.*}}) mbarrier(%[[FULL]] : !llvm.ptr<3>)
 // RING: nm_tile.async_gather
 func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<64x1xi8>) {
   %c1 = arith.constant 1 : index
@@ -43,7 +42,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
     %xt = memref.alloc() : memref<32x64xf16, #gpu.address_space<workgroup>>
     %panel = memref.subview %v[%bz, 0, %n] [1, 64, 128] [1, 1, 1]
       : memref<3x64x4096xf16> to memref<64x128xf16, strided<[4096, 1], offset: ?>>
-    %sum = scf.for %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %row = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %first = affine.apply affine_map<(d0) -> (d0 * 16)>(%k)
       %vs = memref.subview %panel[%row, 0] [32, 128] [1, 1]
@@ -58,7 +57,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
       %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
-      scf.yield %r : vector<64x128xf32>
+      nm_tile.yield %r : vector<64x128xf32>
     }
     gpu.terminator
   }

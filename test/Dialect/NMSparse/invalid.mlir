@@ -104,6 +104,30 @@ func.func @pack_free(%w: tensor<8x8xf32>) {
 
 // -----
 
+func.func @pack_two_components(%w: tensor<8x8xf32>) {
+  // expected-error @below {{needs the components values, index, inner_index under #nm_sparse.encoding<[4:8], [2:4]>, got 2 tensors}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<[4:8], [2:4]> %w : tensor<8x8xf32> to tensor<2x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+func.func @unpack_three_components(%v: tensor<4x8xf32>, %i: tensor<4x8xi8>) {
+  // expected-error @below {{needs the components values, index under #nm_sparse.encoding<2:4>, got 3 tensors}}
+  %0 = nm_sparse.unpack #nm_sparse.encoding<2:4> %v, %i, %i : tensor<4x8xf32>, tensor<4x8xi8>, tensor<4x8xi8> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @inner_index(%v: tensor<2x8xf32>, %i: tensor<4x4xi8>) {
+  // expected-error @below {{inner_index must have type 'tensor<2x8xi8>' for weight 'tensor<8x8xf32>' under #nm_sparse.encoding<[4:8, block = [1, 2]], [2:4]>, got 'tensor<4x4xi8>'}}
+  %0 = nm_sparse.unpack #nm_sparse.encoding<[4:8, block = [1, 2]], [2:4]> %v, %i, %i : tensor<2x8xf32>, tensor<4x4xi8>, tensor<4x4xi8> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
 func.func @pack_shuffled(%w: tensor<8x8xf32>) {
   // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
@@ -206,6 +230,15 @@ func.func @matmul_batch_weight_map(%x: tensor<2x8x64xf16>, %v: tensor<2x32x96xf1
 func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
   // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_levels(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{on #nm_sparse.encoding<[4:8], [2:4]>: no kernel yet for two levels; use one, n:m with block = [1, bn]}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<[4:8], [2:4]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
 }

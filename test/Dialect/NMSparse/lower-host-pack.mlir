@@ -43,6 +43,31 @@ func.func @pack(%w: tensor<3x8xbf16>) -> (tensor<4x4xbf16>, tensor<4x2xi8>) {
 
 // -----
 
+#w = #nm_sparse.encoding<[4:10, block = [1, 2]], [2:4]>
+
+// CHECK-LABEL: func @two_levels
+func.func @two_levels(%w: tensor<17x3xf32>) -> tensor<4x4xi8> {
+  // CHECK: memref.alloc() : memref<4x4xf32>
+  // CHECK: memref.alloc() : memref<8x2xi8>
+  // CHECK: memref.alloc() : memref<4x4xi8>
+  // CHECK: memref.alloca() : memref<3xi64>
+  // CHECK: %[[PARAMS:.+]] = memref.alloca() : memref<11xi64>
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c2]
+  // CHECK: memref.store %c4_i64, %[[PARAMS]][%c3]
+  // CHECK: memref.store %c10_i64, %[[PARAMS]][%c4]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c5]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c6]
+  // CHECK: memref.store %c2_i64, %[[PARAMS]][%c7]
+  // CHECK: memref.store %c4_i64, %[[PARAMS]][%c8]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c9]
+  // CHECK: memref.store %c1_i64, %[[PARAMS]][%c10]
+  // CHECK: call @nmsRuntimePack
+  %v, %i, %ii = nm_sparse.pack #w %w : tensor<17x3xf32> to tensor<4x4xf32>, tensor<8x2xi8>, tensor<4x4xi8>
+  return %ii : tensor<4x4xi8>
+}
+
+// -----
+
 // The runtime's number of the element type.
 
 // CHECK-LABEL: func @f8

@@ -139,6 +139,33 @@ func.func @dense_use(%w: tensor<4x2xf32, #w>, %a: index) -> f32 {
 
 // -----
 
+// The second example: two levels, pruned and packed.
+
+#w = #nm_sparse.encoding<[2:3, block = [1, 2]], [1:2]>
+
+// CHECK-LABEL: func @two_levels
+// CHECK-SAME: "values", weight = 0, {{.*}}"index", weight = 0, {{.*}}"inner_index", weight = 0,
+func.func @two_levels(%w: tensor<3x2xf32, #w>) -> tensor<3x2xf32, #w> {
+  // CHECK-DAG: arith.constant dense<{{\[\[}}5.000000e+00, -5.000000e+00]]> : tensor<1x2xf32>
+  // CHECK-DAG: arith.constant dense<{{\[\[}}1], [2]]> : tensor<2x1xi8>
+  // CHECK-DAG: arith.constant dense<{{\[\[}}0, 1]]> : tensor<1x2xi8>
+  %0 = arith.constant dense<[[4., 4.], [5., 0.], [1., -5.]]> : tensor<3x2xf32>
+  %1 = nm_sparse.prune #w %0 : tensor<3x2xf32> to tensor<3x2xf32, #w>
+  return %1 : tensor<3x2xf32, #w>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<[2:3, block = [1, 2]], [1:2]>
+
+func.func @broken_inner() -> tensor<3x2xf32, #w> {
+  // expected-error @below {{weight is not 1:2 in what 2:3 keeps: window 0 of inner panel 1 has 2 nonzero blocks, legal is at most 1; prune the weight or use a larger n}}
+  %0 = arith.constant dense<[[0., 0.], [5., 1.], [0., 5.]]> : tensor<3x2xf32, #w>
+  return %0 : tensor<3x2xf32, #w>
+}
+
+// -----
+
 #w = #nm_sparse.encoding<1:4, block = [1, 2]>
 
 func.func @broken() -> tensor<8x3xf32, #w> {

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps --nm-sparse-persist --canonicalize --cse --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-persist --canonicalize --cse --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
@@ -8,33 +8,31 @@
 // CHECK-LABEL: func @tiles
 // CHECK: gpu.launch blocks(%[[BX:.*]], %{{.*}}, %{{.*}}) in (%[[GX:.*]] = %c132, %{{.*}} = %c1, %{{.*}} = %c1)
 // CHECK-NOT: affine.apply
-// CHECK: nvvm.mbarrier.init
+// CHECK: %[[RING:.*]] = nm_tile.ring
 
 // The consumers. Groups of 16 tiles are 1024 tokens.
-// CHECK: scf.if
-// CHECK: nvvm.setmaxregister increase
-// CHECK: scf.for %[[TILE:.*]] = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c0_i32)
-// CHECK: %[[RING:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[SLOT]], %{{.*}} = %[[PARITY]])
+// CHECK: nm_tile.warp_specialize consumers = 256 registers = 216 {
+// CHECK: %[[BEGIN:.*]] = nm_tile.ring_begin full %[[RING]]
+// CHECK: nm_tile.tile_loop %[[TILE:.*]] = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[AT:.*]] = %[[BEGIN]])
+// CHECK: %[[SUM:.*]]:2 = nm_tile.k_loop {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[AT]])
 // CHECK: nm_tile.matmul
-// CHECK: scf.yield
+// CHECK: nm_tile.yield
 // What the epilogue alone needs stands behind the K loop.
 // CHECK-DAG: arith.divui %{{.*}}, %c512_i32
 // CHECK-DAG: arith.minui %{{.*}}, %c16_i32
-// CHECK: vector.transfer_write %[[RING]]#0
-// CHECK: scf.yield %[[RING]]#1, %[[RING]]#2
+// CHECK: vector.transfer_write %[[SUM]]#0
+// CHECK: nm_tile.yield %[[SUM]]#1
 
 // The producers wait until all have left the index of the tile before.
-// CHECK: } else {
-// CHECK: nvvm.setmaxregister decrease
-// CHECK: scf.for %{{.*}} = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c1_i32)
-// CHECK: nvvm.barrier id = %c2_i32
-// CHECK: nm_tile.async_copy
-// CHECK: nvvm.cp.async.wait.group 0
-// CHECK-NEXT: nvvm.barrier id = %c2_i32
-// CHECK: %[[RING:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[SLOT]], %{{.*}} = %[[PARITY]])
-// CHECK: scf.yield %[[RING]]#0, %[[RING]]#1
-func.func @tiles(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64x32xi8>,
-                 %out: memref<4096x4096xf32>) {
+// CHECK: } producers = 128 registers = 72 {
+// CHECK: %[[BEGIN:.*]] = nm_tile.ring_begin empty %[[RING]]
+// CHECK: nm_tile.tile_loop %{{.*}} = %[[BX]] to %c2048 step %[[GX]] iter_args(%[[AT:.*]] = %[[BEGIN]])
+// CHECK: nm_tile.role_barrier
+// CHECK-NEXT: nm_tile.async_copy
+// CHECK-NEXT: nm_tile.role_barrier
+// CHECK: %[[END:.*]] = nm_tile.k_loop {{.*}} iter_args(%{{.*}} = %[[AT]])
+// CHECK: nm_tile.yield %[[END]]
+func.func @tiles(%i: memref<64x32xi8>, %out: memref<4096x4096xf32>) {
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   %c64 = arith.constant 64 : index
@@ -47,57 +45,37 @@ func.func @tiles(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<6
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
-    %it = memref.alloc() : memref<64x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %it = memref.alloc() : memref<64x1xi8, 3>
+    %vt = memref.alloc() : memref<16x128xf16, 3>
+    %xt = memref.alloc() : memref<16x64xf16, 3>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
-    nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
-      outs(%it : memref<64x1xi8, #gpu.address_space<workgroup>>)
-    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
-      %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
-      %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
-      %xs = memref.subview %x[%kx, %m] [64, 64] [1, 1]
-        : memref<256x4096xf16> to memref<64x64xf16, strided<[4096, 1], offset: ?>>
-      %vs = memref.subview %v[%kv, %n] [16, 128] [1, 1]
-        : memref<64x4096xf16> to memref<16x128xf16, strided<[4096, 1], offset: ?>>
-      %is = memref.subview %it[%kv, 0] [16, 1] [1, 1]
-        : memref<64x1xi8, #gpu.address_space<workgroup>>
-        to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
-      nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
-      nm_tile.async_gather #w
-        ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
-                       memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
-        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
-      scf.yield %r : vector<64x128xf32>
+    %ring = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
+    nm_tile.warp_specialize consumers = 256 registers = 216 {
+      %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+      %sum:2 = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero, %at = %begin)
+          -> (vector<64x128xf32>, !nm_tile.ring_position) {
+        nm_tile.ring_wait full %ring[%at] : !nm_tile.ring<3>
+        %r = nm_tile.matmul #w schedule = #s condensed
+          ins(%xt, %vt : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+          acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+        %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
+        nm_tile.yield %r, %next : vector<64x128xf32>, !nm_tile.ring_position
+      }
+      vector.transfer_write %sum#0, %out[%m, %n] {in_bounds = [true, true]}
+        : vector<64x128xf32>, memref<4096x4096xf32>
+    } producers = 128 registers = 72 {
+      nm_tile.async_copy threads = [256, 128]
+        ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>) outs(%it : memref<64x1xi8, 3>)
+      nm_tile.role_barrier
+      %begin = nm_tile.ring_begin empty %ring : !nm_tile.ring<3>
+      %end = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%at = %begin)
+          -> (!nm_tile.ring_position) {
+        nm_tile.ring_wait empty %ring[%at] : !nm_tile.ring<3>
+        %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
+        nm_tile.yield %next : !nm_tile.ring_position
+      }
     }
-    %o = memref.subview %out[%m, %n] [64, 128] [1, 1]
-      : memref<4096x4096xf32> to memref<64x128xf32, strided<[4096, 1], offset: ?>>
-    vector.transfer_write %sum, %o[%c0, %c0] {in_bounds = [true, true]}
-      : vector<64x128xf32>, memref<64x128xf32, strided<[4096, 1], offset: ?>>
-    gpu.terminator
-  }
-  return
-}
-
-// -----
-
-#w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
-
-func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>) {
-  %c1 = arith.constant 1 : index
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
-             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
-    // expected-error @below {{must be in a launch that --nm-sparse-specialize-warps has split, for its CTAs to be persistent}}
-    %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
-      acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }
   return

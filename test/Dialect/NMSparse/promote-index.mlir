@@ -8,7 +8,7 @@
 // way, so it is read where it lies. The last tile may have fewer panels.
 
 // CHECK-LABEL: func @staged
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[STEP:.*]] = tensor.extract_slice {{.*}} : tensor<56x?xi8> to tensor<?x?xi8>
 // CHECK: nm_tile.async_copy {{.*}}xf16
 // CHECK-NOT: nm_tile.async_copy
@@ -33,7 +33,7 @@ func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3x
 
 // CHECK-LABEL: func @resident
 // CHECK: bufferization.alloc_tensor() {{.*}} : tensor<64x1xi8>
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: tensor.extract_slice {{.*}} : tensor<64x1xi8> to tensor<16x1xi8>
 func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56x1xi8>,
                     %y: tensor<?x128xf32>) -> tensor<?x128xf32> {
@@ -57,7 +57,7 @@ func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56
 
 // CHECK-LABEL: func @parts_of_windows
 // CHECK: %[[INDEX:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<112x1xi8>) outs(%{{.*}} : tensor<112x1xi8>)
-// CHECK: scf.for %[[R:[a-z0-9]*]] =
+// CHECK: nm_tile.k_loop %[[R:[a-z0-9]*]] =
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x128xf16>) outs(%{{.*}} : tensor<64x128xf16>)
 // CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%{{.*}}, %[[INDEX]] : tensor<128x128xf16>, tensor<112x1xi8>) first_row(%[[R]]) outs(%{{.*}} : tensor<64x128xf16>)
 func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
@@ -67,13 +67,13 @@ func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
   %c64 = arith.constant 64 : index
   %c112 = arith.constant 112 : index
   %r = scf.forall (%m) = (0) to (128) step (128) shared_outs(%o = %out) -> (tensor<128x128xf32>) {
-    %y = scf.for %k = %c0 to %c112 step %c64 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
+    %y = nm_tile.k_loop %k = %c0 to %c112 step %c64 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
       %size = affine.min affine_map<(d0) -> (64, -d0 + 112)>(%k)
       %vs = tensor.extract_slice %v[%k, 0] [%size, 128] [1, 1] : tensor<112x128xf16> to tensor<?x128xf16>
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
         ins(%x, %vs, %i : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>)
         outs(%acc : tensor<128x128xf32>) first_row(%k) -> tensor<128x128xf32>
-      scf.yield %p : tensor<128x128xf32>
+      nm_tile.yield %p : tensor<128x128xf32>
     }
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %y into %o[0, 0] [128, 128] [1, 1] : tensor<128x128xf32> into tensor<128x128xf32>

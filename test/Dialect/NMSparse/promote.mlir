@@ -18,7 +18,7 @@
 // CHECK: %[[SLAB:.*]] = nm_tile.async_copy ins(%[[I]] {{.*}} outs(%[[IT]]
 // CHECK: %[[R:.*]] = vector.transfer_read %[[O]]{{.*}} {in_bounds = [false, true]} : tensor<?x128xf16>, vector<128x128xf16>
 // CHECK: %[[A:.*]] = arith.extf %[[R]]
-// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[A]]) -> (vector<128x128xf32>)
+// CHECK: %[[SUM:.*]] = nm_tile.k_loop {{.*}} iter_args(%[[ACC:.*]] = %[[A]]) -> (vector<128x128xf32>)
 // CHECK: %[[XS:.*]] = tensor.extract_slice %[[X]]
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<32x128xf16>) outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: %[[IS:.*]] = tensor.extract_slice %[[SLAB]][%{{.*}}, 0] [32, 1]
@@ -38,7 +38,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
     %xt = tensor.extract_slice %x[%m, 0] [%t, 256] [1, 1] : tensor<?x256xf16> to tensor<?x256xf16>
     %it = tensor.extract_slice %i[0, 0] [64, 1] [1, 1] : tensor<64x1xi8> to tensor<64x1xi8>
     %ot = tensor.extract_slice %o[%m, 0] [%t, 128] [1, 1] : tensor<?x128xf16> to tensor<?x128xf16>
-    %y = scf.for %k = %c0 to %c8 step %c4 iter_args(%acc = %ot) -> (tensor<?x128xf16>) {
+    %y = nm_tile.k_loop %k = %c0 to %c8 step %c4 iter_args(%acc = %ot) -> (tensor<?x128xf16>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %xs = tensor.extract_slice %xt[0, %kx] [%t, 128] [1, 1] : tensor<?x256xf16> to tensor<?x128xf16>
@@ -47,7 +47,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
         ins(%xs, %vs, %is : tensor<?x128xf16>, tensor<32x128xf16>, tensor<32x1xi8>)
         outs(%acc : tensor<?x128xf16>) -> tensor<?x128xf16>
-      scf.yield %p : tensor<?x128xf16>
+      nm_tile.yield %p : tensor<?x128xf16>
     }
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %y into %o[%m, 0] [%t, 128] [1, 1] : tensor<?x128xf16> into tensor<?x128xf16>
@@ -74,7 +74,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 // CHECK-SAME: %[[OFF:[a-z0-9]*]]: index)
 // CHECK-NOT: nm_tile.async_copy
 // CHECK: vector.transfer_read {{.*}} permutation_map = #[[NM]]} : tensor<64x1x64xf32>, vector<64x64xf32>
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}}) outs(%{{.*}} : tensor<6x64xf32>)
 // CHECK: %[[IS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<6x1xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: %[[X:.*]] = tensor.extract_slice {{.*}} : tensor<1x64x24xf32> to tensor<64x24xf32>
@@ -88,7 +88,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
   %c3 = arith.constant 3 : index
   %c6 = arith.constant 6 : index
   %r = scf.forall (%m) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<64x1x64xf32>) {
-    %y = scf.for %k = %c0 to %c6 step %c3 iter_args(%acc = %o) -> (tensor<64x1x64xf32>) {
+    %y = nm_tile.k_loop %k = %c0 to %c6 step %c3 iter_args(%acc = %o) -> (tensor<64x1x64xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 2)>(%k)
       %xs = tensor.extract_slice %x[0, 0, %kx] [1, 64, 24] [1, 1, 1] : tensor<1x64x48xf32> to tensor<1x64x24xf32>
@@ -97,7 +97,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
         ins(%xs, %vs, %is : tensor<1x64x24xf32>, tensor<6x64xf32>, tensor<6x1xi8>)
         outs(%acc : tensor<64x1x64xf32>) panel_offset(%off) -> tensor<64x1x64xf32>
-      scf.yield %p : tensor<64x1x64xf32>
+      nm_tile.yield %p : tensor<64x1x64xf32>
     }
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %y into %o[0, 0, 0] [64, 1, 64] [1, 1, 1] : tensor<64x1x64xf32> into tensor<64x1x64xf32>
@@ -118,7 +118,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 // 16 of one mma.sync hold.
 
 // CHECK-LABEL: func @unpacked_mma
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x64xf16>) outs(%{{.*}} : tensor<16x64xf16>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x2xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>) {nm_sparse.token_rows}
@@ -130,7 +130,7 @@ func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
   %c3 = arith.constant 3 : index
   %c6 = arith.constant 6 : index
   %r = scf.forall (%m) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<64x64xf32>) {
-    %y = scf.for %k = %c0 to %c6 step %c3 iter_args(%acc = %o) -> (tensor<64x64xf32>) {
+    %y = nm_tile.k_loop %k = %c0 to %c6 step %c3 iter_args(%acc = %o) -> (tensor<64x64xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 2)>(%k)
       %xs = tensor.extract_slice %x[0, %kx] [64, 24] [1, 1] : tensor<64x48xf16> to tensor<64x24xf16>
@@ -139,7 +139,7 @@ func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
         ins(%xs, %vs, %is : tensor<64x24xf16>, tensor<6x64xf16>, tensor<6x2xi8>)
         outs(%acc : tensor<64x64xf32>) -> tensor<64x64xf32>
-      scf.yield %p : tensor<64x64xf32>
+      nm_tile.yield %p : tensor<64x64xf32>
     }
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %y into %o[0, 0] [64, 64] [1, 1] : tensor<64x64xf32> into tensor<64x64xf32>
@@ -182,7 +182,7 @@ func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
 // stay the rows of the tile.
 
 // CHECK-LABEL: func @blocks
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 ins(%{{.*}} : tensor<128x128xf16>, tensor<8x1xi8>) outs(%{{.*}} : tensor<128x64xf16>)
 // CHECK: nm_tile.matmul {{.*}} condensed token_major ins(%[[G]],
 func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
@@ -192,7 +192,7 @@ func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
   %c2 = arith.constant 2 : index
   %c4 = arith.constant 4 : index
   %r = scf.forall (%m) = (0) to (128) step (128) shared_outs(%o = %out) -> (tensor<128x128xf32>) {
-    %y = scf.for %k = %c0 to %c4 step %c2 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
+    %y = nm_tile.k_loop %k = %c0 to %c4 step %c2 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 64)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %ki = affine.apply affine_map<(d0) -> (d0 * 4)>(%k)
@@ -202,7 +202,7 @@ func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
         ins(%xs, %vs, %is : tensor<128x128xf16>, tensor<64x128xf16>, tensor<8x1xi8>)
         outs(%acc : tensor<128x128xf32>) -> tensor<128x128xf32>
-      scf.yield %p : tensor<128x128xf32>
+      nm_tile.yield %p : tensor<128x128xf32>
     }
     scf.forall.in_parallel {
       tensor.parallel_insert_slice %y into %o[0, 0] [128, 128] [1, 1] : tensor<128x128xf32> into tensor<128x128xf32>

@@ -76,6 +76,15 @@ func.func @prune_unpack(%w: tensor<8x4xbf16>, %v: tensor<4x4xbf16>, %i: tensor<4
   return %p, %u : tensor<8x4xbf16, #nm_sparse.encoding<2:4>>, tensor<8x4xbf16>
 }
 
+// CHECK-LABEL: func @pack_two_levels
+func.func @pack_two_levels(%w: tensor<17x70xf16>) -> tensor<17x70xf16> {
+  // CHECK: %[[V:.+]], %[[I:.+]], %[[II:.+]] = nm_sparse.pack #[[$V]] %{{.*}} : tensor<17x70xf16> to tensor<4x128xf16>, tensor<8x2xi8>, tensor<4x128xi8>
+  %v, %i, %ii = nm_sparse.pack #v %w : tensor<17x70xf16> to tensor<4x128xf16>, tensor<8x2xi8>, tensor<4x128xi8>
+  // CHECK: nm_sparse.unpack #[[$V]] %[[V]], %[[I]], %[[II]] :
+  %u = nm_sparse.unpack #v %v, %i, %ii : tensor<4x128xf16>, tensor<8x2xi8>, tensor<4x128xi8> to tensor<17x70xf16>
+  return %u : tensor<17x70xf16>
+}
+
 // CHECK-LABEL: func @tile_ops
 func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
                     %i: memref<32x1xi8, 3>, %x: memref<32x128xf16, 3>,

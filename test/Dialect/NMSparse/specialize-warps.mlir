@@ -8,7 +8,7 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 
-// Three tiles of each operand and three pairs of mbarriers. 128 producer threads
+// Three tiles of each operand, and a ring of three slots. 128 producer threads
 // arrive with their copies and 4 producer warps with their stores; 8 consumer
 // warps say that they have read.
 
@@ -16,68 +16,54 @@
 // CHECK-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
-// CHECK: %[[FULL:.*]] = memref.alloc() : memref<3xi64, #gpu.address_space<workgroup>>
-// CHECK: %[[EMPTY:.*]] = memref.alloc() : memref<3xi64, #gpu.address_space<workgroup>>
-// CHECK: %[[THREAD:.*]] = gpu.thread_id x
-// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[THREAD]], %c0
-// CHECK: scf.if %[[FIRST]] {
-// CHECK: nvvm.mbarrier.init %{{.*}}, %c132_i32
-// CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
-// CHECK-COUNT-4: nvvm.mbarrier.init
-// CHECK-NOT: nvvm.mbarrier.init
-// CHECK: gpu.barrier
+// CHECK: %[[RING:.*]] = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
 
 // The consumers have what follows the loop, and barriers of their own.
-// CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %[[THREAD]], %c256
-// CHECK: scf.if %[[CONSUMES]] {
-// CHECK: nvvm.setmaxregister increase 216
+// CHECK: nm_tile.warp_specialize consumers = 256 registers = 216 {
 // CHECK-NOT: nm_tile.async
-// CHECK: scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c0_i32)
-// CHECK: scf.while
-// CHECK: nvvm.mbarrier.try_wait %{{.*}}, %[[PARITY]]
+// CHECK: %[[BEGIN:.*]] = nm_tile.ring_begin full %[[RING]]
+// CHECK: %[[SUM:.*]]:2 = nm_tile.k_loop {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}, %[[AT:.*]] = %[[BEGIN]])
+// CHECK: nm_tile.ring_wait full %[[RING]][%[[AT]]]
+// CHECK: %[[SLOT:.*]] = nm_tile.ring_slot %[[AT]]
 // CHECK-DAG: %[[VT:.*]] = memref.subview %[[VALUES]][%[[SLOT]], 0, 0]
 // CHECK-DAG: %[[XT:.*]] = memref.subview %[[X]][%[[SLOT]], 0, 0]
-// CHECK: %[[R:.*]] = nm_tile.matmul {{.*}} ins(%[[XT]], %[[VT]]
-// CHECK-SAME: acc(%[[ACC]]
-// CHECK-NOT: nm_sparse.stage
-// CHECK: nvvm.bar.warp.sync
-// CHECK: scf.if
-// CHECK: nvvm.mbarrier.arrive
-// CHECK: scf.yield %[[R]],
-// CHECK: nvvm.barrier id = %c1_i32 number_of_threads = %c256_i32
-// CHECK: vector.transfer_write
+// CHECK: %[[R:.*]] = nm_tile.matmul {{.*}} condensed ins(%[[XT]], %[[VT]] {{.*}} acc(%[[ACC]]
+// CHECK: nm_tile.ring_release %[[RING]][%[[AT]]]
+// CHECK: %[[NEXT:.*]] = nm_tile.ring_advance %[[RING]][%[[AT]]] by 1
+// CHECK: nm_tile.yield %[[R]], %[[NEXT]]
+// CHECK-NOT: nm_tile.ring_drain
+// CHECK: nm_tile.role_barrier
+// CHECK: vector.transfer_write %[[SUM]]#0
 
 // The producers have the index, whose positions only the gather reads.
-// CHECK: } else {
-// CHECK: nvvm.setmaxregister decrease 72
+// CHECK: } producers = 128 registers = 72 {
 // CHECK: nm_tile.async_copy threads = [256, 128] {{.*}} outs(%[[INDEX]]
 // CHECK-NEXT: nvvm.cp.async.commit.group
 // CHECK-NEXT: nvvm.cp.async.wait.group 0
-// CHECK-NEXT: nvvm.barrier id = %c2_i32 number_of_threads = %c128_i32
-// CHECK: scf.for {{.*}} iter_args(%[[SLOT:.*]] = %c0{{.*}}, %[[PARITY:.*]] = %c1_i32)
-// CHECK: nvvm.mbarrier.try_wait %{{.*}}, %[[PARITY]]
+// CHECK-NEXT: nm_tile.role_barrier
+// CHECK: %[[BEGIN:.*]] = nm_tile.ring_begin empty %[[RING]] :
+// CHECK: nm_tile.k_loop {{.*}} iter_args(%[[AT:.*]] = %[[BEGIN]])
+// CHECK: nm_tile.ring_wait empty %[[RING]][%[[AT]]]
+// CHECK: %[[SLOT:.*]] = nm_tile.ring_slot %[[AT]]
 // CHECK-DAG: %[[VT:.*]] = memref.subview %[[VALUES]][%[[SLOT]], 0, 0]
 // CHECK-DAG: %[[XT:.*]] = memref.subview %[[X]][%[[SLOT]], 0, 0]
 // CHECK: nm_tile.async_copy threads = [256, 128] {{.*}} outs(%[[VT]]
 // CHECK: nm_tile.async_gather {{.*}} threads = [256, 128] {{.*}} outs(%[[XT]]
-// CHECK: nvvm.cp.async.mbarrier.arrive %{{.*}} {noinc = true}
-// CHECK-NEXT: nvvm.bar.warp.sync
-// CHECK: scf.if
-// CHECK: nvvm.mbarrier.arrive
+// CHECK-NEXT: nm_tile.ring_commit stores %[[RING]][%[[AT]]]
 // CHECK-NOT: nm_tile.matmul
 
 // Producers that only gather need fewer registers.
 // TMA-LABEL: func @packed
-// TMA: nvvm.setmaxregister increase 232
-// TMA: nvvm.setmaxregister decrease 40
+// TMA: consumers = 256 registers = 232
+// TMA: producers = 128 registers = 40
 
 // Registers stay where the chip cannot move them.
 // PLAIN-LABEL: func @packed
-// PLAIN-NOT: setmaxregister
+// PLAIN-NOT: registers
 
 // --nm-sparse-expand-stages leaves such loops alone.
 // EXPAND-LABEL: func @packed
-// EXPAND: nm_tile.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
+// EXPAND: nm_tile.k_loop {{.*}} stages = 3
 func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>,
                   %out: memref<64x128xf32>) {
   %c1 = arith.constant 1 : index
@@ -93,7 +79,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
-    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %xs = memref.subview %x[%kx, 0] [64, 64] [1, 1]
@@ -110,7 +96,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
-      scf.yield %r : vector<64x128xf32>
+      nm_tile.yield %r : vector<64x128xf32>
     }
     gpu.barrier
     vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
@@ -130,18 +116,17 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 // Warps that are not whole groups of four keep their registers.
 
 // CHECK-LABEL: func @unpacked
-// CHECK: nvvm.mbarrier.init %{{.*}}, %c64_i32
-// CHECK-NOT: setmaxregister
+// CHECK: nm_tile.ring full = 64 empty = 1 : !nm_tile.ring<2>
+// CHECK: nm_tile.warp_specialize consumers = 32 {
 // CHECK: vector.transfer_read
 // CHECK: nm_tile.async_copy threads = [0, 32]
-// CHECK: nvvm.barrier id = %c1_i32 number_of_threads = %c32_i32
+// CHECK: nm_tile.role_barrier
 // CHECK: nm_tile.matmul
-// CHECK: } else {
-// CHECK-NOT: nvvm.barrier id
+// CHECK: } producers = 64 {
+// CHECK-NOT: nm_tile.role_barrier
 // CHECK: nm_tile.async_copy threads = [32, 64]
 // CHECK-NEXT: nm_tile.async_copy
-// CHECK: nvvm.cp.async.mbarrier.arrive
-// CHECK-NOT: nvvm.mbarrier.arrive
+// CHECK-NEXT: nm_tile.ring_commit %
 func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x32xi8>,
                     %out: memref<32x32xf32>) {
   %c1 = arith.constant 1 : index
@@ -159,7 +144,7 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
       outs(%it : memref<32x32xi8, #gpu.address_space<workgroup>>)
     %init = vector.transfer_read %out[%c0, %c0], %pad {in_bounds = [true, true]}
       : memref<32x32xf32>, vector<32x32xf32>
-    %sum = scf.for %k = %c0 to %c16 step %c4 iter_args(%acc = %init) -> (vector<32x32xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c16 step %c4 iter_args(%acc = %init) -> (vector<32x32xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 4)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 2)>(%k)
       %xs = memref.subview %x[%kx, 0] [16, 32] [1, 1]
@@ -178,7 +163,7 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
                        memref<8x32xf32, #gpu.address_space<workgroup>>)
         index(%is : memref<8x32xi8, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
-      scf.yield %r : vector<32x32xf32>
+      nm_tile.yield %r : vector<32x32xf32>
     }
     vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
       : vector<32x32xf32>, memref<32x32xf32>
@@ -193,41 +178,32 @@ func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x
 #s = #nm_sparse.schedule<tile = [64, 256, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = staged}, pipeline = ring<stages = 8, producers = 4>, grid = flat>
 
 // A product of warpgroups stays in flight: a stage is free one step later, and
-// the last after the loop. The wait for it is the whole warp's.
+// the last after the loop, of which only producers that go on make use.
 
 // With two slots for each of the 4 producer warps, each copies every fourth step:
 // the 32 threads of one arrive with their copies, and one with its stores. From
 // tile to tile all copy together, and so they do with fewer slots.
 
 // CHECK-LABEL: func @in_flight
-// CHECK: nvvm.mbarrier.init %{{.*}}, %c33_i32
-// CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
-// PERSISTENT-LABEL: func @in_flight
-// CHECK: %[[LOOP:.*]]:3 = scf.for %[[K:.*]] = %c0 to %c8 step %c2 iter_args(%{{.*}} = %{{.*}}, %[[SLOT:.*]] = %c0{{.*}}, %{{.*}} = %c0_i32)
+// CHECK: %[[RING:.*]] = nm_tile.ring full = 33 empty = 8 : !nm_tile.ring<8>
+// CHECK: %[[LOOP:.*]]:2 = nm_tile.k_loop %{{.*}} = %c0 to %c8 step %c2
 // CHECK: nm_tile.matmul {{.*}} in_flight ins
-// CHECK: %[[LATER:.*]] = arith.cmpi ugt, %[[K]], %c0
-// CHECK: scf.if %[[LATER]] {
-// CHECK: arith.cmpi eq, %[[SLOT]], %c0
-// CHECK: arith.subi %[[SLOT]], %c1
-// CHECK-NOT: nvvm.bar.warp.sync
-// CHECK: nvvm.mbarrier.arrive
-// CHECK: scf.yield
-// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
-// PERSISTENT: nvvm.wgmma.wait.group.sync.aligned 0
-// Only producers that go on fill the last stage again.
-// CHECK-NOT: nvvm.mbarrier.arrive
-// PERSISTENT: arith.cmpi eq
-// PERSISTENT: nvvm.mbarrier.arrive
-// CHECK: vector.transfer_write
-// PERSISTENT: vector.transfer_write
+// CHECK: nm_tile.ring_release late
+// CHECK: nm_tile.ring_drain %[[RING]][%[[LOOP]]#1] :
+// CHECK-NEXT: vector.transfer_write
+// PERSISTENT-LABEL: func @in_flight
+// PERSISTENT: %[[ANY:.*]] = arith.constant true
+// PERSISTENT: nm_tile.ring_drain {{.*}} release(%[[ANY]])
 
-// CHECK: } else {
+// CHECK: } producers
 // CHECK: %[[RANK:.*]] = arith.subi %{{.*}}, %c256
 // CHECK: %[[WARP:.*]] = arith.divui %[[RANK]], %c32
 // CHECK: %[[LOWER:.*]] = arith.muli %[[WARP]], %c2
-// CHECK: scf.for %{{.*}} = %[[LOWER]] to %c8 step %c8 iter_args(%[[SLOT:.*]] = %[[WARP]], %{{.*}} = %c1_i32)
+// CHECK: %[[BEGIN:.*]] = nm_tile.ring_begin empty %[[RING]] at %[[WARP]]
+// CHECK: nm_tile.k_loop %{{.*}} = %[[LOWER]] to %c8 step %c8 iter_args(%{{.*}} = %[[BEGIN]])
 // CHECK: nm_tile.async_copy threads = [256, 32, 4]
 // CHECK: nm_tile.async_gather {{.*}}threads = [256, 32, 4]
+// CHECK: nm_tile.ring_advance {{.*}} by 4
 // PERSISTENT: nm_tile.async_copy threads = [256, 128]
 // SHALLOW-LABEL: func @in_flight
 // SHALLOW: nm_tile.async_copy threads = [256, 128] ins
@@ -243,7 +219,7 @@ func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<
     %zero = arith.constant dense<0.0> : vector<64x256xf32>
     %vt = memref.alloc() : memref<16x256xf16, #gpu.address_space<workgroup>>
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
-    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x256xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x256xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %xs = memref.subview %x[%kx, 0] [64, 64] [1, 1]
@@ -262,7 +238,7 @@ func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x256xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x256xf32>) -> vector<64x256xf32>
-      scf.yield %r : vector<64x256xf32>
+      nm_tile.yield %r : vector<64x256xf32>
     }
     vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x256xf32>, memref<64x256xf32>

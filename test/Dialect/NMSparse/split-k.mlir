@@ -12,7 +12,7 @@
 // CHECK: %[[COUNT:.*]] = gpu.alloc (%[[TILES]]) : memref<?xi32>
 // CHECK: gpu.memset %[[COUNT]]
 // CHECK: gpu.launch
-// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}) -> (vector<16x64xf32>)
+// CHECK: %[[SUM:.*]] = nm_tile.k_loop {{.*}} iter_args(%{{.*}} = %{{.*}}) -> (vector<16x64xf32>)
 // CHECK: vector.transfer_write %[[SUM]], %[[SPACE]]
 // CHECK: gpu.barrier
 // CHECK: nvvm.memory.barrier <gpu>{{$}}
@@ -38,11 +38,11 @@ func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memre
     %pad = arith.constant 0.0 : f32
     %init = vector.transfer_read %out[%c0, %c0], %pad {in_bounds = [true, true]}
       : memref<16x64xf32>, vector<16x64xf32>
-    %sum = scf.for %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
       %r = nm_tile.matmul #w schedule = #s condensed
         ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
-      scf.yield %r : vector<16x64xf32>
+      nm_tile.yield %r : vector<16x64xf32>
     }
     vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
       : vector<16x64xf32>, memref<16x64xf32>
@@ -66,11 +66,11 @@ func.func @tokens_contiguous(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
     %c2 = arith.constant 2 : index
     %c100 = arith.constant 100 : index
     %init = arith.constant dense<0.0> : vector<16x64xf32>
-    %sum = scf.for %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
       %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
         ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
-      scf.yield %r : vector<16x64xf32>
+      nm_tile.yield %r : vector<16x64xf32>
     }
     vector.transfer_write %sum, %out[%c0, %c0]
       {in_bounds = [true, true], permutation_map = affine_map<(d0, d1) -> (d1, d0)>}

@@ -4,14 +4,10 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
-// Copies run in stage 0, the product in the last; a stage that is there stays.
+// A loop has the stages of its schedule; those that are there stay.
 
 // ASSIGN-LABEL: func @packed
-// ASSIGN-NOT: nm_sparse.stage
-// ASSIGN: scf.for
-// ASSIGN: nm_tile.async_copy {{.*}} {nm_sparse.stage = 0 : i32}
-// ASSIGN: nm_tile.async_gather {{.*}} {nm_sparse.stage = 0 : i32}
-// ASSIGN: nm_tile.matmul {{.*}} {nm_sparse.stage = 2 : i32}
+// ASSIGN: nm_tile.k_loop {{.*}} stages = 3 iter_args
 
 // Three tiles of each operand, the index once. The index has arrived before the
 // first gather reads it. Two groups are in flight when the loop starts; one may
@@ -52,7 +48,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
     %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
     nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
-    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
       %xs = memref.subview %x[%kx, 0] [64, 64] [1, 1]
@@ -69,7 +65,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
-      scf.yield %r : vector<64x128xf32>
+      nm_tile.yield %r : vector<64x128xf32>
     }
     gpu.terminator
   }
@@ -95,14 +91,14 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
     %c8 = arith.constant 8 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       nm_tile.async_copy ins(%v : memref<16x128xf16>)
         outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s condensed
         ins(%x, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                       memref<16x128xf16, #gpu.address_space<workgroup>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
-      scf.yield %r : vector<64x128xf32>
+      nm_tile.yield %r : vector<64x128xf32>
     }
     gpu.terminator
   }
@@ -114,10 +110,10 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
 #w = #nm_sparse.encoding<2:4>
 #s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
-// A given stage of the product decides how long the ring is.
+// Given stages decide how many tiles there are.
 
 // ASSIGN-LABEL: func @given
-// ASSIGN: nm_tile.matmul {{.*}} {nm_sparse.stage = 3 : i32}
+// ASSIGN: nm_tile.k_loop {{.*}} stages = 4 iter_args
 // EXPAND-LABEL: func @given
 // EXPAND: memref.alloc() : memref<4x8x32xf32, #gpu.address_space<workgroup>>
 // EXPAND: nvvm.cp.async.wait.group 2
@@ -132,15 +128,15 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
     %c64 = arith.constant 64 : index
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
-    %sum = scf.for %k = %c0 to %c64 step %c4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c64 step %c4 stages = 4 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
       nm_tile.async_copy ins(%v : memref<8x32xf32>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
         ins(%x, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
                       memref<8x32xf32, #gpu.address_space<workgroup>>)
         index(%i : memref<8x32xi8, #gpu.address_space<workgroup>>)
-        acc(%acc : vector<32x32xf32>) {nm_sparse.stage = 3 : i32} -> vector<32x32xf32>
-      scf.yield %r : vector<32x32xf32>
+        acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
+      nm_tile.yield %r : vector<32x32xf32>
     }
     gpu.terminator
   }
@@ -174,7 +170,7 @@ func.func @unpacked(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: me
     %vt = memref.alloc() : memref<8x32xf32, #gpu.address_space<workgroup>>
     nm_tile.async_copy ins(%i : memref<8x1xi8>)
       outs(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
-    %sum = scf.for %k = %c0 to %c64 step %c1 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
+    %sum = nm_tile.k_loop %k = %c0 to %c64 step %c1 iter_args(%acc = %zero) -> (vector<32x32xf32>) {
       nm_tile.async_copy ins(%v : memref<8x32xf32>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
@@ -182,7 +178,7 @@ func.func @unpacked(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: me
                       memref<8x32xf32, #gpu.address_space<workgroup>>)
         index(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
-      scf.yield %r : vector<32x32xf32>
+      nm_tile.yield %r : vector<32x32xf32>
     }
     gpu.terminator
   }

@@ -29,7 +29,7 @@
 // CHECK: %[[XT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
 // CHECK: nm_tile.async_copy {{.*}} outs(%[[IT]]
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<128x128xf32>
-// CHECK: %[[SUM:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %[[ZERO]]) -> (vector<128x128xf32>)
+// CHECK: %[[SUM:.*]] = nm_tile.k_loop {{.*}} iter_args(%[[ACC:.*]] = %[[ZERO]]) -> (vector<128x128xf32>)
 // CHECK: nm_tile.async_copy {{.*}} outs(%[[VT]]
 // CHECK: nm_tile.async_gather {{.*}} outs(%[[XT]]
 // CHECK: nm_tile.matmul {{.*}} condensed ins(%[[XT]], %[[VT]] {{.*}} acc(%[[ACC]]
@@ -44,7 +44,7 @@
 // CHECK: %[[OUT:.*]] = memref.alloc(%[[TOKENS]]) {{.*}} : memref<?x256xf32>
 // CHECK: gpu.launch
 // CHECK: memref.subview %[[HIDDEN]]
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[RES:.*]] = memref.subview %[[X]]
 // CHECK: %[[R:.*]] = vector.transfer_read %[[RES]]
 // CHECK: arith.extf %[[R]] : vector<128x128xf16> to vector<128x128xf32>

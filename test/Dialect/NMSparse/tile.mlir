@@ -16,7 +16,7 @@
 // CHECK-DAG: %[[VN:.*]] = tensor.extract_slice %[[V]][0, %[[N]]] [1024, 128]
 // CHECK-DAG: %[[IN:.*]] = tensor.extract_slice %[[I]][0, %{{.*}}] [1024, 1]
 // CHECK: %[[FILL:.*]] = linalg.fill
-// CHECK: %[[SUM:.*]] = scf.for %[[W:.*]] = %c0{{.*}} to %c128{{.*}} step %c4{{.*}} iter_args(%[[ACC:.*]] = %[[FILL]])
+// CHECK: %[[SUM:.*]] = nm_tile.k_loop %[[W:.*]] = %c0{{.*}} to %c128{{.*}} step %c4{{.*}} iter_args(%[[ACC:.*]] = %[[FILL]])
 // CHECK-DAG: %[[XS:.*]] = tensor.extract_slice %[[XM]][0, %{{.*}}] [128, 128]
 // CHECK-DAG: %[[VS:.*]] = tensor.extract_slice %[[VN]][%{{.*}}, 0] [32, 128]
 // CHECK-DAG: %[[IS:.*]] = tensor.extract_slice %[[IN]][%{{.*}}, 0] [32, 1]
@@ -38,7 +38,7 @@ func.func @simple(%x: tensor<512x4096xf16>, %v: tensor<1024x4096xf16>,
 
 // CHECK-LABEL: func @one_step
 // CHECK: scf.forall
-// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c2{{.*}} step %c4
+// CHECK: nm_tile.k_loop %{{.*}} = %c0{{.*}} to %c2{{.*}} step %c4
 // CHECK: tensor.extract_slice %{{.*}}[%{{.*}}, 0] [16, 128]
 func.func @one_step(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
                     %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
@@ -89,7 +89,7 @@ func.func @unscheduled(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
 // CHECK-DAG: %[[NT:.*]] = affine.min #[[OUTPUTS]](%[[N]])
 // CHECK-DAG: tensor.extract_slice %{{.*}}[0, %[[N]]] [256, 64]
 // CHECK-DAG: tensor.extract_slice %{{.*}}[0, %{{.*}}] [256, 1]
-// CHECK: scf.for
+// CHECK: nm_tile.k_loop
 // CHECK: %[[STEP:.*]] = affine.min
 // CHECK: %[[KT:.*]] = affine.min #[[K]]()[%[[STEP]], %{{.*}}]
 // CHECK: tensor.extract_slice %{{.*}}[%{{.*}}, 0] [%[[KT]], %[[MT]]]
@@ -239,7 +239,7 @@ func.func @not_fused(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 // CHECK-LABEL: func @accumulate
 // CHECK: scf.forall (%[[M:.*]], %[[N:.*]]) = {{.*}} shared_outs(%[[O:.*]] = %{{.*}})
 // CHECK: %[[INIT:.*]] = tensor.extract_slice %[[O]][%[[M]], %[[N]]]
-// CHECK: scf.for {{.*}} = %[[INIT]])
+// CHECK: nm_tile.k_loop {{.*}} = %[[INIT]])
 // CHECK: linalg.exp
 func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
                       %i: tensor<64x4xi8>, %init: !y) -> !y {
@@ -263,7 +263,7 @@ func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 
 // CHECK-LABEL: func @parts_of_windows
 // CHECK-SAME: %[[X:.*]]: tensor<128x128xf16>, %[[V:.*]]: tensor<112x128xf16>, %[[I:.*]]: tensor<112x1xi8>
-// CHECK: scf.for %[[R:.*]] = %c0{{.*}} to %c112{{.*}} step %c64
+// CHECK: nm_tile.k_loop %[[R:.*]] = %c0{{.*}} to %c112{{.*}} step %c64
 // CHECK: %[[SIZE:.*]] = affine.min #{{.*}}(%[[R]])
 // CHECK: %[[VS:.*]] = tensor.extract_slice %{{.*}}[%[[R]], 0] [%[[SIZE]], 128]
 // CHECK: nm_sparse.matmul {{.*}} ins(%{{.*}}, %[[VS]], %{{.*}} : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>) {{.*}} first_row(%[[R]])

@@ -12,8 +12,8 @@
 
 //--- list.txt
 simt.mlir --device emulate --check --size 37
-mma.mlir --device emulate --check --size 205 --schedule "mma, tile = [16, 24, 1], warps = [1, 1], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, persistent = true, stream_k = true"
-mma.mlir --device emulate --check --size 100 --schedule "mma, tile = [48, 8, 1], warps = [3, 1], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, persistent = true, stream_k = true"
+mma.mlir --device emulate --check --size 205 --schedule "tile = [16, 24, 8], product = mma<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>"
+mma.mlir --device emulate --check --size 100 --schedule "tile = [48, 8, 8], product = mma<warps = [3, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>"
 
 //--- simt.mlir
 #w = #nm_sparse.encoding<16:32, block = [1, 4]>

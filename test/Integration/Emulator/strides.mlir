@@ -10,24 +10,24 @@
 
 //--- list.txt
 slice.mlir --device emulate --check
-slice.mlir --device emulate --check --schedule "mma, tile = [64, 64, 2], warps = [2, 2], stages = 3, split_k = 1, operands = packed, index = resident"
-slice.mlir --device emulate --check --schedule "wgmma, tile = [64, 64, 2], warps = [1, 4], stages = 2, split_k = 1, operands = packed, index = resident"
-slice.mlir --device emulate --check --schedule "wgmma, tile = [64, 64, 2], warps = [1, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, persistent = true, tma = true"
+slice.mlir --device emulate --check --schedule "tile = [64, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat"
+slice.mlir --device emulate --check --schedule "tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat"
+slice.mlir --device emulate --check --schedule "tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent"
 innermost.mlir --device emulate --check
-innermost.mlir --device emulate --check --schedule "mma, tile = [64, 64, 1], warps = [2, 2], stages = 2, split_k = 1, operands = packed, index = staged, producers = 4"
-innermost.mlir --device emulate --check --schedule "wgmma, tile = [64, 64, 2], warps = [1, 4], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, persistent = true, tma = true"
+innermost.mlir --device emulate --check --schedule "tile = [64, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = staged}, pipeline = ring<stages = 2, producers = 4>, grid = flat"
+innermost.mlir --device emulate --check --schedule "tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent"
 feature.mlir --device emulate --check
-feature.mlir --device emulate --check --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 2, operands = packed, index = resident"
-feature.mlir --device emulate --check --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4, persistent = true"
-feature.mlir --device emulate --check --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1, operands = unpacked, index = staged, producers = 4"
+feature.mlir --device emulate --check --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 2>"
+feature.mlir --device emulate --check --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent"
+feature.mlir --device emulate --check --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = ring<stages = 2, producers = 4>, grid = flat"
 dynamic.mlir --device emulate --check --size 1
 dynamic.mlir --device emulate --check --size 2
-dynamic.mlir --device emulate --check --size 2 --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1, operands = packed, index = resident"
-dynamic.mlir --device emulate --check --size 1 --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1, operands = packed, index = resident"
+dynamic.mlir --device emulate --check --size 2 --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat"
+dynamic.mlir --device emulate --check --size 1 --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat"
 dynamic-feature.mlir --device emulate --check --size 1
 dynamic-feature.mlir --device emulate --check --size 2
-dynamic-feature.mlir --device emulate --check --size 2 --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4"
-dynamic-feature.mlir --device emulate --check --size 1 --schedule "simt, tile = [32, 64, 1], warps = [1, 2], stages = 2, split_k = 1, operands = packed, index = resident, producers = 4"
+dynamic-feature.mlir --device emulate --check --size 2 --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = flat"
+dynamic-feature.mlir --device emulate --check --size 1 --schedule "tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = flat"
 
 //--- slice.mlir
 // One of three interleaved tensors.

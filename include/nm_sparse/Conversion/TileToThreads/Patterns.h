@@ -74,6 +74,12 @@ void populateTileWritePatterns(const TypeConverter &converter,
                                TileEpilogue &epilogue,
                                RewritePatternSet &patterns);
 
+/// store_part and load_part -> vector.store and vector.load.
+void populateTilePartPatterns(const TypeConverter &converter,
+                              const ThreadLayout &layout,
+                              TileEpilogue &epilogue,
+                              RewritePatternSet &patterns);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_CONVERSION_TILETOTHREADS_PATTERNS_H

@@ -14,7 +14,7 @@
 #define NM_SPARSE_CONVERSION_TILETOTHREADS_THREADLAYOUT_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/IndexMath.h"
+#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {

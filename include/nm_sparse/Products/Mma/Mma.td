@@ -13,8 +13,7 @@ include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
 def NMSparse_MmaAttr : NMSparse_Attr<"Mma", "mma",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "getRowUnit", "readsTokenMajorWindows",
-         "readsTokenMajorRows", "hasLeanProducers"]>]> {
+         "verifyProblem", "getRowUnit", "readsTokenMajorRows", "readsTokenMajorWindows", "hasLeanProducers"]>]> {
   let summary = "fragments on tensor cores, by mma.sync";
   let description = [{
     Multiplies f16 and bf16 in fragments of 16 x 8, sums in f32.

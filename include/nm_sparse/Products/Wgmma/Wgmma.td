@@ -14,8 +14,7 @@ def NMSparse_WgmmaAttr : NMSparse_Attr<"Wgmma", "wgmma",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem",
-         "getRowUnit", "readsSwizzledBlocks",
-         "readsTokenMajorRows", "staysInFlight",
+         "getRowUnit", "readsTokenMajorRows", "readsSwizzledBlocks", "staysInFlight",
          "multipliesTokensByPanel", "allowsProducerTurns"]>]> {
   let summary = "products of warpgroups on tensor cores";
   let description = [{

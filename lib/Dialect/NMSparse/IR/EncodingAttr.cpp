@@ -235,8 +235,6 @@ LogicalResult EncodingAttr::verifyPackable(
     return emitError() << *this << " cannot be packed yet: which outputs share "
                        << "a panel is not known of 'shuffled'; use order = "
                        << "identity";
-  if (hasInnerLevel())
-    return emitError() << *this << " cannot be packed yet: it has two levels";
   return success();
 }
 

@@ -182,6 +182,9 @@ LogicalResult MatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   if (failed(encoding.verifyPackable([&] { return emitOpError(); })))
     return failure();
+  if (encoding.hasInnerLevel())
+    return emitOpError("on ") << encoding << ": no kernel yet for two levels; "
+                              << "use one, n:m with block = [1, bn]";
   auto x = cast<RankedTensorType>(getX().getType());
   auto values = cast<RankedTensorType>(getValues().getType());
   auto index = cast<RankedTensorType>(getIndex().getType());

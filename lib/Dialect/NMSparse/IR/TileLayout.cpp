@@ -17,10 +17,13 @@ bool nm_sparse::isSwizzled(MemRefType tile) {
 
 bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
                                   int64_t elementBytes) {
+  if (schedule.isDirect())
+    return true;
+  ProductAttrInterface product = schedule.getProduct();
   if (!schedule.isPacked())
-    return schedule.getProduct().readsTokenMajorWindows();
+    return product.readsTokenMajorWindows();
   return encoding.getBlockK() * elementBytes % 16 == 0 &&
-         schedule.getProduct().readsTokenMajorRows(schedule);
+         product.readsTokenMajorRows(schedule.getStepRows());
 }
 
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {

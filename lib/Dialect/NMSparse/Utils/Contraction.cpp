@@ -9,6 +9,7 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Elements.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -90,4 +91,30 @@ FailureOr<Contraction> nm_sparse::matchContraction(linalg::LinalgOp op,
     }
   }
   return result;
+}
+
+Value nm_sparse::buildProduct(OpBuilder &builder, Location loc, Value x,
+                              Value weight, Value init,
+                              ArrayRef<AffineMap> maps,
+                              ArrayRef<utils::IteratorType> iterators) {
+  Type initType = getElementTypeOrSelf(init.getType());
+  bool isFloat = isa<FloatType>(initType);
+  Type sumType =
+      isFloat ? Type(builder.getF32Type()) : Type(builder.getI32Type());
+  Value wide = convertElements(builder, loc, init, sumType);
+  auto product = linalg::GenericOp::create(
+      builder, loc, wide.getType(), ValueRange{x, weight}, wide, maps,
+      iterators, [&](OpBuilder &b, Location l, ValueRange args) {
+        Value left = convertScalar(b, l, args[0], sumType);
+        Value right = convertScalar(b, l, args[1], sumType);
+        Value sum;
+        if (isFloat)
+          sum = arith::AddFOp::create(b, l, args[2],
+                                      arith::MulFOp::create(b, l, left, right));
+        else
+          sum = arith::AddIOp::create(b, l, args[2],
+                                      arith::MulIOp::create(b, l, left, right));
+        linalg::YieldOp::create(b, l, sum);
+      });
+  return convertElements(builder, loc, product.getResult(0), initType);
 }

@@ -8,11 +8,19 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 #include "nm_sparse/Dialect/NMTile/IR/NMTileDialect.cpp.inc"
+#include "nm_sparse/Dialect/NMTile/IR/NMTileEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "nm_sparse/Dialect/NMTile/IR/NMTileTypes.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "nm_sparse/Dialect/NMTile/IR/NMTileOps.cpp.inc"
@@ -34,6 +42,14 @@ void NMTileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "nm_sparse/Dialect/NMTile/IR/NMTileOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "nm_sparse/Dialect/NMTile/IR/NMTileTypes.cpp.inc"
       >();
   addInterfaces<NMTileInlinerInterface>();
 }

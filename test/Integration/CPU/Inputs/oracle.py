@@ -14,20 +14,30 @@ def add(name, text, size=1, flags=""):
     CASES.append((name, text, size, flags))
 
 
-def encoding(pattern, block=(1, 1), dim=0):
-    return (
-        f"#nm_sparse.encoding<{pattern}, block = [{block[0]}, {block[1]}], dim = {dim}>"
-    )
+def encoding(pattern, block=(1, 1), dim=0, inner=None):
+    outer = f"{pattern}, block = [{block[0]}, {block[1]}]"
+    if inner is None:
+        return f"#nm_sparse.encoding<{outer}, dim = {dim}>"
+    return f"#nm_sparse.encoding<[{outer}], [{inner}], dim = {dim}>"
 
 
-def matmul(name, pattern, block, shape, types=("f32", "f32"), layout="token", dim=0):
+def matmul(
+    name,
+    pattern,
+    block,
+    shape,
+    types=("f32", "f32"),
+    layout="token",
+    dim=0,
+    inner=None,
+):
     m, n, k = shape
     operand, result = types
     token = layout == "token"
     x = f"tensor<?x{k}x{operand}>" if token else f"tensor<{k}x?x{operand}>"
     y = f"tensor<?x{n}x{result}>" if token else f"tensor<{n}x?x{result}>"
     w_dims = f"{k}x{n}" if dim == 0 else f"{n}x{k}"
-    w = f"tensor<{w_dims}x{operand}, {encoding(pattern, block, dim)}>"
+    w = f"tensor<{w_dims}x{operand}, {encoding(pattern, block, dim, inner)}>"
     maps = ", ".join(
         f"affine_map<(m, n, k) -> {dims}>"
         for dims in (
@@ -72,6 +82,37 @@ for (pattern, block), shape in itertools.product(patterns, shapes):
         block,
         shape,
     )
+
+# Blocks of several rows.
+for (pattern, block), shape in itertools.product(
+    [("1:2", (2, 1)), ("1:4", (4, 4)), ("2:5", (3, 6))], [(3, 7, 13), (4, 24, 48)]
+):
+    matmul(f"blocks_{pattern[0]}of{pattern[2]}_{shape[1]}", pattern, block, shape)
+
+# Two levels: V:N:M as it is published, last windows and panels partial; inner
+# blocks of several rows and outputs; other types, layouts and dimensions.
+for m, v in itertools.product((5, 8, 10, 16, 20), (32, 64, 128)):
+    shape = (3, v + 9, 3 * m - 2)
+    matmul(f"levels_4of{m}_{v}", f"4:{m}", (1, v), shape, inner="2:4")
+for block, inner in [
+    ((4, 6), "3:8"),
+    ((4, 6), "1:4, block = [2, 3]"),
+    ((2, 4), "1:2, block = [2, 4]"),
+]:
+    name = "".join(c if c.isdigit() else "_" for c in inner)
+    matmul(f"levels_blocks_{block[0]}_{name}", "2:5", block, (5, 20, 47), inner=inner)
+for layout, dim in itertools.product(("token", "feature"), (0, 1)):
+    for types in (("f16", "f16"), ("bf16", "f32")):
+        matmul(
+            f"levels_{layout}_{dim}_{types[0]}",
+            "4:10",
+            (1, 8),
+            (6, 20, 33),
+            types,
+            layout,
+            dim,
+            "2:4",
+        )
 
 # Layouts, types, and which dimension is contracted.
 for layout, dim in itertools.product(("token", "feature"), (0, 1)):
@@ -136,6 +177,22 @@ func.func @f(%w: {w}, %x: tensor<21xf32>, %init: tensor<9xf32>) -> tensor<9xf32>
 """,
 )
 
+# A constant weight of two levels and two windows.
+w = f"tensor<6x2xf16, {encoding('2:3', (1, 2), 0, '1:2')}>"
+add(
+    "levels_constant",
+    f"""\
+func.func @f(%x: tensor<?x6xf16>, %init: tensor<?x2xf32>) -> tensor<?x2xf32> {{
+  %w = arith.constant dense<[[0.0, 0.0], [5.0, 0.0], [0.0, -5.0],
+                             [1.0, 0.0], [0.0, 0.0], [0.0, 3.0]]> : {w}
+  %y = linalg.matmul ins(%x, %w : tensor<?x6xf16>, {w})
+      outs(%init : tensor<?x2xf32>) -> tensor<?x2xf32>
+  return %y : tensor<?x2xf32>
+}}
+""",
+    4,
+)
+
 # Constant weights: a window with fewer survivors than n, and one with none.
 rows = [[0, 2], [1, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [-3, 0]]
 w = f"tensor<9x2xf32, {encoding('2:4')}>"
@@ -165,20 +222,24 @@ func.func @f(%x: tensor<?x9xf32>, %init: tensor<?x2xf32>) -> tensor<?x2xf32> {{
 )
 
 # A weight that is pruned and packed at run time.
-w = f"tensor<18x10xf32, {encoding('2:4', (1, 4))}>"
-add(
-    "pruned_at_run_time",
-    f"""\
+for name, sparsity in [
+    ("pruned_at_run_time", encoding("2:4", (1, 4))),
+    ("levels_pruned_at_run_time", encoding("4:10", (1, 4), 0, "2:4")),
+]:
+    w = f"tensor<18x10xf32, {sparsity}>"
+    add(
+        name,
+        f"""\
 func.func @f(%x: tensor<?x18xf32>, %dense: tensor<18x10xf32>,
       %init: tensor<?x10xf32>) -> tensor<?x10xf32> {{
-  %w = nm_sparse.prune {encoding("2:4", (1, 4))} %dense : tensor<18x10xf32> to {w}
+  %w = nm_sparse.prune {sparsity} %dense : tensor<18x10xf32> to {w}
   %y = linalg.matmul ins(%x, %w : tensor<?x18xf32>, {w})
       outs(%init : tensor<?x10xf32>) -> tensor<?x10xf32>
   return %y : tensor<?x10xf32>
 }}
 """,
-    4,
-)
+        4,
+    )
 
 out = pathlib.Path(sys.argv[1])
 out.mkdir(parents=True, exist_ok=True)

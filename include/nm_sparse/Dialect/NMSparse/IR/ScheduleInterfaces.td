@@ -65,11 +65,11 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
             "bool", "readsTokenMajorWindows", (ins), "", "return false;">,
     InterfaceMethod<[{
-        It reads gathered parts of token-major activations as they are, a token
-        in each row of the tile.
+        It reads gathered token-major activations of `stepRows` kept rows a step
+        as they are, a token in each row of the tile.
       }],
-      "bool", "readsTokenMajorRows",
-      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule), "", "return false;">,
+      "bool", "readsTokenMajorRows", (ins "int64_t":$stepRows), "",
+      "return false;">,
     InterfaceMethod<[{
         The product of one K step overlaps with the wait for the next one.
       }],

@@ -4,7 +4,8 @@
 //
 // Which linalg operations are a product of two operands added to a third, and
 // what each of their loops is. Shared by the front door, which accepts such
-// operations, and by the reference, which replaces them.
+// operations, and by the reference, which replaces them. Also the one such
+// operation that the oracle makes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +32,13 @@ struct Contraction {
 /// (`arith.extf`, `arith.extsi`) before they are multiplied.
 FailureOr<Contraction> matchContraction(linalg::LinalgOp op,
                                         std::string &reason);
+
+/// `init + x * weight` as a linalg.generic over `maps`, those of x, weight and
+/// init. Sums are in f32, or i32 of integers, whatever the type of `init`,
+/// which is that of the result.
+Value buildProduct(OpBuilder &builder, Location loc, Value x, Value weight,
+                   Value init, ArrayRef<AffineMap> maps,
+                   ArrayRef<utils::IteratorType> iterators);
 
 /// Position of `loop` among the results of `map`, if it is one.
 std::optional<int64_t> getLoopPosition(AffineMap map, unsigned loop);

@@ -9,10 +9,19 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "nm_sparse/Dialect/NMTile/IR/NMTileDialect.h.inc"
+#include "nm_sparse/Dialect/NMTile/IR/NMTileEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "nm_sparse/Dialect/NMTile/IR/NMTileTypes.h.inc"
 
 #define GET_OP_CLASSES
 #include "nm_sparse/Dialect/NMTile/IR/NMTileOps.h.inc"

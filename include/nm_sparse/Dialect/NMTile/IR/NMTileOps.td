@@ -15,9 +15,8 @@ include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
 include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
-
-class NMTile_Op<string mnemonic, list<Trait> traits = []>
-    : Op<NMTile_Dialect, mnemonic, traits>;
+include "nm_sparse/Dialect/NMTile/IR/NMTileLoopOps.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileRingOps.td"
 
 def NMTile_Tile : AnyTypeOf<[AnyRankedTensor, AnyMemRef]>;
 
@@ -220,6 +219,96 @@ def NMTile_PrefetchOp : NMTile_Op<"prefetch",
     /// A contiguous buffer of whole bytes in global memory.
     static bool canPrefetch(MemRefType type);
   }];
+}
+
+def NMTile_StorePartOp : NMTile_Op<"store_part",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "leave a part of a tile's sum to another CTA";
+  let description = [{
+    Writes the whole vector to the last two dimensions of `parts`, at the indices
+    of the others. Which element lies where is for the threads to say: each has
+    16 bytes side by side, next to those of its neighbour. Only a
+    `nm_tile.load_part` of the same kernel can read it.
+
+    ```mlir
+    nm_tile.store_part %sum, %parts[%tile, %part]
+      : vector<64x128xf32>, memref<?x2x64x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyVectorOfAnyRank:$value, AnyMemRef:$parts,
+                       Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $value `,` $parts `[` $indices `]` attr-dict
+    `:` type($value) `,` type($parts)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_LoadPartOp : NMTile_Op<"load_part",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read a part of a tile's sum that another CTA has left";
+  let description = [{
+    What a `nm_tile.store_part` wrote at the same indices.
+
+    ```mlir
+    %part = nm_tile.load_part %parts[%tile, %other]
+      : memref<?x2x64x128xf32>, vector<64x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$parts, Variadic<Index>:$indices);
+  let results = (outs AnyVectorOfAnyRank:$value);
+  let assemblyFormat = [{
+    $parts `[` $indices `]` attr-dict `:` type($parts) `,` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_PinnedLoadOp : NMTile_Op<"pinned_load",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read shared memory here, and not later";
+  let description = [{
+    Reads an element, or neighbours of a row, as `memref.load` and `vector.load`
+    do, but keeps its place among the other pinned reads: ptxas would move it to
+    where registers are fewest, next to its use.
+
+    ```mlir
+    %0 = nm_tile.pinned_load %tile[%row, %column]
+      : memref<32x128xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices);
+  let results = (outs AnyTypeOf<[AnyVectorOfAnyRank, AnyFloat,
+                                 AnySignlessInteger]>:$value);
+  let assemblyFormat = [{
+    $source `[` $indices `]` attr-dict `:` type($source) `,` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_HintsOp : NMTile_Op<"hints",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "what passes may use to make a kernel faster";
+  let description = [{
+    Stands in a kernel and says what its code no longer shows: how many
+    `accumulators` a thread keeps through the K loop, if there is one that runs
+    more than once, and the buffers, or their tensor maps, whose fronts its
+    first K steps read, those that hold positions first. `has_sm`, set when the
+    kernel's shared memory is known, says that each CTA has an SM to itself.
+
+    A kernel without hints is right, and may be slower. `--nm-sparse-overlap-launches`
+    erases them.
+
+    ```mlir
+    nm_tile.hints accumulators = 128 has_sm streams(%i, %v : memref<64x32xi8>, memref<64x4096xf16>)
+    ```
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$accumulators, UnitAttr:$has_sm,
+                       Variadic<AnyType>:$streams);
+  let assemblyFormat = [{
+    (`accumulators` `=` $accumulators^)? (`has_sm` $has_sm^)?
+    (`streams` `(` $streams^ `:` type($streams) `)`)? attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // NM_SPARSE_DIALECT_NMTILE_IR_NMTILEOPS_TD

@@ -11,13 +11,20 @@ include "mlir/Pass/PassBase.td"
 
 def NMSparseAssignStagesPass
     : Pass<"nm-sparse-assign-stages", "::mlir::func::FuncOp"> {
-  let summary = "decide which operations of a K loop run ahead";
+  let summary = "decide how far copies run ahead of products";
   let description = [{
-    In each loop that holds a `nm_tile.matmul`, gives the copies
-    `nm_sparse.stage = 0` and the product the last stage of its schedule. An
-    operation that has a stage keeps it.
+    Gives each `nm_tile.k_loop` with a `nm_tile.matmul` the `stages` of its
+    schedule: as many tiles of each operand, of which one is read while the
+    others are filled. A loop that has stages keeps them.
+
+    ```mlir
+    %sum = nm_tile.k_loop %w = %c0 to %W step %c4 stages = 3
+             iter_args(%a = %zero) -> (vector<128x128xf32>) {
+      nm_tile.async_copy ...
+      %r = nm_tile.matmul ...
+    ```
   }];
-  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
 }
 
 def NMSparseExpandStagesPass
@@ -30,9 +37,9 @@ def NMSparseExpandStagesPass
     expands the loop into prologue and kernel with `scf::pipelineForLoop`.
 
     ```mlir
-    scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
-      nm_tile.async_copy {nm_sparse.stage = 0 : i32} ...
-      %r = nm_tile.matmul {nm_sparse.stage = 2 : i32} ...
+    nm_tile.k_loop %w = %c0 to %W step %c4 stages = 3 iter_args(%a = %zero) {
+      nm_tile.async_copy ...
+      %r = nm_tile.matmul ...
     }
     // becomes: two copies ahead of the loop, and in the loop
       nvvm.cp.async.wait.group 1
@@ -84,46 +91,48 @@ def NMSparseSpecializeWarpsPass
   let description = [{
     Where the schedule has `producers = P`, the last P warps of each CTA copy and
     the others multiply. Gives each tile that the staged loop fills one buffer
-    for each stage, and each stage two mbarriers: `full`, on which the copies of
-    the producers arrive when they are done, and `empty`, on which each consumer
-    warp arrives when it has read the tiles. What follows the loop, and
-    everything before it that touches memory, is the consumers'; their barriers
-    leave the producers out. An index that only gathers read is copied by the
-    producers.
+    for each stage, and the CTA a ring (`nm_tile.ring`) of as many slots, through
+    which the tiles go. What follows the loop, and everything before it that
+    touches memory, is the consumers'; their barriers leave the producers out. An
+    index that only gathers read is copied by the producers.
 
     On chips that can (`sm_90a`) the producers give registers to the consumers,
     which then have the SM to themselves, if both are whole warpgroups.
 
     ```mlir
-    scf.for %w = %c0 to %W step %c4 iter_args(%a = %zero) {
-      nm_tile.async_copy {nm_sparse.stage = 0 : i32} ...
-      %r = nm_tile.matmul {nm_sparse.stage = 2 : i32} ...
+    nm_tile.k_loop %w = %c0 to %W step %c4 stages = 3 iter_args(%a = %zero) {
+      nm_tile.async_copy ...
+      %r = nm_tile.matmul ...
     }
     // becomes
-    scf.if %is_consumer {
-      scf.for %w = ... iter_args(%a = %zero, %slot = %c0, %parity = %0) {
-        nvvm.mbarrier.try_wait %full_slot, %parity, ...
+    %ring = nm_tile.ring full = 132 empty = 4 : !nm_tile.ring<3>
+    nm_tile.warp_specialize consumers = 128 {
+      %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+      nm_tile.k_loop %w = ... iter_args(%a = %zero, %at = %begin) ... {
+        nm_tile.ring_wait full %ring[%at] : !nm_tile.ring<3>
         %r = nm_tile.matmul ...
-        nvvm.bar.warp.sync ...
-        scf.if %first_lane { nvvm.mbarrier.arrive %empty_slot }
+        nm_tile.ring_release %ring[%at] : !nm_tile.ring<3>
+        %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
       }
-    } else {
-      scf.for %w = ... iter_args(%slot = %c0, %parity = %1) {
-        nvvm.mbarrier.try_wait %empty_slot, %parity, ...
+    } producers = 128 {
+      %begin = nm_tile.ring_begin empty %ring : !nm_tile.ring<3>
+      nm_tile.k_loop %w = ... iter_args(%at = %begin) ... {
+        nm_tile.ring_wait empty %ring[%at] : !nm_tile.ring<3>
         nm_tile.async_copy threads = [128, 128] ...
-        nvvm.cp.async.mbarrier.arrive %full_slot {noinc = true}
+        nm_tile.ring_commit stores %ring[%at] : !nm_tile.ring<3>
+        %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
       }
     }
     ```
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
                         "GPU to compile for">];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect",
                            "::mlir::LLVM::LLVMDialect",
                            "::mlir::memref::MemRefDialect",
-                           "::mlir::NVVM::NVVMDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
@@ -132,15 +141,32 @@ def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
     Where the schedule is `persistent`: a launch that
     `--nm-sparse-specialize-warps` has split gets as many CTAs as `chip` has SMs,
     or as many as there are tiles if these are known to be fewer, and both roles
-    loop over the tiles that were CTAs. The slot of the ring and the parity are
-    carried from tile to tile. Tiles are numbered in groups of 1024 tokens, whose
+    loop over the tiles that were CTAs (`nm_tile.tile_loop`), which carries the
+    position in the ring. Tiles are numbered in groups of 1024 tokens, whose
     tiles share rows of activations and weights in L2.
+
+    ```mlir
+    nm_tile.warp_specialize consumers = 128 {
+      %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+      %sum:2 = nm_tile.k_loop ... iter_args(%a = %zero, %at = %begin) ...
+      // epilogue of %sum#0
+    } producers = 128 { ... }
+    // becomes
+    nm_tile.warp_specialize consumers = 128 {
+      %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+      nm_tile.tile_loop %tile = %cta to %tiles step %ctas iter_args(%here = %begin) ... {
+        %sum:2 = nm_tile.k_loop ... iter_args(%a = %zero, %at = %here) ...
+        // epilogue of %sum#0
+        nm_tile.yield %sum#1 : !nm_tile.ring_position
+      }
+    } producers = 128 { ... }
+    ```
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
                         "GPU to compile for">];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
-                           "::mlir::gpu::GPUDialect",
-                           "::mlir::scf::SCFDialect"];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect"];
 }
 
 def NMSparseStreamKPass : Pass<"nm-sparse-stream-k", "::mlir::func::FuncOp"> {
@@ -156,13 +182,13 @@ def NMSparseStreamKPass : Pass<"nm-sparse-stream-k", "::mlir::func::FuncOp"> {
     the same token's result depends on how many tokens and CTAs there are.
 
     ```mlir
-    scf.for %tile = %cta to %tiles step %ctas iter_args(%slot, %parity) {
-      %sum:3 = scf.for %k = %c0 to %K step %c4 ...
+    nm_tile.tile_loop %tile = %cta to %tiles step %ctas ... {
+      %sum:2 = nm_tile.k_loop %k = %c0 to %K step %c4 ...
       // epilogue of %sum#0
     }
     // becomes
-    scf.for %item = %c0 to %items step %c1 iter_args(%slot, %parity) {
-      %sum:3 = scf.for %k = %begin to %end step %c4 ...
+    nm_tile.tile_loop %item = %c0 to %items step %c1 ... {
+      %sum:2 = nm_tile.k_loop %k = %begin to %end step %c4 ...
       %second = scf.if %is_part {
         // has the other CTA arrived? if not, leave %sum#0 and arrive
       }
@@ -173,12 +199,54 @@ def NMSparseStreamKPass : Pass<"nm-sparse-stream-k", "::mlir::func::FuncOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::NVVM::NVVMDialect",
                            "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseLowerRolesPass
+    : Pass<"nm-sparse-lower-roles", "::mlir::func::FuncOp"> {
+  let summary = "lower roles, rings and loops to what threads run";
+  let description = [{
+    The last pass of the pipeline stage: roles become a branch on the number of
+    the thread, which first passes registers on, loops become `scf.for`, and a
+    ring the mbarriers that it stands for, two for each slot. A position in a ring
+    becomes the slot of the next step and the parity of the phase to wait for,
+    which loops carry.
+
+    ```mlir
+    %ring = nm_tile.ring full = 132 empty = 4 : !nm_tile.ring<3>
+    nm_tile.warp_specialize consumers = 128 {
+      %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+      nm_tile.k_loop %w = ... iter_args(%a = %zero, %at = %begin) ... {
+        nm_tile.ring_wait full %ring[%at] : !nm_tile.ring<3>
+        %r = nm_tile.matmul ...
+        nm_tile.ring_release %ring[%at] : !nm_tile.ring<3>
+        ...
+    // becomes
+    %full = memref.alloc() : memref<3xi64, #gpu.address_space<workgroup>>
+    %empty = memref.alloc() : memref<3xi64, #gpu.address_space<workgroup>>
+    // the first thread sets them up
+    gpu.barrier
+    scf.if %is_consumer {
+      scf.for %w = ... iter_args(%a = %zero, %slot = %c0, %parity = %0) {
+        nvvm.mbarrier.try_wait %full_slot, %parity, ...
+        %r = nm_tile.matmul ...
+        nvvm.bar.warp.sync ...
+        scf.if %first_lane { nvvm.mbarrier.arrive %empty_slot }
+        ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 #endif // NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PIPELINEPASSES

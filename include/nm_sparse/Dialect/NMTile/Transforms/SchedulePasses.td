@@ -31,8 +31,7 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
   let description = [{
     Turns each `nm_sparse.matmul` that has a schedule into an `scf.forall` over
     its CTA tiles, mapped to `#gpu.block` (tokens on x, outputs on y, batch on z),
-    which holds an `scf.for` over K steps of whole windows. That loop stays a loop
-    when it has one iteration.
+    which holds an `nm_tile.k_loop` over K steps of whole windows.
 
     Elementwise consumers of the product (bias, activation, scale, residual,
     cast, transposition) are fused into the `scf.forall`, as long as each is the
@@ -50,11 +49,11 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
       %vn = tensor.extract_slice %v[0, %n] [1024, 128] [1, 1] : ...
       %in = tensor.extract_slice %i[0, %p] [1024, 1] [1, 1] : ...
       %o = tensor.extract_slice %out[%m, %n] [128, 128] [1, 1] : ...
-      %t = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %o)
+      %t = nm_tile.k_loop %w = %c0 to %c128 step %c4 iter_args(%acc = %o)
              -> (tensor<128x128xf32>) {
         // slices of 4 windows
         %s = nm_sparse.matmul ... ins(%xs, %vs, %is : ...) outs(%acc : ...)
-        scf.yield %s : tensor<128x128xf32>
+        nm_tile.yield %s : tensor<128x128xf32>
       }
       scf.forall.in_parallel {
         tensor.parallel_insert_slice %t into %out[%m, %n] [128, 128] [1, 1] : ...
@@ -62,7 +61,8 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
     } {mapping = [#gpu.block<x>, #gpu.block<y>]}
     ```
   }];
-  let dependentDialects = ["::mlir::affine::AffineDialect",
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::affine::AffineDialect",
                            "::mlir::gpu::GPUDialect",
                            "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect"];
@@ -100,24 +100,24 @@ def NMSparsePromotePass : Pass<"nm-sparse-promote", "::mlir::func::FuncOp"> {
 
     ```mlir
     // Before
-    %y = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %init)
+    %y = nm_tile.k_loop %w = %c0 to %c128 step %c4 iter_args(%acc = %init)
         -> (tensor<128x128xf32>) {
       %xs = tensor.extract_slice %x[0, %k] [128, 128] [1, 1] : ...
       %vs = tensor.extract_slice %v[%r, 0] [32, 128] [1, 1] : ...
       %is = tensor.extract_slice %i[%r, 0] [32, 1] [1, 1] : ...
       %p = nm_sparse.matmul ... ins(%xs, %vs, %is : ...) outs(%acc : ...)
-      scf.yield %p : tensor<128x128xf32>
+      nm_tile.yield %p : tensor<128x128xf32>
     }
     // After
     %slab = nm_tile.async_copy ins(%i : ...) outs(%it : tensor<1024x1xi8>)
     %a = vector.transfer_read %init[%c0, %c0], %zero : ...
-    %sum = scf.for %w = %c0 to %c128 step %c4 iter_args(%acc = %a)
+    %sum = nm_tile.k_loop %w = %c0 to %c128 step %c4 iter_args(%acc = %a)
         -> (vector<128x128xf32>) {
       %vs = nm_tile.async_copy ins(...) outs(%vt : tensor<32x128xf16>)
       %is = tensor.extract_slice %slab[%r, 0] [32, 1] [1, 1] : ...
       %xs = nm_tile.async_gather transposed ins(%x, %is : ...) outs(%xt : ...)
       %p = nm_tile.matmul ... condensed ins(%xs, %vs : ...) acc(%acc : ...)
-      scf.yield %p : vector<128x128xf32>
+      nm_tile.yield %p : vector<128x128xf32>
     }
     %y = vector.transfer_write %sum, %init[%c0, %c0] : ...
     ```
@@ -187,7 +187,8 @@ def NMSparseBufferizePass : Pass<"nm-sparse-bufferize", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
                            "::mlir::gpu::GPUDialect",
-                           "::mlir::memref::MemRefDialect"];
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def NMSparseMapToGPUPass : Pass<"nm-sparse-map-to-gpu", "::mlir::func::FuncOp"> {

@@ -75,29 +75,26 @@ void PartExchange::release() {
     gpu::DeallocOp::create(b, loc, Type(), ValueRange(), buffer);
 }
 
-void PartExchange::setOrder(Operation *transfer) {
-  if (inThreadOrder)
-    transfer->setAttr(NMSparseDialect::ThreadOrderAttrHelper::getNameStr(),
-                      b.getUnitAttr());
-}
-
 void PartExchange::write(Value acc, Value tile, Value part) {
+  if (inThreadOrder) {
+    StorePartOp::create(b, loc, acc, workspace, ValueRange{tile, part});
+    return;
+  }
   SmallVector<bool> inBounds(2, true);
   SmallVector<Value> at = {tile, part, constant(0), constant(0)};
-  auto op = vector::TransferWriteOp::create(b, loc, acc, workspace, at, map,
-                                            ArrayRef<bool>(inBounds));
-  setOrder(op);
+  vector::TransferWriteOp::create(b, loc, acc, workspace, at, map,
+                                  ArrayRef<bool>(inBounds));
 }
 
 Value PartExchange::read(Value tile, Value part) {
+  if (inThreadOrder)
+    return LoadPartOp::create(b, loc, type, workspace, ValueRange{tile, part});
   SmallVector<bool> inBounds(2, true);
   SmallVector<Value> at = {tile, part, constant(0), constant(0)};
   Value padding =
       arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  auto op = vector::TransferReadOp::create(b, loc, type, workspace, at, padding,
-                                           map, ArrayRef<bool>(inBounds));
-  setOrder(op);
-  return op;
+  return vector::TransferReadOp::create(b, loc, type, workspace, at, padding,
+                                        map, ArrayRef<bool>(inBounds));
 }
 
 Value PartExchange::addParts(Value a, Value c) {

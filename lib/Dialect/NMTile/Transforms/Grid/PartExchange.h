@@ -46,7 +46,6 @@ public:
   Value emitLateCheck(Value tile) { return emitCount(tile, 0); }
 
 private:
-  void setOrder(Operation *transfer);
   Value emitCount(Value tile, int64_t arrivals);
   Value constant(int64_t v);
   Value word(int64_t v);

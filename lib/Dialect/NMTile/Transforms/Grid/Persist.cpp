@@ -7,12 +7,13 @@
 // A launch that --nm-sparse-specialize-warps has split, of one CTA for each
 // tile,
 //
-//   setup(block); if (consumer) { loop; epilogue } else { loop }
+//   setup(block)
+//   warp_specialize consumers { k_loop; epilogue } producers { k_loop }
 //
 // becomes one of as many CTAs as the chip has SMs:
 //
-//   if (consumer) for tile { setup(tile); loop; epilogue }
-//   else          for tile { setup(tile); loop }
+//   warp_specialize consumers { tile_loop { setup(tile); k_loop; epilogue } }
+//                   producers { tile_loop { setup(tile); k_loop } }
 //
 // The ring goes on from tile to tile, so the producers fill it for the next one
 // while the consumers write the last. Tiles are taken in groups of neighbouring
@@ -26,9 +27,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -81,15 +80,16 @@ private:
   void resizeGrid();
   /// The coordinates, in the former grid, of the tile with number `tile`.
   SmallVector<Value> decode(Value tile);
-  void loopOverTiles(Block *role);
-  void emitBarrierBefore(Operation *copy);
+  void loopOverTiles(Block *role, KLoopOp steps);
 
   gpu::LaunchOp launch;
   TileMatmulOp product;
   int64_t ctas;
   OpBuilder b;
   Location loc;
-  scf::IfOp roles;
+  WarpSpecializeOp roles;
+  /// The K loops of consumers and of producers.
+  KLoopOp consumerSteps, producerSteps;
   /// What depends on the tile, before the roles part.
   SmallVector<Operation *> setup;
   /// The former grid, and the number of its CTAs.
@@ -99,9 +99,23 @@ private:
 
 } // namespace
 
+/// The K loop at the top of a role, if it is one over a ring.
+static KLoopOp findSteps(Block *role) {
+  auto loops = role->getOps<KLoopOp>();
+  if (!llvm::hasSingleElement(loops))
+    return {};
+  OpOperand *begin = (*loops.begin()).getRingInit();
+  return begin && begin->get().getDefiningOp<RingBeginOp>() ? *loops.begin()
+                                                            : KLoopOp();
+}
+
 LogicalResult Persister::findRoles() {
-  roles = nm_sparse::findRoles(launch, product);
-  if (!roles || !findRing(roles.thenBlock()) || !findRing(roles.elseBlock()))
+  roles = product->getParentOfType<WarpSpecializeOp>();
+  if (roles && roles->getParentOp() == launch) {
+    consumerSteps = findSteps(roles.getConsumerBlock());
+    producerSteps = findSteps(roles.getProducerBlock());
+  }
+  if (!consumerSteps || !producerSteps)
     return product.emitOpError(
         "must be in a launch that "
         "--nm-sparse-specialize-warps has split, for its "
@@ -181,37 +195,21 @@ SmallVector<Value> Persister::decode(Value tile) {
   return coordinates;
 }
 
-/// Copies before the K loop overwrite what their role may still read for the
-/// tile before: they wait at the barrier that also stands behind them.
-void Persister::emitBarrierBefore(Operation *copy) {
-  Operation *barrier = copy;
-  while (barrier && !isa<NVVM::BarrierOp>(barrier))
-    barrier = barrier->getNextNode();
-  if (!barrier)
-    return;
-  b.setInsertionPoint(copy);
-  IRMapping map;
-  for (Value operand : barrier->getOperands())
-    map.map(operand, b.clone(*operand.getDefiningOp())->getResult(0));
-  b.clone(*barrier, map);
-}
-
-void Persister::loopOverTiles(Block *role) {
-  scf::ForOp ring = findRing(role);
+void Persister::loopOverTiles(Block *role, KLoopOp steps) {
+  OpOperand *begin = steps.getRingInit();
+  Operation *start = begin->get().getDefiningOp();
   SmallVector<Operation *> body;
   for (Operation &op : role->without_terminator())
-    if (!isa<NVVM::SetMaxRegisterOp>(op))
+    if (&op != start)
       body.push_back(&op);
 
   b.setInsertionPoint(role->getTerminator());
-  size_t carried = ring.getInitArgs().size() - 2;
-  SmallVector<Value> inits;
-  for (Value init : ring.getInitArgs().drop_front(carried))
-    inits.push_back(b.clone(*init.getDefiningOp())->getResult(0));
+  start->moveBefore(role->getTerminator());
   gpu::KernelDim3 ids = launch.getBlockIds();
-  auto loop =
-      scf::ForOp::create(b, loc, ids.x, tiles, launch.getGridSize().x, inits);
-  b.setInsertionPointToStart(loop.getBody());
+  auto loop = TileLoopOp::create(b, loc, ids.x, tiles, launch.getGridSize().x,
+                                 begin->get());
+  Block *tileBody = &loop.getBody().front();
+  b.setInsertionPointToStart(tileBody);
   IRMapping map;
   SmallVector<Value> at = decode(loop.getInductionVar());
   map.map(ids.x, at[0]);
@@ -219,22 +217,26 @@ void Persister::loopOverTiles(Block *role) {
   map.map(ids.z, at[2]);
   for (Operation *op : setup)
     b.clone(*op, map);
-  SmallVector<Operation *> perTile = llvm::map_to_vector(
-      loop.getBody()->without_terminator(), [](Operation &op) { return &op; });
+  SmallVector<Operation *> perTile =
+      llvm::map_to_vector(*tileBody, [](Operation &op) { return &op; });
   for (Operation *op : body) {
-    op->moveBefore(loop.getBody(), loop.getBody()->end());
+    op->moveBefore(tileBody, tileBody->end());
     op->walk([&](Operation *nested) {
       for (OpOperand &operand : nested->getOpOperands())
         operand.set(map.lookupOrDefault(operand.get()));
     });
   }
-  ring.getInitArgsMutable().slice(carried, 2).assign(loop.getRegionIterArgs());
-  b.setInsertionPointToEnd(loop.getBody());
-  scf::YieldOp::create(b, loc, ring.getResults().drop_front(carried));
+  begin->set(loop.getRingPosition());
+  b.setInsertionPointToEnd(tileBody);
+  YieldOp::create(b, loc, ValueRange{steps.getRingResult()});
   sinkToFirstUse(perTile);
+  // Copies before the K loop overwrite what their role may still read for the
+  // tile before.
   auto *resident = llvm::find_if(body, isTileCopy);
-  if (resident != body.end())
-    emitBarrierBefore(*resident);
+  if (resident != body.end()) {
+    b.setInsertionPoint(*resident);
+    RoleBarrierOp::create(b, loc);
+  }
 }
 
 LogicalResult Persister::run() {
@@ -247,8 +249,8 @@ LogicalResult Persister::run() {
       return op->emitOpError("depends on the tile and touches memory; it can "
                              "not be repeated for the roles of a persistent "
                              "CTA");
-  loopOverTiles(roles.thenBlock());
-  loopOverTiles(roles.elseBlock());
+  loopOverTiles(roles.getConsumerBlock(), consumerSteps);
+  loopOverTiles(roles.getProducerBlock(), producerSteps);
   for (Operation *op : llvm::reverse(setup))
     op->erase();
   return success();

@@ -6,65 +6,45 @@
 
 #include "Grid/PersistentRoles.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-scf::IfOp nm_sparse::findRoles(gpu::LaunchOp launch, TileMatmulOp product) {
-  scf::IfOp roles;
-  for (auto ifOp : launch.getBody().front().getOps<scf::IfOp>())
-    if (ifOp->isAncestor(product))
-      roles = ifOp;
-  return roles && roles.elseBlock() ? roles : scf::IfOp();
-}
-
-scf::ForOp nm_sparse::findRing(Block *block) {
-  for (auto loop : block->getOps<scf::ForOp>()) {
-    TypeRange types = loop.getResultTypes();
-    bool waits = llvm::any_of(*loop.getBody(), [](Operation &op) {
-      auto wait = dyn_cast<scf::WhileOp>(op);
-      return wait &&
-             !wait.getBeforeBody()->getOps<NVVM::MBarrierTryWaitOp>().empty();
-    });
-    if (waits && types.size() >= 2 && types.drop_back().back().isIndex() &&
-        types.back().isSignlessInteger(32))
-      return loop;
-  }
-  return {};
-}
-
-/// The loops in the branch of one role; the bounds of the K loop are known
-/// before the roles part.
-static RoleLoops findLoops(gpu::LaunchOp launch, Block *role) {
-  Region &body = launch.getBody();
-  for (auto loop : role->getOps<scf::ForOp>()) {
-    scf::ForOp ring = findRing(loop.getBody());
-    if (ring && loop.getLowerBound() == launch.getBlockIds().x &&
-        loop.getStep() == launch.getGridSize().x &&
-        llvm::all_of(ring->getOperands().take_front(3), [&](Value bound) {
-          return bound.getParentRegion()->isAncestor(&body);
-        }))
-      return {loop, ring};
-  }
-  return {};
+/// The loops of one role; what the K loop counts is known before the roles
+/// part.
+static RoleLoops findLoops(WarpSpecializeOp roles, Block *role) {
+  auto loops = role->getOps<TileLoopOp>();
+  if (!llvm::hasSingleElement(loops))
+    return {};
+  TileLoopOp tiles = *loops.begin();
+  KLoopOp steps = tiles.getKLoop();
+  if (!steps || !steps.getRingInit() ||
+      !llvm::all_of(steps->getOperands().take_front(3), [&](Value bound) {
+        return bound.getParentRegion()->isAncestor(roles->getParentRegion());
+      }))
+    return {};
+  return {tiles, steps};
 }
 
 FailureOr<std::pair<RoleLoops, RoleLoops>>
-nm_sparse::findRoleLoops(gpu::LaunchOp launch, scf::IfOp roles,
+nm_sparse::findRoleLoops(gpu::LaunchOp launch, WarpSpecializeOp roles,
                          TileMatmulOp product) {
-  RoleLoops consumers = findLoops(launch, roles.thenBlock());
-  RoleLoops producers = findLoops(launch, roles.elseBlock());
+  RoleLoops consumers = findLoops(roles, roles.getConsumerBlock());
+  RoleLoops producers = findLoops(roles, roles.getProducerBlock());
   for (auto [loops, name] :
        {std::pair(consumers, "consumers"), std::pair(producers, "producers")})
     if (!loops.tiles)
       return product.emitOpError("needs ")
              << name
-             << " that loop over tiles from block x in steps of grid x, and "
-                "over the K steps of each, as --nm-sparse-persist leaves "
-                "them; their branch has no such loop";
+             << " with a nm_tile.tile_loop, and in it a nm_tile.k_loop over a "
+                "ring, as --nm-sparse-persist leaves them";
+  for (TileLoopOp tiles : {consumers.tiles, producers.tiles})
+    if (tiles.getLowerBound() != launch.getBlockIds().x ||
+        tiles.getStep() != launch.getGridSize().x)
+      return tiles.emitOpError("must go from block x in steps of grid x for "
+                               "its tiles to be shared");
   auto differ = [](Value a, Value b) {
     return !isEqualConstantIntOrValue(getAsOpFoldResult(a),
                                       getAsOpFoldResult(b));
@@ -74,7 +54,7 @@ nm_sparse::findRoleLoops(gpu::LaunchOp launch, scf::IfOp roles,
                                "tiles; their loops over tiles have different "
                                "upper bounds");
   for (unsigned i = 0; i < 3; ++i)
-    if (differ(consumers.ring->getOperand(i), producers.ring->getOperand(i)))
+    if (differ(consumers.steps->getOperand(i), producers.steps->getOperand(i)))
       return product.emitOpError("needs consumers and producers of the same K "
                                  "steps; the bounds or the steps of their K "
                                  "loops differ: producers that take turns "
@@ -82,15 +62,11 @@ nm_sparse::findRoleLoops(gpu::LaunchOp launch, scf::IfOp roles,
   return std::pair(consumers, producers);
 }
 
-Operation *nm_sparse::findHandover(scf::ForOp ring) {
-  Operation *last = ring;
-  for (Operation *op = ring->getNextNode(); op; op = op->getNextNode()) {
-    bool hands = isa<NVVM::WgmmaWaitGroupSyncOp>(op);
-    op->walk([&](NVVM::MBarrierArriveOp) { hands = true; });
-    if (hands)
-      last = op;
-  }
-  return last;
+Operation *nm_sparse::findDrain(KLoopOp steps) {
+  for (Operation *user : steps.getRingResult().getUsers())
+    if (isa<RingDrainOp>(user))
+      return user;
+  return steps;
 }
 
 void nm_sparse::sinkToFirstUse(ArrayRef<Operation *> ops) {

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The form of launches between --nm-sparse-specialize-warps and the passes that
-// work on whole CTAs after it: one branch for each role, with a K loop over the
-// ring, and for persistent CTAs a loop over tiles around it.
+// What --nm-sparse-persist and --nm-sparse-stream-k find in a launch whose
+// warps are specialized: the K loop of each role, and the loop over tiles
+// around it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,35 +14,26 @@
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_GRID_PERSISTENTROLES_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
 
-/// Named barriers of the roles; 0 is that of the whole CTA.
-inline constexpr int64_t kConsumerBarrier = 1, kProducerBarrier = 2;
-
-/// The branch between consumers, first, and producers; null when `launch` has
-/// none at its top.
-scf::IfOp findRoles(gpu::LaunchOp launch, TileMatmulOp product);
-
-/// The K loop of a role in `block` itself, whose last values are a slot of the
-/// ring and a parity; null when there is none.
-scf::ForOp findRing(Block *block);
-
 /// The loops of one role of persistent CTAs: over tiles, and over the K steps
 /// of one.
 struct RoleLoops {
-  scf::ForOp tiles, ring;
+  TileLoopOp tiles;
+  KLoopOp steps;
 };
 
-/// Those of the two roles, whose tiles and K steps are the same; an error at
-/// `product` where a role has no such loops.
-FailureOr<std::pair<RoleLoops, RoleLoops>>
-findRoleLoops(gpu::LaunchOp launch, scf::IfOp roles, TileMatmulOp product);
+/// Those of consumers and producers, whose tiles and K steps are the same; an
+/// error at `product` where a role has no such loops.
+FailureOr<std::pair<RoleLoops, RoleLoops>> findRoleLoops(gpu::LaunchOp launch,
+                                                         WarpSpecializeOp roles,
+                                                         TileMatmulOp product);
 
-/// Where `ring` and what follows it have handed its last slot back.
-Operation *findHandover(scf::ForOp ring);
+/// The end of a tile for the consumers whose K loop is `steps`: the loop, or
+/// behind it the operation that waits for its last product.
+Operation *findDrain(KLoopOp steps);
 
 /// Moves `ops`, in the order of their block, down to where they are needed, and
 /// erases those that are not.

@@ -42,7 +42,7 @@ class Splitter : private WordMath {
 public:
   Splitter(gpu::LaunchOp launch, TileMatmulOp product)
       : WordMath(launch, product.getLoc()), launch(launch), product(product),
-        loop(cast<scf::ForOp>(product->getParentOp())),
+        loop(cast<KLoopOp>(product->getParentOp())),
         parts(product.getSchedule().getSplitK()),
         exchange(b, product, parts, /*inThreadOrder=*/false,
                  [this] { gpu::BarrierOp::create(b, loc); }) {}
@@ -96,7 +96,7 @@ private:
     auto type = cast<VectorType>(init.getType());
     b.setInsertionPoint(loop);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-    loop.getInitArgsMutable()[0].set(zero);
+    loop.getInitsMutable()[0].set(zero);
 
     SmallVector<Operation *> rest;
     for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
@@ -134,7 +134,7 @@ private:
 
   gpu::LaunchOp launch;
   TileMatmulOp product;
-  scf::ForOp loop;
+  KLoopOp loop;
   int64_t parts;
   PartExchange exchange;
   Value part, tile;
@@ -149,9 +149,9 @@ struct SplitK : public nm_sparse::impl::NMSparseSplitKPassBase<SplitK> {
         products.emplace_back(launch, op);
     });
     for (auto [launch, product] : products) {
-      auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
+      auto loop = dyn_cast<KLoopOp>(product->getParentOp());
       if (!loop || loop->getParentOp() != launch.getOperation() ||
-          loop.getNumRegionIterArgs() != 1) {
+          loop.getInitArgs().size() != 1) {
         product.emitOpError("under split_k must be the product of a K loop at "
                             "the top of its launch");
         return signalPassFailure();

@@ -31,7 +31,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -55,12 +54,11 @@ public:
   Streamer(gpu::LaunchOp launch, TileMatmulOp product)
       : WordMath(launch, product.getLoc()), launch(launch), product(product),
         exchange(b, product, /*parts=*/2, /*inThreadOrder=*/true,
-                 [this] { emitConsumerBarrier(); }) {}
+                 [this] { RoleBarrierOp::create(b, loc); }) {}
 
   LogicalResult run();
 
 private:
-  void emitConsumerBarrier();
   void shareSteps(RoleLoops loops);
   void renumber(RoleLoops loops);
   Value branch(Type type, Value condition, function_ref<Value()> emitThen,
@@ -85,17 +83,11 @@ private:
 
 } // namespace
 
-void Streamer::emitConsumerBarrier() {
-  NVVM::BarrierOp::create(b, loc, TypeRange(), word(kConsumerBarrier),
-                          word(product.getSchedule().getNumThreads()),
-                          NVVM::BarrierReductionAttr(), Value());
-}
-
 /// What the roles have in common, before they part.
 void Streamer::shareSteps(RoleLoops loops) {
-  scf::ForOp ring = loops.ring;
-  Value length = narrow(sub(ring.getUpperBound(), ring.getLowerBound()));
-  steps = ceilDiv(length, narrow(ring.getStep()));
+  KLoopOp loop = loops.steps;
+  Value length = narrow(sub(loop.getUpperBound(), loop.getLowerBound()));
+  steps = ceilDiv(length, narrow(loop.getStep()));
   cta = narrow(launch.getBlockIds().x);
   ctas = word(*getConstantIntValue(launch.getGridSizeX()));
   Value tiles = narrow(loops.tiles.getUpperBound());
@@ -115,13 +107,14 @@ void Streamer::shareSteps(RoleLoops loops) {
 
 /// Makes the loop over tiles one over the parts of this CTA.
 void Streamer::renumber(RoleLoops loops) {
-  scf::ForOp tiles = loops.tiles, ring = loops.ring;
+  TileLoopOp tiles = loops.tiles;
+  KLoopOp loop = loops.steps;
   Value former = tiles.getInductionVar();
   b.setInsertionPoint(tiles);
   tiles.setLowerBound(constant(0));
   tiles.setUpperBound(items);
   tiles.setStep(constant(1));
-  Operation *next = &tiles.getBody()->front();
+  Operation *next = &tiles.getBody().front().front();
   b.setInsertionPoint(next);
   auto item = arith::IndexCastUIOp::create(b, loc, b.getI32Type(), former);
   Value zero = word(0);
@@ -134,17 +127,12 @@ void Streamer::renumber(RoleLoops loops) {
       select(isWhole, add(cta, mul(item, ctas)), add(wholeTiles, shared)));
   former.replaceAllUsesExcept(tile, item);
 
-  Value lower = ring.getLowerBound();
+  Value lower = loop.getLowerBound();
   auto getBound = [&](Value count) {
-    return add(lower, mul(widen(count), ring.getStep()));
+    return add(lower, mul(widen(count), loop.getStep()));
   };
-  Value newLower = getBound(begin);
-  // The test for the first step.
-  for (Operation *user : ring.getInductionVar().getUsers())
-    if (isa<arith::CmpIOp>(user))
-      user->replaceUsesOfWith(lower, newLower);
-  ring.setLowerBound(newLower);
-  ring.setUpperBound(getBound(stop));
+  loop.setLowerBound(getBound(begin));
+  loop.setUpperBound(getBound(stop));
   SmallVector<Operation *> perItem;
   for (Operation *op = item; op != next; op = op->getNextNode())
     perItem.push_back(op);
@@ -167,15 +155,16 @@ Value Streamer::branch(Type type, Value condition,
 
 /// Only the CTA that has the begin of a tile starts from its initial value.
 void Streamer::startFromZero(RoleLoops loops) {
-  scf::ForOp ring = loops.ring;
-  Value init = ring.getInitArgs().front();
+  KLoopOp loop = loops.steps;
+  OpOperand &carried = loop.getInitsMutable().front();
+  Value init = carried.get();
   if (matchPattern(init, m_AnyZeroFloat()) || matchPattern(init, m_Zero()))
     return;
-  b.setInsertionPoint(ring);
+  b.setInsertionPoint(loop);
   Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(init.getType()));
   Value hasBegin = compare(arith::CmpIPredicate::eq, begin, word(0));
   Operation *read = init.getDefiningOp<vector::TransferReadOp>();
-  bool isOwn = read && read->getBlock() == ring->getBlock() && init.hasOneUse();
+  bool isOwn = read && read->getBlock() == loop->getBlock() && init.hasOneUse();
   Value start = branch(
       init.getType(), hasBegin,
       [&] {
@@ -184,22 +173,21 @@ void Streamer::startFromZero(RoleLoops loops) {
         return init;
       },
       [&] { return none; });
-  ring.getInitArgsMutable()[0].set(start);
+  carried.set(start);
 }
 
 /// Everything after the K loop runs in the CTA that has all of a tile, on the
 /// sum of both parts.
 void Streamer::exchangeParts(RoleLoops loops) {
-  scf::ForOp ring = loops.ring;
-  Value acc = ring.getResult(0);
-  Operation *handover = findHandover(ring);
-  Operation *terminator = ring->getBlock()->getTerminator();
+  Value acc = loops.steps.getResult(0);
+  Operation *drain = findDrain(loops.steps);
+  Operation *terminator = drain->getBlock()->getTerminator();
   SmallVector<Operation *> rest;
-  for (Operation *op = handover->getNextNode(); op != terminator;
+  for (Operation *op = drain->getNextNode(); op != terminator;
        op = op->getNextNode())
     rest.push_back(op);
 
-  b.setInsertionPointAfter(handover);
+  b.setInsertionPointAfter(drain);
   auto boolean = [&](bool v) -> Value {
     return arith::ConstantIntOp::create(b, loc, b.getI1Type(), v);
   };
@@ -241,19 +229,19 @@ void Streamer::exchangeParts(RoleLoops loops) {
 
 /// No tile can be left over that two CTAs share.
 static bool isEven(RoleLoops loops, int64_t ctas) {
-  scf::ForOp ring = loops.ring;
+  KLoopOp loop = loops.steps;
   std::optional<int64_t> tiles =
       getConstantIntValue(loops.tiles.getUpperBound());
-  std::optional<int64_t> lower = getConstantIntValue(ring.getLowerBound());
-  std::optional<int64_t> upper = getConstantIntValue(ring.getUpperBound());
-  std::optional<int64_t> step = getConstantIntValue(ring.getStep());
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
   if (lower && upper && step && *upper - *lower <= *step)
     return true;
   return tiles && (*tiles <= ctas || *tiles % ctas == 0);
 }
 
 LogicalResult Streamer::run() {
-  scf::IfOp roles = findRoles(launch, product);
+  auto roles = product->getParentOfType<WarpSpecializeOp>();
   if (!roles)
     return product.emitOpError("under stream_k must be in a launch that "
                                "--nm-sparse-specialize-warps has split");

@@ -1,11 +1,10 @@
-//===- AssignStages.cpp - which ops of a K loop run ahead -----------------===//
+//===- AssignStages.cpp - how far copies run ahead ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
@@ -21,21 +20,22 @@ namespace {
 struct AssignStages
     : public nm_sparse::impl::NMSparseAssignStagesPassBase<AssignStages> {
   void runOnOperation() override {
-    NMSparseDialect::StageAttrHelper stage(&getContext());
-    Builder builder(&getContext());
-    getOperation()->walk([&](TileMatmulOp product) {
-      auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
-      if (!loop)
-        return;
+    WalkResult result = getOperation()->walk([](TileMatmulOp product) {
+      auto loop = dyn_cast<KLoopOp>(product->getParentOp());
+      if (!loop) {
+        product.emitOpError("must be in the nm_tile.k_loop that "
+                            "--nm-sparse-tile makes, got ")
+            << product->getParentOp()->getName();
+        return WalkResult::interrupt();
+      }
+      // With one stage nothing is copied ahead.
       int64_t stages = product.getSchedule().getStages();
-      if (stages == 1)
-        return; // nothing is copied ahead
-      if (!stage.isAttrPresent(product))
-        stage.setAttr(product, builder.getI32IntegerAttr(stages - 1));
-      for (Operation &op : *loop.getBody())
-        if (isTileCopy(&op) && !stage.isAttrPresent(&op))
-          stage.setAttr(&op, builder.getI32IntegerAttr(0));
+      if (!loop.getStages() && stages > 1)
+        loop.setStages(stages);
+      return WalkResult::advance();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

@@ -63,16 +63,14 @@ Value emitSlot(OpBuilder &b, Location loc, scf::ForOp loop, int64_t stages) {
   return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), slot);
 }
 
-/// Replaces each tile that the loop's copies fill by a ring of `stages` tiles.
-LogicalResult multiBuffer(scf::ForOp loop, ScheduleAttr schedule,
-                          int64_t stages) {
-  FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
-  if (failed(tiles))
-    return failure();
+/// Replaces each of `tiles`, which the loop's copies fill, by a ring of
+/// `stages` tiles.
+void multiBuffer(scf::ForOp loop, ArrayRef<memref::AllocOp> tiles,
+                 ScheduleAttr schedule, int64_t stages) {
   OpBuilder b(loop);
-  for (memref::AllocOp tile : *tiles) {
+  for (memref::AllocOp tile : tiles) {
     b.setInsertionPoint(tile);
-    Value ring = createRing(b, tile, stages, schedule);
+    Value ring = createTileRing(b, tile, stages, schedule);
     // A view of its own for each user: a stage must not wait for another's.
     for (OpOperand &use : llvm::make_early_inc_range(tile->getUses())) {
       b.setInsertionPoint(use.getOwner());
@@ -81,7 +79,6 @@ LogicalResult multiBuffer(scf::ForOp loop, ScheduleAttr schedule,
     }
     tile.erase();
   }
-  return success();
 }
 
 /// Gives the product its own copy of the address computations that it shares
@@ -133,16 +130,8 @@ Operation *predicateOp(RewriterBase &rewriter, Operation *op, Value predicate) {
 }
 
 LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
-                         TileMatmulOp product) {
-  int64_t last = *getStage(product);
-  int64_t stages = last + 1;
-  if (stages < 2)
-    return product.emitOpError("needs a stage of at least 1 to overlap with "
-                               "the copies, got ")
-           << last;
-  if (failed(multiBuffer(loop, product.getSchedule(), stages)))
-    return failure();
-
+                         TileMatmulOp product, int64_t stages) {
+  int64_t last = stages - 1;
   OpBuilder b(product);
   Location loc = product.getLoc();
   Operation *commit = NVVM::CpAsyncCommitGroupOp::create(b, loc);
@@ -171,11 +160,6 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
       order.emplace_back(&op, last);
   order.emplace_back(product, last);
 
-  NMSparseDialect::StageAttrHelper stage(loop.getContext());
-  for (auto &entry : order)
-    if (stage.isAttrPresent(entry.first))
-      stage.removeAttr(entry.first);
-
   scf::PipeliningOption options;
   options.getScheduleFn =
       [&](scf::ForOp, std::vector<std::pair<Operation *, unsigned>> &result) {
@@ -191,7 +175,7 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
 }
 
 /// Whether a copy in `loop` reads `buffer`, say a gather its index.
-bool isReadByCopies(scf::ForOp loop, Value buffer) {
+bool isReadByCopies(KLoopOp loop, Value buffer) {
   WalkResult result = loop->walk([&](Operation *op) {
     if (!isa<AsyncCopyOp, AsyncGatherOp>(op))
       return WalkResult::advance();
@@ -208,7 +192,7 @@ bool isReadByCopies(scf::ForOp loop, Value buffer) {
 
 /// What copies of the loop read must have arrived when it starts. What only the
 /// product reads becomes part of the first group, for which the loop waits.
-void waitForResidentCopies(scf::ForOp loop) {
+void waitForResidentCopies(KLoopOp loop) {
   Operation *lastCopy = nullptr;
   for (Operation &op : *loop->getBlock()) {
     if (&op == loop)
@@ -230,17 +214,23 @@ void waitForResidentCopies(scf::ForOp loop) {
 struct ExpandStages
     : public nm_sparse::impl::NMSparseExpandStagesPassBase<ExpandStages> {
   void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
-    getOperation()->walk([&](scf::ForOp loop) {
+    SmallVector<KLoopOp> loops;
+    getOperation()->walk([&](KLoopOp loop) {
       TileMatmulOp product = findStagedProduct(loop);
-      if (loop->getParentOfType<gpu::LaunchOp>() && product &&
-          product.getSchedule().getProducers() == 0)
+      if (product && product.getSchedule().getProducers() == 0)
         loops.push_back(loop);
     });
     IRRewriter rewriter(&getContext());
-    for (scf::ForOp loop : loops) {
+    for (KLoopOp loop : loops) {
+      FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
+      if (failed(tiles))
+        return signalPassFailure();
+      auto stages = static_cast<int64_t>(*loop.getStages());
+      TileMatmulOp product = loop.getProduct();
       waitForResidentCopies(loop);
-      if (failed(expandLoop(rewriter, loop, findStagedProduct(loop))))
+      scf::ForOp expanded = lowerToFor(rewriter, loop);
+      multiBuffer(expanded, *tiles, product.getSchedule(), stages);
+      if (failed(expandLoop(rewriter, expanded, product, stages)))
         return signalPassFailure();
     }
   }

@@ -34,8 +34,8 @@ Value RingBarriers::getAddress(Value barriers, Value slot) {
   return LLVM::IntToPtrOp::create(b, loc, pointer, address);
 }
 
-void RingBarriers::create(int64_t slots, int64_t fullArrivals,
-                          int64_t emptyArrivals, bool areAsync) {
+RingBarriers::RingBarriers(OpBuilder &b, RingOp ring)
+    : b(b), loc(ring.getLoc()), slots(ring.getType().getSlots()) {
   auto type = MemRefType::get(
       {slots}, b.getI64Type(), MemRefLayoutAttrInterface(),
       gpu::AddressSpaceAttr::get(b.getContext(),
@@ -49,13 +49,14 @@ void RingBarriers::create(int64_t slots, int64_t fullArrivals,
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifFirst.thenBlock());
-    Value fullCount = word(fullArrivals), emptyCount = word(emptyArrivals);
+    Value fullCount = word(static_cast<int64_t>(ring.getFull()));
+    Value emptyCount = word(static_cast<int64_t>(ring.getEmpty()));
     for (int64_t s = 0; s < slots; ++s) {
       Value slot = constant(s);
       NVVM::MBarrierInitOp::create(b, loc, getFull(slot), fullCount, Value());
       NVVM::MBarrierInitOp::create(b, loc, getEmpty(slot), emptyCount, Value());
     }
-    if (areAsync)
+    if (ring.getBulk())
       NVVM::FenceMbarrierInitOp::create(b, loc);
   }
   gpu::BarrierOp::create(b, loc);

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A ring of tiles has two mbarriers for each slot: `full`, on which producers
-// arrive when the tile is there, and `empty`, on which consumers arrive when
-// they have read it.
+// What becomes of a ring in the code of a thread: two mbarriers for each slot,
+// `full`, on which producers arrive when the tile is there, and `empty`, on
+// which consumers arrive when they have read it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,22 +14,17 @@
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGBARRIERS_H
 
 #include "mlir/IR/Builders.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
 
 class RingBarriers {
 public:
-  /// Emits at the insertion points of `b`.
-  RingBarriers(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  /// Emits at the insertion points of `b`, first the mbarriers of `ring`, set
+  /// up to expect its arrivals, and a barrier of the CTA.
+  RingBarriers(OpBuilder &b, RingOp ring);
 
-  /// Allocates the mbarriers of `slots` slots and sets them up to expect the
-  /// given arrivals; ends with a barrier of the CTA. `areAsync`: the tensor
-  /// memory accelerator counts on them too.
-  void create(int64_t slots, int64_t fullArrivals, int64_t emptyArrivals,
-              bool areAsync);
-
-  /// The number of the thread in its CTA.
-  Value getThread() const { return thread; }
+  int64_t getSlots() const { return slots; }
   /// Address of an mbarrier of `slot`.
   Value getFull(Value slot) { return getAddress(full, slot); }
   Value getEmpty(Value slot) { return getAddress(empty, slot); }
@@ -54,6 +49,8 @@ private:
 
   OpBuilder &b;
   Location loc;
+  int64_t slots;
+  /// The number of the thread in its CTA, and the mbarriers.
   Value thread, full, empty;
 };
 

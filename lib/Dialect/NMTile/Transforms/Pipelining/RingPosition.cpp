@@ -1,4 +1,4 @@
-//===- RingPosition.cpp - where in a ring a K loop stands -----------------===//
+//===- RingPosition.cpp - where in a ring a role stands -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,24 +40,4 @@ Value RingPosition::getPreviousSlot(OpBuilder &b, Location loc,
                                         constant(0));
   return arith::SelectOp::create(
       b, loc, isFirst, last, arith::SubIOp::create(b, loc, slot, constant(1)));
-}
-
-int64_t nm_sparse::getProducerTurns(TileMatmulOp product, int64_t slots) {
-  // A step takes some 350 cycles from the wait for its slot to the last copy,
-  // in which the warps of a small tile have little to do: one after another
-  // they would never fill the ring. That needs two slots for each warp (with
-  // one, 256x4096x4096 takes 20.3 us instead of 17.8), and no more copies of a
-  // thread than it makes without a loop (with 32, 7.2 instead of 6.5). From
-  // tile to tile the warps of a persistent CTA would have to change their
-  // turns.
-  ScheduleAttr schedule = product.getSchedule();
-  int64_t warps = schedule.getProducers();
-  if (!schedule.getProduct().allowsProducerTurns() ||
-      schedule.getPersistent() || warps == 0 || slots < 2 * warps)
-    return 1;
-  auto x = cast<MemRefType>(product.getX().getType());
-  constexpr int64_t copyBits = 128, mostCopies = 16;
-  bool isSmall = x.getNumElements() * x.getElementTypeBitWidth() <=
-                 mostCopies * 32 * copyBits;
-  return isSmall ? warps : 1;
 }

@@ -5,10 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Pipelining/RingRoles.h"
-
-#include "Grid/PersistentRoles.h"
 #include "Pipelining/StagedLoop.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -16,47 +15,39 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-RingRoles::RingRoles(scf::ForOp loop, TileMatmulOp product)
+/// How many steps the producer warps of `product` copy at a time: 1, all warps
+/// the same, or as many as there are warps, each a step of its own.
+static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
+  // A step takes some 350 cycles from the wait for its slot to the last copy,
+  // in which the warps of a small tile have little to do: one after another
+  // they would never fill the ring. That needs two slots for each warp (with
+  // one, 256x4096x4096 takes 20.3 us instead of 17.8), and no more copies of a
+  // thread than it makes without a loop (with 32, 7.2 instead of 6.5). From
+  // tile to tile the warps of a persistent CTA would have to change their
+  // turns.
+  ScheduleAttr schedule = product.getSchedule();
+  int64_t warps = schedule.getProducers();
+  if (!schedule.getProduct().allowsProducerTurns() ||
+      schedule.getPersistent() || warps == 0 || slots < 2 * warps)
+    return 1;
+  auto x = cast<MemRefType>(product.getX().getType());
+  constexpr int64_t copyBits = 128, mostCopies = 16;
+  bool isSmall = x.getNumElements() * x.getElementTypeBitWidth() <=
+                 mostCopies * 32 * copyBits;
+  return isSmall ? warps : 1;
+}
+
+RingRoles::RingRoles(KLoopOp loop, TileMatmulOp product)
     : WordMath(loop, product.getLoc()), loop(loop), product(product),
-      stages(*getStage(product) + 1),
+      stages(static_cast<int64_t>(*loop.getStages())),
       consumers(product.getSchedule().getNumThreads()),
       producers(product.getSchedule().getProducers() * 32),
-      turns(getProducerTurns(product, stages)), barriers(b, loc) {}
+      turns(getProducerTurns(product, stages)) {}
 
 static void setThreads(Operation *copy, DenseI64ArrayAttr threads) {
   llvm::TypeSwitch<Operation *>(copy)
       .Case<AsyncCopyOp, AsyncGatherOp, BulkCopyOp>(
           [&](auto op) { op.setThreadsAttr(threads); });
-}
-
-void RingRoles::emitNamedBarrier(Role role) {
-  bool isProducer = role == Role::Producer;
-  NVVM::BarrierOp::create(
-      b, loc, TypeRange(),
-      word(isProducer ? kProducerBarrier : kConsumerBarrier),
-      word(isProducer ? producers : consumers), NVVM::BarrierReductionAttr(),
-      Value());
-}
-
-void RingRoles::emitLateArrival(RingPosition position, Value step,
-                                Value first) {
-  Value hasPrevious =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, step, first);
-  auto ifOp = scf::IfOp::create(b, loc, hasPrevious, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  barriers.emitConsumerArrival(position.getPreviousSlot(b, loc, stages),
-                               /*hasRead=*/!staysInFlight());
-}
-
-void RingRoles::emitLastWait(scf::ForOp consumerLoop) {
-  if (!staysInFlight())
-    return;
-  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
-  if (!product.getSchedule().getPersistent())
-    return;
-  emitLateArrival({consumerLoop.getResult(1), consumerLoop.getResult(2)},
-                  loop.getUpperBound(), loop.getLowerBound());
 }
 
 void RingRoles::emitResidentCopies(ArrayRef<Operation *> copies, Role role) {
@@ -68,82 +59,96 @@ void RingRoles::emitResidentCopies(ArrayRef<Operation *> copies, Role role) {
   }
   NVVM::CpAsyncCommitGroupOp::create(b, loc);
   NVVM::CpAsyncWaitGroupOp::create(b, loc, b.getI32IntegerAttr(0));
-  emitNamedBarrier(role);
+  RoleBarrierOp::create(b, loc);
 }
 
-scf::ForOp RingRoles::emitLoop(Role role) {
+/// The loop of `role`, whose body is still empty. Producers that take turns
+/// each begin at a step, and a slot, of their own.
+KLoopOp RingRoles::createLoop(Role role) {
   bool isProducer = role == Role::Producer;
+  Value first, lower = loop.getLowerBound(), step = loop.getStep();
+  if (isProducer && turns > 1) {
+    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+    first = arith::DivUIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, thread, constant(consumers)),
+        constant(32));
+    lower = arith::AddIOp::create(b, loc, lower,
+                                  arith::MulIOp::create(b, loc, first, step));
+    step = arith::MulIOp::create(b, loc, step, constant(turns));
+  }
   SmallVector<Value> inits;
   if (!isProducer)
     inits.push_back(loop.getInitArgs()[0]);
-  Value first = constant(0), lower = loop.getLowerBound();
-  Value step = loop.getStep();
-  int64_t steps = isProducer ? turns : 1;
-  if (steps > 1) {
-    first = arith::DivUIOp::create(b, loc,
-                                   arith::SubIOp::create(b, loc,
-                                                         barriers.getThread(),
-                                                         constant(consumers)),
-                                   constant(32));
-    lower = arith::AddIOp::create(b, loc, lower,
-                                  arith::MulIOp::create(b, loc, first, step));
-    step = arith::MulIOp::create(b, loc, step, constant(steps));
-  }
-  // A wait for the phase before the first one returns at once: all is empty.
-  inits.append({first, word(isProducer ? 1 : 0)});
-  auto split =
-      scf::ForOp::create(b, loc, lower, loop.getUpperBound(), step, inits);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(split.getBody());
-  RingPosition position = {split.getRegionIterArgs().drop_back().back(),
-                           split.getRegionIterArgs().back()};
-  Value slot = position.slot;
-  barriers.emitWait(isProducer ? barriers.getEmpty(slot)
-                               : barriers.getFull(slot),
-                    position.parity);
+  inits.push_back(RingBeginOp::create(
+      b, loc, isProducer ? RingState::Empty : RingState::Full, ring, first));
+  return KLoopOp::create(b, loc, lower, loop.getUpperBound(), step, inits);
+}
 
+/// The step at the position of the loop: what `role` has of it, between the
+/// wait for its slot and the arrival there.
+void RingRoles::emitBody(Role role, KLoopOp split) {
+  bool isProducer = role == Role::Producer;
+  Value position = split.getRingPosition();
+  RingWaitOp::create(b, loc, isProducer ? RingState::Empty : RingState::Full,
+                     ring, position);
+  Value slot = RingSlotOp::create(b, loc, position);
   IRMapping map;
   map.map(loop.getInductionVar(), split.getInductionVar());
   if (!isProducer)
-    map.map(loop.getRegionIterArg(0), split.getRegionIterArg(0));
-  for (auto &[tile, ring] : rings)
+    map.map(loop.getRegionIterArgs()[0], split.getRegionIterArgs()[0]);
+  for (auto &[tile, tiles] : tileRings)
     map.map(tile.getResult(),
-            emitRingTile(b, tile.getLoc(), ring, slot, tile.getType()));
-  NMSparseDialect::StageAttrHelper stage(loop.getContext());
-  for (Operation &op : loop.getBody()->without_terminator()) {
+            emitRingTile(b, tile.getLoc(), tiles, slot, tile.getType()));
+  for (Operation &op : loop.getBody().front().without_terminator()) {
     if (isProducer ? &op == product : isTileCopy(&op))
       continue;
     Operation *copy = b.clone(op, map);
-    if (stage.isAttrPresent(copy))
-      stage.removeAttr(copy);
     if (isTileCopy(copy))
       setThreads(copy, getLoopThreads());
     if (auto bulk = dyn_cast<BulkCopyOp>(copy)) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(bulk);
-      bulk.getMbarrierMutable().assign(barriers.getFull(slot));
+      bulk.getMbarrierMutable().assign(RingMBarrierOp::create(
+          b, loc,
+          LLVM::LLVMPointerType::get(
+              b.getContext(), nvgpu::NVGPUDialect::kSharedMemoryAddressSpace),
+          RingState::Full, ring, position));
     }
     if (auto consumer = dyn_cast<TileMatmulOp>(copy))
       consumer.setInFlight(staysInFlight());
   }
   if (isProducer)
-    barriers.emitProducerArrival(slot, stores);
-  else if (staysInFlight())
-    emitLateArrival(position, split.getInductionVar(), split.getLowerBound());
+    RingCommitOp::create(b, loc, ring, position, stores);
   else
-    barriers.emitConsumerArrival(slot, /*hasRead=*/true);
-
-  RingPosition next = position.advance(b, loc, steps, stages);
+    RingReleaseOp::create(b, loc, ring, position, /*late=*/staysInFlight());
+  Value next =
+      RingAdvanceOp::create(b, loc, ring, position, isProducer ? turns : 1);
   SmallVector<Value> carried;
   if (!isProducer)
     carried.push_back(map.lookup(product.getResult()));
-  carried.append({next.slot, next.parity});
-  scf::YieldOp::create(b, loc, carried);
+  carried.push_back(next);
+  YieldOp::create(b, loc, carried);
+}
 
+KLoopOp RingRoles::emitLoop(Role role) {
+  KLoopOp split = createLoop(role);
+  OpBuilder::InsertionGuard guard(b);
+  Block &body = split.getBody().front();
+  b.setInsertionPointToStart(&body);
+  emitBody(role, split);
   // What only the other role needed.
-  for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(*split.getBody())))
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isOpTriviallyDead(&op))
       op.erase();
   return split;
+}
+
+void RingRoles::emitDrain(KLoopOp consumerLoop) {
+  if (!staysInFlight())
+    return;
+  Value any;
+  if (product.getSchedule().getPersistent())
+    any = compare(arith::CmpIPredicate::ugt, loop.getUpperBound(),
+                  loop.getLowerBound());
+  RingDrainOp::create(b, loc, ring, consumerLoop.getRingResult(), any);
 }

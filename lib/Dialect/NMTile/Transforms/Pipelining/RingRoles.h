@@ -12,12 +12,9 @@
 #ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H
 
-#include "Pipelining/RingBarriers.h"
-#include "Pipelining/RingPosition.h"
 #include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
@@ -28,18 +25,16 @@ protected:
   /// The copies of a K loop, or what is left of it without them.
   enum class Role { Producer, Consumer };
 
-  RingRoles(scf::ForOp loop, TileMatmulOp product);
+  RingRoles(KLoopOp loop, TileMatmulOp product);
 
   /// Copies before the loop, which the threads of `role` then read.
   void emitResidentCopies(ArrayRef<Operation *> copies, Role role);
-  /// The part of the K loop that `role` runs. It also carries the slot of the
-  /// ring and the parity of the mbarrier's phase to wait for.
-  scf::ForOp emitLoop(Role role);
+  /// The part of the K loop that `role` runs. It also carries the position in
+  /// the ring.
+  KLoopOp emitLoop(Role role);
   /// Waits for the last product, if there is one. Only the producers of a
   /// persistent CTA then fill its slot again.
-  void emitLastWait(scf::ForOp consumerLoop);
-  /// A barrier of the threads of `role`.
-  void emitNamedBarrier(Role role);
+  void emitDrain(KLoopOp consumerLoop);
 
   DenseI64ArrayAttr getThreads(Role role) {
     return role == Role::Producer
@@ -52,12 +47,12 @@ protected:
                      : getThreads(Role::Producer);
   }
 
-  scf::ForOp loop;
+  KLoopOp loop;
   TileMatmulOp product;
   int64_t stages, consumers, producers;
   int64_t turns; ///< Steps that producers copy at a time.
-  SmallVector<std::pair<memref::AllocOp, Value>> rings;
-  RingBarriers barriers;
+  Value ring;
+  SmallVector<std::pair<memref::AllocOp, Value>> tileRings;
   /// Producers may fill a tile by ordinary stores.
   bool stores = false;
 
@@ -66,8 +61,8 @@ private:
   bool staysInFlight() {
     return product.getSchedule().getProduct().staysInFlight();
   }
-  /// The product before this one is over: its tiles, one slot back, are read.
-  void emitLateArrival(RingPosition position, Value step, Value first);
+  KLoopOp createLoop(Role role);
+  void emitBody(Role role, KLoopOp split);
 };
 
 } // namespace mlir::nm_sparse

@@ -29,7 +29,7 @@ static void collectSlice(Block *block, Operation *root,
   }
 }
 
-FailureOr<RoleSetup> nm_sparse::sortRoleSetup(scf::ForOp loop) {
+FailureOr<RoleSetup> nm_sparse::sortRoleSetup(KLoopOp loop) {
   Block *block = loop->getBlock();
   RoleSetup setup;
   llvm::SmallPtrSet<Operation *, 16> needed;
@@ -39,11 +39,11 @@ FailureOr<RoleSetup> nm_sparse::sortRoleSetup(scf::ForOp loop) {
       needed.insert(def);
       collectSlice(block, def, needed);
     }
-  for (Operation &op : *loop.getBody())
+  for (Operation &op : loop.getBody().front())
     if (isTileCopy(&op)) {
       // Operands inside the loop lead to values outside.
       llvm::SmallPtrSet<Operation *, 16> inside = {&op};
-      collectSlice(loop.getBody(), &op, inside);
+      collectSlice(op.getBlock(), &op, inside);
       for (Operation *use : inside)
         collectSlice(block, use, needed);
     }

@@ -12,7 +12,7 @@
 #ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_ROLESETUP_H
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_ROLESETUP_H
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 namespace mlir::nm_sparse {
 
@@ -29,7 +29,7 @@ struct RoleSetup {
 
 /// Sorts what stands before `loop` in its block; an error on an op that touches
 /// memory and decides what the loop copies.
-FailureOr<RoleSetup> sortRoleSetup(scf::ForOp loop);
+FailureOr<RoleSetup> sortRoleSetup(KLoopOp loop);
 
 } // namespace mlir::nm_sparse
 

@@ -11,15 +11,15 @@
 //
 // becomes (ring = S tiles, full and empty = S mbarriers each)
 //
-//   if (thread < consumers) {
-//     for w { wait(full[s]); product(ring[s]); arrive(empty[s]); s = next(s) }
+//   warp_specialize consumers {
+//     for w { wait(full[s]); product(ring[s]); release(s); s = next(s) }
 //     epilogue
-//   } else {
-//     for w { wait(empty[s]); copies(w) -> ring[s]; arrive(full[s]); ... }
+//   } producers {
+//     for w { wait(empty[s]); copies(w) -> ring[s]; commit(s); s = next(s) }
 //   }
 //
-// A producer thread does not wait for its copies: the mbarrier counts its
-// arrival when they are done, so that S steps are in flight.
+// A producer thread does not wait for its copies: its commit counts when they
+// are done, so that S steps are in flight.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ namespace {
 /// Splits one launch.
 class Specializer : private RingRoles {
 public:
-  Specializer(gpu::LaunchOp launch, scf::ForOp loop, TileMatmulOp product,
+  Specializer(gpu::LaunchOp launch, KLoopOp loop, TileMatmulOp product,
               const Chip *chip)
       : RingRoles(loop, product), launch(launch), chip(chip) {}
 
@@ -55,10 +55,10 @@ public:
 
 private:
   LogicalResult checkBody();
-  void createRings();
-  void createBarriers();
+  void createTileRings();
+  void createRing();
   std::optional<RegisterShares> getRegisters();
-  void moveEpilogue(scf::ForOp consumerLoop);
+  void moveEpilogue(KLoopOp consumerLoop);
 
   gpu::LaunchOp launch;
   const Chip *chip; ///< Null when it is not known.
@@ -76,10 +76,10 @@ static bool mayStore(Operation *copy) {
 }
 
 LogicalResult Specializer::checkBody() {
-  if (loop.getNumRegionIterArgs() != 1)
+  if (loop.getInitArgs().size() != 1)
     return loop.emitOpError("must carry the accumulator alone to be split "
                             "between producers and consumers");
-  for (Operation &op : loop.getBody()->without_terminator())
+  for (Operation &op : loop.getBody().front().without_terminator())
     if (&op != product && !isTileCopy(&op) && !isMemoryEffectFree(&op))
       return op.emitOpError("in a K loop that is split between producers and "
                             "consumers must be a copy or the product, or have "
@@ -87,30 +87,31 @@ LogicalResult Specializer::checkBody() {
   return success();
 }
 
-void Specializer::createRings() {
+void Specializer::createTileRings() {
   FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
   for (memref::AllocOp tile : *tiles) {
     b.setInsertionPoint(tile);
-    rings.emplace_back(tile,
-                       createRing(b, tile, stages, product.getSchedule()));
+    tileRings.emplace_back(
+        tile, createTileRing(b, tile, stages, product.getSchedule()));
   }
 }
 
-/// Sets the mbarriers up: all threads pass them after that.
-void Specializer::createBarriers() {
-  stores = llvm::any_of(*loop.getBody(), [](Operation &op) {
+/// All threads pass it before the roles part.
+void Specializer::createRing() {
+  stores = llvm::any_of(loop.getBody().front(), [](Operation &op) {
     return isTileCopy(&op) && mayStore(&op);
   });
-  auto bulkCopies = loop.getBody()->getOps<BulkCopyOp>();
+  auto bulkCopies = loop.getBody().getOps<BulkCopyOp>();
   auto bulkArrivals = static_cast<int64_t>(llvm::range_size(bulkCopies));
   b.setInsertionPoint(loop);
   int64_t copiers = getLoopThreads()[1];
-  barriers.create(stages, copiers + (stores ? copiers / 32 : 0) + bulkArrivals,
-                  consumers / 32, /*areAsync=*/bulkArrivals > 0);
+  ring = RingOp::create(b, loc, RingType::get(b.getContext(), stages),
+                        copiers + (stores ? copiers / 32 : 0) + bulkArrivals,
+                        consumers / 32, /*bulk=*/bulkArrivals > 0);
 }
 
 /// Everything after the loop, which has its result from `consumerLoop` now.
-void Specializer::moveEpilogue(scf::ForOp consumerLoop) {
+void Specializer::moveEpilogue(KLoopOp consumerLoop) {
   SmallVector<Operation *> rest;
   Operation *roles = consumerLoop->getParentOp();
   for (Operation *op = roles->getNextNode(); op; op = op->getNextNode())
@@ -121,7 +122,7 @@ void Specializer::moveEpilogue(scf::ForOp consumerLoop) {
     op->moveBefore(end);
     op->walk([&](gpu::BarrierOp barrier) {
       b.setInsertionPoint(barrier);
-      emitNamedBarrier(Role::Consumer);
+      RoleBarrierOp::create(b, barrier.getLoc());
       barrier.erase();
     });
   }
@@ -144,35 +145,31 @@ LogicalResult Specializer::run() {
   if (failed(sorted))
     return failure();
   setup = *sorted;
-  createRings();
-  createBarriers();
-  Value isConsumer =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                            barriers.getThread(), constant(consumers));
-  auto roles = scf::IfOp::create(b, loc, isConsumer, /*withElseRegion=*/true);
+  createTileRings();
+  createRing();
+  IntegerAttr consumerRegisters, producerRegisters;
+  if (std::optional<RegisterShares> registers = getRegisters()) {
+    consumerRegisters = b.getI64IntegerAttr(registers->consumer);
+    producerRegisters = b.getI64IntegerAttr(registers->producer);
+  }
+  auto roles = WarpSpecializeOp::create(b, loc, consumers, producers,
+                                        consumerRegisters, producerRegisters);
 
-  std::optional<RegisterShares> registers = getRegisters();
-  b.setInsertionPointToStart(roles.elseBlock());
-  if (registers)
-    NVVM::SetMaxRegisterOp::create(b, loc, registers->producer,
-                                   NVVM::SetMaxRegisterAction::decrease);
+  b.setInsertionPoint(roles.getProducerBlock()->getTerminator());
   emitResidentCopies(setup.producerCopies, Role::Producer);
   emitLoop(Role::Producer);
 
-  b.setInsertionPointToStart(roles.thenBlock());
-  if (registers)
-    NVVM::SetMaxRegisterOp::create(b, loc, registers->consumer,
-                                   NVVM::SetMaxRegisterAction::increase);
+  Operation *end = roles.getConsumerBlock()->getTerminator();
   for (Operation *op : setup.consumerRest)
-    op->moveBefore(roles.thenBlock()->getTerminator());
-  b.setInsertionPoint(roles.thenBlock()->getTerminator());
+    op->moveBefore(end);
+  b.setInsertionPoint(end);
   emitResidentCopies(setup.consumerCopies, Role::Consumer);
-  scf::ForOp consumerLoop = emitLoop(Role::Consumer);
-  emitLastWait(consumerLoop);
+  KLoopOp consumerLoop = emitLoop(Role::Consumer);
+  emitDrain(consumerLoop);
   moveEpilogue(consumerLoop);
 
   loop.erase();
-  for (auto &[tile, ring] : rings)
+  for (auto &[tile, tiles] : tileRings)
     tile.erase();
   for (ArrayRef<Operation *> copies :
        {ArrayRef(setup.producerCopies), ArrayRef(setup.consumerCopies)})
@@ -188,15 +185,14 @@ struct SpecializeWarps
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<std::pair<gpu::LaunchOp, scf::ForOp>> loops;
-    getOperation().walk([&](scf::ForOp loop) {
-      auto launch = loop->getParentOfType<gpu::LaunchOp>();
+    SmallVector<std::pair<gpu::LaunchOp, KLoopOp>> loops;
+    getOperation().walk([&](KLoopOp loop) {
       TileMatmulOp product = findStagedProduct(loop);
-      if (launch && product && product.getSchedule().getProducers() > 0)
-        loops.emplace_back(launch, loop);
+      if (product && product.getSchedule().getProducers() > 0)
+        loops.emplace_back(loop->getParentOfType<gpu::LaunchOp>(), loop);
     });
     for (auto [launch, loop] : loops) {
-      TileMatmulOp product = findStagedProduct(loop);
+      TileMatmulOp product = loop.getProduct();
       if (loop->getParentOp() != launch.getOperation()) {
         product.emitOpError("with producers must be in a K loop at the top of "
                             "its launch");

@@ -6,21 +6,34 @@
 
 #include "Pipelining/StagedLoop.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-std::optional<int64_t> nm_sparse::getStage(Operation *op) {
-  NMSparseDialect::StageAttrHelper stage(op->getContext());
-  if (!stage.isAttrPresent(op))
-    return std::nullopt;
-  return stage.getAttr(op).getInt();
+TileMatmulOp nm_sparse::findStagedProduct(KLoopOp loop) {
+  return loop.getStages() && loop->getParentOfType<gpu::LaunchOp>()
+             ? loop.getProduct()
+             : TileMatmulOp();
 }
 
-TileMatmulOp nm_sparse::findStagedProduct(scf::ForOp loop) {
-  for (auto product : loop.getOps<TileMatmulOp>())
-    if (getStage(product))
-      return product;
-  return {};
+scf::ForOp nm_sparse::lowerToFor(RewriterBase &rewriter, KLoopOp loop) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(loop);
+  auto result = scf::ForOp::create(rewriter, loop.getLoc(),
+                                   loop.getLowerBound(), loop.getUpperBound(),
+                                   loop.getStep(), loop.getInitArgs());
+  // The builder ends a body that carries nothing.
+  if (result.getInitArgs().empty())
+    rewriter.eraseOp(result.getBody()->getTerminator());
+  Block *body = &loop.getBody().front();
+  rewriter.setInsertionPoint(body->getTerminator());
+  rewriter.replaceOpWithNewOp<scf::YieldOp>(body->getTerminator(),
+                                            loop.getYieldedValues());
+  rewriter.inlineBlockBefore(body, result.getBody(), result.getBody()->end(),
+                             result.getBody()->getArguments());
+  rewriter.replaceOp(loop, result.getResults());
+  return result;
 }
 
 /// Elements added to each row of a tile against bank conflicts. 16-byte steps
@@ -48,14 +61,12 @@ static bool isFilledTransposed(memref::AllocOp alloc) {
 }
 
 FailureOr<SmallVector<memref::AllocOp>>
-nm_sparse::findStagedTiles(scf::ForOp loop) {
+nm_sparse::findStagedTiles(KLoopOp loop) {
   SmallVector<memref::AllocOp> tiles;
-  for (Operation &op : *loop.getBody()) {
+  for (Operation &op : loop.getBody().front()) {
     auto copy = dyn_cast<DestinationStyleOpInterface>(op);
     if (!copy)
       continue;
-    if (getStage(&op) != 0)
-      return op.emitError("needs stage 0, as every copy of a staged loop");
     auto alloc = copy.getDpsInits()[0].getDefiningOp<memref::AllocOp>();
     if (!alloc)
       return op.emitError("must write to an allocation of its own to be "
@@ -71,8 +82,8 @@ nm_sparse::findStagedTiles(scf::ForOp loop) {
   return tiles;
 }
 
-Value nm_sparse::createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
-                            ScheduleAttr schedule) {
+Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
+                                int64_t stages, ScheduleAttr schedule) {
   MemRefType type = tile.getType();
   TileLayout layout = getTileLayout(schedule, type);
   auto ringType = MemRefType::get(

@@ -18,20 +18,20 @@
 
 namespace mlir::nm_sparse {
 
-/// The stage that --nm-sparse-assign-stages gave to `op`, or nothing.
-std::optional<int64_t> getStage(Operation *op);
-
-/// The product in the body of `loop` that has a stage, or null.
-TileMatmulOp findStagedProduct(scf::ForOp loop);
+/// The product of `loop` if it has stages, and `loop` is in a launch; or null.
+TileMatmulOp findStagedProduct(KLoopOp loop);
 
 /// The tiles that copies in `loop` fill, each an allocation that only copies
 /// and products of the loop use; an error on the op that breaks this.
-FailureOr<SmallVector<memref::AllocOp>> findStagedTiles(scf::ForOp loop);
+FailureOr<SmallVector<memref::AllocOp>> findStagedTiles(KLoopOp loop);
+
+/// Replaces `loop`, which must carry no position in a ring, by an scf.for.
+scf::ForOp lowerToFor(RewriterBase &rewriter, KLoopOp loop);
 
 /// Allocates `stages` tiles like `tile` at the builder's insertion point, rows
 /// padded where their banks would conflict in a launch with `schedule`.
-Value createRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
-                 ScheduleAttr schedule);
+Value createTileRing(OpBuilder &b, memref::AllocOp tile, int64_t stages,
+                     ScheduleAttr schedule);
 
 /// Tile `slot` of a ring of tiles of type `tile`.
 Value emitRingTile(OpBuilder &b, Location loc, Value ring, Value slot,

@@ -84,6 +84,42 @@ struct TileMatmulModel
   }
 };
 
+/// k_loop: its body runs again and again, so that what it writes is not read as
+/// it was before the loop. A sum is a vector when it is bufferized; loops that
+/// carry tensors are made scf.for first, see bufferizeModule.
+struct KLoopModel
+    : public BufferizableOpInterface::ExternalModel<KLoopModel, KLoopOp> {
+  bool isRepetitiveRegion(Operation *, unsigned) const { return true; }
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return true;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &operand,
+                                      const AnalysisState &) const {
+    unsigned carried = cast<KLoopOp>(op).getInitArgs().getBeginOperandIndex();
+    return {{op->getResult(operand.getOperandNumber() - carried),
+             BufferRelation::Unknown}};
+  }
+  LogicalResult verifyAnalysis(Operation *op, const AnalysisState &) const {
+    for (Value init : cast<KLoopOp>(op).getInitArgs())
+      if (isa<TensorType>(init.getType()))
+        return op->emitOpError("carries a tensor, ")
+               << init.getType()
+               << ": run --nm-sparse-promote first, or bufferize with "
+                  "--nm-sparse-bufferize";
+    return success();
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &,
+                          const BufferizationOptions &,
+                          BufferizationState &) const {
+    return op->emitOpError("that carries tensors has no form on buffers");
+  }
+};
+
 } // namespace
 
 void nm_sparse::registerBufferizableOpInterfaceExternalModels(
@@ -91,6 +127,7 @@ void nm_sparse::registerBufferizableOpInterfaceExternalModels(
   registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     AsyncCopyOp::attachInterface<CopyModel<AsyncCopyOp>>(*context);
     AsyncGatherOp::attachInterface<CopyModel<AsyncGatherOp>>(*context);
+    KLoopOp::attachInterface<KLoopModel>(*context);
     TileMatmulOp::attachInterface<TileMatmulModel>(*context);
   });
 }

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Pipelining/StagedLoop.h"
+
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
@@ -30,6 +32,12 @@ LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
       bufferization::LayoutMapOption::IdentityLayoutMap);
+  // What a K loop carries before promotion is a loop's like any other.
+  IRRewriter rewriter(module.getContext());
+  module.walk([&](KLoopOp loop) {
+    if (llvm::any_of(loop.getInitArgs().getTypes(), llvm::IsaPred<TensorType>))
+      lowerToFor(rewriter, loop);
+  });
   bufferization::BufferizationState state;
   return bufferization::runOneShotModuleBufferize(module, options, state);
 }
@@ -48,8 +56,7 @@ void nm_sparse::hoistWorkgroupAllocs(scf::ForallOp forall) {
 
 /// Erases dead code and the copies of a result tile onto itself, which stand
 /// for the tensor.parallel_insert_slice of a tile that was computed in place.
-/// Only CSE shows that the two are one. The canonicalizer would erase them too,
-/// but also a K loop with one iteration, which the pipelining passes need.
+/// Only CSE shows that the two are one.
 static void cleanUp(ModuleOp module) {
   IRRewriter rewriter(module.getContext());
   module->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {

@@ -123,7 +123,7 @@ namespace {
 class Promoter {
 public:
   Promoter(RewriterBase &b, MatmulOp op)
-      : b(b), op(op), oldLoop(cast<scf::ForOp>(op->getParentOp())),
+      : b(b), op(op), oldLoop(cast<KLoopOp>(op->getParentOp())),
         loc(op.getLoc()), encoding(op.getEncoding()),
         schedule(op.getScheduleAttr()),
         panels(schedule.getTilePanels(encoding)) {
@@ -149,7 +149,7 @@ private:
 
   RewriterBase &b;
   MatmulOp op;
-  scf::ForOp oldLoop;
+  KLoopOp oldLoop;
   Location loc;
   EncodingAttr encoding;
   ScheduleAttr schedule;
@@ -273,11 +273,12 @@ void Promoter::run() {
       ArrayRef<bool>(inBounds));
   acc = convertElements(b, loc, acc, accElement);
 
-  auto loop = scf::ForOp::create(b, loc, oldLoop.getLowerBound(),
-                                 oldLoop.getUpperBound(), oldLoop.getStep(),
-                                 ValueRange{acc});
-  b.eraseOp(oldLoop.getBody()->getTerminator());
-  b.inlineBlockBefore(oldLoop.getBody(), loop.getBody(), loop.getBody()->end(),
+  auto loop =
+      KLoopOp::create(b, loc, oldLoop.getLowerBound(), oldLoop.getUpperBound(),
+                      oldLoop.getStep(), ValueRange{acc});
+  Block *oldBody = &oldLoop.getBody().front(), *body = &loop.getBody().front();
+  b.eraseOp(oldBody->getTerminator());
+  b.inlineBlockBefore(oldBody, body, body->end(),
                       {loop.getInductionVar(), init});
 
   b.setInsertionPoint(op);
@@ -296,8 +297,8 @@ void Promoter::run() {
                                       /*tokens_contiguous=*/false,
                                       /*in_flight=*/false, x, values,
                                       schedule.isPacked() ? Value() : index,
-                                      panelOffset, loop.getRegionIterArg(0));
-  scf::YieldOp::create(b, loc, product.getResult());
+                                      panelOffset, loop.getRegionIterArgs()[0]);
+  YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 
   b.setInsertionPointAfter(loop);
@@ -308,10 +309,10 @@ void Promoter::run() {
 }
 
 LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
-  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!op.getScheduleAttr() || !loop || loop.getNumRegionIterArgs() != 1 ||
-      op.getInit() != loop.getRegionIterArg(0) ||
-      loop.getBody()->getTerminator()->getOperand(0) != op.getResult() ||
+  auto loop = dyn_cast<KLoopOp>(op->getParentOp());
+  if (!op.getScheduleAttr() || !loop || loop.getInitArgs().size() != 1 ||
+      op.getInit() != loop.getRegionIterArgs()[0] ||
+      loop.getYieldedValues()[0] != op.getResult() ||
       !op.getResult().hasOneUse() || !getWholeIndex(op) ||
       !loop.isDefinedOutsideOfLoop(getWholeIndex(op)))
     return op.emitOpError("must be the product of a K loop that "

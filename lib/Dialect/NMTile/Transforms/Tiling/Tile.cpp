@@ -6,10 +6,10 @@
 //
 // The last elementwise consumer of a product is tiled with scf.forall, and its
 // producers, up to the product and the fill of its accumulator, are fused into
-// the loop. The product of a CTA tile is then tiled with scf.for over windows,
-// or over kept rows. That loop is built here rather than by tileUsingSCF: its
-// accumulator is the whole CTA tile, so it needs no slice, and it must stay a
-// loop when it has one iteration, because the passes that follow look for it.
+// the loop. The product of a CTA tile is then put into a nm_tile.k_loop over
+// windows, or over kept rows. That loop is built here rather than by
+// tileUsingSCF: its accumulator is the whole CTA tile, so it needs no slice, and
+// it is a K loop to the passes that follow however many iterations it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +25,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
@@ -79,7 +80,7 @@ static scf::SCFTilingOptions getTilingOptions(MatmulOp matmul,
 namespace {
 /// A loop over steps of the contraction that carries the sum.
 struct StepLoop {
-  scf::ForOp loop;
+  KLoopOp loop;
   /// What the last step may have less of.
   OpFoldResult size;
 };
@@ -93,9 +94,9 @@ static StepLoop createStepLoop(RewriterBase &rewriter, MatmulOp op,
   auto constant = [&](int64_t value) {
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
-  auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(total),
+  auto loop = KLoopOp::create(rewriter, loc, constant(0), constant(total),
                                  constant(step), ValueRange{op.getInit()});
-  rewriter.setInsertionPointToStart(loop.getBody());
+  rewriter.setInsertionPointToStart(&loop.getBody().front());
   StepLoop steps{loop, rewriter.getIndexAttr(std::min(total, step))};
   if (total > step && total % step != 0) {
     AffineExpr d0 = rewriter.getAffineDimExpr(0);
@@ -108,7 +109,7 @@ static StepLoop createStepLoop(RewriterBase &rewriter, MatmulOp op,
   return steps;
 }
 
-/// `y = matmul(x, v, i, init)` -> `y = scf.for w iter_args(acc = init) {
+/// `y = matmul(x, v, i, init)` -> `y = k_loop w iter_args(acc = init) {
 ///   yield matmul(x[w], v[w], i[w], acc) }`
 static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
@@ -132,17 +133,17 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   Operation *initSlice = inner.getInit().getDefiningOp();
   auto product = MatmulOp::create(
       rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
-      inner.getIndex(), loop.getRegionIterArg(0), op.getPanelOffset(),
+      inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
       /*first_row=*/Value(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
       op.getScheduleAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
-  scf::YieldOp::create(rewriter, op.getLoc(), product.getResult());
+  YieldOp::create(rewriter, op.getLoc(), product.getResult());
   rewriter.replaceOp(op, loop.getResults());
   return success();
 }
 
-/// `y = matmul(x, v, i, init)` -> `y = scf.for r iter_args(acc = init) {
+/// `y = matmul(x, v, i, init)` -> `y = k_loop r iter_args(acc = init) {
 ///   yield matmul(x, v[r], i, acc) first_row(r) }`
 /// for steps that do not begin with windows.
 static void tileRows(RewriterBase &rewriter, MatmulOp op) {
@@ -163,9 +164,9 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
                                                 offsets, sizes, strides);
   auto product = MatmulOp::create(
       rewriter, loc, op.getType(), op.getX(), values, op.getIndex(),
-      loop.getRegionIterArg(0), op.getPanelOffset(), row, op.getEncodingAttr(),
+      loop.getRegionIterArgs()[0], op.getPanelOffset(), row, op.getEncodingAttr(),
       op.getIndexingMapsAttr(), op.getScheduleAttr());
-  scf::YieldOp::create(rewriter, loc, product.getResult());
+  YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }
 

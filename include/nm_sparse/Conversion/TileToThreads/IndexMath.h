@@ -1,23 +1,24 @@
-//===- IndexMath.h - arithmetic on indices and constants --------*- C++ -*-===//
+//===- IndexMath.h - unsigned arithmetic on indices -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_INDEXMATH_H
-#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_INDEXMATH_H
+#ifndef NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
+#define NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace mlir::nm_sparse {
 
-/// Unsigned arithmetic of indices, folded where both sides are known: what
-/// upstream's ArithBuilder leaves out.
-struct IndexMath {
+/// Index arithmetic that folds while it is built. Numbers of threads and places
+/// in tiles are never negative, so that divisions need no more than a shift;
+/// affine expressions and arith::ArithBuilder have signed ones, or none.
+class IndexMath {
+public:
   using Value = mlir::Value;
 
-  OpBuilder &b;
-  Location loc;
+  IndexMath(OpBuilder &b, Location loc) : b(b), loc(loc) {}
 
   Value constant(int64_t v) const {
     return arith::ConstantIndexOp::create(b, loc, v);
@@ -65,8 +66,12 @@ struct IndexMath {
   Value word(int64_t v) const {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
   }
+
+private:
+  OpBuilder &b;
+  Location loc;
 };
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_INDEXMATH_H
+#endif // NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H

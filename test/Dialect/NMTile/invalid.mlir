@@ -1,0 +1,296 @@
+// RUN: nm-opt %s --split-input-file --verify-diagnostics
+
+func.func @stages(%c: index) {
+  // expected-error @below {{stages must be in [2, 8], got 1}}
+  nm_tile.k_loop %k = %c to %c step %c stages = 1 {
+    nm_tile.yield
+  }
+  return
+}
+
+// -----
+
+func.func @many_stages(%c: index) {
+  // expected-error @below {{stages must be in [2, 8], got 9}}
+  nm_tile.k_loop %k = %c to %c step %c stages = 9 {
+    nm_tile.yield
+  }
+  return
+}
+
+// -----
+
+func.func @no_type(%c: index, %v: f32) {
+  // expected-error @below {{carries 1 values, but has 0 results}}
+  nm_tile.k_loop %k = %c to %c step %c iter_args(%a = %v) -> () {
+    nm_tile.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @arguments(%c: index, %v: f32) {
+  // expected-error @below {{needs an index and 1 carried values as arguments of its body, got 'f32', 'f32'}}
+  %0 = "nm_tile.k_loop"(%c, %c, %c, %v) ({
+  ^bb0(%k: f32, %a: f32):
+    nm_tile.yield %a : f32
+  }) : (index, index, index, f32) -> f32
+  return
+}
+
+// -----
+
+func.func @terminator(%c: index) {
+  // expected-error @below {{must end with nm_tile.yield}}
+  "nm_tile.tile_loop"(%c, %c, %c) ({
+  ^bb0(%k: index):
+    func.return
+  }) : (index, index, index) -> ()
+  return
+}
+
+// -----
+
+func.func @carried(%c: index, %v: f32, %w: f16) {
+  // expected-error @below {{0-th region iter_arg and 0-th yielded value have different type: 'f32' != 'f16'}}
+  %0 = nm_tile.tile_loop %k = %c to %c step %c iter_args(%a = %v) -> (f32) {
+    nm_tile.yield %w : f16
+  }
+  return
+}
+
+// -----
+
+func.func @positions(%c: index, %ring: !nm_tile.ring<2>) {
+  %p = nm_tile.ring_begin full %ring : !nm_tile.ring<2>
+  // expected-error @below {{carries more than one position in a ring}}
+  %0:2 = nm_tile.tile_loop %k = %c to %c step %c iter_args(%a = %p, %b = %p)
+      -> (!nm_tile.ring_position, !nm_tile.ring_position) {
+    nm_tile.yield %a, %b : !nm_tile.ring_position, !nm_tile.ring_position
+  }
+  return
+}
+
+// -----
+
+func.func @yield() {
+  // expected-error @below {{expects parent op to be one of 'nm_tile.k_loop, nm_tile.tile_loop, nm_tile.warp_specialize'}}
+  nm_tile.yield
+}
+
+// -----
+
+func.func @warps() {
+  // expected-error @below {{needs whole warps in both roles, got 33 threads}}
+  nm_tile.warp_specialize consumers = 32 {
+  } producers = 33 {
+  }
+  return
+}
+
+// -----
+
+func.func @threads() {
+  // expected-error @below {{has 1152 threads, a CTA at most 1024}}
+  nm_tile.warp_specialize consumers = 1024 {
+  } producers = 128 {
+  }
+  return
+}
+
+// -----
+
+func.func @one_share() {
+  // expected-error @below {{needs registers for both roles, or for none: what one gives, the other takes}}
+  nm_tile.warp_specialize consumers = 128 registers = 216 {
+  } producers = 128 {
+  }
+  return
+}
+
+// -----
+
+func.func @registers() {
+  // expected-error @below {{registers of a thread must be a multiple of 8 in [24, 256], got 20}}
+  nm_tile.warp_specialize consumers = 128 registers = 216 {
+  } producers = 128 registers = 20 {
+  }
+  return
+}
+
+// -----
+
+func.func @warpgroups() {
+  // expected-error @below {{with registers needs whole warpgroups of 128 threads in both roles, got 64}}
+  nm_tile.warp_specialize consumers = 128 registers = 216 {
+  } producers = 64 registers = 24 {
+  }
+  return
+}
+
+// -----
+
+func.func @role_barrier() {
+  // expected-error @below {{must be in a role of nm_tile.warp_specialize}}
+  nm_tile.role_barrier
+  return
+}
+
+// -----
+
+// expected-error @below {{a ring needs at least 2 slots, got 1}}
+func.func @slots(%ring: !nm_tile.ring<1>) {
+  return
+}
+
+// -----
+
+func.func @arrivals() {
+  // expected-error @below {{an mbarrier expects 1 to 1048575 arrivals, got 0}}
+  %ring = nm_tile.ring full = 128 empty = 0 : !nm_tile.ring<2>
+  return
+}
+
+// -----
+
+func.func @steps(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  // expected-error @below {{by 1 to all 3 slots of the ring, got 4}}
+  %next = nm_tile.ring_advance %ring[%at] by 4 : !nm_tile.ring<3>
+  return
+}
+
+// -----
+
+func.func @no_role(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  // expected-error @below {{must be in the consumers of nm_tile.warp_specialize}}
+  nm_tile.ring_wait full %ring[%at] : !nm_tile.ring<3>
+  return
+}
+
+// -----
+
+func.func @wait_full(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  nm_tile.warp_specialize consumers = 32 {
+    // expected-error @below {{must be in the producers of nm_tile.warp_specialize}}
+    nm_tile.ring_wait empty %ring[%at] : !nm_tile.ring<3>
+  } producers = 32 {
+  }
+  return
+}
+
+// -----
+
+func.func @commit(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  nm_tile.warp_specialize consumers = 32 {
+    // expected-error @below {{must be in the producers of nm_tile.warp_specialize}}
+    nm_tile.ring_commit %ring[%at] : !nm_tile.ring<3>
+  } producers = 32 {
+  }
+  return
+}
+
+// -----
+
+func.func @release(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  nm_tile.warp_specialize consumers = 32 {
+  } producers = 32 {
+    // expected-error @below {{must be in the consumers of nm_tile.warp_specialize}}
+    nm_tile.ring_release %ring[%at] : !nm_tile.ring<3>
+  }
+  return
+}
+
+// -----
+
+func.func @late(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  nm_tile.warp_specialize consumers = 32 {
+    // expected-error @below {{late must be in the body of a nm_tile.k_loop, which says whether there was a step before}}
+    nm_tile.ring_release late %ring[%at] : !nm_tile.ring<3>
+  } producers = 32 {
+  }
+  return
+}
+
+// -----
+
+func.func @drain(%ring: !nm_tile.ring<3>, %at: !nm_tile.ring_position) {
+  nm_tile.warp_specialize consumers = 32 {
+  } producers = 32 {
+    // expected-error @below {{must be in the consumers of nm_tile.warp_specialize}}
+    nm_tile.ring_drain %ring[%at] : !nm_tile.ring<3>
+  }
+  return
+}
+
+// -----
+
+func.func @part_type(%sum: vector<8x8xf32>, %parts: memref<?x8x8xf16>, %i: index) {
+  // expected-error @below {{buffer must have the vector's element type 'f32', got 'memref<?x8x8xf16>'}}
+  nm_tile.store_part %sum, %parts[%i] : vector<8x8xf32>, memref<?x8x8xf16>
+  return
+}
+
+// -----
+
+func.func @part_indices(%sum: vector<8x8xf32>, %parts: memref<?x8x8xf32>, %i: index) {
+  // expected-error @below {{needs an index for each dimension of the buffer but the last two, 1, got 2}}
+  nm_tile.store_part %sum, %parts[%i, %i] : vector<8x8xf32>, memref<?x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @part_extent(%parts: memref<?x8x9xf32>, %i: index) {
+  // expected-error @below {{the last two dimensions of the buffer must hold the vector's 64 elements, got 'memref<?x8x9xf32>'}}
+  %sum = nm_tile.load_part %parts[%i] : memref<?x8x9xf32>, vector<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @part_dynamic(%parts: memref<?x8x?xf32>, %i: index) {
+  // expected-error @below {{the last two dimensions of the buffer must hold the vector's 64 elements, got 'memref<?x8x?xf32>'}}
+  %sum = nm_tile.load_part %parts[%i] : memref<?x8x?xf32>, vector<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @pinned_space(%x: memref<8x8xf32>, %i: index) {
+  // expected-error @below {{source must lie in shared memory, got 'memref<8x8xf32>'}}
+  %0 = nm_tile.pinned_load %x[%i, %i] : memref<8x8xf32>, f32
+  return
+}
+
+// -----
+
+func.func @pinned_indices(%x: memref<8x8xf32, 3>, %i: index) {
+  // expected-error @below {{needs an index for each of the 2 dimensions of its source, got 1}}
+  %0 = nm_tile.pinned_load %x[%i] : memref<8x8xf32, 3>, f32
+  return
+}
+
+// -----
+
+func.func @pinned_type(%x: memref<8x8xf32, 3>, %i: index) {
+  // expected-error @below {{result must have the element type of its source, 'f32', got 'f16'}}
+  %0 = nm_tile.pinned_load %x[%i, %i] : memref<8x8xf32, 3>, f16
+  return
+}
+
+// -----
+
+func.func @pinned_neighbours(%x: memref<8x8xf32, strided<[1, 8]>, 3>, %i: index) {
+  // expected-error @below {{reads a vector of neighbours, which 'vector<4xf32>' of 'memref<8x8xf32, strided<[1, 8]>, 3>' is not}}
+  %0 = nm_tile.pinned_load %x[%i, %i] : memref<8x8xf32, strided<[1, 8]>, 3>, vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @hints() {
+  // expected-error @below {{accumulators must be positive, got 0}}
+  nm_tile.hints accumulators = 0
+  return
+}

@@ -1,0 +1,113 @@
+// RUN: nm-opt %s --verify-roundtrip | FileCheck %s
+
+// CHECK-LABEL: func @k_loop
+// CHECK: nm_tile.k_loop %{{.*}} = %arg0 to %arg1 step %arg2 iter_args(%{{.*}} = %arg3) -> (vector<4x4xf32>) {
+// CHECK: nm_tile.yield %{{.*}} : vector<4x4xf32>
+// CHECK: nm_tile.k_loop %{{.*}} stages = 3 {
+// CHECK: nm_tile.yield
+// CHECK: } {note}
+func.func @k_loop(%lower: index, %upper: index, %step: index, %zero: vector<4x4xf32>)
+    -> vector<4x4xf32> {
+  %sum = nm_tile.k_loop %k = %lower to %upper step %step iter_args(%acc = %zero)
+      -> (vector<4x4xf32>) {
+    %next = arith.addf %acc, %acc : vector<4x4xf32>
+    nm_tile.yield %next : vector<4x4xf32>
+  }
+  nm_tile.k_loop %k = %lower to %upper step %step stages = 3 {
+    nm_tile.yield
+  } {note}
+  return %sum : vector<4x4xf32>
+}
+
+// CHECK-LABEL: func @roles
+// CHECK: %[[RING:.*]] = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
+// CHECK: nm_tile.warp_specialize consumers = 256 registers = 216 {
+// CHECK:   %[[BEGIN:.*]] = nm_tile.ring_begin full %[[RING]] : !nm_tile.ring<3>
+// CHECK:   nm_tile.tile_loop %{{.*}} = %arg0 to %arg1 step %arg2 iter_args(%[[AT:.*]] = %[[BEGIN]]) -> (!nm_tile.ring_position) {
+// CHECK:     %[[SUM:.*]]:2 = nm_tile.k_loop {{.*}} iter_args(%{{.*}} = %arg3, %[[HERE:.*]] = %[[AT]]) -> (vector<4x4xf32>, !nm_tile.ring_position) {
+// CHECK:       nm_tile.ring_wait full %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
+// CHECK:       nm_tile.ring_slot %[[HERE]]
+// CHECK:       nm_tile.ring_release %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
+// CHECK:       nm_tile.ring_release late %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
+// CHECK:       nm_tile.ring_advance %[[RING]][%[[HERE]]] by 1 : !nm_tile.ring<3>
+// CHECK:     nm_tile.ring_drain %[[RING]][%[[SUM]]#1] : !nm_tile.ring<3>
+// CHECK:     nm_tile.ring_drain %[[RING]][%[[SUM]]#1] release(%arg4) : !nm_tile.ring<3>
+// CHECK:     nm_tile.yield %[[SUM]]#1 : !nm_tile.ring_position
+// CHECK:   nm_tile.role_barrier
+// CHECK-NOT: nm_tile.yield
+// CHECK: } producers = 128 registers = 72 {
+// CHECK:   nm_tile.ring_begin empty %[[RING]] at %arg0 : !nm_tile.ring<3>
+// CHECK:   nm_tile.ring_wait empty
+// CHECK:   nm_tile.ring_mbarrier full %{{.*}} : !nm_tile.ring<3> -> !llvm.ptr<3>
+// CHECK:   nm_tile.ring_commit %{{.*}} : !nm_tile.ring<3>
+// CHECK:   nm_tile.ring_commit stores %{{.*}} : !nm_tile.ring<3>
+func.func @roles(%lower: index, %upper: index, %step: index, %zero: vector<4x4xf32>, %any: i1) {
+  %ring = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
+  nm_tile.warp_specialize consumers = 256 registers = 216 {
+    %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+    %end = nm_tile.tile_loop %tile = %lower to %upper step %step iter_args(%at = %begin)
+        -> (!nm_tile.ring_position) {
+      %sum:2 = nm_tile.k_loop %k = %lower to %upper step %step
+          iter_args(%acc = %zero, %here = %at) -> (vector<4x4xf32>, !nm_tile.ring_position) {
+        nm_tile.ring_wait full %ring[%here] : !nm_tile.ring<3>
+        %slot = nm_tile.ring_slot %here
+        nm_tile.ring_release %ring[%here] : !nm_tile.ring<3>
+        nm_tile.ring_release late %ring[%here] : !nm_tile.ring<3>
+        %next = nm_tile.ring_advance %ring[%here] by 1 : !nm_tile.ring<3>
+        nm_tile.yield %acc, %next : vector<4x4xf32>, !nm_tile.ring_position
+      }
+      nm_tile.ring_drain %ring[%sum#1] : !nm_tile.ring<3>
+      nm_tile.ring_drain %ring[%sum#1] release(%any) : !nm_tile.ring<3>
+      nm_tile.yield %sum#1 : !nm_tile.ring_position
+    }
+    nm_tile.role_barrier
+  } producers = 128 registers = 72 {
+    %begin = nm_tile.ring_begin empty %ring at %lower : !nm_tile.ring<3>
+    nm_tile.ring_wait empty %ring[%begin] : !nm_tile.ring<3>
+    %full = nm_tile.ring_mbarrier full %ring[%begin] : !nm_tile.ring<3> -> !llvm.ptr<3>
+    nm_tile.ring_commit %ring[%begin] : !nm_tile.ring<3>
+    nm_tile.ring_commit stores %ring[%begin] : !nm_tile.ring<3>
+  }
+  return
+}
+
+// CHECK-LABEL: func @few_warps
+// CHECK: nm_tile.ring full = 1 empty = 1 bulk : !nm_tile.ring<2>
+// CHECK: nm_tile.warp_specialize consumers = 32 {
+// CHECK-NEXT: } producers = 32 {
+// CHECK-NEXT: }
+func.func @few_warps() {
+  %ring = nm_tile.ring full = 1 empty = 1 bulk : !nm_tile.ring<2>
+  nm_tile.warp_specialize consumers = 32 {
+  } producers = 32 {
+  }
+  return
+}
+
+// CHECK-LABEL: func @parts
+// CHECK: nm_tile.store_part %arg0, %arg1[%arg2, %arg2] : vector<64x128xf32>, memref<?x2x128x64xf32>
+// CHECK: nm_tile.load_part %arg1[%arg2, %arg2] : memref<?x2x128x64xf32>, vector<64x128xf32>
+func.func @parts(%sum: vector<64x128xf32>, %parts: memref<?x2x128x64xf32>, %i: index)
+    -> vector<64x128xf32> {
+  nm_tile.store_part %sum, %parts[%i, %i] : vector<64x128xf32>, memref<?x2x128x64xf32>
+  %other = nm_tile.load_part %parts[%i, %i] : memref<?x2x128x64xf32>, vector<64x128xf32>
+  return %other : vector<64x128xf32>
+}
+
+// CHECK-LABEL: func @pinned
+// CHECK: nm_tile.pinned_load %arg0[%arg1, %arg1] : memref<8x8xf32, 3>, f32
+// CHECK: nm_tile.pinned_load %arg0[%arg1, %arg1] : memref<8x8xf32, 3>, vector<4xf32>
+func.func @pinned(%tile: memref<8x8xf32, 3>, %i: index) -> (f32, vector<4xf32>) {
+  %0 = nm_tile.pinned_load %tile[%i, %i] : memref<8x8xf32, 3>, f32
+  %1 = nm_tile.pinned_load %tile[%i, %i] : memref<8x8xf32, 3>, vector<4xf32>
+  return %0, %1 : f32, vector<4xf32>
+}
+
+// CHECK-LABEL: func @hints
+// CHECK: nm_tile.hints{{$}}
+// CHECK: nm_tile.hints accumulators = 128 has_sm streams(%arg0, %arg1 : memref<64x32xi8>, memref<64x64xf16>)
+func.func @hints(%i: memref<64x32xi8>, %v: memref<64x64xf16>) {
+  nm_tile.hints
+  nm_tile.hints accumulators = 128 has_sm streams(%i, %v : memref<64x32xi8>, memref<64x64xf16>)
+  return
+}

@@ -1,0 +1,76 @@
+//===- EncodingTest.cpp - levels and components of encodings --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/MLIRContext.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+class Encoding : public ::testing::Test {
+protected:
+  Encoding() { context.loadDialect<NMSparseDialect>(); }
+
+  EncodingAttr get(ArrayRef<SparsityLevel> levels, int64_t dim = 0) {
+    return EncodingAttr::get(&context, levels, dim, OutputOrder::Identity);
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(Encoding, OneLevelIsTheOuterOne) {
+  EncodingAttr e =
+      EncodingAttr::get(&context, 8, 32, 4, 128, 1, OutputOrder::Identity);
+  EXPECT_EQ(e, get({{8, 32, 4, 128}}, 1));
+  EXPECT_FALSE(e.hasInnerLevel());
+  EXPECT_EQ(e.getWindowRows(), 128);
+  EXPECT_EQ(e.getKeptRows(), 32);
+  EXPECT_EQ(e.getDensity(), 0.25);
+}
+
+TEST_F(Encoding, TwoLevelsAnswerForTheOuterOne) {
+  EncodingAttr e = get({{4, 10, 1, 64}, {2, 4, 1, 1}});
+  ASSERT_TRUE(e.hasInnerLevel());
+  EXPECT_EQ(e.getN(), 4);
+  EXPECT_EQ(e.getM(), 10);
+  EXPECT_EQ(e.getBlockN(), 64);
+  EXPECT_EQ(e.getWindowRows(), 10);
+  EXPECT_EQ(e.getInnermost().getKeptRows(), 2);
+  EXPECT_EQ(e.getDensity(), 0.2);
+  EXPECT_NE(e, get({{4, 10, 1, 64}}));
+}
+
+/// What the interface says of types is what the runtime says of arrays.
+TEST_F(Encoding, ComponentsAreThoseOfTheRuntime) {
+  const std::pair<EncodingAttr, SmallVector<int64_t>> cases[] = {
+      {get({{2, 4, 1, 1}}), {17, 9}},
+      {get({{2, 300, 2, 3}}, 2), {5, 9, 1300}},
+      {get({{4, 10, 1, 64}, {2, 4, 1, 1}}), {77, 100}},
+      {get({{2, 5, 4, 6}, {1, 4, 2, 3}}, 1), {3, 50, 20}},
+      {get({{300, 400, 1, 2}, {9, 300, 1, 1}}), {900, 3}}};
+  for (const auto &[encoding, shape] : cases) {
+    auto weight = RankedTensorType::get(shape, BFloat16Type::get(&context));
+    NmsPackSpec spec = getPackSpec(weight, encoding);
+    SmallVector<WeightComponent> components = encoding.getComponents(weight);
+    ASSERT_EQ(nmsComponentCount(&spec), int64_t(components.size()));
+    for (auto [number, component] : llvm::enumerate(components)) {
+      NmsComponent want;
+      ASSERT_EQ(nmsDescribeComponent(&spec, number, &want), 0);
+      EXPECT_EQ(component.name, want.name);
+      SmallVector<int64_t> extents = {want.rows, want.columns};
+      if (shape.size() == 3)
+        extents.insert(extents.begin(), want.batch);
+      EXPECT_EQ(component.type.getShape(), ArrayRef(extents));
+      EXPECT_EQ(component.type.getElementTypeBitWidth(), 8 * want.elementBytes);
+    }
+  }
+}
+
+} // namespace
