@@ -61,15 +61,16 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
         return success();
       });
 
+  KernelHints hints(launch, *layout, first);
   prepareEpilogueReads(launch, converter, *layout);
-  versionEpilogues(launch, converter, *layout);
+  TileEpilogue epilogue;
+  versionEpilogues(launch, converter, *layout, epilogue);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
   populateTileBulkCopyPatterns(converter, *layout, patterns);
   populateSimtPatterns(converter, *layout, patterns);
   populateMmaPatterns(converter, *layout, patterns);
   populateWgmmaPatterns(converter, *layout, patterns);
-  TileEpilogue epilogue;
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)
   bool sharesTiles = first.getSchedule().sharesTiles();
@@ -87,12 +88,15 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
            converter.isLegal(op->getResultTypes());
   });
   target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
+  // What is left to a later conversion is a thread's.
+  target.addLegalOp<PinnedLoadOp>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
-  orderEpilogues(launch, *layout, sharesTiles);
+  epilogue.orderVersions(*layout, sharesTiles);
+  hints.emit();
   return success();
 }
 

@@ -258,11 +258,10 @@ void TileCopier::copyBatch(int64_t width, ArrayRef<Position> batch,
   if (bytes >= 4) {
     UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
     for (auto [to, from] : llvm::zip_equal(batch, sources)) {
-      auto copy = nvgpu::DeviceAsyncCopyOp::create(
+      nvgpu::DeviceAsyncCopyOp::create(
           b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()),
           storage.getBuffer(), getDestination(to), flat, getSource(to, from),
           b.getIndexAttr(width), from.valid, bypassL1);
-      markRead(copy);
     }
     return;
   }
@@ -274,17 +273,9 @@ void TileCopier::copyBatch(int64_t width, ArrayRef<Position> batch,
                             getDestination(to));
 }
 
-void TileCopier::markRead(Operation *read) {
-  if (hasTokenRows)
-    read->setAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr(),
-                  b.getUnitAttr());
-}
-
 Value TileCopier::load(const ChunkSource &from) {
-  auto read = memref::LoadOp::create(b, loc, flat,
-                                     ValueRange{getFlatIndex(from.indices)});
-  markRead(read);
-  return read;
+  return memref::LoadOp::create(b, loc, flat,
+                                ValueRange{getFlatIndex(from.indices)});
 }
 
 Value TileCopier::loadElement(const ChunkSource &from) {

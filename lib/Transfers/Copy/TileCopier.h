@@ -44,7 +44,6 @@ public:
              Value dst, std::optional<ArrayRef<int64_t>> threads);
 
   /// Rows of the source are tokens, and what reads it says so.
-  void markTokenRows() { hasTokenRows = true; }
 
   /// What follows is guarded by isAligned.
   void enterFastPath() { isFast = true; }
@@ -140,7 +139,6 @@ private:
   Value threadId;
   int64_t threads, firstThread = 0;
   bool isProducer = false, hasGroups = false, isFast = false;
-  bool hasTokenRows = false;
   Value src;
   TileStorage storage;
   MemRefType srcType, dstType;

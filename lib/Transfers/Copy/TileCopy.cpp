@@ -106,8 +106,6 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
     bool transposed = op.getTransposed();
     Value src = op.getSrc();
     TileCopier copier(rewriter, loc, layout, src, op.getDst(), op.getThreads());
-    if (op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
-      copier.markTokenRows();
     Value rows = memref::DimOp::create(rewriter, loc, src, 0);
     Value columns = memref::DimOp::create(rewriter, loc, src, 1);
     // Extents that fill the destination need no test.
@@ -168,8 +166,6 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     bool transposed = op.getTransposed();
     Value src = op.getSrc(), index = op.getIndex();
     TileCopier copier(rewriter, loc, layout, src, op.getDst(), op.getThreads());
-    if (op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
-      copier.markTokenRows();
     int64_t panelRows = dstType.getDimSize(0) / panels;
     int64_t kDim = transposed ? 1 : 0;
     Value kExtent = memref::DimOp::create(rewriter, loc, src, kDim);

@@ -198,28 +198,21 @@ Value Promoter::getIndexTile() {
 Value Promoter::getXTile(Value index) {
   Value x = dropBatch(b, loc, op.getX(), xBatchDim);
   int64_t tokens = schedule.getTileTokens();
-  auto mark = [&](Value tile) {
-    if (tokenMajor)
-      tile.getDefiningOp()->setAttr(
-          NMSparseDialect::TokenRowsAttrHelper::getNameStr(), b.getUnitAttr());
-    return tile;
-  };
   if (schedule.isPacked()) {
     Value tile =
         allocTile(b, loc, {schedule.getStepRows(encoding) * panels, tokens}, x);
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    return mark(AsyncGatherOp::create(b, loc, tile.getType(), encoding, x,
-                                      index, tile, tokenMajor,
-                                      allPanels ? IntegerAttr()
-                                                : b.getI64IntegerAttr(panels),
-                                      /*threads=*/DenseI64ArrayAttr())
-                    .getResult());
+    return AsyncGatherOp::create(
+               b, loc, tile.getType(), encoding, x, index, tile, tokenMajor,
+               allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
+               /*threads=*/DenseI64ArrayAttr())
+        .getResult();
   }
   int64_t rows = schedule.getTileWindows() * encoding.getWindowRows();
   if (tokenMajor && schedule.getKind() == ScheduleKind::Mma)
-    return mark(copyToTile(b, loc, x, {tokens, rows}));
-  return mark(copyToTile(b, loc, x, {rows, tokens}, /*transposed=*/tokenMajor));
+    return copyToTile(b, loc, x, {tokens, rows});
+  return copyToTile(b, loc, x, {rows, tokens}, /*transposed=*/tokenMajor);
 }
 
 void Promoter::run() {
