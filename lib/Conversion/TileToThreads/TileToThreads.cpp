@@ -28,6 +28,28 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Clones into `launch` the constants of tiles that it uses, which
+/// canonicalization moves to the top of the function: what the conversion
+/// leaves as a tile has no threads to share it.
+static void sinkTileConstants(gpu::LaunchOp launch,
+                              const TypeConverter &converter) {
+  OpBuilder b = OpBuilder::atBlockBegin(&launch.getBody().front());
+  llvm::DenseMap<Value, Value> copies;
+  launch.getBody().walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *constant = operand.get().getDefiningOp();
+      if (!constant || !constant->hasTrait<OpTrait::ConstantLike>() ||
+          launch->isAncestor(constant) ||
+          converter.isLegal(operand.get().getType()))
+        continue;
+      Value &copy = copies[operand.get()];
+      if (!copy)
+        copy = b.clone(*constant)->getResult(0);
+      operand.set(copy);
+    }
+  });
+}
+
 namespace {
 
 /// Converts the body of one launch, whose only layout is that of its product.
@@ -61,6 +83,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
         return success();
       });
 
+  sinkTileConstants(launch, converter);
   KernelHints hints(launch, *layout, first);
   prepareEpilogueReads(launch, converter, *layout);
   TileEpilogue epilogue;

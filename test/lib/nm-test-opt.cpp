@@ -1,0 +1,18 @@
+//===- nm-test-opt.cpp - nm-opt with the passes of tests ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Passes/StripDiscardable.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "nm_sparse/InitAll.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::nm_sparse::registerAllDialects(registry);
+  mlir::nm_sparse::registerAllPasses();
+  mlir::nm_test::registerStripDiscardablePass();
+  return mlir::asMainReturnCode(MlirOptMain(
+      argc, argv, "nm_sparse optimizer driver of tests\n", registry));
+}
