@@ -214,25 +214,19 @@ Value Promoter::getXTile(Value index) {
   if (keepsTokenRows)
     std::swap(shape[0], shape[1]);
   bool transposed = tokenMajor && !keepsTokenRows;
-  Value result;
   if (schedule.isPacked()) {
     Value tile = allocTile(b, loc, shape, x);
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    result = AsyncGatherOp::create(
-                 b, loc, tile.getType(), encoding, /*level=*/0,
-                 /*dim=*/tokenMajor ? 1 : 0, transposed,
-                 allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
-                 /*threads=*/DenseI64ArrayAttr(), x, index,
-                 /*first_row=*/Value(), tile)
-                 .getResult();
-  } else {
-    result = copyToTile(b, loc, x, shape, transposed);
+    return AsyncGatherOp::create(b, loc, tile.getType(), encoding, /*level=*/0,
+                                 /*dim=*/tokenMajor ? 1 : 0, transposed,
+                                 allPanels ? IntegerAttr()
+                                           : b.getI64IntegerAttr(panels),
+                                 /*threads=*/DenseI64ArrayAttr(), x, index,
+                                 /*first_row=*/Value(), tile)
+        .getResult();
   }
-  if (tokenMajor)
-    result.getDefiningOp()->setAttr(
-        NMSparseDialect::TokenRowsAttrHelper::getNameStr(), b.getUnitAttr());
-  return result;
+  return copyToTile(b, loc, x, shape, transposed);
 }
 
 void Promoter::run() {
