@@ -15,9 +15,7 @@ tile counted the windows of a K step, the present one counts kept rows.
 import re
 
 START = "#nm_sparse.schedule<"
-ENCODING = re.compile(
-    r"#nm_sparse\.encoding<(\d+):\d+(?:, block = \[(\d+), \d+\])?"
-)
+ENCODING = re.compile(r"#nm_sparse\.encoding<(\d+):\d+(?:, block = \[(\d+), \d+\])?")
 
 
 def fields(schedule):
@@ -42,9 +40,7 @@ def respell(schedule, window_rows):
     values = "bulk" if named.get("tma") == "true" else "copy"
     pipeline = f"async_groups<stages = {named['stages']}>"
     if named.get("producers", "0") != "0":
-        pipeline = (
-            f"ring<stages = {named['stages']}, producers = {named['producers']}>"
-        )
+        pipeline = f"ring<stages = {named['stages']}, producers = {named['producers']}>"
     grid = "persistent" if named.get("persistent") == "true" else "flat"
     if named.get("stream_k") == "true":
         grid += "<stream_k = true>"

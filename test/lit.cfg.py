@@ -12,7 +12,7 @@ from lit.llvm import llvm_config
 config.name = "nm_sparse"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "Package", "lit.cfg.py", "lit.site.cfg.py.in"]
+config.excludes = ["Inputs", "Package", "lib", "lit.cfg.py", "lit.site.cfg.py.in"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nm_sparse_obj_root, "test")
 

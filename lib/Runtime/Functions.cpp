@@ -7,6 +7,7 @@
 #include "Functions.h"
 
 #include "ErrorState.h"
+#include "nm_sparse/Runtime/KernelSymbols.h"
 
 #include <cstdlib>
 #include <memory>
@@ -87,12 +88,11 @@ FunctionInfo *nms::functionInfo(const Context &cu, cuda::Function function) {
     table().entries.erase(function);
     return nullptr;
   }
-  // Put there by --nm-sparse-overlap-launches.
   cuda::DevicePtr marker = 0;
   info->waits =
       info->module && cu->moduleGetGlobal && *overlaps &&
       cu->moduleGetGlobal(&marker, nullptr, info->module,
-                          (info->name + "_waits").c_str()) == cuda::success;
+                          getWaitsSymbol(info->name).c_str()) == cuda::success;
   slot = std::move(info);
   return slot.get();
 }

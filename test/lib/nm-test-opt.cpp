@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Passes/StripDiscardable.h"
 #include "Products/Scalar.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "nm_sparse/InitAll.h"
@@ -13,6 +14,7 @@ int main(int argc, char **argv) {
   mlir::nm_sparse::registerAllDialects(registry);
   mlir::nm_test::registerTestProducts(registry);
   mlir::nm_sparse::registerAllPasses();
+  mlir::nm_test::registerStripDiscardablePass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "nm_sparse test driver\n", registry));
 }

@@ -12,6 +12,7 @@
 #include "FakeCuda.h"
 
 #include "CublasApi.h"
+#include "nm_sparse/Runtime/KernelSymbols.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -164,7 +165,8 @@ FAKE Result cuModuleGetFunction(Function *function, Module, const char *name) {
 }
 FAKE Result cuModuleGetGlobal_v2(DevicePtr *, size_t *, Module,
                                  const char *name) {
-  bool exists = state.kernelsWait && strstr(name, "_waits");
+  bool exists =
+      state.kernelsWait && strstr(name, nms::getWaitsSymbol("").c_str());
   return exists ? success : errorNotFound;
 }
 FAKE Result cuFuncGetAttribute(int *value, int attribute, Function) {

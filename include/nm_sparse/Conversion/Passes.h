@@ -17,6 +17,10 @@ namespace mlir::nm_sparse {
 #define GEN_PASS_REGISTRATION
 #include "nm_sparse/Conversion/Passes.h.inc"
 
+/// Lets upstream's conversions to LLVM know what of nm_tile is left in a
+/// thread's code.
+void registerConvertTileToLLVMInterface(DialectRegistry &registry);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_CONVERSION_PASSES_H

@@ -63,8 +63,8 @@ def NMSparseSetOccupancyPass
   let description = [{
     Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
     shared memory lets run on one SM of `chip`, as far as the registers then left
-    to a thread hold its accumulators and 104 more. Kernels that have an SM to
-    themselves are marked `nm_sparse.has_sm`.
+    to a thread hold its accumulators (`nm_tile.hints`) and 104 more. The hints of
+    kernels that have an SM to themselves say `has_sm`.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
                         "GPU to compile for">];
@@ -106,11 +106,12 @@ def NMSparseOverlapLaunchesPass
     : Pass<"nm-sparse-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
   let summary = "let kernels start before those ahead of them end";
   let description = [{
-    Each kernel whose CTAs have an SM to themselves (`nm_sparse.has_sm`, set by
-    --nm-sparse-set-occupancy) lets those that depend on it be launched at once,
-    and waits for those that it depends on before it first touches global memory
-    (`griddepcontrol`). A symbol, the name of the kernel and `_waits`, tells the
-    runtime, which then launches it early. A `chip` older than sm_90 cannot.
+    Each kernel whose CTAs have an SM to themselves (`has_sm` of its
+    `nm_tile.hints`, set by --nm-sparse-set-occupancy) lets those that depend on
+    it be launched at once, and waits for those that it depends on before it first
+    touches global memory (`griddepcontrol`). A symbol tells the runtime, which
+    then launches it early: see `nm_sparse/Runtime/KernelSymbols.h`. A `chip`
+    older than sm_90 cannot. Erases the hints of all kernels.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
                         "GPU to compile for">];
@@ -121,14 +122,13 @@ def NMSparseInsertPrefetchesPass
     : Pass<"nm-sparse-insert-prefetches", "::mlir::ModuleOp"> {
   let summary = "ask L2 for the operands of kernels that start early";
   let description = [{
-    A kernel that overlaps with the one before it (`nm_sparse.has_sm`) asks L2
-    for the front of what its K loop copies (`nm_tile.prefetch`), in the time
-    that it spends on its setup and on waiting. Only for what comes from outside
+    A kernel that overlaps with the one before it (`has_sm` of its
+    `nm_tile.hints`) asks L2 for the front of its streams (`nm_tile.prefetch`), in
+    the time that it spends on its setup and on waiting. Only for what comes from outside
     the function: what an earlier kernel of it read or wrote is in L2. A CTA asks
     for what device memory delivers to it in the time that the overlap hides, of
     each buffer the same part of the contraction; where more tokens come than
-    `tokens`, for less of the contraction. Activations whose rows are tokens
-    (`nm_sparse.token_rows`) are left out. A tensor map names no buffer that a
+    `tokens`, for less of the contraction. A tensor map names no buffer that a
     kernel could read: the values behind it become one more argument of the
     kernel.
 
@@ -194,17 +194,6 @@ def NMSparseExternSharedMemoryPass
   }];
   let options = [Option<"alignment", "alignment", "unsigned", "1024",
                         "bytes that the start of shared memory is aligned to">];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-def NMSparsePinReadsPass
-    : Pass<"nm-sparse-pin-reads", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "make nontemporal reads of shared memory volatile";
-  let description = [{
-    ptxas reorders reads of shared memory for the sake of its registers. The
-    order of those that are marked as nontemporal, which means nothing for
-    shared memory, is kept: they become volatile.
-  }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 

@@ -164,17 +164,13 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
   }
 }
 
-void nm_sparse::orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
-                               bool sharesTiles) {
-  launch.walk([&](scf::IfOp op) {
-    if (getTileVersion(op) == TileVersion::Unknown)
-      return;
+void TileEpilogue::orderVersions(const ThreadLayout &layout, bool sharesTiles) {
+  for (scf::IfOp op : branches) {
     hideCoordinates(op, layout, sharesTiles);
     EpilogueOrder(op.thenBlock()).run(kReadAhead);
     if (op.elseBlock())
       EpilogueOrder(op.elseBlock()).run(0);
-    clearTileVersion(op);
-  });
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -86,7 +86,8 @@ static Epilogue collectEpilogue(const TypeConverter &converter, Block *block) {
   return epilogue;
 }
 
-static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue) {
+static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue,
+                            TileEpilogue &result) {
   SmallVector<Operation *> ops(llvm::reverse(epilogue.ops));
   OpBuilder b(epilogue.writes.front()->getContext());
   b.setInsertionPointAfter(epilogue.writes.front());
@@ -102,25 +103,26 @@ static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue) {
     whole = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
   auto versions = scf::IfOp::create(b, loc, whole, /*withElseRegion=*/!isKnown);
   auto fill = [&](Block *block, TileVersion version) {
-    setTileVersion(versions, version);
     b.setInsertionPoint(block->getTerminator());
     IRMapping map;
     for (Operation *op : ops) {
       Operation *copy = b.clone(*op, map);
       if (isa<VectorTransferOpInterface>(copy))
-        setTileVersion(copy, version);
+        result.versions[copy] = version;
     }
   };
   fill(versions.thenBlock(), TileVersion::Whole);
   if (!isKnown)
     fill(versions.elseBlock(), TileVersion::Edge);
+  result.branches.push_back(versions);
   for (Operation *op : llvm::reverse(ops))
     op->erase();
 }
 
 void nm_sparse::splitEpilogues(gpu::LaunchOp launch,
                                const TypeConverter &converter,
-                               const ThreadLayout &layout) {
+                               const ThreadLayout &layout,
+                               TileEpilogue &result) {
   llvm::SetVector<Block *> blocks;
   launch.walk([&](vector::TransferWriteOp op) {
     if (!converter.isLegal(op.getVectorType()))
@@ -143,6 +145,6 @@ void nm_sparse::splitEpilogues(gpu::LaunchOp launch,
     for (vector::TransferReadOp read : epilogue.reads)
       live += countReads(b, layout, read);
     if (live > kLiveElements)
-      versionEpilogue(layout, epilogue);
+      versionEpilogue(layout, epilogue, result);
   }
 }

@@ -14,22 +14,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static constexpr StringRef kVersion = "nm_sparse.version";
-
-TileVersion nm_sparse::getTileVersion(Operation *op) {
-  auto name = op->getAttrOfType<StringAttr>(kVersion);
-  if (!name)
-    return TileVersion::Unknown;
-  return name == "whole" ? TileVersion::Whole : TileVersion::Edge;
-}
-
-void nm_sparse::setTileVersion(Operation *op, TileVersion version) {
-  StringRef name = version == TileVersion::Whole ? "whole" : "edge";
-  op->setAttr(kVersion, StringAttr::get(op->getContext(), name));
-}
-
-void nm_sparse::clearTileVersion(Operation *op) { op->removeAttr(kVersion); }
-
 TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
                        VectorTransferOpInterface transfer)
     : b(b), loc(transfer.getLoc()), layout(layout), buffer(transfer.getBase()),

@@ -18,16 +18,6 @@ struct TileEpilogue;
 /// Accumulators and elements beside them that registers may hold.
 constexpr int64_t kLiveElements = 112;
 
-/// What is known of a read or write of a tile.
-enum class TileVersion {
-  Unknown, ///< Nothing: it tests whether it may go the fast way.
-  Whole,   ///< All elements exist, and are aligned for wide accesses.
-  Edge     ///< Each element is to be tested.
-};
-TileVersion getTileVersion(Operation *op);
-void setTileVersion(Operation *op, TileVersion version);
-void clearTileVersion(Operation *op);
-
 /// Elements of a thread that one access reads or writes.
 using TileRun = SmallVector<int64_t>;
 

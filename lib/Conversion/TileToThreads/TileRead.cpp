@@ -110,7 +110,7 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
     int64_t width = distinct.front().size();
 
     int64_t live = layout.getNumElements() + distinct.size() * width;
-    TileVersion version = getTileVersion(op);
+    TileVersion version = epilogue.versions.lookup(op);
     bool small = live > kLiveElements && version == TileVersion::Unknown;
     SmallVector<Value> values;
     Value allowsWide =

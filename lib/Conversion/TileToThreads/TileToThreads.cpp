@@ -29,6 +29,28 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Clones into `launch` the constants of tiles that it uses, which
+/// canonicalization moves to the top of the function: what the conversion
+/// leaves as a tile has no threads to share it.
+static void sinkTileConstants(gpu::LaunchOp launch,
+                              const TypeConverter &converter) {
+  OpBuilder b = OpBuilder::atBlockBegin(&launch.getBody().front());
+  llvm::DenseMap<Value, Value> copies;
+  launch.getBody().walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *constant = operand.get().getDefiningOp();
+      if (!constant || !constant->hasTrait<OpTrait::ConstantLike>() ||
+          launch->isAncestor(constant) ||
+          converter.isLegal(operand.get().getType()))
+        continue;
+      Value &copy = copies[operand.get()];
+      if (!copy)
+        copy = b.clone(*constant)->getResult(0);
+      operand.set(copy);
+    }
+  });
+}
+
 namespace {
 
 /// Leaves the product of a K step to its attribute.
@@ -83,13 +105,15 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
         return success();
       });
 
+  sinkTileConstants(launch, converter);
+  KernelHints hints(launch, *layout, first);
   prepareEpilogueReads(launch, converter, *layout);
-  splitEpilogues(launch, converter, *layout);
+  TileEpilogue epilogue;
+  splitEpilogues(launch, converter, *layout, epilogue);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
   populateTileBulkCopyPatterns(converter, *layout, patterns);
   patterns.add<MatmulLowering>(converter, context, *layout);
-  TileEpilogue epilogue;
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)
   bool sharesTiles = first.getSchedule().sharesTiles();
@@ -107,12 +131,15 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
            converter.isLegal(op->getResultTypes());
   });
   target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
+  // What is left to a later conversion is a thread's.
+  target.addLegalOp<PinnedLoadOp>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
-  orderEpilogues(launch, *layout, sharesTiles);
+  epilogue.orderVersions(*layout, sharesTiles);
+  hints.emit();
   return success();
 }
 

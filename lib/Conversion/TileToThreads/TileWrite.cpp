@@ -213,7 +213,7 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     auto runs = access.getRuns();
     ++epilogue.numWrites;
     StoreForm form = getStoreForm(access);
-    TileVersion version = getTileVersion(op);
+    TileVersion version = epilogue.versions.lookup(op);
     Value allowsWide = version == TileVersion::Unknown
                            ? access.allowsWide(getStoreWidth(access))
                            : Value();

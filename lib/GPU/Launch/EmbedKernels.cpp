@@ -7,7 +7,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "nm_sparse/GPU/Passes.h"
-#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEEMBEDKERNELSPASS
@@ -24,32 +23,6 @@ static NVVM::NVVMTargetAttr findTarget(gpu::GPUModuleOp kernels) {
   return nullptr;
 }
 
-/// `nvvm.barrier id = %a number_of_threads = %b loc(...)` is printed, but not
-/// parsed: the location is taken for the attribute that may follow. Gives such
-/// lines the generic form.
-static std::string printBarriersGenerically(StringRef text) {
-  constexpr StringLiteral name = "nvvm.barrier id = ";
-  constexpr StringLiteral count = " number_of_threads = ";
-  std::string result;
-  for (size_t at; (at = text.find(name)) != StringRef::npos;) {
-    StringRef operands = text.drop_front(at + name.size());
-    auto [line, rest] = operands.split('\n');
-    auto [id, behind] = line.split(count);
-    auto [threads, location] = behind.split(' ');
-    result += text.take_front(at);
-    if (location.starts_with("loc("))
-      result +=
-          llvm::formatv("\"nvvm.barrier\"({0}, {1}) <{{operandSegmentSizes "
-                        "= array<i32: 1, 1, 0>}> : (i32, i32) -> () {2}",
-                        id, threads, location);
-    else
-      result += (name + line).str();
-    result += '\n';
-    text = rest;
-  }
-  return result + text.str();
-}
-
 static LogicalResult embedKernels(gpu::GPUModuleOp kernels) {
   NVVM::NVVMTargetAttr target = findTarget(kernels);
   if (!target)
@@ -63,8 +36,10 @@ static LogicalResult embedKernels(gpu::GPUModuleOp kernels) {
       cast<gpu::GPUModuleOp>(kernels->clone());
   std::string text;
   llvm::raw_string_ostream stream(text);
-  alone->print(stream, OpPrintingFlags().enableDebugInfo());
-  text = printBarriersGenerically(text);
+  // The generic form is parsed as it is printed. Forms of single operations may
+  // not be: behind `nvvm.barrier`, a location is taken for an attribute.
+  alone->print(stream,
+               OpPrintingFlags().enableDebugInfo().printGenericOpForm());
   text += '\0';
 
   OpBuilder builder(kernels);

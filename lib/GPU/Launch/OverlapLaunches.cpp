@@ -10,7 +10,8 @@
 // before it to be complete, results in memory included, just before it first
 // touches global memory: 0.75 us of launch and setup were then hidden where it
 // was measured alone; the fit of the cost model says 0.9. A symbol in the
-// module tells the runtime that the kernel waits; see nms::FunctionInfo.
+// module tells the runtime that the kernel waits; see
+// nm_sparse/Runtime/KernelSymbols.h.
 //
 // Kernels of which an SM holds several CTAs stay as they are: CTAs that start
 // early take the room there is, two on one SM and none on another, and take up
@@ -26,7 +27,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/GPU/Hints.h"
 #include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/Runtime/KernelSymbols.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEOVERLAPLAUNCHESPASS
@@ -35,9 +38,6 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-/// Behind the name of a kernel: what lib/Runtime/Functions.cpp looks for.
-static constexpr StringLiteral kMarkerSuffix = "_waits";
 
 /// `op` is done before the wait: it touches no global memory, or only asks a
 /// cache for some.
@@ -74,7 +74,7 @@ static void overlap(gpu::GPUFuncOp kernel) {
   b.setInsertionPoint(kernel);
   auto marker = LLVM::GlobalOp::create(
       b, loc, b.getI8Type(), /*isConstant=*/false, LLVM::Linkage::External,
-      (kernel.getName() + kMarkerSuffix).str(), b.getI8IntegerAttr(1));
+      nms::getWaitsSymbol(kernel.getName().str()), b.getI8IntegerAttr(1));
   marker.setAddrSpace(static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
 }
 
@@ -87,12 +87,13 @@ struct OverlapLaunches
   void runOnOperation() override {
     const Chip *target = findChip(chip);
     bool canOverlap = target && target->hasDependentLaunch();
-    NMSparseDialect::HasSmAttrHelper hasSM(&getContext());
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
-      if (!hasSM.isAttrPresent(kernel))
+      HintsOp hints = findHints(kernel);
+      if (!hints)
         continue;
-      hasSM.removeAttr(kernel);
-      if (canOverlap)
+      bool hasSM = hints.getHasSm();
+      hints.erase();
+      if (hasSM && canOverlap)
         overlap(kernel);
     }
   }

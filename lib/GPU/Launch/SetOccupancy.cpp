@@ -15,11 +15,10 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/SymbolTable.h"
 #include "nm_sparse/Analysis/Occupancy.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/GPU/Hints.h"
 #include "nm_sparse/GPU/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -31,30 +30,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-
-/// Floating-point elements that `loop` carries.
-int64_t countCarriedElements(scf::ForOp loop) {
-  int64_t elements = 0;
-  for (Value carried : loop.getInitArgs()) {
-    if (!isa<FloatType>(getElementTypeOrSelf(carried.getType())))
-      continue;
-    auto vector = dyn_cast<VectorType>(carried.getType());
-    elements += vector ? vector.getNumElements() : 1;
-  }
-  return elements;
-}
-
-/// What the K loop carries: the accumulators of a thread. A loop over tiles
-/// around it carries none, and loops inside it carry fragments as well.
-int64_t countAccumulators(gpu::GPUFuncOp kernel) {
-  int64_t most = 0;
-  kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-    int64_t elements = countCarriedElements(loop);
-    most = std::max(most, elements);
-    return elements ? WalkResult::skip() : WalkResult::advance();
-  });
-  return most;
-}
 
 bool hasSetMaxRegisters(gpu::GPUFuncOp kernel) {
   return kernel
@@ -71,7 +46,6 @@ struct SetOccupancy
     if (!target)
       return;
     SymbolTableCollection symbols;
-    NMSparseDialect::HasSmAttrHelper hasSM(&getContext());
     getOperation()->walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernelAttr());
@@ -87,12 +61,16 @@ struct SetOccupancy
       // them only where it knows how many each thread starts with.
       bool movesRegisters = hasSetMaxRegisters(kernel);
       // Registers are a guess, shared memory is not.
-      if (movesRegisters || getCtasBySharedMemory(*shared, *target) == 1)
-        hasSM.setAttr(kernel, UnitAttr::get(&getContext()));
-      // One K step alone is no loop, and says nothing of registers.
-      int64_t accumulators = countAccumulators(kernel), ctas = 1;
-      if (accumulators > 0 && !movesRegisters)
-        ctas = getCtasPerSM(*shared, *threads, accumulators, *target);
+      HintsOp hints = findHints(kernel);
+      if (hints &&
+          (movesRegisters || getCtasBySharedMemory(*shared, *target) == 1))
+        hints.setHasSm(true);
+      // One K step alone says nothing of registers.
+      int64_t ctas = 1;
+      if (hints && hints.getAccumulators() && !movesRegisters)
+        ctas = getCtasPerSM(*shared, *threads,
+                            static_cast<int64_t>(*hints.getAccumulators()),
+                            *target);
       if (ctas > 1 || movesRegisters)
         kernel->setAttr(
             NVVM::NVVMDialect::getMinctasmAttrName(),

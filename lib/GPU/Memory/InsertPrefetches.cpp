@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
@@ -21,6 +20,7 @@
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/GPU/Hints.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -55,52 +55,22 @@ static bool isFromOutside(Value buffer) {
                   : bool(buffer.getDefiningOp<memref::GetGlobalOp>());
 }
 
-/// The arguments of `kernel` whose rows are tokens.
-static llvm::DenseSet<Value> findTokenRows(gpu::GPUFuncOp kernel) {
-  llvm::DenseSet<Value> found;
-  kernel.walk([&](Operation *op) {
-    if (!op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr()))
-      return;
-    if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
-      found.insert(getBufferOf(copy.getSrc()));
-    if (auto load = dyn_cast<memref::LoadOp>(op))
-      found.insert(getBufferOf(load.getMemref()));
-  });
-  return found;
-}
-
-/// Buffers outside `kernel` that its K loop needs first of all at their front:
-/// positions, however they are read, and what is copied to shared memory. Where
-/// rows are tokens the front is all of the contraction, of a few, and not what
-/// the CTAs start with.
-static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch,
-                                   gpu::GPUFuncOp kernel) {
+/// Buffers outside `kernel` that its first K steps read from their fronts, and
+/// that can be asked for.
+static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch, HintsOp hints) {
   SetVector<Value> needed;
-  llvm::DenseSet<Value> tokenRows = findTokenRows(kernel);
-  auto add = [&](Value argument, bool isMap) {
-    auto inner = dyn_cast<BlockArgument>(argument);
-    if (!inner || inner.getOwner() != &kernel.getBody().front() ||
-        inner.getArgNumber() >= launch.getNumKernelOperands() ||
-        tokenRows.contains(argument))
-      return;
+  for (Value stream : hints.getStreams()) {
+    auto inner = dyn_cast<BlockArgument>(stream);
+    if (!inner || inner.getArgNumber() >= launch.getNumKernelOperands())
+      continue;
     Value operand = launch.getKernelOperand(inner.getArgNumber());
     Value buffer = getBuffer(operand);
+    bool isMap = !isa<MemRefType>(stream.getType());
     auto type = dyn_cast<MemRefType>(buffer.getType());
     if (type && PrefetchOp::canPrefetch(type) && type.getRank() > 0 &&
         !type.isDynamicDim(0) && (isMap || buffer == operand))
       needed.insert(buffer);
-  };
-  for (Value argument : kernel.getArguments())
-    if (auto type = dyn_cast<MemRefType>(argument.getType()))
-      if (type.getElementType().isInteger())
-        add(argument, /*isMap=*/false);
-  kernel.walk([&](Operation *op) {
-    if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op))
-      add(getBufferOf(copy.getSrc()), /*isMap=*/false);
-    if (auto copy =
-            dyn_cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op))
-      add(copy.getTmaDescriptor(), /*isMap=*/true);
-  });
+  }
   return needed;
 }
 
@@ -143,14 +113,14 @@ struct InsertPrefetches
               launch, launch.getKernelAttr()))
         launches[kernel].push_back(launch);
     });
-    NMSparseDialect::HasSmAttrHelper hasSM(&getContext());
     llvm::DenseSet<Value> touched;
     getOperation().walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernelAttr());
+      HintsOp hints = kernel ? findHints(kernel) : HintsOp();
       // What one launch brings another may just have written.
-      if (kernel && hasSM.isAttrPresent(kernel) && launches[kernel].size() == 1)
-        insert(launch, kernel, touched, *target);
+      if (hints && hints.getHasSm() && launches[kernel].size() == 1)
+        insert(launch, kernel, findNeeded(launch, hints), touched, *target);
       for (Value operand : launch.getKernelOperands())
         touched.insert(getBuffer(operand));
     });
@@ -158,8 +128,8 @@ struct InsertPrefetches
 
 private:
   void insert(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel,
-              const llvm::DenseSet<Value> &touched, const Chip &target) {
-    SetVector<Value> buffers = findNeeded(launch, kernel);
+              SetVector<Value> buffers, const llvm::DenseSet<Value> &touched,
+              const Chip &target) {
     buffers.remove_if([&](Value buffer) {
       return !isFromOutside(buffer) || touched.contains(buffer);
     });

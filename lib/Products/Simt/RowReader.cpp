@@ -38,6 +38,21 @@ Value RowReader::constant(int64_t v) {
   return arith::ConstantIndexOp::create(b, loc, v);
 }
 
+Value RowReader::load(Value tile, ValueRange at) {
+  Type element = cast<MemRefType>(tile.getType()).getElementType();
+  if (pinned)
+    return PinnedLoadOp::create(b, loc, element, tile, at);
+  return memref::LoadOp::create(b, loc, tile, at);
+}
+
+Value RowReader::load(Value tile, ValueRange at, VectorType type) {
+  if (pinned)
+    return PinnedLoadOp::create(b, loc, type, tile, at);
+  return vector::LoadOp::create(
+      b, loc, type, tile, at, /*nontemporal=*/false,
+      llvm::Align(type.getNumElements() * type.getElementTypeBitWidth() / 8));
+}
+
 /// `count` neighbouring elements of a row as scalars, in vectors of up to four.
 SmallVector<Value> RowReader::readRun(Value tile, Value row, Value column,
                                       int64_t count) {
@@ -47,15 +62,12 @@ SmallVector<Value> RowReader::readRun(Value tile, Value row, Value column,
   for (int64_t i = 0; i < count; i += width) {
     Value at = b.createOrFold<arith::AddIOp>(loc, column, constant(i));
     if (width == 1) {
-      scalars.push_back(
-          memref::LoadOp::create(b, loc, tile, ValueRange{row, at}, pinned));
+      scalars.push_back(load(tile, {row, at}));
       continue;
     }
-    auto load = vector::LoadOp::create(
-        b, loc, VectorType::get({width}, element), tile, ValueRange{row, at},
-        /*nontemporal=*/pinned, llvm::Align(width * 4));
+    Value run = load(tile, {row, at}, VectorType::get({width}, element));
     for (int64_t j = 0; j < width; ++j)
-      scalars.push_back(vector::ExtractOp::create(b, loc, load, j));
+      scalars.push_back(vector::ExtractOp::create(b, loc, run, j));
   }
   return scalars;
 }
@@ -89,8 +101,7 @@ void RowReader::readChunk(KeptRow &kept) {
     for (int64_t j = 0; j < thread.tokenChunk; ++j) {
       Value token = b.createOrFold<arith::AddIOp>(loc, layout.token,
                                                   constant(offset + j));
-      chunk.push_back(memref::LoadOp::create(b, loc, op.getX(),
-                                             ValueRange{token, xRow}, pinned));
+      chunk.push_back(load(op.getX(), {token, xRow}));
     }
   }
 }

@@ -43,6 +43,9 @@ public:
 private:
   SmallVector<Value> readRun(Value tile, Value row, Value column,
                              int64_t count);
+  /// An element at `at`, or neighbours as a vector.
+  Value load(Value tile, ValueRange at);
+  Value load(Value tile, ValueRange at, VectorType type);
   Value constant(int64_t v);
 
   OpBuilder &b;

@@ -214,10 +214,10 @@ void CopyEmitter::copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources) {
     for (auto [to, from] : llvm::zip_equal(batch, sources)) {
       SmallVector<Value> at = getDestination(to);
       Value flat = to.flat ? to.flat : getFlatPlace(from.row, from.column);
-      markRead(nvgpu::DeviceAsyncCopyOp::create(
+      nvgpu::DeviceAsyncCopyOp::create(
           b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()),
           ends.storage.getBuffer(), at, ends.source.getBuffer(), flat,
-          b.getIndexAttr(width), from.valid, bypassL1));
+          b.getIndexAttr(width), from.valid, bypassL1);
     }
     return;
   }
@@ -229,18 +229,10 @@ void CopyEmitter::copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources) {
                             getDestination(to));
 }
 
-void CopyEmitter::markRead(Operation *read) const {
-  if (ends.hasTokenRows)
-    read->setAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr(),
-                  b.getUnitAttr());
-}
-
 Value CopyEmitter::load(const ChunkSource &from) {
-  auto read =
-      memref::LoadOp::create(b, loc, ends.source.getBuffer(),
-                             ValueRange{getFlatPlace(from.row, from.column)});
-  markRead(read);
-  return read;
+  return memref::LoadOp::create(
+      b, loc, ends.source.getBuffer(),
+      ValueRange{getFlatPlace(from.row, from.column)});
 }
 
 Value CopyEmitter::loadElement(const ChunkSource &from) {

@@ -23,8 +23,6 @@ struct CopyEnds {
   /// are the columns of the source.
   const SourceDim &rows, &columns;
   bool transposed;
-  /// Rows of the source are tokens, and what reads it says so.
-  bool hasTokenRows;
 };
 
 /// Emits what one thread does of a plan. cp.async moves 4, 8 or 16 bytes;
@@ -87,7 +85,6 @@ private:
   void copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources);
   Value loadElement(const ChunkSource &from);
   Value load(const ChunkSource &from);
-  void markRead(Operation *read) const;
 
   SmallVector<Value> getDestination(const Chunk &to) const {
     return ends.storage.getIndices(b, loc, to.place.row, to.place.column,

@@ -29,7 +29,7 @@ public:
   /// `threads` is the first of those that take part and their number; without
   /// it the threads of the product do.
   TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
-           Value dst, bool transposed, bool hasTokenRows,
+           Value dst, bool transposed,
            std::optional<ArrayRef<int64_t>> threads);
 
   /// Plain columns come from a dimension of the source with `columnExtent`,
@@ -62,7 +62,7 @@ private:
   OpBuilder &b;
   Location loc;
   IndexMath math;
-  bool transposed, hasTokenRows;
+  bool transposed;
   MemRefType dstType;
   /// Of those that copy: how many, the first, whether they do nothing else, and
   /// whether they are one of several groups.
@@ -76,10 +76,10 @@ private:
 } // namespace
 
 TileCopy::TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout,
-                   Value src, Value dst, bool transposed, bool hasTokenRows,
+                   Value src, Value dst, bool transposed,
                    std::optional<ArrayRef<int64_t>> range)
     : b(b), loc(loc), math{b, loc}, transposed(transposed),
-      hasTokenRows(hasTokenRows), dstType(cast<MemRefType>(dst.getType())),
+      dstType(cast<MemRefType>(dst.getType())),
       threads(range ? (*range)[1] : layout.numThreads),
       firstThread(range ? range->front() : 0), areProducers(firstThread != 0),
       haveGroups(range && range->size() == 3), thread(getRank(layout.threadId)),
@@ -144,7 +144,7 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
 void TileCopy::emitPath(int64_t width, bool isFast, const SourceDim &rows,
                         const SourceDim &columns) {
   CopyPlan plan = makePlan(width, isFast, rows, columns);
-  CopyEnds ends{source, storage, rows, columns, transposed, hasTokenRows};
+  CopyEnds ends{source, storage, rows, columns, transposed};
   CopyEmitter(b, loc, ends, plan, thread, isFast).emit();
 }
 
@@ -181,11 +181,6 @@ void TileCopy::emit(const SourceDim &rows, const SourceDim &columns,
 
 namespace {
 
-/// Both ops mark the copies whose source has a token in each row.
-bool marksTokenRows(Operation *op) {
-  return op->hasAttr(NMSparseDialect::TokenRowsAttrHelper::getNameStr());
-}
-
 struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
   AsyncCopyLowering(const TypeConverter &converter, MLIRContext *context,
                     const ThreadLayout &layout)
@@ -201,7 +196,7 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
                                          "tensors must be bufferized first");
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
-                  op.getTransposed(), marksTokenRows(op), op.getThreads());
+                  op.getTransposed(), op.getThreads());
     // Extents that fill the destination need no test.
     Value extents[2];
     SmallVector<PlainDim> dims;
@@ -240,7 +235,7 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
              << indexType;
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
-                  op.getTransposed(), marksTokenRows(op), op.getThreads());
+                  op.getTransposed(), op.getThreads());
     int64_t plain = 1 - static_cast<int64_t>(op.getDim());
     GatheredDim gathered(rewriter, op);
     Value extent = memref::DimOp::create(rewriter, loc, op.getSrc(), plain);

@@ -60,3 +60,24 @@ func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
+                     %parts: memref<512x2xf32>, %zero: vector<16x64xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    // expected-error @below {{needs rows that divide the 256 elements which the 64 threads access at a time, in pieces of 16 bytes; got 'memref<512x2xf32>'}}
+    // expected-error @below {{failed to legalize}}
+    nm_tile.store_part %r, %parts[] : vector<16x64xf32>, memref<512x2xf32>
+    gpu.terminator
+  }
+  return
+}

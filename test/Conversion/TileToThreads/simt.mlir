@@ -12,12 +12,12 @@
 
 // CHECK-LABEL: func @panel
 // CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
-// CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
-// CHECK: vector.load %{{.*}} : memref<8x4xf32, strided<[32, 1], offset: ?>, 3>, vector<4xf32>
+// CHECK-COUNT-2: nm_tile.pinned_load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
+// CHECK: nm_tile.pinned_load %{{.*}} : memref<8x4xf32, strided<[32, 1], offset: ?>, 3>, vector<4xf32>
 // CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
 // CHECK-COUNT-32: math.fma
-// CHECK-COUNT-2: vector.load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
-// CHECK: vector.load %{{.*}} : memref<8x4xf32, strided<[32, 1], offset: ?>, 3>, vector<4xf32>
+// CHECK-COUNT-2: nm_tile.pinned_load %{{.*}} : memref<4x32xf32, 3>, vector<4xf32>
+// CHECK: nm_tile.pinned_load %{{.*}} : memref<8x4xf32, strided<[32, 1], offset: ?>, 3>, vector<4xf32>
 // CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
 // CHECK-COUNT-96: math.fma
 // CHECK-NOT: math.fma
@@ -96,17 +96,17 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 // CHECK-NEXT: math.fma %[[X1]], %[[W0]], %
 // CHECK-COUNT-16: math.fma
 // CHECK-NOT: math.fma
-// CHECK-COUNT-2: vector.load %{{.*}} : memref<32x32xf32, 3>, vector<4xf32>
-// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK-COUNT-2: nm_tile.pinned_load %{{.*}} : memref<32x32xf32, 3>, vector<4xf32>
+// CHECK: nm_tile.pinned_load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK-COUNT-32: math.fma
 // CHECK-NOT: math.fma
-// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK: nm_tile.pinned_load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK-COUNT-32: math.fma
 // CHECK-NOT: math.fma
-// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK: nm_tile.pinned_load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK-COUNT-32: math.fma
 // CHECK-NOT: math.fma
-// CHECK: vector.load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
+// CHECK: nm_tile.pinned_load %{{.*}} : memref<32x100xf32, strided<[128, 1], offset: ?>, 3>
 // CHECK: scf.yield
 // CHECK: %[[COPY:.*]] = llvm.inline_asm "add.rn.f32 $0, $1, 0f80000000;", "=f,f"
 // CHECK: vector.from_elements %[[COPY]],
@@ -121,8 +121,8 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 // PRODUCTS: scf.yield
 // READS-LABEL: func @loop
 // READS: scf.for
-// READS-COUNT-96: vector.load
-// READS-NOT: vector.load
+// READS-COUNT-96: nm_tile.pinned_load
+// READS-NOT: nm_tile.pinned_load
 // READS: scf.yield
 func.func @loop(%x: memref<32x128xf32, 3>, %v: memref<32x32xf32, 3>, %out: memref<128x32xf32>) {
   %c1 = arith.constant 1 : index

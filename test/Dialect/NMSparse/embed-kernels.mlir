@@ -1,11 +1,13 @@
 // RUN: nm-opt %s --nm-sparse-embed-kernels --split-input-file --verify-diagnostics | FileCheck %s
 
-// The text holds the locations, and ends in a zero byte.
+// The text holds the locations, is generic, as every operation is parsed in that
+// form, and ends in a zero byte.
 
 // CHECK: gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a">,
 // CHECK-SAME: properties = {O = 3 : i32},
-// CHECK-SAME: assembly = "{{.*}}gpu.module @kernels [#nvvm.target<O = 3, chip = \22sm_90a\22>]
-// CHECK-SAME: llvm.func @kernel(%arg0: !llvm.ptr {llvm.noalias} loc({{.*}})) attributes {gpu.kernel, nvvm.kernel}
+// CHECK-SAME: assembly = "{{.*}}\22gpu.module\22() <{{.*}}sym_name = \22kernels\22, targets = [#nvvm.target<O = 3, chip = \22sm_90a\22>]
+// CHECK-SAME: \22llvm.func\22() <{{.*}}sym_name = \22kernel\22
+// CHECK-SAME: ^bb0(%arg0: !llvm.ptr loc({{.*}})):
 // CHECK-SAME: #loc{{[0-9]*}} = loc(\22{{[^ ]*}}embed-kernels.mlir\22:{{.*}}\00">]
 // CHECK-NOT: gpu.module
 module attributes {gpu.container_module} {

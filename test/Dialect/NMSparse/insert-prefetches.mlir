@@ -75,37 +75,17 @@ gpu.module @kernels {
   // MANY: nm_tile.prefetch %{{.*}}, 32768 of 132 : memref<1024x?xf16>
   // MANY: nm_tile.prefetch %{{.*}}, 2048 of 132 : memref<256x1024xf16>
   gpu.func @first(%x: memref<1024x?xf16>, %index: memref<256x8xi8>,
-                  %y: memref<1024x?xf16>, %map: !llvm.ptr) kernel
-      attributes {nm_sparse.has_sm} {
-    %c0 = arith.constant 0 : index
-    %k = arith.constant 0 : i32
-    %view = memref.subview %x[0, 0] [1, 8] [1, 1]
-      : memref<1024x?xf16> to memref<1x8xf16, strided<[?, 1]>>
-    %tile = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
-    %rows = memref.view %tile[%c0][]
-      : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
-    %token = nvgpu.device_async_copy %view[%c0, %c0], %rows[%c0, %c0], 8
-      : memref<1x8xf16, strided<[?, 1]>> to memref<1x8xf16, #gpu.address_space<workgroup>>
-    %bar = llvm.mlir.poison : !llvm.ptr<3>
-    %to = llvm.mlir.poison : !llvm.ptr<7>
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %bar, box[%k, %k]
-      : !llvm.ptr<7>, !llvm.ptr
-    %v = memref.load %y[%c0, %c0] : memref<1024x?xf16>
-    memref.store %v, %y[%c0, %c0] : memref<1024x?xf16>
+                  %y: memref<1024x?xf16>, %map: !llvm.ptr) kernel {
+    nm_tile.hints has_sm streams(%index, %x, %map
+      : memref<256x8xi8>, memref<1024x?xf16>, !llvm.ptr)
     gpu.return
   }
 
   // What an earlier kernel read or wrote is in L2.
   // CHECK: gpu.func @second
   // CHECK-NOT: nm_tile.prefetch
-  gpu.func @second(%x: memref<1024x?xf16>, %index: memref<256x8xi8>) kernel
-      attributes {nm_sparse.has_sm} {
-    %c0 = arith.constant 0 : index
-    %tile = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
-    %rows = memref.view %tile[%c0][]
-      : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
-    %token = nvgpu.device_async_copy %x[%c0, %c0], %rows[%c0, %c0], 8
-      : memref<1024x?xf16> to memref<1x8xf16, #gpu.address_space<workgroup>>
+  gpu.func @second(%x: memref<1024x?xf16>, %index: memref<256x8xi8>) kernel {
+    nm_tile.hints has_sm streams(%index, %x : memref<256x8xi8>, memref<1024x?xf16>)
     gpu.return
   }
 
@@ -114,34 +94,27 @@ gpu.module @kernels {
   gpu.func @other(%space: memref<1024x256xi8, 1>,
                   %strided: memref<1024x256xi8, strided<[512, 1]>>,
                   %bits: memref<1024x256xi1>, %tokens: memref<?x1024xi8>,
-                  %none: memref<0x256xi8>) kernel
-      attributes {nm_sparse.has_sm} {
+                  %none: memref<0x256xi8>) kernel {
+    nm_tile.hints has_sm streams(%space, %strided, %bits, %tokens, %none
+      : memref<1024x256xi8, 1>, memref<1024x256xi8, strided<[512, 1]>>,
+        memref<1024x256xi1>, memref<?x1024xi8>, memref<0x256xi8>)
     gpu.return
   }
 
-  // Rows that are tokens, however they are read: the index alone is asked for.
+  // What is no stream, even if its elements are integers, is not asked for.
   // CHECK: gpu.func @rows(%{{.*}}: memref<256x1024xf16>, %{{.*}}: memref<256x1024xi8>, %[[ROWS_I:.*]]: memref<256x8xi8>)
   // CHECK-NEXT: nm_tile.prefetch %[[ROWS_I]],
   // CHECK-NOT: nm_tile.prefetch
   // CHECK: gpu.return
   gpu.func @rows(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
-                 %index: memref<256x8xi8>) kernel
-      attributes {nm_sparse.has_sm} {
-    %c0 = arith.constant 0 : index
-    %view = memref.subview %x[64, 0] [64, 1024] [1, 1]
-      : memref<256x1024xf16> to memref<64x1024xf16, strided<[1024, 1], offset: 65536>>
-    %tile = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
-    %rows = memref.view %tile[%c0][]
-      : memref<?xi8, #gpu.address_space<workgroup>> to memref<1x8xf16, #gpu.address_space<workgroup>>
-    %token = nvgpu.device_async_copy %view[%c0, %c0], %rows[%c0, %c0], 8 {nm_sparse.token_rows}
-      : memref<64x1024xf16, strided<[1024, 1], offset: 65536>> to memref<1x8xf16, #gpu.address_space<workgroup>>
-    %element = memref.load %xi[%c0, %c0] {nm_sparse.token_rows} : memref<256x1024xi8>
-    memref.store %element, %tile[%c0] : memref<?xi8, #gpu.address_space<workgroup>>
+                 %index: memref<256x8xi8>) kernel {
+    nm_tile.hints has_sm streams(%index : memref<256x8xi8>)
     gpu.return
   }
 
   // A kernel that does not overlap has nothing to wait for.
   gpu.func @several(%x: memref<1024x?xf16>) kernel {
+    nm_tile.hints streams(%x : memref<1024x?xf16>)
     gpu.return
   }
 }

@@ -796,33 +796,8 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // Attributes of the dialect on other operations.
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of an operation are 'nm_sparse.stage', 'nm_sparse.schedule', 'nm_sparse.has_sm', 'nm_sparse.thread_order' and 'nm_sparse.token_rows'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; that of an operation is 'nm_sparse.schedule'}}
 "test.op"() {nm_sparse.foo} : () -> ()
-
-// -----
-
-// expected-error @below {{'nm_sparse.thread_order' takes no value, got 1 : i32}}
-"test.op"() {nm_sparse.thread_order = 1 : i32} : () -> ()
-
-// -----
-
-// expected-error @below {{'nm_sparse.token_rows' takes no value, got "x"}}
-"test.op"() {nm_sparse.token_rows = "x"} : () -> ()
-
-// -----
-
-// expected-error @below {{'nm_sparse.has_sm' takes no value, got true}}
-"test.op"() {nm_sparse.has_sm = true} : () -> ()
-
-// -----
-
-// expected-error @below {{'nm_sparse.stage' must be an integer in [0, 8]}}
-"test.op"() {nm_sparse.stage = 9 : i64} : () -> ()
-
-// -----
-
-// expected-error @below {{'nm_sparse.stage' must be an integer in [0, 8]}}
-"test.op"() {nm_sparse.stage = 1 : ui8} : () -> ()
 
 // -----
 

@@ -3,7 +3,7 @@
 
 // OLD-NOT: griddepcontrol
 // OLD-NOT: _waits
-// OLD-NOT: has_sm
+// OLD-NOT: nm_tile.hints
 
 module attributes {gpu.container_module} {
 gpu.module @kernels {
@@ -19,8 +19,7 @@ gpu.module @kernels {
   // CHECK: gpu.barrier
   // CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}"griddepcontrol.wait;", "~{memory}"
   // CHECK-NEXT: memref.load
-  gpu.func @ring(%x: memref<4xf32>, %bar: !llvm.ptr<3>) kernel
-      attributes {nm_sparse.has_sm} {
+  gpu.func @ring(%x: memref<4xf32>, %bar: !llvm.ptr<3>) kernel {
     nm_tile.prefetch %x, 2048 of 132 : memref<4xf32>
     %c0 = arith.constant 0 : index
     %count = arith.constant 4 : i32
@@ -33,6 +32,7 @@ gpu.module @kernels {
     gpu.barrier
     %v = memref.load %x[%c0] : memref<4xf32>
     memref.store %v, %x[%id] : memref<4xf32>
+    nm_tile.hints has_sm
     gpu.return
   }
 
@@ -41,7 +41,7 @@ gpu.module @kernels {
   // CHECK: arith.cmpi
   // CHECK-NEXT: {{.*}}griddepcontrol.wait
   // CHECK-NEXT: scf.if
-  gpu.func @branch(%x: memref<4xf32>) kernel attributes {nm_sparse.has_sm} {
+  gpu.func @branch(%x: memref<4xf32>) kernel {
     %c0 = arith.constant 0 : index
     %id = gpu.thread_id x
     %first = arith.cmpi eq, %id, %c0 : index
@@ -49,6 +49,7 @@ gpu.module @kernels {
       %v = memref.load %x[%c0] : memref<4xf32>
       memref.store %v, %x[%id] : memref<4xf32>
     }
+    nm_tile.hints has_sm
     gpu.return
   }
 
@@ -57,10 +58,12 @@ gpu.module @kernels {
   // CHECK-NOT: @several_waits
   // CHECK: gpu.func @several
   // CHECK-NOT: griddepcontrol
+  // CHECK-NOT: nm_tile.hints
   gpu.func @several(%x: memref<4xf32>) kernel {
     %id = gpu.thread_id x
     %v = memref.load %x[%id] : memref<4xf32>
     memref.store %v, %x[%id] : memref<4xf32>
+    nm_tile.hints accumulators = 4
     gpu.return
   }
 }

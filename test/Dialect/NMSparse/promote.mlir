@@ -22,7 +22,7 @@
 // CHECK: %[[XS:.*]] = tensor.extract_slice %[[X]]
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<32x128xf16>) outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: %[[IS:.*]] = tensor.extract_slice %[[SLAB]][%{{.*}}, 0] [32, 1]
-// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>) {nm_sparse.token_rows}
+// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: nm_tile.matmul {{.*}} condensed ins(%[[G]], %[[VS]] {{.*}} acc(%[[ACC]]
 // CHECK: %[[H:.*]] = arith.truncf %[[SUM]]
 // CHECK: %[[Y:.*]] = vector.transfer_write %[[H]], %[[O]]
@@ -78,7 +78,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}}) outs(%{{.*}} : tensor<6x64xf32>)
 // CHECK: %[[IS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<6x1xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: %[[X:.*]] = tensor.extract_slice {{.*}} : tensor<1x64x24xf32> to tensor<64x24xf32>
-// CHECK: %[[XS:.*]] = nm_tile.async_copy transposed ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>) {nm_sparse.token_rows}
+// CHECK: %[[XS:.*]] = nm_tile.async_copy transposed ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>)
 // CHECK: nm_tile.matmul {{.*}} ins(%[[XS]], %[[VS]] {{.*}} index(%[[IS]] {{.*}} panel_offset(%[[OFF]])
 // CHECK: vector.transfer_write {{.*}} permutation_map = #[[NM]]}
 func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
@@ -121,7 +121,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 // CHECK: nm_tile.k_loop
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x64xf16>) outs(%{{.*}} : tensor<16x64xf16>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x2xi8>) outs(%{{.*}} : tensor<6x2xi8>)
-// CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>) {nm_sparse.token_rows}
+// CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>)
 // CHECK: nm_tile.matmul {{.*}} token_major ins
 func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
                         %i: tensor<12x2xi8>, %out: tensor<64x64xf32>)

@@ -23,7 +23,8 @@ func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 
 func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>) {
   %c1 = arith.constant 1 : index
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+  %c132 = arith.constant 132 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c132, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     nm_tile.warp_specialize consumers = 256 {
       // expected-error @below {{needs consumers with a nm_tile.tile_loop, and in it a nm_tile.k_loop over a ring, as --nm-sparse-persist leaves them}}

@@ -6,9 +6,9 @@
 // CHECK-NOT: FAIL
 // CHECK-NOT: ERROR
 // CHECK: 3 runs: 3 passed, 0 failed, 0 could not run
-// RUN: nm-compile %t/wgmma.mlir --emit threads -o - | FileCheck %s --check-prefix=WGMMA
+// RUN: nm-compile %t/wgmma.mlir --emit pipeline -o - | FileCheck %s --check-prefix=WGMMA
 // WGMMA: gpu.alloc {{.*}} : memref<?x2x64x192xf32>
-// WGMMA-NOT: nm_sparse.thread_order
+// WGMMA-NOT: nm_tile.store_part
 
 //--- list.txt
 simt.mlir --device emulate --check --size 37

@@ -10,7 +10,9 @@
 #include "nm_sparse/Conversion/TileToThreads/ThreadLayout.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::nm_sparse {
 
@@ -24,24 +26,46 @@ void populateTileBulkCopyPatterns(const TypeConverter &converter,
                                   const ThreadLayout &layout,
                                   RewritePatternSet &patterns);
 
+/// What the code of a launch shows before the conversion, and no longer after
+/// it.
+class KernelHints {
+public:
+  KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
+              TileMatmulOp product);
+
+  /// Says it, behind the converted code.
+  void emit();
+
+private:
+  gpu::LaunchOp launch;
+  Location loc;
+  std::optional<int64_t> accumulators;
+  /// Buffers from outside the launch, and tensor maps.
+  llvm::SetVector<Value> positions, tiles;
+};
+
 /// Where registers are short, reads what an epilogue needs before the K loop,
 /// or brings it to L2.
 void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
                           const ThreadLayout &layout);
 
-/// Splits each epilogue that reads more than registers hold into a version for
-/// whole tiles and one for those at an edge, before the conversion; and orders
-/// both by what they write, after it.
-void splitEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
-                    const ThreadLayout &layout);
-void orderEpilogues(gpu::LaunchOp launch, const ThreadLayout &layout,
-                    bool sharesTiles);
+/// What is known of a read or write of a tile.
+enum class TileVersion {
+  Unknown, ///< Nothing: it tests whether it may go the fast way.
+  Whole,   ///< All elements exist, and are aligned for wide accesses.
+  Edge     ///< Each element is to be tested.
+};
 
-/// What the conversion made of the operations around the product that have no
-/// versions.
+/// What the conversion knows, and makes, of the operations around the product.
 struct TileEpilogue {
-  /// Scalar operations, and reads of tiles so large that their elements and the
-  /// accumulators do not fit in registers together, both in program order.
+  /// Of the reads and writes in versions of epilogues; and the branches between
+  /// such versions, in the order of the code.
+  llvm::DenseMap<Operation *, TileVersion> versions;
+  SmallVector<scf::IfOp> branches;
+
+  /// Without versions: scalar operations, and reads of tiles so large that
+  /// their elements and the accumulators do not fit in registers together, both
+  /// in program order.
   SmallVector<Operation *> elementwise, reads;
   /// Tiles written by the launch, and how many of them may be.
   int64_t numWrites = 0, maxWrites = 1;
@@ -51,7 +75,14 @@ struct TileEpilogue {
   /// Where registers are short, moves each recorded operation to its first use,
   /// so that an element is read and combined just before it is written.
   void sinkOperations();
+  /// Orders the versions of epilogues by what they write.
+  void orderVersions(const ThreadLayout &layout, bool sharesTiles);
 };
+
+/// Splits each epilogue that reads more than registers hold into a version for
+/// whole tiles and one for those at an edge, before the conversion.
+void splitEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
+                    const ThreadLayout &layout, TileEpilogue &epilogue);
 
 /// Elementwise operations and constants of CTA-tile vectors -> scalars.
 /// `epilogue` records what is made of them.

@@ -106,28 +106,9 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'")
            << name << "' belongs to an argument or a result of a function, not "
            << "to an operation";
-  if (name == HasSmAttrHelper::getNameStr() ||
-      name == ThreadOrderAttrHelper::getNameStr() ||
-      name == TokenRowsAttrHelper::getNameStr()) {
-    if (!isa<UnitAttr>(attribute.getValue()))
-      return op->emitError("'")
-             << name << "' takes no value, got " << attribute.getValue();
-    return success();
-  }
-  if (name != StageAttrHelper::getNameStr())
-    return op->emitError("unknown attribute '")
-           << name << "'; those of an operation are '"
-           << StageAttrHelper::getNameStr() << "', '"
-           << ScheduleAttrHelper::getNameStr() << "', '"
-           << HasSmAttrHelper::getNameStr() << "', '"
-           << ThreadOrderAttrHelper::getNameStr() << "' and '"
-           << TokenRowsAttrHelper::getNameStr() << "'";
-  auto stage = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!stage || !stage.getType().isSignlessIntOrIndex() ||
-      stage.getValue().getBitWidth() > 64 || stage.getInt() < 0 ||
-      stage.getInt() > 8)
-    return op->emitError("'") << name << "' must be an integer in [0, 8]";
-  return success();
+  return op->emitError("unknown attribute '")
+         << name << "'; that of an operation is '"
+         << ScheduleAttrHelper::getNameStr() << "'";
 }
 
 /// Checks `nm_sparse.component` on argument or result `number` (`what`) of

@@ -47,25 +47,9 @@ def NMSparse_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
-    // Pipeline stage of an operation in the body of a K loop; written by
-    // --nm-sparse-assign-stages, consumed by --nm-sparse-expand-stages and
-    // --nm-sparse-specialize-warps.
-    "::mlir::IntegerAttr":$stage,
     // On a linalg contraction: the schedule of the nm_sparse.matmul that
     // --convert-linalg-to-nm-sparse makes of it.
     "::mlir::nm_sparse::ScheduleAttr":$schedule,
-    // On a kernel whose CTAs have an SM to themselves; written by
-    // --nm-sparse-set-occupancy, consumed by --nm-sparse-overlap-launches.
-    "::mlir::UnitAttr":$has_sm,
-    // On transfers of a tile to and from a buffer that nothing else accesses:
-    // its elements lie there in the order of the threads that hold them;
-    // written by --nm-sparse-stream-k, consumed by
-    // --convert-nm-tile-to-threads.
-    "::mlir::UnitAttr":$thread_order,
-    // On copies of activations whose rows are tokens: the front of the buffer is
-    // all of the contraction, of a few of them; written by --nm-sparse-promote,
-    // consumed by --nm-sparse-insert-prefetches.
-    "::mlir::UnitAttr":$token_rows,
     // On an argument or result of a function that holds a component of a
     // packed weight.
     "::mlir::nm_sparse::ComponentAttr":$component

@@ -251,6 +251,9 @@ LogicalResult Streamer::run() {
         "under stream_k needs a constant grid x, the number of persistent "
         "CTAs; got a value that is known at run time: run --nm-sparse-persist "
         "first");
+  // One CTA has nobody to share with.
+  if (*numCtas == 1)
+    return success();
   auto loops = findRoleLoops(launch, roles, product);
   if (failed(loops))
     return failure();

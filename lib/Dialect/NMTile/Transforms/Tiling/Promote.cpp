@@ -227,25 +227,19 @@ Value Promoter::getXTile(Value index) {
   if (hasTokenRows)
     std::swap(shape[0], shape[1]);
   bool transposed = tokenMajor && !hasTokenRows;
-  Value result;
   if (schedule.isPacked()) {
     Value tile = allocTile(b, loc, shape, x);
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    result =
-        AsyncGatherOp::create(
-            b, loc, tile.getType(), encoding, /*level=*/0,
-            /*dim=*/tokenMajor ? 1 : 0, transposed,
-            allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
-            /*threads=*/DenseI64ArrayAttr(), x, index, op.getFirstRow(), tile)
-            .getResult();
-  } else {
-    result = copyToTile(b, loc, x, shape, transposed);
+    return AsyncGatherOp::create(b, loc, tile.getType(), encoding, /*level=*/0,
+                                 /*dim=*/tokenMajor ? 1 : 0, transposed,
+                                 allPanels ? IntegerAttr()
+                                           : b.getI64IntegerAttr(panels),
+                                 /*threads=*/DenseI64ArrayAttr(), x, index,
+                                 op.getFirstRow(), tile)
+        .getResult();
   }
-  if (tokenMajor)
-    result.getDefiningOp()->setAttr(
-        NMSparseDialect::TokenRowsAttrHelper::getNameStr(), b.getUnitAttr());
-  return result;
+  return copyToTile(b, loc, x, shape, transposed);
 }
 
 void Promoter::run() {
