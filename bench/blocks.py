@@ -3,13 +3,16 @@
 """Kernels of block patterns, and of N:M whose n divides no tile, against cuBLAS.
 
 usage: blocks.py prepare FOLDER [--bin BIN]
-       blocks.py measure FOLDER --out RESULT.json [--only TEXT] [--budget-ms N]
+       blocks.py measure FOLDER --out RESULT.json [--only TEXT] [--floors]
+                         [--budget-ms N]
 
 `prepare` compiles the layers and needs no GPU. `measure` needs PyTorch and a GPU,
 but no build: it takes our kernel and cuBLAS in turns, in one process, with CUDA
 graphs over several sets of inputs, after a comparison with a float64 product.
 The dense product has dense random weights, stored K x N or N x K, whichever is
-faster.
+faster. With `--floors` kernels of warpgroup products are also timed without their
+products, which leaves the copies, and without their gathers, which leaves the
+products and what the accelerator copies.
 """
 
 import argparse
@@ -22,6 +25,8 @@ import subprocess
 import sys
 import time
 
+# Instructions that a floor is measured without.
+FLOORS = {"copies": "wgmma.mma_async", "products": "cp.async.cg"}
 TYPES = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 1e-5}  # largest relative errors
 MAPS = {"token": ("mk", "mn"), "feature": ("km", "nm")}
 
@@ -179,18 +184,29 @@ class Dense:
         self.torch.mm(self.x, self.weight, out=self.y)
 
 
-def measure_layer(torch, driver, folder, known, budget_ms):
+def without(ptx, instruction):
+    """PTX less the lines that begin with `instruction`."""
+    lines = ptx.splitlines()
+    return "\n".join(x for x in lines if not x.lstrip().startswith(instruction))
+
+
+def load_kernels(driver, ptx, function):
+    module = driver.load(ptx.encode() + b"\0")
+    names = {launch["kernel"] for launch in function["launches"]}
+    return module, {name: driver.kernel(module, name) for name in names}
+
+
+def measure_layer(torch, driver, known, arguments):
     import cusparselt
     import pairs
 
     layer = BlockLayer(**{**known, "block": tuple(known["block"])})
+    folder = arguments.folder
     manifest = json.loads((folder / f"{layer.name}.json").read_text("utf-8"))
     (function,) = manifest["functions"]
-    module = driver.load((folder / f"{layer.name}.ptx").read_bytes() + b"\0")
-    kernels = {
-        launch["kernel"]: driver.kernel(module, launch["kernel"])
-        for launch in function["launches"]
-    }
+    ptx = (folder / f"{layer.name}.ptx").read_text("utf-8")
+    module, kernels = load_kernels(driver, ptx, function)
+    modules = [module]
     sets = [
         BlockInputs(torch, layer, function, s) for s in range(pairs.count_sets(layer))
     ]
@@ -204,6 +220,14 @@ def measure_layer(torch, driver, folder, known, budget_ms):
         "launches": len(function["launches"]),
     }
     works = {"ours": programs}
+    if arguments.floors and FLOORS["copies"] in ptx:
+        for floor, instruction in FLOORS.items():
+            edited = without(ptx, instruction)
+            module, kernels = load_kernels(driver, edited, function)
+            modules.append(module)
+            works[floor] = [
+                pairs.Program(torch, driver, kernels, function, s) for s in sets
+            ]
     for name, transposed in (("dense_nn", False), ("dense_tn", True)):
         works[name] = [Dense(torch, given, transposed) for given in sets]
     enqueues = {key: [w.enqueue for w in all_] for key, all_ in works.items()}
@@ -211,11 +235,14 @@ def measure_layer(torch, driver, folder, known, budget_ms):
         key: cusparselt.capture(torch, e, len(sets)) for key, e in enqueues.items()
     }
     trial = cusparselt.take_turns(torch, graphs, 3, warmup=1)
-    rounds = pairs.count_rounds(budget_ms, sum(min(t) for t in trial.values()))
+    rounds = pairs.count_rounds(
+        arguments.budget_ms, sum(min(t) for t in trial.values())
+    )
     timings = cusparselt.take_turns(torch, graphs, rounds, warmup=rounds // 3)
     medians = {k: statistics.median(t) / len(sets) for k, t in timings.items()}
     dense = min(medians["dense_nn"], medians["dense_tn"])
-    driver.unload(module)
+    for module in modules:
+        driver.unload(module)
     return {**found, **medians, "speedup": dense / medians["ours"], "rounds": rounds}
 
 
@@ -232,15 +259,14 @@ def measure(arguments):
         if arguments.only not in name:
             continue
         try:
-            found = measure_layer(
-                torch, driver, arguments.folder, known, arguments.budget_ms
-            )
+            found = measure_layer(torch, driver, known, arguments)
         except (RuntimeError, ValueError, KeyError) as error:
             found = {"error": f"{type(error).__name__}: {error}".split("\n")[0]}
         done.append({"layer": name, **found})
         text = found.get("error") or (
             f"{found['ours']:8.1f} us, {found['speedup']:.2f} x cuBLAS, error "
             f"{found['relative_error']:.1e}{'' if found['passed'] else ' WRONG'}"
+            + "".join(f", {f} {found[f]:.1f} us" for f in FLOORS if f in found)
         )
         print(f"{name:44} {text}", flush=True)
         torch.cuda.empty_cache()
@@ -271,6 +297,7 @@ def main(argv=None):
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"))
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("blocks.json"))
     parser.add_argument("--only", default="")
+    parser.add_argument("--floors", action="store_true")
     parser.add_argument("--budget-ms", type=int, default=150)
     arguments = parser.parse_args(argv)
     return {"prepare": prepare, "measure": measure}[arguments.what](arguments)

@@ -71,10 +71,12 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   int64_t panels = schedule.getTilePanels(encoding);
   // The mbarriers of --nm-sparse-specialize-warps.
   int64_t once = schedule.getProducers() > 0 ? 128 : 0;
-  if (schedule.isResident()) {
-    int64_t windows = problem.windows;
-    if (schedule.hasWholeWindows(encoding))
-      windows = llvm::alignTo(windows, schedule.getTileWindows(encoding));
+  if (schedule.hasRowTable()) {
+    RowTable table = getRowTable(schedule, encoding, problem.windows);
+    once += llvm::alignTo(table.rows * panels * table.bits / 8, 128);
+  } else if (schedule.isResident()) {
+    int64_t windows =
+        llvm::alignTo(problem.windows, schedule.getTileWindows(encoding));
     once += llvm::alignTo(windows * encoding.getN() * panels * indexBytes, 128);
   } else if (!schedule.isPacked()) {
     stage += tileBytes(schedule.getTileWindows(encoding) * encoding.getN(),

@@ -41,13 +41,10 @@ SmallVector<int64_t> ScheduleEnumerator::getRows(int64_t low, int64_t high,
 
 void ScheduleEnumerator::addPartsOfWindows(
     SmallVectorImpl<int64_t> &rows) const {
-  constexpr int64_t least = 48, most = 64, unit = 16;
-  bool hasWhole = llvm::any_of(rows, [](int64_t count) {
-    return count >= least && count <= most && count % unit == 0;
-  });
-  if (!hasWhole && most % encoding.getBlockK() == 0 &&
-      problem.windows * encoding.getKeptRows() >= most)
-    rows.push_back(most);
+  constexpr int64_t step = 64;
+  if (!llvm::is_contained(rows, step) && step % encoding.getBlockK() == 0 &&
+      problem.windows * encoding.getKeptRows() >= step)
+    rows.push_back(step);
 }
 
 void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
@@ -71,7 +68,7 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
   }
 }
 
-void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
+bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
                                 Role role, int64_t rows, int64_t stages,
                                 int64_t splitK, Modes modes,
                                 const Choices &choices) {
@@ -79,7 +76,7 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   int64_t accumulators = shape.tokens * shape.outputs /
                          (shape.warpsTokens * shape.warpsOutputs * 32);
   if (splitK > 1 && accumulators > 64 && !choices.addsLargeParts)
-    return;
+    return false;
   // A box of the accelerator is all rows of a step, 64 outputs wide.
   bool isBulk = choices.mayCopyInBulk && role.producers > 0 && rows % 16 == 0 &&
                 rows <= 256 && shape.outputs % 64 == 0;
@@ -99,32 +96,36 @@ void ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   // A gather of rows needs their positions at once: the index is resident.
   bool aligned = schedule.isPanelAligned(encoding);
   if (!aligned && (choices.alignsPanels || schedule.isPacked()))
-    return;
-  if (schedule.isPacked() && !schedule.isResident())
-    return;
-  if (!schedule.isPacked() && !schedule.hasWholeWindows(encoding))
-    return;
+    return false;
+  if (schedule.isPacked() && !schedule.isResident() && !schedule.hasRowTable())
+    return false;
+  int64_t unit = schedule.hasRowTable()
+                     ? std::lcm(encoding.getBlockK(), product.getRowUnit())
+                     : encoding.getKeptRows();
+  if (rows % unit != 0)
+    return false;
   // Gathering a token-major x element by element takes longer than multiplying.
   if (choices.gathersWords && !problem.xFeatureMajor &&
       !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
-    return;
+    return false;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
-    return;
+    return false;
   Prediction prediction = predict(problem, schedule, chip);
   // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take
   // three times as long as 16.
   if (isBulk && prediction.terms.copies > 16)
-    return;
+    return false;
   // The large tiles of persistent CTAs have enough bytes on the way: 8 steps of
   // 32 rows take up to 8 % longer than 4 of 64.
   if (role.persistent && stages > 4 && rows <= 32)
-    return;
+    return false;
   // A persistent CTA with one tile has none to fetch ahead, and parts of tiles
   // on the way from one to the next take twice the time of CTAs of their own.
   if (role.persistent &&
       (prediction.ctas <= chip.multiprocessors || splitK > 1))
-    return;
+    return false;
   add(schedule, prediction);
+  return true;
 }
 
 void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
@@ -136,7 +137,16 @@ void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
             llvm::divideCeil(problem.windows * encoding.getKeptRows(), step);
         if (splitK > 1 && steps < splitK * stages)
           continue;
-        for (Modes mode : choices.modes)
-          addOne(product, shape, role, step, stages, splitK, mode, choices);
+        auto addMode = [&](Modes mode) {
+          return addOne(product, shape, role, step, stages, splitK, mode,
+                        choices);
+        };
+        bool needsTable = step % encoding.getKeptRows() != 0;
+        for (Modes mode : choices.modes) {
+          bool mayHaveTable = mode.x == XTransfer::Gather &&
+                              (needsTable || choices.tabulatesRows);
+          if (!mayHaveTable || !addMode({mode.x, IndexTransfer::Rows}))
+            addMode(mode);
+        }
       }
 }

@@ -46,6 +46,8 @@ public:
     /// The parts of more than 64 accumulators of a thread can be added: that
     /// takes registers, which producers may leave to the others.
     bool addsLargeParts = false;
+    /// Gathers look rows up in a table where shared memory holds it.
+    bool tabulatesRows = false;
     /// Activations must come 16 bytes at a time.
     bool gathersWords = false;
     /// A tile must be whole panels, or lie inside one.
@@ -61,8 +63,8 @@ public:
   /// Kept rows of a K step of whole windows, `low` to `high` of them, as far as
   /// possible a multiple of `unit`.
   SmallVector<int64_t> getRows(int64_t low, int64_t high, int64_t unit) const;
-  /// Adds steps of 64 kept rows, which begin inside windows, where no whole
-  /// windows make 48 to 64 without waste. For gathers alone.
+  /// Adds steps of 64 kept rows where no whole windows make 64: for gathers,
+  /// which find rows in a table then.
   void addPartsOfWindows(SmallVectorImpl<int64_t> &rows) const;
   /// Where none of `shapes` aligns with the panels, such as those of 96
   /// outputs, adds tiles of whole panels, and for panels wider than any tile,
@@ -85,7 +87,8 @@ public:
   EncodingAttr encoding;
 
 private:
-  void addOne(ProductAttrInterface product, Shape shape, Role role,
+  /// False where the schedule is not legal, does not fit, or is no use.
+  bool addOne(ProductAttrInterface product, Shape shape, Role role,
               int64_t rows, int64_t stages, int64_t splitK, Modes modes,
               const Choices &choices);
 };

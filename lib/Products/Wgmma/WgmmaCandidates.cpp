@@ -85,6 +85,7 @@ static void addTiles(ScheduleEnumerator &to) {
                               : SmallVector<int64_t>{4, 3, 2};
       choices.mayCopyInBulk = true;
       choices.gathersWords = true;
+      choices.tabulatesRows = true;
       // Tiles of 64 x 64 are for products of few steps: half as many of 128
       // rows take 3 to 12 % less time. Larger tiles gain nothing from them, and
       // fewer tokens than a tile has stay with mma.sync: a token-major result

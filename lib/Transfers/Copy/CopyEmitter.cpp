@@ -209,7 +209,7 @@ void CopyEmitter::copy(ArrayRef<Chunk> batch) {
 
 void CopyEmitter::copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources) {
   int64_t bytes = width * element.getIntOrFloatBitWidth() / 8;
-  if (bytes >= 4) {
+  if (bytes >= 4 && !ends.rowsOf) {
     UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
     for (auto [to, from] : llvm::zip_equal(batch, sources)) {
       SmallVector<Value> at = getDestination(to);
@@ -224,6 +224,9 @@ void CopyEmitter::copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources) {
   SmallVector<Value> elements;
   for (const ChunkSource &from : sources)
     elements.push_back(loadElement(from));
+  if (ends.rowsOf)
+    for (auto [value, to, from] : llvm::zip_equal(elements, batch, sources))
+      value = findRowOf(value, to.place.row, from);
   for (auto [to, value] : llvm::zip_equal(batch, elements))
     memref::StoreOp::create(b, loc, value, ends.storage.getBuffer(),
                             getDestination(to));
@@ -235,12 +238,30 @@ Value CopyEmitter::load(const ChunkSource &from) {
       ValueRange{getFlatPlace(from.row, from.column)});
 }
 
+Value CopyEmitter::isPresent(const ChunkSource &from) const {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, from.valid,
+                               math.constant(0));
+}
+
+Value CopyEmitter::findRowOf(Value position, Value row,
+                             const ChunkSource &from) {
+  Value window = math.div(row, ends.rowsOf.getN());
+  Value place =
+      math.add(math.mul(window, ends.rowsOf.getM()), math.widen(position));
+  place = math.mul(place, ends.rowsOf.getBlockK());
+  Value found = b.createOrFold<arith::IndexCastUIOp>(loc, element, place);
+  if (!from.valid)
+    return found;
+  Value none = arith::ConstantIntOp::create(b, loc, element, -1);
+  return arith::SelectOp::create(b, loc, isPresent(from), found, none);
+}
+
 Value CopyEmitter::loadElement(const ChunkSource &from) {
   if (!from.valid)
     return load(from);
-  Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                       from.valid, math.constant(0));
-  auto ifOp = scf::IfOp::create(b, loc, element, exists,
+  Type element =
+      cast<MemRefType>(ends.source.getBuffer().getType()).getElementType();
+  auto ifOp = scf::IfOp::create(b, loc, element, isPresent(from),
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());

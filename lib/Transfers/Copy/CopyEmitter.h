@@ -23,6 +23,8 @@ struct CopyEnds {
   /// are the columns of the source.
   const SourceDim &rows, &columns;
   bool transposed;
+  /// If given, positions of this encoding become rows of the dense operand.
+  EncodingAttr rowsOf;
 };
 
 /// Emits what one thread does of a plan. cp.async moves 4, 8 or 16 bytes;
@@ -85,6 +87,10 @@ private:
   void copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources);
   Value loadElement(const ChunkSource &from);
   Value load(const ChunkSource &from);
+  /// Where the block at row `row` of an index begins in the dense operand; all
+  /// ones where `from` has none.
+  Value findRowOf(Value position, Value row, const ChunkSource &from);
+  Value isPresent(const ChunkSource &from) const;
 
   SmallVector<Value> getDestination(const Chunk &to) const {
     return ends.storage.getIndices(b, loc, to.place.row, to.place.column,

@@ -8,7 +8,6 @@
 #include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -19,23 +18,31 @@ SourceIndex PlainDim::find(OpBuilder &b, Location loc, Value index) const {
   return {index, IndexMath{b, loc}.isLess(index, extent)};
 }
 
+/// Divides a row of the destination of a gather into panel and row of it.
+static std::pair<Value, Value> splitPanel(const IndexMath &math, Value row,
+                                          int64_t panelRows, int64_t panels) {
+  if (panels == 1)
+    return {math.constant(0), row};
+  return {math.div(row, panelRows), math.rem(row, panelRows)};
+}
+
+static int64_t getPanelRows(AsyncGatherOp op) {
+  return cast<MemRefType>(op.getDst().getType()).getDimSize(op.getDstDim()) /
+         op.getDstPanels();
+}
+
 GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
     : encoding(op.getEncoding()), index(op.getIndex()),
-      firstRow(op.getFirstRow()), panels(op.getDstPanels()) {
+      panelRows(getPanelRows(op)), panels(op.getDstPanels()) {
   Location loc = op.getLoc();
   auto srcType = cast<MemRefType>(op.getSrc().getType());
   auto indexType = cast<MemRefType>(index.getType());
-  auto dstType = cast<MemRefType>(op.getDst().getType());
   auto dim = static_cast<int64_t>(op.getDim());
-  panelRows = dstType.getDimSize(op.getDstDim()) / panels;
-  int64_t rows = indexType.isDynamicDim(0)
-                     ? ShapedType::kDynamic
-                     : indexType.getDimSize(0) * encoding.getBlockK();
-  bool allRows = !firstRow && rows == panelRows;
-  bool allSource = rows % encoding.getKeptRows() == 0 &&
-                   srcType.getDimSize(dim) ==
-                       rows / encoding.getKeptRows() * encoding.getWindowRows();
-  if (!allSource || (!firstRow && !allRows))
+  bool allRows = indexType.getDimSize(0) * encoding.getBlockK() == panelRows;
+  bool allSource =
+      srcType.getDimSize(dim) ==
+      panelRows / encoding.getKeptRows() * encoding.getWindowRows();
+  if (!allRows || !allSource)
     sourceRows = memref::DimOp::create(b, loc, op.getSrc(), dim);
   if (!allRows)
     indexRows = memref::DimOp::create(b, loc, index, 0);
@@ -46,22 +53,8 @@ GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
 SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   IndexMath math{b, loc};
   Value zero = math.constant(0);
-  Value panel = zero, slot = row;
-  if (panels > 1) {
-    panel = math.div(row, panelRows);
-    slot = math.rem(row, panelRows);
-  }
-  if (firstRow)
-    slot = math.add(slot, firstRow);
-  // Of numbers that are not known to be small, a division of 32 bits takes a
-  // third of the instructions of one of 64.
-  auto divide = [&](Value a, int64_t by) {
-    if (!firstRow || llvm::isPowerOf2_64(by))
-      return math.div(a, by);
-    return math.widen(
-        b.createOrFold<arith::DivUIOp>(loc, math.narrow(a), math.word(by)));
-  };
-  Value block = divide(slot, encoding.getBlockK());
+  auto [panel, slot] = splitPanel(math, row, panelRows, panels);
+  Value block = math.div(slot, encoding.getBlockK());
   // What the index does not have is read from its first element.
   Value exists;
   if (indexRows)
@@ -75,11 +68,28 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   }
   Value position = math.widen(
       memref::LoadOp::create(b, loc, index, ValueRange{safeBlock, safePanel}));
-  Value window = divide(block, encoding.getN());
+  Value window = math.div(block, encoding.getN());
   Value place = math.add(math.mul(window, encoding.getM()), position);
   place = math.add(math.mul(place, encoding.getBlockK()),
                    math.rem(slot, encoding.getBlockK()));
   if (sourceRows)
     exists = math.both(exists, math.isLess(place, sourceRows));
   return {place, exists};
+}
+
+ListedDim::ListedDim(OpBuilder &b, AsyncGatherOp op)
+    : index(op.getIndex()), blockRows(op.getEncoding().getBlockK()),
+      panelRows(getPanelRows(op)), panels(op.getDstPanels()) {
+  if (!op.getInBounds())
+    sourceRows = memref::DimOp::create(b, op.getLoc(), op.getSrc(),
+                                       static_cast<int64_t>(op.getDim()));
+}
+
+SourceIndex ListedDim::find(OpBuilder &b, Location loc, Value row) const {
+  IndexMath math{b, loc};
+  auto [panel, slot] = splitPanel(math, row, panelRows, panels);
+  Value start = math.widen(memref::LoadOp::create(
+      b, loc, index, ValueRange{math.div(slot, blockRows), panel}));
+  Value place = math.add(start, math.rem(slot, blockRows));
+  return {place, sourceRows ? math.isLess(place, sourceRows) : Value()};
 }

@@ -46,7 +46,7 @@ private:
 };
 
 /// The kept rows of a step, of one panel after the other: the rows of the
-/// source that the index of a gather names.
+/// source that the positions of an index name.
 class GatheredDim : public SourceDim {
 public:
   /// Emits the extents of the operands of `op`, whose index has static or known
@@ -59,12 +59,28 @@ public:
 
 private:
   EncodingAttr encoding;
-  Value index, firstRow;
+  Value index;
   /// Kept rows and number of panels in the destination.
   int64_t panelRows, panels;
   /// Extents of the source and of the index; null where they hold all that the
   /// destination can ask for.
   Value sourceRows, indexRows, indexPanels;
+};
+
+/// The same, of an index that lists where blocks begin in the source.
+class ListedDim : public SourceDim {
+public:
+  ListedDim(OpBuilder &b, AsyncGatherOp op);
+
+  bool isPlain() const override { return false; }
+  int64_t getRun() const override { return blockRows; }
+  SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+
+private:
+  Value index;
+  int64_t blockRows, panelRows, panels;
+  /// Extent of the source; null where it has all rows.
+  Value sourceRows;
 };
 
 } // namespace mlir::nm_sparse

@@ -37,6 +37,10 @@ public:
   void emit(const SourceDim &rows, const SourceDim &columns,
             Value columnExtent);
 
+  /// Stores the rows that positions of `encoding` name instead of them.
+  void emitRowsOf(EncodingAttr encoding, const SourceDim &rows,
+                  const SourceDim &columns);
+
 private:
   /// Emits the fast copy where `condition` holds at run time, of chunks of
   /// `width` elements, and that of single elements otherwise.
@@ -63,6 +67,7 @@ private:
   Location loc;
   IndexMath math;
   bool transposed;
+  EncodingAttr rowsOf;
   MemRefType dstType;
   /// Of those that copy: how many, the first, whether they do nothing else, and
   /// whether they are one of several groups.
@@ -136,7 +141,7 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
   // Threads that only copy have few registers. The narrow copy beside a wide
   // one, seldom taken, loads nothing ahead.
   int64_t batch = kBatch;
-  if (areProducers && width == 1 && getMaxWidth(columns) > 1)
+  if (areProducers && width == 1 && !rowsOf && getMaxWidth(columns) > 1)
     batch = transposed ? 4 : 1;
   return CopyPlan::chunkByChunk(shape, /*rowsFirst=*/transposed, batch);
 }
@@ -144,7 +149,7 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
 void TileCopy::emitPath(int64_t width, bool isFast, const SourceDim &rows,
                         const SourceDim &columns) {
   CopyPlan plan = makePlan(width, isFast, rows, columns);
-  CopyEnds ends{source, storage, rows, columns, transposed};
+  CopyEnds ends{source, storage, rows, columns, transposed, rowsOf};
   CopyEmitter(b, loc, ends, plan, thread, isFast).emit();
 }
 
@@ -179,6 +184,12 @@ void TileCopy::emit(const SourceDim &rows, const SourceDim &columns,
   emitEither(condition, /*width=*/1, rows, PlainDim(Value()), columns);
 }
 
+void TileCopy::emitRowsOf(EncodingAttr encoding, const SourceDim &rows,
+                          const SourceDim &columns) {
+  rowsOf = encoding;
+  emitPath(/*width=*/1, /*isFast=*/false, rows, columns);
+}
+
 namespace {
 
 struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
@@ -207,7 +218,10 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
       bool isWhole = srcType.getDimSize(from) == dstType.getDimSize(dim);
       dims.push_back(PlainDim(isWhole ? Value() : extents[from]));
     }
-    copy.emit(dims[0], dims[1], extents[op.getTransposed() ? 0 : 1]);
+    if (std::optional<EncodingAttr> encoding = op.getRowsOf())
+      copy.emitRowsOf(*encoding, dims[0], dims[1]);
+    else
+      copy.emit(dims[0], dims[1], extents[op.getTransposed() ? 0 : 1]);
     rewriter.eraseOp(op);
     return success();
   }
@@ -237,15 +251,19 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
                   op.getTransposed(), op.getThreads());
     int64_t plain = 1 - static_cast<int64_t>(op.getDim());
-    GatheredDim gathered(rewriter, op);
+    std::unique_ptr<SourceDim> gathered;
+    if (op.getByRow())
+      gathered = std::make_unique<ListedDim>(rewriter, op);
+    else
+      gathered = std::make_unique<GatheredDim>(rewriter, op);
     Value extent = memref::DimOp::create(rewriter, loc, op.getSrc(), plain);
     bool isWhole =
         srcType.getDimSize(plain) == dstType.getDimSize(1 - op.getDstDim());
     PlainDim other(isWhole ? Value() : extent);
     if (op.getDstDim() == 0)
-      copy.emit(gathered, other, extent);
+      copy.emit(*gathered, other, extent);
     else
-      copy.emit(other, gathered, Value());
+      copy.emit(other, *gathered, Value());
     rewriter.eraseOp(op);
     return success();
   }

@@ -227,27 +227,63 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
 #s = #nm_sparse.schedule<tile = [64, 32, 7], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
-// A step that begins inside a window finds windows and positions from the
-// number that a kept row has in the whole source.
+// Positions become rows of the source: blocks 0 to 6 of window w lie at w * 8.
+// What the index does not have is all ones.
 
-// CHECK-LABEL: func @first_row
-// CHECK-SAME: %[[FIRST:[a-z0-9]*]]: index
-func.func @first_row(%first: index, %x: memref<1000x64xf32>, %i: memref<875x1xi8>,
-                     %xs: memref<7x64xf32, #ws>, %v: memref<7x32xf32, #ws>,
-                     %y: memref<64x32xf32>) {
+// CHECK-LABEL: func @rows
+// CHECK: scf.if
+// CHECK: %[[POSITION:.*]] = memref.load {{.*}} : memref<?xi8
+// CHECK: %[[WINDOW:.*]] = arith.divui %{{.*}}, %c7
+// CHECK: %[[FIRST:.*]] = arith.muli %[[WINDOW]], %c8
+// CHECK: %[[ROW:.*]] = arith.addi %[[FIRST]], %
+// CHECK: %[[SHORT:.*]] = arith.index_castui %[[ROW]] : index to i16
+// CHECK: %[[STORED:.*]] = arith.select %{{.*}}, %[[SHORT]], %c-1_i16
+// CHECK: memref.store %[[STORED]], %{{.*}} : memref<896x1xi16
+// A gather tests whether such a row exists, if nothing says that all do.
+// CHECK: %[[AT:.*]] = memref.load %{{.*}} : memref<7x1xi16
+// CHECK: %[[PLACE:.*]] = arith.index_castui %[[AT]]
+// CHECK: arith.cmpi ult, %[[PLACE]], %dim{{.*}} : index
+func.func @rows(%x: memref<1000x64xf32>, %i: memref<875x1xi8>,
+                %table: memref<896x1xi16, #ws>, %step: memref<7x1xi16, #ws>,
+                %xs: memref<7x64xf32, #ws>, %v: memref<7x32xf32, #ws>,
+                %y: memref<64x32xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
              threads(%tx, %ty, %tz) in (%b0 = %c32, %b1 = %c1, %b2 = %c1) {
     %zero = arith.constant dense<0.0> : vector<64x32xf32>
-    // CHECK: %[[KEPT:.*]] = arith.addi %{{.*}}, %[[FIRST]]
-    // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[KEPT]], %
-    // CHECK: %[[SAFE:.*]] = arith.select %[[EXISTS]], %[[KEPT]], %
-    // CHECK: memref.load %{{.*}}[%[[SAFE]], %{{.*}}] : memref<875x1xi8>
-    // CHECK: arith.divui %{{.*}}, %c7{{.*}} : i32
-    nm_tile.async_gather #w ins(%x, %i : memref<1000x64xf32>, memref<875x1xi8>)
-      first_row(%first) outs(%xs : memref<7x64xf32, #ws>)
+    nm_tile.async_copy rows_of = #w ins(%i : memref<875x1xi8>)
+      outs(%table : memref<896x1xi16, #ws>)
+    nm_tile.async_gather #w by_row
+      ins(%x, %step : memref<1000x64xf32>, memref<7x1xi16, #ws>)
+      outs(%xs : memref<7x64xf32, #ws>)
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%xs, %v : memref<7x64xf32, #ws>, memref<7x32xf32, #ws>)
+      acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x32xf32>, memref<64x32xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// CHECK-LABEL: func @rows_in_bounds
+// CHECK: memref.load %{{.*}} : memref<7x1xi16
+// CHECK-NOT: arith.cmpi ult, %{{.*}}, %dim
+func.func @rows_in_bounds(%x: memref<1000x64xf32>,
+                          %step: memref<7x1xi16, #ws>,
+                %xs: memref<7x64xf32, #ws>, %v: memref<7x32xf32, #ws>,
+                %y: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %c32, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x32xf32>
+    nm_tile.async_gather #w by_row in_bounds
+      ins(%x, %step : memref<1000x64xf32>, memref<7x1xi16, #ws>)
+      outs(%xs : memref<7x64xf32, #ws>)
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xs, %v : memref<7x64xf32, #ws>, memref<7x32xf32, #ws>)
       acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>

@@ -522,6 +522,38 @@ func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
 
 // -----
 
+func.func @rows_of_free(%s: memref<8x2xi8>, %d: memref<8x2xi16, 3>) {
+  // expected-error @below {{rows_of needs n:m windows, got #nm_sparse.encoding<free>}}
+  nm_tile.async_copy rows_of = #nm_sparse.encoding<free> ins(%s : memref<8x2xi8>) outs(%d : memref<8x2xi16, 3>)
+  return
+}
+
+// -----
+
+func.func @rows_of_transposed(%s: memref<8x2xi8>, %d: memref<2x8xi16, 3>) {
+  // expected-error @below {{with rows_of must not be transposed}}
+  nm_tile.async_copy transposed rows_of = #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s : memref<8x2xi8>) outs(%d : memref<2x8xi16, 3>)
+  return
+}
+
+// -----
+
+func.func @rows_of_positions(%s: memref<8x2xi16>, %d: memref<8x2xi16, 3>) {
+  // expected-error @below {{source must be a rank-2 tile of i8, the positions of #nm_sparse.encoding<2:4, block = [1, 32]>, got 'memref<8x2xi16>'}}
+  nm_tile.async_copy rows_of = #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s : memref<8x2xi16>) outs(%d : memref<8x2xi16, 3>)
+  return
+}
+
+// -----
+
+func.func @rows_of_width(%s: memref<8x2xi8>, %d: memref<8x2xi8, 3>) {
+  // expected-error @below {{destination of rows must be of i16 or i32, got 'memref<8x2xi8, 3>'}}
+  nm_tile.async_copy rows_of = #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s : memref<8x2xi8>) outs(%d : memref<8x2xi8, 3>)
+  return
+}
+
+// -----
+
 // nm_tile.async_gather
 
 func.func @gather_threads(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
@@ -631,6 +663,22 @@ func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>
 func.func @gather_columns(%s: memref<64x16xf16>, %i: memref<8x3xi8, 3>, %d: memref<64x16xf16, 3>) {
   // expected-error @below {{dimension 1 of the destination has extent 16, not a multiple of 3 panels}}
   nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 1 ins(%s, %i : memref<64x16xf16>, memref<8x3xi8, 3>) outs(%d : memref<64x16xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_in_bounds(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{in_bounds needs by_row: without, the extents of the operands say what exists}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> in_bounds ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @gather_row_width(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{by_row needs an index of i16 or i32, got 'memref<8x2xi8, 3>'}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> by_row ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 

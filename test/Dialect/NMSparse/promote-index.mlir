@@ -50,16 +50,18 @@ func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 3>>
+#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
 
-// A step that begins inside a window gathers from all of x, by all of the
-// index; the last one copies what values it has.
+// Steps that begin inside windows gather by a table of rows, for all of the
+// contraction and filled up to whole steps, from all of x. The last step copies
+// what values it has.
 
 // CHECK-LABEL: func @parts_of_windows
-// CHECK: %[[INDEX:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<112x1xi8>) outs(%{{.*}} : tensor<112x1xi8>)
+// CHECK: %[[ROWS:.*]] = nm_tile.async_copy rows_of = #{{.*}} ins(%{{.*}} : tensor<112x1xi8>) outs(%{{.*}} : tensor<128x1xi16>)
 // CHECK: nm_tile.k_loop %[[R:[a-z0-9]*]] =
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x128xf16>) outs(%{{.*}} : tensor<64x128xf16>)
-// CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%{{.*}}, %[[INDEX]] : tensor<128x128xf16>, tensor<112x1xi8>) first_row(%[[R]]) outs(%{{.*}} : tensor<64x128xf16>)
+// CHECK: %[[STEP:.*]] = tensor.extract_slice %[[ROWS]][%[[R]], 0] [64, 1]
+// CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed by_row ins(%{{.*}}, %[[STEP]] : tensor<128x128xf16>, tensor<64x1xi16>) outs(%{{.*}} : tensor<64x128xf16>)
 func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
                             %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {

@@ -88,7 +88,8 @@ func.func @pack_two_levels(%w: tensor<17x70xf16>) -> tensor<17x70xf16> {
 // CHECK-LABEL: func @tile_ops
 func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
                     %i: memref<32x1xi8, 3>, %x: memref<32x128xf16, 3>,
-                    %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>, %row: index)
+                    %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>,
+                    %rows: memref<32x1xi16, 3>)
     -> vector<128x128xf32> {
   // CHECK: nm_tile.async_copy transposed ins
   nm_tile.async_copy transposed
@@ -98,10 +99,13 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
   nm_tile.async_gather #w
     ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
     outs(%x : memref<32x128xf16, 3>)
-  // CHECK: nm_tile.async_gather #{{[a-z]*}} dim = 1 transposed panels = 1 ins({{.*}}) first_row(%{{.*}}) outs
-  nm_tile.async_gather #w dim = 1 transposed panels = 1
-    ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
-    first_row(%row) outs(%x : memref<32x128xf16, 3>)
+  // CHECK: nm_tile.async_gather #{{[a-z]*}} dim = 1 transposed panels = 1 by_row in_bounds ins({{.*}}xi16, 3>) outs
+  nm_tile.async_gather #w dim = 1 transposed panels = 1 by_row in_bounds
+    ins(%src, %rows : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi16, 3>)
+    outs(%x : memref<32x128xf16, 3>)
+  // CHECK: nm_tile.async_copy rows_of = #{{[a-z]*}} ins({{.*}}xi8, 3>) outs({{.*}}xi16, 3>)
+  nm_tile.async_copy rows_of = #w ins(%i : memref<32x1xi8, 3>)
+    outs(%rows : memref<32x1xi16, 3>)
   // CHECK: nm_tile.async_copy threads = [256, 128] ins
   nm_tile.async_copy threads = [256, 128]
     ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)

@@ -86,7 +86,7 @@
 
 // -----
 
-// expected-error @below {{index must be staged, resident or direct, got 'none'}}
+// expected-error @below {{index must be staged, resident, rows or direct, got 'none'}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], transfers = {index = none}>
 
 // -----
@@ -251,6 +251,13 @@
 
 // expected-error @below {{producers beside wgmma warps must be a multiple of the 4 of a warpgroup, got 6}}
 #s = #nm_sparse.schedule<tile = [128, 256, 64], product = wgmma<warps = [1, 8]>, pipeline = ring<stages = 3, producers = 6>>
+
+// -----
+
+// Tables of rows.
+
+// expected-error @below {{index = rows is a table for gathers: legal with it is x = gather, got x = copy}}
+#s = #nm_sparse.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = copy, index = rows}, pipeline = async_groups<stages = 3>>
 
 // -----
 

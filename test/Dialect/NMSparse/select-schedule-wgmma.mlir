@@ -4,8 +4,8 @@
 // Where the model takes products of warpgroups: feature-major activations, and
 // panels that are whole 64 outputs.
 
-// CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather, values = {{[a-z]+}}, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = {{flat|persistent}}>
-// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
+// CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather, values = {{[a-z]+}}, index = rows}, pipeline = ring<stages = 4, producers = 4>, grid = {{flat|persistent}}>
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = rows}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
 // OLD: #nm_sparse.schedule<{{.*}} product = mma<
 
 #xm = affine_map<(m, n, k) -> (k, m)>

@@ -80,7 +80,7 @@ func.func @misaligned_warpgroups(%x: tensor<128x64xf16>, %v: tensor<16x192xf16>,
 func.func @parts_of_copied_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
                   %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {
-  // expected-error @+1 {{has a schedule whose K steps of 16 kept rows are no whole windows of 7, which only x = gather can divide}}
+  // expected-error @+1 {{has a schedule whose K steps of 16 kept rows are no whole windows of 7, which only index = rows can divide}}
   %y = nm_sparse.matmul #nm_sparse.encoding<7:8, block = [1, 128]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x128xf16>, tensor<112x128xf16>, tensor<112x1xi8>)
@@ -93,12 +93,12 @@ func.func @parts_of_copied_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 24], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 3>>
+#s = #nm_sparse.schedule<tile = [128, 128, 24], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
 
-func.func @parts_of_units(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
+func.func @uneven_steps(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
                   %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {
-  // expected-error @+1 {{has a schedule whose K steps of 24 kept rows are no whole windows of 7 and no multiple of 16}}
+  // expected-error @+1 {{has a schedule with index = rows whose K steps of 24 kept rows are no multiple of 16}}
   %y = nm_sparse.matmul #nm_sparse.encoding<7:8, block = [1, 128]>
     indexing_maps = [#xm, #wm, #ym] schedule = #s
     ins(%x, %v, %i : tensor<128x128xf16>, tensor<112x128xf16>, tensor<112x1xi8>)

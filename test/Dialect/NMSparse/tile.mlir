@@ -256,7 +256,7 @@ func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 3>>
+#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
 
 // Steps of 64 of 7 * 16 kept rows begin inside windows: the product says where,
 // with all of x and of the index. The last step is shorter.

@@ -72,9 +72,10 @@ def schedule(
 ):
     """The text of a schedule whose tile is (tokens, outputs, windows): those are
     kept rows once the pattern is known (with_rows). Or (tokens, outputs) and the
-    kept rows themselves."""
+    kept rows themselves, which a table finds."""
     tokens, outputs, *windows = tile
     step = rows or f"{windows[0]} windows"
+    index = "rows" if rows else index
     x = {"packed": "gather", "unpacked": "copy"}[operands]
     pipeline = f"async_groups<stages = {stages}>"
     if producers:

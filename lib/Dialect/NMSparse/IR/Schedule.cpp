@@ -26,13 +26,14 @@ Attribute TransfersAttr::parse(AsmParser &parser, Type) {
   auto values = ValuesTransfer::Copy;
   auto index = IndexTransfer::Resident;
   if (parser.parseLBrace() ||
-      parseFields(parser, "transfers",
-                  {wordField(parser, "x", "copy, gather or direct",
-                             symbolizeXTransfer, x),
-                   wordField(parser, "values", "copy, bulk or direct",
-                             symbolizeValuesTransfer, values),
-                   wordField(parser, "index", "staged, resident or direct",
-                             symbolizeIndexTransfer, index)}) ||
+      parseFields(
+          parser, "transfers",
+          {wordField(parser, "x", "copy, gather or direct", symbolizeXTransfer,
+                     x),
+           wordField(parser, "values", "copy, bulk or direct",
+                     symbolizeValuesTransfer, values),
+           wordField(parser, "index", "staged, resident, rows or direct",
+                     symbolizeIndexTransfer, index)}) ||
       parser.parseRBrace())
     return {};
   return get(parser.getContext(), x, values, index);
@@ -236,6 +237,11 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
   if (grid.isPersistentGrid() && producers == 0)
     return emitError() << "persistent CTAs need producers, which fetch the "
                           "next tile; legal is pipeline = ring<...>";
+  if (transfers.getIndex() == IndexTransfer::Rows &&
+      transfers.getX() != XTransfer::Gather)
+    return emitError() << "index = rows is a table for gathers: legal with it "
+                          "is x = gather, got x = "
+                       << stringifyXTransfer(transfers.getX());
   // Copies of a K step need a stage of shared memory to overlap with.
   bool isDirect = transfers.getX() == XTransfer::Direct &&
                   transfers.getValues() == ValuesTransfer::Direct &&

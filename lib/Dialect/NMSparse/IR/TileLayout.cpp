@@ -6,6 +6,8 @@
 
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
@@ -24,6 +26,15 @@ bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
     return product.readsTokenMajorWindows();
   return encoding.getBlockK() * elementBytes % 16 == 0 &&
          product.readsTokenMajorRows(schedule.getStepRows());
+}
+
+RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
+                                int64_t windows) {
+  int64_t rows =
+      llvm::alignTo(windows * encoding.getKeptRows(), schedule.getTileRows());
+  // All ones stand for no row.
+  bool isShort = windows * encoding.getWindowRows() < (1 << 16);
+  return {rows / encoding.getBlockK(), isShort ? 16u : 32u};
 }
 
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {

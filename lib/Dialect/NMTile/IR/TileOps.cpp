@@ -60,6 +60,29 @@ static LogicalResult verifyThreads(Operation *op,
 // AsyncCopyOp
 //===----------------------------------------------------------------------===//
 
+/// Rows of the dense operand are stored as i16 or i32.
+static bool isRowType(Type type) {
+  return type.isSignlessInteger(16) || type.isSignlessInteger(32);
+}
+
+/// A copy of rows instead of positions.
+static LogicalResult verifyRowsOf(AsyncCopyOp op, EncodingAttr encoding,
+                                  ShapedType src, ShapedType dst) {
+  if (encoding.isFree())
+    return op.emitOpError("rows_of needs n:m windows, got ") << encoding;
+  if (op.getTransposed())
+    return op.emitOpError("with rows_of must not be transposed");
+  if (src.getRank() != 2 ||
+      !src.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
+    return op.emitOpError("source must be a rank-2 tile of i")
+           << encoding.getIndexBitWidth() << ", the positions of " << encoding
+           << ", got " << src;
+  if (!isRowType(dst.getElementType()))
+    return op.emitOpError("destination of rows must be of i16 or i32, got ")
+           << dst;
+  return success();
+}
+
 LogicalResult AsyncCopyOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto dst = cast<ShapedType>(getDst().getType());
@@ -67,9 +90,14 @@ LogicalResult AsyncCopyOp::verify() {
   if (failed(verifyDestination(*this, getDst(), result)) ||
       failed(verifyThreads(*this, getThreads())))
     return failure();
-  if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
+  if (std::optional<EncodingAttr> encoding = getRowsOf()) {
+    if (failed(verifyRowsOf(*this, *encoding, src, dst)))
+      return failure();
+  } else if (src.getRank() != 2 ||
+             src.getElementType() != dst.getElementType()) {
     return emitOpError("source must be a rank-2 tile of element type ")
            << dst.getElementType() << ", got " << src;
+  }
   for (int64_t i = 0; i < 2; ++i) {
     int64_t from = src.getDimSize(i);
     int64_t to = dst.getDimSize(getTransposed() ? 1 - i : i);
@@ -158,8 +186,13 @@ LogicalResult AsyncGatherOp::verify() {
   if (getDim() != 0 && getDim() != 1)
     return emitOpError("dim must be 0 or 1, got ")
            << static_cast<int64_t>(getDim());
-  if (!index.getElementType().isSignlessInteger(
-          getEncoding().getIndexBitWidth()))
+  if (getInBounds() && !getByRow())
+    return emitOpError("in_bounds needs by_row: without, the extents of the "
+                       "operands say what exists");
+  if (getByRow() && !isRowType(index.getElementType()))
+    return emitOpError("by_row needs an index of i16 or i32, got ") << index;
+  if (!getByRow() && !index.getElementType().isSignlessInteger(
+                         getEncoding().getIndexBitWidth()))
     return emitOpError("index must have element type i")
            << getEncoding().getIndexBitWidth() << " for windows of "
            << getEncoding().getM() << ", got " << index.getElementType();

@@ -42,7 +42,11 @@ def blocks():
         case = Case(element, n, m, block[1], block_k=block[0], **short, **dims)
         yield f"block-{element}-{block[0]}x{block[1]}-{layout}", case
     # Panels that share the fragments of tensor cores.
-    for element, n, m, panel in (("f16", 2, 4, 1), ("bf16", 3, 8, 2), ("f16", 4, 16, 4)):
+    for element, n, m, panel in (
+        ("f16", 2, 4, 1),
+        ("bf16", 3, 8, 2),
+        ("f16", 4, 16, 4),
+    ):
         for layout, dims in layouts.items():
             yield (
                 f"panels-{element}-{panel}-{layout}",
@@ -233,7 +237,5 @@ def parts_of_windows():
     )
     yield (
         "parts-wgmma-stream-11of16",
-        Case(
-            "f16", 11, 16, 64, schedule=kept, **{**sizes, "tokens": 2101}, **FEATURE
-        ),
+        Case("f16", 11, 16, 64, schedule=kept, **{**sizes, "tokens": 2101}, **FEATURE),
     )

@@ -148,7 +148,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
   }];
   let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$values,
                        AnyRankedTensor:$index, AnyRankedTensor:$init,
-                                              Optional<Index>:$panel_offset,
+                       Optional<Index>:$panel_offset,
                        Optional<Index>:$first_row,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
@@ -160,7 +160,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     `ins` `(` $x `,` $values `,` $index `:` type($x) `,` type($values) `,`
               type($index) `)`
     `outs` `(` $init `:` type($init) `)`
-        (`panel_offset` `(` $panel_offset^ `)`)?
+    (`panel_offset` `(` $panel_offset^ `)`)?
     (`first_row` `(` $first_row^ `)`)? attr-dict `->` type($result)
   }];
   // Of a whole matmul, which has no offsets.

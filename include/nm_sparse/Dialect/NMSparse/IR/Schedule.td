@@ -39,7 +39,8 @@ def NMSparse_IndexTransfer : I32EnumAttr<"IndexTransfer",
     "when the positions of the weight come to the product", [
       I32EnumAttrCase<"Staged", 0, "staged">,
       I32EnumAttrCase<"Resident", 1, "resident">,
-      I32EnumAttrCase<"Direct", 2, "direct">]> {
+      I32EnumAttrCase<"Direct", 2, "direct">,
+      I32EnumAttrCase<"Rows", 3, "rows">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
@@ -51,7 +52,7 @@ def NMSparse_TransfersAttr : NMSparse_Attr<"Transfers", "transfers"> {
     |---|---|---|---|
     | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `direct`: the product reads global memory | `copy`, `gather`, `direct` | `gather` |
     | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
-    | `index` | `resident`: all positions of the panel once, before the K loop; `staged`: step by step; `direct`: the product reads global memory | `resident`, `staged`, `direct` | `resident` |
+    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead of them a table of the activations' rows, which takes two bytes or four of shared memory for each block, fewer instructions in each step, and K steps that may begin inside windows; `staged`: positions step by step; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather` | `resident` |
   }];
   let parameters = (ins
     "::mlir::nm_sparse::XTransfer":$x,
@@ -160,7 +161,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window or, with `x = gather`, of the `bk` of a block and of what the product multiplies at once | must be given |
+    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window or, with `index = rows`, of the `bk` of a block and of what the product multiplies at once | must be given |
     | `product` | what multiplies | an attribute below, or one of another dialect that implements `ProductAttrInterface` | must be given |
     | `transfers` | `{x = ..., values = ..., index = ...}`: how the operands come to shared memory | below | `{x = gather, values = copy, index = resident}` |
     | `pipeline` | how copies and products overlap | `sequential`, `async_groups`, `ring` | must be given |
@@ -186,7 +187,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     int64_t getTileOutputs() const { return getTile()[1]; }
     /// Kept rows that a K step multiplies.
     int64_t getTileRows() const { return getTile()[2]; }
-        /// Windows of a K step, or those that one has parts of.
+    /// Windows of a K step, or those that one has parts of.
     int64_t getTileWindows(EncodingAttr encoding) const;
     /// Each K step is a whole number of windows.
     bool hasWholeWindows(EncodingAttr encoding) const;
@@ -210,6 +211,10 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     bool isPacked() const { return getTransfers().getX() == XTransfer::Gather; }
     bool isResident() const {
       return getTransfers().getIndex() == IndexTransfer::Resident;
+    }
+    /// K steps count kept rows, found in a table, and not windows.
+    bool hasRowTable() const {
+      return getTransfers().getIndex() == IndexTransfer::Rows;
     }
     /// The product reads all operands from global memory.
     bool isDirect() const {

@@ -63,7 +63,7 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
         It reads whole windows of token-major activations as they are; without,
         they are transposed on the way to shared memory.
       }],
-            "bool", "readsTokenMajorWindows", (ins), "", "return false;">,
+      "bool", "readsTokenMajorWindows", (ins), "", "return false;">,
     InterfaceMethod<[{
         It reads gathered token-major activations of `stepRows` kept rows a step
         as they are, a token in each row of the tile.

@@ -40,6 +40,18 @@ bool isSwizzled(MemRefType tile);
 bool keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
                        int64_t elementBytes);
 
+/// Of steps that begin inside windows: which row of the activations each block
+/// of a panel begins with.
+struct RowTable {
+  /// Blocks of a panel, rounded up to whole steps, and bits of an entry.
+  int64_t rows;
+  unsigned bits;
+};
+
+/// The table of a contraction of `windows`.
+RowTable getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
+                     int64_t windows);
+
 /// The layout of `tile` in launches whose products have `schedule`.
 TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
 

@@ -32,6 +32,11 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     `[j, i]`. The data may be read after a wait on the group that holds the copy
     and a barrier, or behind an mbarrier that tracks the copy.
 
+    With `rows_of`, `src` is an index of that `n:m` encoding, from a window on,
+    and instead of the position at `[r, p]` what is stored is where that block
+    begins in the dense operand, `(r / n * m + src[r, p]) * bk`, as i16 or i32;
+    the rest of `dst` is all ones, a row that no operand has.
+
     ```mlir
     nm_tile.async_copy ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
                          outs(%dst : memref<32x128xf16, #gpu.address_space<workgroup>>)
@@ -39,10 +44,11 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
   }];
   let arguments = (ins NMTile_Tile:$src, NMTile_Tile:$dst,
                        UnitAttr:$transposed,
+                       OptionalAttr<NMSparse_EncodingAttr>:$rows_of,
                        OptionalAttr<DenseI64ArrayAttr>:$threads);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    (`transposed` $transposed^)? (`threads` `=` $threads^)?
+    (`transposed` $transposed^)? (`rows_of` `=` $rows_of^)? (`threads` `=` $threads^)?
     `ins` `(` $src `:` type($src) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];
@@ -108,9 +114,13 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
     elements outside `src` are zero. `index` lies in global or workgroup memory
     and is read at once.
 
-    `src` and `index` begin with a window, at whose first kept row `dst` begins.
-    Or `dst` begins at kept row `first_row` of them, anywhere in a window, a
-    multiple of bk: then r is `first_row` more in the formula.
+    `src`, `index` and `dst` begin with a window. Or, with `by_row`, `index` is a
+    part of what an async_copy with `rows_of` stored, and says where each block
+    begins in `src`, so that `dst` may begin with any block:
+
+    `dst[p * R + r, j] = src[index[r / bk, p] + r % bk, j]`
+
+    `in_bounds` then promises that `src` has all these rows.
 
     ```mlir
     nm_tile.async_gather #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -124,16 +134,15 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
                        DefaultValuedAttr<I64Attr, "0">:$dim,
                        UnitAttr:$transposed,
                        OptionalAttr<I64Attr>:$panels,
+                       UnitAttr:$by_row, UnitAttr:$in_bounds,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
-                       NMTile_Tile:$src, NMTile_Tile:$index,
-                       Optional<Index>:$first_row, NMTile_Tile:$dst);
+                       NMTile_Tile:$src, NMTile_Tile:$index, NMTile_Tile:$dst);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     $encoding (`level` `=` $level^)? (`dim` `=` $dim^)?
     (`transposed` $transposed^)? (`panels` `=` $panels^)?
-    (`threads` `=` $threads^)?
+    (`by_row` $by_row^)? (`in_bounds` $in_bounds^)? (`threads` `=` $threads^)?
     `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
-    (`first_row` `(` $first_row^ `)`)?
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];
   let hasVerifier = 1;

@@ -65,26 +65,25 @@ static LogicalResult checkBatch(MatmulOp op) {
   return success();
 }
 
-/// Steps that begin inside windows find activations by the number of a kept row
-/// in the whole contraction, so that all of a step's rows are of the weight.
+/// A K step is whole windows or, with a table of rows, all that the product
+/// multiplies at once.
 static LogicalResult checkRows(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   EncodingAttr encoding = op.getEncoding();
-  if (schedule.hasWholeWindows(encoding))
-    return success();
+  int64_t rows = schedule.getTileRows();
+  if (!schedule.hasRowTable()) {
+    if (schedule.hasWholeWindows(encoding))
+      return success();
+    return op.emitOpError("has a schedule whose K steps of ")
+           << rows << " kept rows are no whole windows of "
+           << encoding.getKeptRows() << ", which only index = rows can divide";
+  }
   int64_t unit =
       std::lcm(encoding.getBlockK(), schedule.getProduct().getRowUnit());
-  if (schedule.isPacked() && schedule.getTileRows() % unit == 0)
+  if (rows % unit == 0)
     return success();
-  InFlightDiagnostic diag = op.emitOpError("has a schedule whose K steps of ")
-                            << schedule.getTileRows()
-                            << " kept rows are no whole windows of "
-                            << encoding.getKeptRows();
-  if (schedule.isPacked())
-    diag << " and no multiple of " << unit;
-  else
-    diag << ", which only x = gather can divide";
-  return diag;
+  return op.emitOpError("has a schedule with index = rows whose K steps of ")
+         << rows << " kept rows are no multiple of " << unit;
 }
 
 LogicalResult nm_sparse::checkSchedule(MatmulOp op) {

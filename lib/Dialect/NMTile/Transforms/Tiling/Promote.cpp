@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
@@ -56,8 +57,8 @@ static Value dropBatch(OpBuilder &b, Location loc, Value source,
 
 /// A new tile of workgroup memory.
 static Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
-                       Value like) {
-  auto type = RankedTensorType::get(shape, getElementTypeOrSelf(like));
+                       Type element) {
+  auto type = RankedTensorType::get(shape, element);
   auto alloc = bufferization::AllocTensorOp::create(b, loc, type, ValueRange{});
   alloc.setMemorySpaceAttr(gpu::AddressSpaceAttr::get(
       b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace()));
@@ -66,8 +67,9 @@ static Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
 
 static Value copyToTile(OpBuilder &b, Location loc, Value source,
                         ArrayRef<int64_t> shape, bool transposed = false) {
-  Value tile = allocTile(b, loc, shape, source);
+  Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(source));
   return AsyncCopyOp::create(b, loc, tile.getType(), source, tile, transposed,
+                             /*rows_of=*/EncodingAttr(),
                              /*threads=*/DenseI64ArrayAttr())
       .getResult();
 }
@@ -144,6 +146,8 @@ public:
 
 private:
   Value copyResidentIndex();
+  Value copyRowTable();
+  bool hasAllRows();
   Value getIndexTile();
   Value getXTile(Value index);
 
@@ -157,7 +161,8 @@ private:
   std::optional<int64_t> xBatchDim, packedBatchDim;
   /// Rows of x are tokens, and those of its tile too.
   bool tokenMajor, hasTokenRows;
-  /// The CTA's whole index in workgroup memory, when resident.
+  /// The CTA's whole index in workgroup memory, or the rows of x that it names,
+  /// when either is.
   Value residentIndex;
 };
 } // namespace
@@ -181,12 +186,35 @@ static Value getWholeIndex(MatmulOp op) {
 Value Promoter::copyResidentIndex() {
   Value slab = getWholeIndex(op);
   auto type = cast<RankedTensorType>(slab.getType());
-  int64_t rows = type.getDimSize(type.getRank() - 2);
-  if (!op.getFirstRow())
-    rows = llvm::alignTo(rows,
-                         schedule.getTileWindows(encoding) * encoding.getN());
+  int64_t rows =
+      llvm::alignTo(type.getDimSize(type.getRank() - 2),
+                    schedule.getTileWindows(encoding) * encoding.getN());
   return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
                     {rows, panels});
+}
+
+/// Stores, once, which row of x each block that this CTA needs begins with: to
+/// find it in each step takes a division of the kept row's number.
+Value Promoter::copyRowTable() {
+  RowTable table = getRowTable(schedule, encoding, op.getNumWindows());
+  Value tile =
+      allocTile(b, loc, {table.rows, panels}, b.getIntegerType(table.bits));
+  Value index = dropBatch(b, loc, getWholeIndex(op), packedBatchDim);
+  return AsyncCopyOp::create(b, loc, tile.getType(), index, tile,
+                             /*transposed=*/false, encoding,
+                             /*threads=*/DenseI64ArrayAttr())
+      .getResult();
+}
+
+/// Each entry of the row table is a row of x.
+bool Promoter::hasAllRows() {
+  int64_t windows = op.getNumWindows();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  auto index = cast<RankedTensorType>(getWholeIndex(op).getType());
+  return x.getDimSize(op.getXReductionDim()) ==
+             windows * encoding.getWindowRows() &&
+         windows * encoding.getKeptRows() % schedule.getTileRows() == 0 &&
+         index.getDimSize(index.getRank() - 1) == panels;
 }
 
 /// Index of one K step: rows of the resident one, or a copy. A gather reads its
@@ -200,12 +228,19 @@ Value Promoter::getIndexTile() {
                   schedule.getTransfers().getIndex() == IndexTransfer::Direct;
     return isRead ? index : copyToTile(b, loc, index, {rows, panels});
   }
-  // A gather that starts inside a window finds its rows in all of it.
-  if (op.getFirstRow())
-    return residentIndex;
+  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+  if (schedule.hasRowTable()) {
+    AffineExpr blocks = b.getAffineDimExpr(0).floorDiv(encoding.getBlockK());
+    OpFoldResult first = affine::makeComposedFoldedAffineApply(
+        b, loc, AffineMap::get(1, 0, blocks), {op.getFirstRow()});
+    int64_t count = schedule.getTileRows() / encoding.getBlockK();
+    return tensor::ExtractSliceOp::create(
+        b, loc, residentIndex, ArrayRef<OpFoldResult>{first, zero},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(count), b.getIndexAttr(panels)},
+        ArrayRef<OpFoldResult>{one, one});
+  }
   tensor::ExtractSliceOp step = getIndexSlice(op);
   int64_t rowDim = step.getType().getRank() - 2;
-  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
   return tensor::ExtractSliceOp::create(
       b, loc, residentIndex,
       ArrayRef<OpFoldResult>{step.getMixedOffsets()[rowDim], zero},
@@ -228,15 +263,17 @@ Value Promoter::getXTile(Value index) {
     std::swap(shape[0], shape[1]);
   bool transposed = tokenMajor && !hasTokenRows;
   if (schedule.isPacked()) {
-    Value tile = allocTile(b, loc, shape, x);
+    Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(x));
+    bool byRow = schedule.hasRowTable();
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    return AsyncGatherOp::create(b, loc, tile.getType(), encoding, /*level=*/0,
-                                 /*dim=*/tokenMajor ? 1 : 0, transposed,
-                                 allPanels ? IntegerAttr()
-                                           : b.getI64IntegerAttr(panels),
-                                 /*threads=*/DenseI64ArrayAttr(), x, index,
-                                 op.getFirstRow(), tile)
+    return AsyncGatherOp::create(
+               b, loc, tile.getType(), encoding, /*level=*/0,
+               /*dim=*/tokenMajor ? 1 : 0, transposed,
+               allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
+               /*by_row=*/byRow,
+               /*in_bounds=*/byRow && hasAllRows(),
+               /*threads=*/DenseI64ArrayAttr(), x, index, tile)
         .getResult();
   }
   return copyToTile(b, loc, x, shape, transposed);
@@ -247,6 +284,8 @@ void Promoter::run() {
   b.setInsertionPoint(oldLoop);
   if (schedule.isResident())
     residentIndex = copyResidentIndex();
+  if (schedule.hasRowTable())
+    residentIndex = copyRowTable();
 
   // The accumulator, read from the CTA's tile of init.
   SmallVector<int64_t> accShape = {schedule.getTileTokens(),
@@ -308,6 +347,7 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
       op.getInit() != loop.getRegionIterArgs()[0] ||
       loop.getYieldedValues()[0] != op.getResult() ||
       !op.getResult().hasOneUse() || !getWholeIndex(op) ||
+      op.getScheduleAttr().hasRowTable() != (op.getFirstRow() != nullptr) ||
       !loop.isDefinedOutsideOfLoop(getWholeIndex(op)))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");

@@ -8,8 +8,8 @@
 // producers, up to the product and the fill of its accumulator, are fused into
 // the loop. The product of a CTA tile is then put into a nm_tile.k_loop over
 // windows, or over kept rows. That loop is built here rather than by
-// tileUsingSCF: its accumulator is the whole CTA tile, so it needs no slice, and
-// it is a K loop to the passes that follow however many iterations it has.
+// tileUsingSCF: its accumulator is the whole CTA tile, so it needs no slice,
+// and it is a K loop to the passes that follow however many iterations it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +95,7 @@ static StepLoop createStepLoop(RewriterBase &rewriter, MatmulOp op,
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
   auto loop = KLoopOp::create(rewriter, loc, constant(0), constant(total),
-                                 constant(step), ValueRange{op.getInit()});
+                              constant(step), ValueRange{op.getInit()});
   rewriter.setInsertionPointToStart(&loop.getBody().front());
   StepLoop steps{loop, rewriter.getIndexAttr(std::min(total, step))};
   if (total > step && total % step != 0) {
@@ -145,7 +145,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
 
 /// `y = matmul(x, v, i, init)` -> `y = k_loop r iter_args(acc = init) {
 ///   yield matmul(x, v[r], i, acc) first_row(r) }`
-/// for steps that do not begin with windows.
+/// for steps that need not begin with windows.
 static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
@@ -164,15 +164,15 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
                                                 offsets, sizes, strides);
   auto product = MatmulOp::create(
       rewriter, loc, op.getType(), op.getX(), values, op.getIndex(),
-      loop.getRegionIterArgs()[0], op.getPanelOffset(), row, op.getEncodingAttr(),
-      op.getIndexingMapsAttr(), op.getScheduleAttr());
+      loop.getRegionIterArgs()[0], op.getPanelOffset(), row,
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr());
   YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }
 
 /// Puts the product of a CTA tile into a loop over its K steps.
 static LogicalResult tileContraction(RewriterBase &rewriter, MatmulOp op) {
-  if (op.getScheduleAttr().hasWholeWindows(op.getEncoding()))
+  if (!op.getScheduleAttr().hasRowTable())
     return tileWindows(rewriter, op);
   tileRows(rewriter, op);
   return success();
