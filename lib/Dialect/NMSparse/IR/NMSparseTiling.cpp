@@ -14,9 +14,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -57,39 +56,55 @@ static tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
                                         strides);
 }
 
-/// A number that is known to divide `value`: that of a constant, or of the
-/// induction variable of a loop with constant bounds and step.
-static int64_t getKnownDivisor(OpFoldResult value) {
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return *constant;
-  auto iv = dyn_cast<BlockArgument>(cast<Value>(value));
-  auto loop = iv ? dyn_cast<LoopLikeOpInterface>(iv.getOwner()->getParentOp())
+/// The induction variable `value` as `lower + step * i` of a new symbol i, or
+/// null where it is none, or its bounds are not constants.
+static AffineExpr getInductionExpr(Value value, unsigned symbol) {
+  auto iv = dyn_cast<BlockArgument>(value);
+  auto loop = iv ? dyn_cast_if_present<LoopLikeOpInterface>(
+                       iv.getOwner()->getParentOp())
                  : LoopLikeOpInterface();
-  if (!loop || !loop.getLoopInductionVars() || !loop.getLoopLowerBounds() ||
-      !loop.getLoopSteps())
-    return 1;
-  for (auto [arg, lower, step] :
-       llvm::zip(*loop.getLoopInductionVars(), *loop.getLoopLowerBounds(),
-                 *loop.getLoopSteps())) {
+  if (!loop)
+    return {};
+  auto ivs = loop.getLoopInductionVars();
+  auto lowers = loop.getLoopLowerBounds(), steps = loop.getLoopSteps();
+  if (!ivs || !lowers || !steps)
+    return {};
+  for (auto [arg, lower, step] : llvm::zip(*ivs, *lowers, *steps)) {
     std::optional<int64_t> first = getConstantIntValue(lower);
     std::optional<int64_t> stride = getConstantIntValue(step);
     if (arg == iv && first && stride)
-      return std::gcd(*first, *stride);
+      return getAffineSymbolExpr(symbol, value.getContext()) * *stride + *first;
   }
-  return 1;
+  return {};
+}
+
+/// A number that is known to divide `value`, 0 for the constant 0. Upstream
+/// knows divisors of affine expressions, and bounds of values, but not that an
+/// induction variable counts in steps: that is put into the expression here.
+static int64_t getKnownDivisor(OpFoldResult value) {
+  MLIRContext *context = value.getContext();
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return getAffineConstantExpr(*constant, context).getLargestKnownDivisor();
+  AffineMap map = AffineMap::get(0, 1, getAffineSymbolExpr(0, context));
+  SmallVector<Value> operands{cast<Value>(value)};
+  affine::fullyComposeAffineMapAndOperands(&map, &operands,
+                                           /*composeAffineMin=*/false);
+  SmallVector<AffineExpr> dims, symbols;
+  for (auto [position, operand] : llvm::enumerate(operands)) {
+    AffineExpr counted = getInductionExpr(operand, position);
+    bool isDim = position < map.getNumDims();
+    (isDim ? dims : symbols)
+        .push_back(counted ? counted : getAffineSymbolExpr(position, context));
+  }
+  AffineExpr expr = map.getResult(0).replaceDimsAndSymbols(dims, symbols);
+  return simplifyAffineExpr(expr, 0, operands.size()).getLargestKnownDivisor();
 }
 
 /// Largest constant that `value` is known not to exceed.
-static std::optional<int64_t> getKnownUpperBound(OpFoldResult value) {
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return constant;
-  std::optional<int64_t> bound;
-  if (auto min = cast<Value>(value).getDefiningOp<affine::AffineMinOp>())
-    for (AffineExpr expr : min.getMap().getResults())
-      if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-        bound =
-            bound ? std::min(*bound, constant.getValue()) : constant.getValue();
-  return bound;
+static FailureOr<int64_t> getKnownUpperBound(OpFoldResult value) {
+  return ValueBoundsConstraintSet::computeConstantBound(
+      presburger::BoundType::UB, value, /*stopCondition=*/nullptr,
+      /*closedUB=*/true);
 }
 
 namespace {
@@ -113,12 +128,12 @@ static PanelRange getPanels(OpBuilder &b, Location loc, int64_t bn, Value base,
     return affine::makeComposedFoldedAffineApply(b, loc, expr, operands);
   };
   int64_t divisor = base ? 1 : getKnownDivisor(offset);
-  std::optional<int64_t> bound = getKnownUpperBound(size);
+  FailureOr<int64_t> bound = getKnownUpperBound(size);
   OpFoldResult start = base ? apply(s0 + s1, {base, offset}) : offset;
   PanelRange panels{apply(s0.floorDiv(bn), {start}), b.getIndexAttr(1), {}};
   bool startsPanel = divisor % bn == 0;
   bool insidePanel =
-      bound &&
+      succeeded(bound) &&
       (startsPanel ? *bound <= bn : bn % divisor == 0 && *bound <= divisor);
   if (insidePanel)
     return panels;
@@ -137,8 +152,8 @@ static PanelRange getPanels(OpBuilder &b, Location loc, int64_t bn, Value base,
 /// at the ragged edge, of a whole tile when the padding of `columns` holds one.
 static OpFoldResult getColumnCount(OpBuilder &b, int64_t columns,
                                    OpFoldResult offset, OpFoldResult size) {
-  std::optional<int64_t> bound = getKnownUpperBound(size);
-  if (bound && *bound > 0 && !ShapedType::isDynamic(columns) &&
+  FailureOr<int64_t> bound = getKnownUpperBound(size);
+  if (succeeded(bound) && *bound > 0 && !ShapedType::isDynamic(columns) &&
       columns % *bound == 0 && getKnownDivisor(offset) % *bound == 0)
     return b.getIndexAttr(*bound);
   return size;
