@@ -9,13 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NMSparseTiling.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -47,10 +47,10 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
   return domain;
 }
 
-/// Slice of `source` whose dimensions follow the given offsets and sizes.
-static tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
-                                    ArrayRef<OpFoldResult> offsets,
-                                    ArrayRef<OpFoldResult> sizes) {
+tensor::ExtractSliceOp nm_sparse::slice(OpBuilder &b, Location loc,
+                                        Value source,
+                                        ArrayRef<OpFoldResult> offsets,
+                                        ArrayRef<OpFoldResult> sizes) {
   SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
   return tensor::ExtractSliceOp::create(b, loc, source, offsets, sizes,
                                         strides);
@@ -159,6 +159,75 @@ static OpFoldResult getColumnCount(OpBuilder &b, int64_t columns,
   return size;
 }
 
+/// The tile of x: whole windows of k, except where the contraction dimension
+/// ends inside the last one.
+static tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
+                                     ArrayRef<OpFoldResult> offsets,
+                                     ArrayRef<OpFoldResult> sizes) {
+  Location loc = op.getLoc();
+  int64_t windowRows = op.getEncoding().getWindowRows();
+  AffineExpr s0, s1, s2;
+  bindSymbols(b.getContext(), s0, s1, s2);
+  auto multiply = [&](OpFoldResult windows) {
+    return affine::makeComposedFoldedAffineApply(b, loc, s0 * windowRows,
+                                                 {windows});
+  };
+  unsigned w = op.getReductionLoop();
+  OpFoldResult kOffset = multiply(offsets[w]);
+  OpFoldResult kTotal =
+      tensor::getMixedSize(b, loc, op.getX(), op.getXReductionDim());
+  OpFoldResult kSize = multiply(sizes[w]);
+  int64_t k = op.getContractionSize();
+  if (ShapedType::isDynamic(k) || k % windowRows != 0)
+    kSize = affine::makeComposedFoldedAffineMin(
+        b, loc, AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext()),
+        {kSize, kTotal, kOffset});
+  SmallVector<OpFoldResult> xOffsets, xSizes;
+  for (AffineExpr expr : op.getXMap().getResults()) {
+    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+    xOffsets.push_back(loop == w ? kOffset : offsets[loop]);
+    xSizes.push_back(loop == w ? kSize : sizes[loop]);
+  }
+  return slice(b, loc, op.getX(), xOffsets, xSizes);
+}
+
+InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
+                                   ArrayRef<OpFoldResult> offsets,
+                                   ArrayRef<OpFoldResult> sizes) {
+  Location loc = op.getLoc();
+  EncodingAttr encoding = op.getEncoding();
+  unsigned n = op.getOutputLoop(), w = op.getReductionLoop();
+  AffineExpr s0 = b.getAffineSymbolExpr(0);
+  auto multiply = [&](OpFoldResult windows, int64_t rows) {
+    return affine::makeComposedFoldedAffineApply(b, loc, s0 * rows, {windows});
+  };
+  InputSlices inputs;
+  inputs.x = sliceX(b, op, offsets, sizes);
+
+  // values and index: canonical, a batch in front when each has its own.
+  SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
+  if (op.hasBatchedWeight()) {
+    for (auto *list : {&valueOffsets, &indexOffsets})
+      list->push_back(offsets[0]);
+    for (auto *list : {&valueSizes, &indexSizes})
+      list->push_back(sizes[0]);
+  }
+  int64_t columns =
+      cast<RankedTensorType>(op.getValues().getType()).getShape().back();
+  OpFoldResult columnCount = getColumnCount(b, columns, offsets[n], sizes[n]);
+  PanelRange panels = getPanels(b, loc, encoding.getBlockN(),
+                                op.getPanelOffset(), offsets[n], columnCount);
+  int64_t kept = encoding.getKeptRows(), named = encoding.getN();
+  valueOffsets.append({multiply(offsets[w], kept), offsets[n]});
+  valueSizes.append({multiply(sizes[w], kept), columnCount});
+  indexOffsets.append({multiply(offsets[w], named), panels.first});
+  indexSizes.append({multiply(sizes[w], named), panels.count});
+  inputs.values = slice(b, loc, op.getValues(), valueOffsets, valueSizes);
+  inputs.index = slice(b, loc, op.getIndex(), indexOffsets, indexSizes);
+  inputs.panelOffset = panels.offset;
+  return inputs;
+}
+
 FailureOr<TilingResult>
 MatmulOp::getTiledImplementation(OpBuilder &builder,
                                  ArrayRef<OpFoldResult> offsets,
@@ -167,72 +236,20 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   if (getFirstRow())
     return failure();
   Location loc = getLoc();
-  EncodingAttr encoding = getEncoding();
-  AffineExpr s0, s1;
-  bindSymbols(builder.getContext(), s0, s1);
-  auto apply = [&](AffineExpr expr, ArrayRef<OpFoldResult> operands) {
-    return affine::makeComposedFoldedAffineApply(builder, loc, expr, operands);
-  };
-  unsigned n = getOutputLoop(), w = getReductionLoop();
-
-  // x: whole windows of k, except where the contraction dimension ends inside
-  // the last one.
-  OpFoldResult kOffset = apply(s0 * encoding.getWindowRows(), {offsets[w]});
-  OpFoldResult kTotal =
-      tensor::getMixedSize(builder, loc, getX(), getXReductionDim());
-  OpFoldResult kSize = apply(s0 * encoding.getWindowRows(), {sizes[w]});
-  int64_t k = getContractionSize();
-  if (ShapedType::isDynamic(k) || k % encoding.getWindowRows() != 0)
-    kSize = affine::makeComposedFoldedAffineMin(
-        builder, loc,
-        AffineMap::get(0, 3, {s0, s1 - builder.getAffineSymbolExpr(2)},
-                       builder.getContext()),
-        {kSize, kTotal, kOffset});
-  SmallVector<OpFoldResult> xOffsets, xSizes;
-  for (AffineExpr expr : getXMap().getResults()) {
-    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
-    xOffsets.push_back(loop == w ? kOffset : offsets[loop]);
-    xSizes.push_back(loop == w ? kSize : sizes[loop]);
-  }
-  auto x = slice(builder, loc, getX(), xOffsets, xSizes);
-
-  // values and index: canonical, a batch in front when each has its own.
-  SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
-  if (hasBatchedWeight()) {
-    for (auto *list : {&valueOffsets, &indexOffsets})
-      list->push_back(offsets[0]);
-    for (auto *list : {&valueSizes, &indexSizes})
-      list->push_back(sizes[0]);
-  }
-  int64_t columns =
-      cast<RankedTensorType>(getValues().getType()).getShape().back();
-  OpFoldResult columnCount =
-      getColumnCount(builder, columns, offsets[n], sizes[n]);
-  PanelRange panels = getPanels(builder, loc, encoding.getBlockN(),
-                                getPanelOffset(), offsets[n], columnCount);
-  valueOffsets.append(
-      {apply(s0 * encoding.getKeptRows(), {offsets[w]}), offsets[n]});
-  valueSizes.append(
-      {apply(s0 * encoding.getKeptRows(), {sizes[w]}), columnCount});
-  indexOffsets.append(
-      {apply(s0 * encoding.getN(), {offsets[w]}), panels.first});
-  indexSizes.append({apply(s0 * encoding.getN(), {sizes[w]}), panels.count});
-  auto values = slice(builder, loc, getValues(), valueOffsets, valueSizes);
-  auto index = slice(builder, loc, getIndex(), indexOffsets, indexSizes);
-
+  InputSlices inputs = sliceInputs(builder, *this, offsets, sizes);
   SmallVector<OpFoldResult> initOffsets, initSizes;
   if (failed(getResultTilePosition(builder, 0, offsets, sizes, initOffsets,
                                    initSizes)))
     return failure();
   auto init = slice(builder, loc, getInit(), initOffsets, initSizes);
 
-  auto tiled =
-      MatmulOp::create(builder, loc, init.getType(), x, values, index, init,
-                       panels.offset, /*first_row=*/Value(), getEncodingAttr(),
-                       getIndexingMapsAttr(), getScheduleAttr());
+  auto tiled = MatmulOp::create(
+      builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
+      inputs.panelOffset, /*first_row=*/Value(), getEncodingAttr(),
+      getIndexingMapsAttr(), getScheduleAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
-                      {x, values, index, init}};
+                      {inputs.x, inputs.values, inputs.index, init}};
 }
 
 LogicalResult MatmulOp::getResultTilePosition(
