@@ -6,9 +6,9 @@
 
 #include "SourceDim.h"
 #include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -53,15 +53,8 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   }
   if (firstRow)
     slot = math.add(slot, firstRow);
-  // Of numbers that are not known to be small, a division of 32 bits takes a
-  // third of the instructions of one of 64.
-  auto divide = [&](Value a, int64_t by) {
-    if (!firstRow || llvm::isPowerOf2_64(by))
-      return math.div(a, by);
-    return math.widen(
-        b.createOrFold<arith::DivUIOp>(loc, math.narrow(a), math.word(by)));
-  };
-  Value block = divide(slot, encoding.getBlockK());
+  DenseRow dense(b, loc, encoding.getOuter(), /*isLong=*/firstRow != nullptr);
+  Value block = dense.getBlock(slot);
   // What the index does not have is read from its first element.
   Value exists;
   if (indexRows)
@@ -75,10 +68,7 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   }
   Value position = math.widen(
       memref::LoadOp::create(b, loc, index, ValueRange{safeBlock, safePanel}));
-  Value window = divide(block, encoding.getN());
-  Value place = math.add(math.mul(window, encoding.getM()), position);
-  place = math.add(math.mul(place, encoding.getBlockK()),
-                   math.rem(slot, encoding.getBlockK()));
+  Value place = dense.get(slot, dense.getWindow(block), position);
   if (sourceRows)
     exists = math.both(exists, math.isLess(place, sourceRows));
   return {place, exists};
