@@ -100,7 +100,8 @@ static int64_t getKnownDivisor(OpFoldResult value) {
   return simplifyAffineExpr(expr, 0, operands.size()).getLargestKnownDivisor();
 }
 
-/// Largest constant that `value` is known not to exceed.
+/// Largest constant that `value` is known not to exceed. The operations that it
+/// is computed with say so, by models that a host registers (see InitAll.cpp).
 static FailureOr<int64_t> getKnownUpperBound(OpFoldResult value) {
   return ValueBoundsConstraintSet::computeConstantBound(
       presburger::BoundType::UB, value, /*stopCondition=*/nullptr,
