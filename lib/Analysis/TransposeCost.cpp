@@ -65,19 +65,19 @@ static bool readsTile(linalg::LinalgOp op, OpOperand &operand) {
 
 bool nm_sparse::canBeTransposed(MatmulOp op) {
   auto init = op.getInit().getDefiningOp();
-  if (!isa_and_nonnull<linalg::FillOp, linalg::BroadcastOp>(init))
-    return false;
+  bool reads = !isa_and_nonnull<linalg::FillOp, linalg::BroadcastOp>(init);
   Value value = op.getResult();
   while (linalg::LinalgOp consumer = getOnlyConsumer(value)) {
     OpOperand *read = getEpilogueOperand(consumer, value);
     if (!read)
       break;
     for (OpOperand &operand : consumer->getOpOperands())
-      if (operand.get() != value && readsTile(consumer, operand))
-        return false;
+      reads |= operand.get() != value && readsTile(consumer, operand);
     value = consumer->getResult(0);
   }
-  return cast<ShapedType>(value.getType()).getElementTypeBitWidth() == 16;
+  return canBeTransposed(
+      /*writes=*/1, cast<ShapedType>(value.getType()).getElementTypeBitWidth(),
+      reads);
 }
 
 double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,

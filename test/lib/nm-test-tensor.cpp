@@ -10,10 +10,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -25,8 +31,14 @@ using namespace mlir::nm_sparse;
 
 int main(int argc, char **argv) {
   DialectRegistry registry;
-  registry.insert<NMSparseDialect, arith::ArithDialect, func::FuncDialect,
-                  linalg::LinalgDialect, tensor::TensorDialect>();
+  registry.insert<NMSparseDialect, affine::AffineDialect, arith::ArithDialect,
+                  func::FuncDialect, linalg::LinalgDialect, scf::SCFDialect,
+                  tensor::TensorDialect>();
+  // Tiles of a product ask these for the bounds of their sizes.
+  affine::registerValueBoundsOpInterfaceExternalModels(registry);
+  arith::registerValueBoundsOpInterfaceExternalModels(registry);
+  scf::registerValueBoundsOpInterfaceExternalModels(registry);
+  tensor::registerValueBoundsOpInterfaceExternalModels(registry);
   registerProductCosts(registry);
   registerConvertLinalgToNMSparsePass();
   registerConvertNMSparseToLinalgPass();

@@ -21,8 +21,16 @@ namespace mlir::nm_sparse {
 /// ops that alone consume its result, compute.
 bool isWrittenFeatureMajor(MatmulOp op);
 
-/// Whether that is of 16 bits, and computed from no other tensor of its shape,
-/// so that warps can transpose it as they write it.
+/// Whether warps can transpose the tiles that a product writes as `writes`
+/// tensors with elements of `bits` bits, where it `reads` other tensors of
+/// their shape or does not. What is read lies in the order in which it is
+/// written.
+inline bool canBeTransposed(int64_t writes, unsigned bits, bool reads) {
+  return writes == 1 && bits == 16 && !reads;
+}
+
+/// Whether warps can transpose what `op`, and the elementwise ops that alone
+/// consume its result, compute.
 bool canBeTransposed(MatmulOp op);
 
 /// Predicted time of the kernel that transposes a buffer of this type, whose

@@ -18,6 +18,7 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_CONVERTNMSPARSETOLINALGPASS
@@ -107,34 +108,20 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
 } // namespace
 
 /// The row of the array that `level` packs, of which row `row` of its values
-/// holds output `output`:
-///   ((row / bk) / n * m + positions[row / bk, output / bn]) * bk + row % bk
+/// holds output `output`.
 static Value buildPackedRow(OpBuilder &b, Location loc,
                             const SparsityLevel &level, Value positions,
                             ValueRange batch, Value row, Value output) {
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  auto divide = [&](Value value, int64_t by) -> Value {
-    return by == 1 ? value : arith::DivUIOp::create(b, loc, value, index(by));
-  };
-  auto multiply = [&](Value value, int64_t by) -> Value {
-    return by == 1 ? value : arith::MulIOp::create(b, loc, value, index(by));
-  };
-  Value slot = divide(row, level.blockK);
+  DenseRow packed(b, loc, level);
+  Value block = packed.getBlock(row);
   SmallVector<Value> at(batch);
-  at.append({slot, divide(output, level.blockN)});
+  at.append({block, b.createOrFold<arith::DivUIOp>(
+                        loc, output,
+                        arith::ConstantIndexOp::create(b, loc, level.blockN))});
   Value position = arith::IndexCastUIOp::create(
       b, loc, b.getIndexType(),
       tensor::ExtractOp::create(b, loc, positions, at));
-  Value window = divide(slot, level.n);
-  Value block =
-      arith::AddIOp::create(b, loc, multiply(window, level.m), position);
-  Value packed = multiply(block, level.blockK);
-  if (level.blockK == 1)
-    return packed;
-  Value inBlock = arith::RemUIOp::create(b, loc, row, index(level.blockK));
-  return arith::AddIOp::create(b, loc, packed, inBlock);
+  return packed.get(row, packed.getWindow(block), position);
 }
 
 /// `dense` with the element of the values at `at` in its place.

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -28,19 +29,12 @@ Value nm_sparse::emitXRow(OpBuilder &b, Location loc, TileMatmulOp op,
   int64_t indexed = schedule.getTileWindows(encoding) * encoding.getKeptRows();
   if (rows > indexed)
     row = b.createOrFold<arith::MinUIOp>(loc, row, constant(indexed - 1));
-  int64_t bk = encoding.getBlockK();
-  Value block = b.createOrFold<arith::DivUIOp>(loc, row, constant(bk));
-  Value window =
-      b.createOrFold<arith::DivUIOp>(loc, block, constant(encoding.getN()));
-  Value start =
-      b.createOrFold<arith::MulIOp>(loc, window, constant(encoding.getM()));
+  DenseRow dense(b, loc, encoding.getOuter());
+  Value block = dense.getBlock(row);
+  Value window = dense.getWindow(block);
   Value position =
       memref::LoadOp::create(b, loc, op.getIndex(), ValueRange{block, panel});
-  position = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
-  Value first = b.createOrFold<arith::AddIOp>(loc, position, start);
-  return b.createOrFold<arith::AddIOp>(
-      loc, b.createOrFold<arith::MulIOp>(loc, first, constant(bk)),
-      b.createOrFold<arith::RemUIOp>(loc, row, constant(bk)));
+  return dense.get(row, window, position);
 }
 
 Value nm_sparse::emitPanel(OpBuilder &b, Location loc, TileMatmulOp op,

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyEmitter.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -245,10 +245,8 @@ Value CopyEmitter::isPresent(const ChunkSource &from) const {
 
 Value CopyEmitter::findRowOf(Value position, Value row,
                              const ChunkSource &from) {
-  Value window = math.div(row, ends.rowsOf.getN());
-  Value place =
-      math.add(math.mul(window, ends.rowsOf.getM()), math.widen(position));
-  place = math.mul(place, ends.rowsOf.getBlockK());
+  DenseRow dense(b, loc, ends.rowsOf.getOuter());
+  Value place = dense.get(math.constant(0), dense.getWindow(row), position);
   Value found = b.createOrFold<arith::IndexCastUIOp>(loc, element, place);
   if (!from.valid)
     return found;

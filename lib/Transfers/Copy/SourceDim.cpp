@@ -6,6 +6,7 @@
 
 #include "SourceDim.h"
 #include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -54,7 +55,8 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   IndexMath math{b, loc};
   Value zero = math.constant(0);
   auto [panel, slot] = splitPanel(math, row, panelRows, panels);
-  Value block = math.div(slot, encoding.getBlockK());
+  DenseRow dense(b, loc, encoding.getOuter());
+  Value block = dense.getBlock(slot);
   // What the index does not have is read from its first element.
   Value exists;
   if (indexRows)
@@ -68,10 +70,7 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   }
   Value position = math.widen(
       memref::LoadOp::create(b, loc, index, ValueRange{safeBlock, safePanel}));
-  Value window = math.div(block, encoding.getN());
-  Value place = math.add(math.mul(window, encoding.getM()), position);
-  place = math.add(math.mul(place, encoding.getBlockK()),
-                   math.rem(slot, encoding.getBlockK()));
+  Value place = dense.get(slot, dense.getWindow(block), position);
   if (sourceRows)
     exists = math.both(exists, math.isLess(place, sourceRows));
   return {place, exists};

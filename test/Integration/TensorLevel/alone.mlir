@@ -5,7 +5,7 @@
 // RUN: nm-test-tensor %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --convert-nm-sparse-to-linalg | FileCheck %s --check-prefix=ORACLE
 // RUN: %python %S/Inputs/undefined_symbols.py %nm_bin/../lib Dialect/NMSparse/IR/libNMSparseDialect.a Dialect/NMSparse/Transforms/libNMSparseTransforms.a Dialect/NMSparse/Utils/libNMSparseUtils.a Analysis/libNMSparseAnalysis.a Conversion/libNMSparseConversion.a Products/libNMSparseProductCosts.a | FileCheck %s --check-prefix=SYMBOLS
 
-// DIALECTS: Available Dialects: arith,builtin,func,linalg,nm_sparse,tensor{{$}}
+// DIALECTS: Available Dialects: affine,arith,builtin,func,linalg,nm_sparse,scf,tensor{{$}}
 
 // SYMBOLS: 6 libraries need no dialect of GPUs
 

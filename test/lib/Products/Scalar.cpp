@@ -16,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -140,18 +141,11 @@ LogicalResult ScalarAttr::emit(OpBuilder &b, TileMatmulOp op,
                                  constant(1), ValueRange(accumulators));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  IndexMath math{b, loc};
-  // Kept row `row` is row `inBlock` of block `block` of the weight.
   Value row = loop.getInductionVar();
-  Value block = math.div(row, encoding.getBlockK());
-  Value inBlock = math.rem(row, encoding.getBlockK());
+  DenseRow place(b, loc, encoding.getOuter());
+  Value block = place.getBlock(row);
   Value position = loadOrZero(b, loc, op.getIndex(), {block, panel});
-  position = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), position);
-  Value window = math.div(block, encoding.getN());
-  Value dense =
-      math.add(math.mul(math.add(math.mul(window, encoding.getM()), position),
-                        encoding.getBlockK()),
-               inBlock);
+  Value dense = place.get(row, place.getWindow(block), position);
   SmallVector<Value> at = {dense, layout.token};
   if (op.getTokenMajor())
     std::swap(at[0], at[1]);

@@ -9,14 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NMSparseTiling.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-
-#include <numeric>
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -48,48 +47,65 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
   return domain;
 }
 
-/// Slice of `source` whose dimensions follow the given offsets and sizes.
-static tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
-                                    ArrayRef<OpFoldResult> offsets,
-                                    ArrayRef<OpFoldResult> sizes) {
+tensor::ExtractSliceOp nm_sparse::slice(OpBuilder &b, Location loc,
+                                        Value source,
+                                        ArrayRef<OpFoldResult> offsets,
+                                        ArrayRef<OpFoldResult> sizes) {
   SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
   return tensor::ExtractSliceOp::create(b, loc, source, offsets, sizes,
                                         strides);
 }
 
-/// A number that is known to divide `value`: that of a constant, or of the
-/// induction variable of a loop with constant bounds and step.
-static int64_t getKnownDivisor(OpFoldResult value) {
-  if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return *constant;
-  auto iv = dyn_cast<BlockArgument>(cast<Value>(value));
-  auto loop = iv ? dyn_cast<LoopLikeOpInterface>(iv.getOwner()->getParentOp())
+/// The induction variable `value` as `lower + step * i` of a new symbol i, or
+/// null where it is none, or its bounds are not constants.
+static AffineExpr getInductionExpr(Value value, unsigned symbol) {
+  auto iv = dyn_cast<BlockArgument>(value);
+  auto loop = iv ? dyn_cast_if_present<LoopLikeOpInterface>(
+                       iv.getOwner()->getParentOp())
                  : LoopLikeOpInterface();
-  if (!loop || !loop.getLoopInductionVars() || !loop.getLoopLowerBounds() ||
-      !loop.getLoopSteps())
-    return 1;
-  for (auto [arg, lower, step] :
-       llvm::zip(*loop.getLoopInductionVars(), *loop.getLoopLowerBounds(),
-                 *loop.getLoopSteps())) {
+  if (!loop)
+    return {};
+  auto ivs = loop.getLoopInductionVars();
+  auto lowers = loop.getLoopLowerBounds(), steps = loop.getLoopSteps();
+  if (!ivs || !lowers || !steps)
+    return {};
+  for (auto [arg, lower, step] : llvm::zip(*ivs, *lowers, *steps)) {
     std::optional<int64_t> first = getConstantIntValue(lower);
     std::optional<int64_t> stride = getConstantIntValue(step);
     if (arg == iv && first && stride)
-      return std::gcd(*first, *stride);
+      return getAffineSymbolExpr(symbol, value.getContext()) * *stride + *first;
   }
-  return 1;
+  return {};
 }
 
-/// Largest constant that `value` is known not to exceed.
-static std::optional<int64_t> getKnownUpperBound(OpFoldResult value) {
+/// A number that is known to divide `value`, 0 for the constant 0. Upstream
+/// knows divisors of affine expressions, and bounds of values, but not that an
+/// induction variable counts in steps: that is put into the expression here.
+static int64_t getKnownDivisor(OpFoldResult value) {
+  MLIRContext *context = value.getContext();
   if (std::optional<int64_t> constant = getConstantIntValue(value))
-    return constant;
-  std::optional<int64_t> bound;
-  if (auto min = cast<Value>(value).getDefiningOp<affine::AffineMinOp>())
-    for (AffineExpr expr : min.getMap().getResults())
-      if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-        bound =
-            bound ? std::min(*bound, constant.getValue()) : constant.getValue();
-  return bound;
+    return getAffineConstantExpr(*constant, context).getLargestKnownDivisor();
+  AffineMap map = AffineMap::get(0, 1, getAffineSymbolExpr(0, context));
+  SmallVector<Value> operands{cast<Value>(value)};
+  affine::fullyComposeAffineMapAndOperands(&map, &operands,
+                                           /*composeAffineMin=*/false);
+  SmallVector<AffineExpr> dims, symbols;
+  for (auto [position, operand] : llvm::enumerate(operands)) {
+    AffineExpr counted = getInductionExpr(operand, position);
+    bool isDim = position < map.getNumDims();
+    (isDim ? dims : symbols)
+        .push_back(counted ? counted : getAffineSymbolExpr(position, context));
+  }
+  AffineExpr expr = map.getResult(0).replaceDimsAndSymbols(dims, symbols);
+  return simplifyAffineExpr(expr, 0, operands.size()).getLargestKnownDivisor();
+}
+
+/// Largest constant that `value` is known not to exceed. The operations that it
+/// is computed with say so, by models that a host registers (see InitAll.cpp).
+static FailureOr<int64_t> getKnownUpperBound(OpFoldResult value) {
+  return ValueBoundsConstraintSet::computeConstantBound(
+      presburger::BoundType::UB, value, /*stopCondition=*/nullptr,
+      /*closedUB=*/true);
 }
 
 namespace {
@@ -113,12 +129,12 @@ static PanelRange getPanels(OpBuilder &b, Location loc, int64_t bn, Value base,
     return affine::makeComposedFoldedAffineApply(b, loc, expr, operands);
   };
   int64_t divisor = base ? 1 : getKnownDivisor(offset);
-  std::optional<int64_t> bound = getKnownUpperBound(size);
+  FailureOr<int64_t> bound = getKnownUpperBound(size);
   OpFoldResult start = base ? apply(s0 + s1, {base, offset}) : offset;
   PanelRange panels{apply(s0.floorDiv(bn), {start}), b.getIndexAttr(1), {}};
   bool startsPanel = divisor % bn == 0;
   bool insidePanel =
-      bound &&
+      succeeded(bound) &&
       (startsPanel ? *bound <= bn : bn % divisor == 0 && *bound <= divisor);
   if (insidePanel)
     return panels;
@@ -137,11 +153,80 @@ static PanelRange getPanels(OpBuilder &b, Location loc, int64_t bn, Value base,
 /// at the ragged edge, of a whole tile when the padding of `columns` holds one.
 static OpFoldResult getColumnCount(OpBuilder &b, int64_t columns,
                                    OpFoldResult offset, OpFoldResult size) {
-  std::optional<int64_t> bound = getKnownUpperBound(size);
-  if (bound && *bound > 0 && !ShapedType::isDynamic(columns) &&
+  FailureOr<int64_t> bound = getKnownUpperBound(size);
+  if (succeeded(bound) && *bound > 0 && !ShapedType::isDynamic(columns) &&
       columns % *bound == 0 && getKnownDivisor(offset) % *bound == 0)
     return b.getIndexAttr(*bound);
   return size;
+}
+
+/// The tile of x: whole windows of k, except where the contraction dimension
+/// ends inside the last one.
+static tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
+                                     ArrayRef<OpFoldResult> offsets,
+                                     ArrayRef<OpFoldResult> sizes) {
+  Location loc = op.getLoc();
+  int64_t windowRows = op.getEncoding().getWindowRows();
+  AffineExpr s0, s1, s2;
+  bindSymbols(b.getContext(), s0, s1, s2);
+  auto multiply = [&](OpFoldResult windows) {
+    return affine::makeComposedFoldedAffineApply(b, loc, s0 * windowRows,
+                                                 {windows});
+  };
+  unsigned w = op.getReductionLoop();
+  OpFoldResult kOffset = multiply(offsets[w]);
+  OpFoldResult kTotal =
+      tensor::getMixedSize(b, loc, op.getX(), op.getXReductionDim());
+  OpFoldResult kSize = multiply(sizes[w]);
+  int64_t k = op.getContractionSize();
+  if (ShapedType::isDynamic(k) || k % windowRows != 0)
+    kSize = affine::makeComposedFoldedAffineMin(
+        b, loc, AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext()),
+        {kSize, kTotal, kOffset});
+  SmallVector<OpFoldResult> xOffsets, xSizes;
+  for (AffineExpr expr : op.getXMap().getResults()) {
+    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+    xOffsets.push_back(loop == w ? kOffset : offsets[loop]);
+    xSizes.push_back(loop == w ? kSize : sizes[loop]);
+  }
+  return slice(b, loc, op.getX(), xOffsets, xSizes);
+}
+
+InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
+                                   ArrayRef<OpFoldResult> offsets,
+                                   ArrayRef<OpFoldResult> sizes) {
+  Location loc = op.getLoc();
+  EncodingAttr encoding = op.getEncoding();
+  unsigned n = op.getOutputLoop(), w = op.getReductionLoop();
+  AffineExpr s0 = b.getAffineSymbolExpr(0);
+  auto multiply = [&](OpFoldResult windows, int64_t rows) {
+    return affine::makeComposedFoldedAffineApply(b, loc, s0 * rows, {windows});
+  };
+  InputSlices inputs;
+  inputs.x = sliceX(b, op, offsets, sizes);
+
+  // values and index: canonical, a batch in front when each has its own.
+  SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
+  if (op.hasBatchedWeight()) {
+    for (auto *list : {&valueOffsets, &indexOffsets})
+      list->push_back(offsets[0]);
+    for (auto *list : {&valueSizes, &indexSizes})
+      list->push_back(sizes[0]);
+  }
+  int64_t columns =
+      cast<RankedTensorType>(op.getValues().getType()).getShape().back();
+  OpFoldResult columnCount = getColumnCount(b, columns, offsets[n], sizes[n]);
+  PanelRange panels = getPanels(b, loc, encoding.getBlockN(),
+                                op.getPanelOffset(), offsets[n], columnCount);
+  int64_t kept = encoding.getKeptRows(), named = encoding.getN();
+  valueOffsets.append({multiply(offsets[w], kept), offsets[n]});
+  valueSizes.append({multiply(sizes[w], kept), columnCount});
+  indexOffsets.append({multiply(offsets[w], named), panels.first});
+  indexSizes.append({multiply(sizes[w], named), panels.count});
+  inputs.values = slice(b, loc, op.getValues(), valueOffsets, valueSizes);
+  inputs.index = slice(b, loc, op.getIndex(), indexOffsets, indexSizes);
+  inputs.panelOffset = panels.offset;
+  return inputs;
 }
 
 FailureOr<TilingResult>
@@ -152,72 +237,20 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   if (getFirstRow())
     return failure();
   Location loc = getLoc();
-  EncodingAttr encoding = getEncoding();
-  AffineExpr s0, s1;
-  bindSymbols(builder.getContext(), s0, s1);
-  auto apply = [&](AffineExpr expr, ArrayRef<OpFoldResult> operands) {
-    return affine::makeComposedFoldedAffineApply(builder, loc, expr, operands);
-  };
-  unsigned n = getOutputLoop(), w = getReductionLoop();
-
-  // x: whole windows of k, except where the contraction dimension ends inside
-  // the last one.
-  OpFoldResult kOffset = apply(s0 * encoding.getWindowRows(), {offsets[w]});
-  OpFoldResult kTotal =
-      tensor::getMixedSize(builder, loc, getX(), getXReductionDim());
-  OpFoldResult kSize = apply(s0 * encoding.getWindowRows(), {sizes[w]});
-  int64_t k = getContractionSize();
-  if (ShapedType::isDynamic(k) || k % encoding.getWindowRows() != 0)
-    kSize = affine::makeComposedFoldedAffineMin(
-        builder, loc,
-        AffineMap::get(0, 3, {s0, s1 - builder.getAffineSymbolExpr(2)},
-                       builder.getContext()),
-        {kSize, kTotal, kOffset});
-  SmallVector<OpFoldResult> xOffsets, xSizes;
-  for (AffineExpr expr : getXMap().getResults()) {
-    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
-    xOffsets.push_back(loop == w ? kOffset : offsets[loop]);
-    xSizes.push_back(loop == w ? kSize : sizes[loop]);
-  }
-  auto x = slice(builder, loc, getX(), xOffsets, xSizes);
-
-  // values and index: canonical, a batch in front when each has its own.
-  SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
-  if (hasBatchedWeight()) {
-    for (auto *list : {&valueOffsets, &indexOffsets})
-      list->push_back(offsets[0]);
-    for (auto *list : {&valueSizes, &indexSizes})
-      list->push_back(sizes[0]);
-  }
-  int64_t columns =
-      cast<RankedTensorType>(getValues().getType()).getShape().back();
-  OpFoldResult columnCount =
-      getColumnCount(builder, columns, offsets[n], sizes[n]);
-  PanelRange panels = getPanels(builder, loc, encoding.getBlockN(),
-                                getPanelOffset(), offsets[n], columnCount);
-  valueOffsets.append(
-      {apply(s0 * encoding.getKeptRows(), {offsets[w]}), offsets[n]});
-  valueSizes.append(
-      {apply(s0 * encoding.getKeptRows(), {sizes[w]}), columnCount});
-  indexOffsets.append(
-      {apply(s0 * encoding.getN(), {offsets[w]}), panels.first});
-  indexSizes.append({apply(s0 * encoding.getN(), {sizes[w]}), panels.count});
-  auto values = slice(builder, loc, getValues(), valueOffsets, valueSizes);
-  auto index = slice(builder, loc, getIndex(), indexOffsets, indexSizes);
-
+  InputSlices inputs = sliceInputs(builder, *this, offsets, sizes);
   SmallVector<OpFoldResult> initOffsets, initSizes;
   if (failed(getResultTilePosition(builder, 0, offsets, sizes, initOffsets,
                                    initSizes)))
     return failure();
   auto init = slice(builder, loc, getInit(), initOffsets, initSizes);
 
-  auto tiled =
-      MatmulOp::create(builder, loc, init.getType(), x, values, index, init,
-                       panels.offset, /*first_row=*/Value(), getEncodingAttr(),
-                       getIndexingMapsAttr(), getScheduleAttr());
+  auto tiled = MatmulOp::create(
+      builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
+      inputs.panelOffset, /*first_row=*/Value(), getEncodingAttr(),
+      getIndexingMapsAttr(), getScheduleAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
-                      {x, values, index, init}};
+                      {inputs.x, inputs.values, inputs.index, init}};
 }
 
 LogicalResult MatmulOp::getResultTilePosition(

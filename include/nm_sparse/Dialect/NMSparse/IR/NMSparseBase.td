@@ -28,7 +28,10 @@ def NMSparse_Dialect : Dialect {
     Its operations work on whole tensors: `prune`, `pack`, `unpack`, `matmul`.
     The tiles of one CTA are for the `nm_tile` dialect.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect",
+  // Tiling creates operations of all of these.
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
   let extraClassDeclaration = [{
     /// Adds what proposes schedules of one product to those that are compared

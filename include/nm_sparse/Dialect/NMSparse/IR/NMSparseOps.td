@@ -111,7 +111,10 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
      DeclareOpInterfaceMethods<TilingInterface,
        ["getLoopIteratorTypes", "getIterationDomain",
         "getTiledImplementation", "getResultTilePosition",
-        "generateResultTileValue", "getIterationDomainTileFromResultTile"]>]> {
+        "generateResultTileValue", "getIterationDomainTileFromResultTile"]>,
+     DeclareOpInterfaceMethods<PartialReductionOpInterface,
+       ["generateInitialTensorForPartialReduction", "tileToPartialReduction",
+        "mergeReductions", "getPartialResultTilePosition"]>]> {
   let summary = "product of activations with a packed N:M-sparse weight";
   let description = [{
     `init + x * w`, where `w` is given in packed form. Products are accumulated
@@ -131,6 +134,14 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     `panel_offset` is then the position of its first output in that panel. It is
     absent on whole matmuls, on tiles that start with a panel, and on tiles that
     lie inside one.
+
+    The contraction can be split (`PartialReductionOpInterface`) into runs of
+    windows, one to each iteration of a parallel loop, or into the windows of a
+    tile, each of which is summed up over a sequential loop; these become the
+    batch of the product, which must have none, and `k` must be whole windows.
+    Partial sums are in the type of accumulation, and `init` is added, and the
+    sum rounded to its type, where they are merged. Parts with `first_row` are not
+    split.
 
     A part of the contraction may also start inside a window: with `first_row`,
     `values` holds the kept rows from that one on, a multiple of the rows of a

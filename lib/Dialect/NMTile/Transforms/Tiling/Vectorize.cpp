@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
@@ -231,17 +232,17 @@ static void eraseDeadOps(RewriterBase &b, Block *block) {
       b.eraseOp(&op);
 }
 
-/// True when the tile is one write of 16-bit elements, and none is read: warps
-/// of products of warpgroups can transpose it, as they write it, to any order.
-static bool canBeTransposed(Block *body) {
+/// Whether warps can transpose the tile, as they write it, to any order.
+static bool isTransposable(Block *body) {
   auto writes = llvm::to_vector(body->getOps<vector::TransferWriteOp>());
-  return writes.size() == 1 &&
-         writes.front().getVectorType().getElementTypeBitWidth() == 16 &&
-         llvm::none_of(
-             body->getOps<vector::TransferReadOp>(),
-             [](vector::TransferReadOp read) {
-               return read.getPermutationMap().isProjectedPermutation();
-             });
+  bool reads = llvm::any_of(
+      body->getOps<vector::TransferReadOp>(), [](vector::TransferReadOp read) {
+        return read.getPermutationMap().isProjectedPermutation();
+      });
+  return !writes.empty() &&
+         canBeTransposed(
+             writes.size(),
+             writes.front().getVectorType().getElementTypeBitWidth(), reads);
 }
 
 /// Chooses the accumulator layout whose elements lie beside each other in the
@@ -252,7 +253,7 @@ static void setTokensContiguous(scf::ForallOp forall) {
   for (auto write : forall.getBody()->getOps<vector::TransferWriteOp>())
     tokens = write.getPermutationMap().getDimPosition(0) ==
              write.getPermutationMap().getNumDims() - 1;
-  bool transposable = canBeTransposed(forall.getBody());
+  bool transposable = isTransposable(forall.getBody());
   forall.walk([&](TileMatmulOp op) {
     op.setTokensContiguous(
         tokens &&

@@ -1,0 +1,35 @@
+//===- NMSparseTiling.h - what a tile of nm_sparse.matmul reads -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_DIALECT_NMSPARSE_IR_NMSPARSETILING_H
+#define NM_SPARSE_LIB_DIALECT_NMSPARSE_IR_NMSPARSETILING_H
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Slice of `source` whose dimensions follow the given offsets and sizes.
+tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
+                             ArrayRef<OpFoldResult> offsets,
+                             ArrayRef<OpFoldResult> sizes);
+
+/// What a tile reads of x and of the packed weight.
+struct InputSlices {
+  tensor::ExtractSliceOp x, values, index;
+  /// That of the tile; null when it needs none.
+  Value panelOffset;
+};
+
+/// Inputs of the tile of `op` at these offsets of its iteration domain. It does
+/// not look at init.
+InputSlices sliceInputs(OpBuilder &b, MatmulOp op,
+                        ArrayRef<OpFoldResult> offsets,
+                        ArrayRef<OpFoldResult> sizes);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_DIALECT_NMSPARSE_IR_NMSPARSETILING_H
