@@ -18,8 +18,8 @@ namespace mlir::nm_sparse {
 /// rounded to. Arguments count as exact.
 SmallVector<double> getDefaultTolerances(func::FuncOp entry);
 
-/// Compares `results` with `want`, in float64, and adds what comes out to
-/// `report`. There is a tolerance for each result.
+/// Compares `results` with `want`, whose elements are f64 or integers, and adds
+/// what comes out to `report`. There is a tolerance for each result.
 llvm::Error compareResults(ArrayRef<HostArray> results,
                            ArrayRef<HostArray> want,
                            ArrayRef<double> tolerances, RunReport &report);

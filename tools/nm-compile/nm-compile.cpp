@@ -127,16 +127,33 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   return llvm::Error::success();
 }
 
-static llvm::Error compile(MLIRContext &context, const Options &options) {
-  llvm::raw_ostream &log = options.output == "-" || options.manifest == "-"
-                               ? llvm::errs()
-                               : llvm::outs();
-  auto read = readModule(context, options.input);
-  if (!read)
-    return read.takeError();
-  ModuleOp module = **read;
+/// Standard output, unless a result goes there.
+static llvm::raw_ostream &getLog(const Options &options) {
+  return options.output == "-" || options.manifest == "-" ? llvm::errs()
+                                                          : llvm::outs();
+}
 
-  std::vector<ScheduledProduct> products;
+/// Says what `stage` did, which took `milliseconds`.
+static void explain(const Stage &stage, ModuleOp module, const Options &options,
+                    ArrayRef<ScheduledProduct> products, const OpCounts &before,
+                    const OpCounts &after, double milliseconds) {
+  llvm::raw_ostream &log = getLog(options);
+  explainStage(log, stage.name, before, after, milliseconds);
+  if (stage.name == "layout")
+    explainTransposes(log, module, options.pipeline.chip,
+                      options.pipeline.tokens);
+  if (stage.name == "schedule") {
+    explainProducts(log, products);
+    explainCandidates(log, module, options.pipeline.chip,
+                      options.pipeline.tokens);
+  }
+  if (stage.name == "nvvm")
+    explainLaunches(log, module);
+}
+
+/// Runs the stages up to the one that `options` name, and collects `products`.
+static llvm::Error runStages(ModuleOp module, const Options &options,
+                             std::vector<ScheduledProduct> &products) {
   OpCounts before = countOps(module);
   for (const Stage &stage : getStages()) {
     auto start = std::chrono::steady_clock::now();
@@ -147,9 +164,7 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
     std::chrono::duration<double, std::milli> time =
         std::chrono::steady_clock::now() - start;
     if (stage.name == "layout" && options.candidates)
-      return printCandidates(module, options.pipeline.chip,
-                             options.pipeline.tokens, options.candidates,
-                             llvm::outs());
+      return llvm::Error::success();
     if (stage.name == "schedule") {
       products = collectProducts(module);
       warnOfSlowProducts(llvm::errs(), module, options.pipeline.chip,
@@ -157,44 +172,82 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
     }
     if (options.explain) {
       OpCounts after = countOps(module);
-      explainStage(log, stage.name, before, after, time.count());
+      explain(stage, module, options, products, before, after, time.count());
       before = std::move(after);
-      if (stage.name == "layout")
-        explainTransposes(log, module, options.pipeline.chip,
-                          options.pipeline.tokens);
-      if (stage.name == "schedule") {
-        explainProducts(log, products);
-        explainCandidates(log, module, options.pipeline.chip,
-                          options.pipeline.tokens);
-      }
-      if (stage.name == "nvvm")
-        explainLaunches(log, module);
     }
-    if (stage.name == options.emit)
+    if (stage.name == options.emit && !options.candidates)
       break;
   }
+  return llvm::Error::success();
+}
+
+/// Text or object code of the kernels; `assembled` is filled where they were
+/// assembled.
+static llvm::Expected<std::string>
+makeKernels(ModuleOp module, const Options &options,
+            std::optional<Assembled> &assembled) {
+  auto ptx = translateToPTX(module);
+  if (!ptx)
+    return ptx.takeError();
+  if (ptx->empty())
+    return llvm::createStringError(
+        options.input +
+        " has no contraction with an encoded weight, so there is no kernel");
+  if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
+    auto result = assemblePTX(*ptx, options.pipeline.chip);
+    if (!result)
+      return result.takeError();
+    assembled = std::move(*result);
+  }
+  if (options.explain)
+    explainPTX(getLog(options), *ptx,
+               assembled ? &assembled->resources : nullptr);
+  return options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
+}
+
+/// Writes both files that `options` name, or none.
+static llvm::Error writeFiles(const Options &options, std::string output,
+                              std::string description) {
+  auto file = OutputFile::create(options.output, std::move(output));
+  if (!file)
+    return file.takeError();
+  if (!options.manifest.empty()) {
+    auto manifest =
+        OutputFile::create(options.manifest, std::move(description));
+    if (!manifest) {
+      file->discard();
+      return manifest.takeError();
+    }
+    if (llvm::Error error = manifest->keep()) {
+      file->discard();
+      return error;
+    }
+  }
+  return file->keep();
+}
+
+static llvm::Error compile(MLIRContext &context, const Options &options) {
+  auto read = readModule(context, options.input);
+  if (!read)
+    return read.takeError();
+  ModuleOp module = **read;
+  std::vector<ScheduledProduct> products;
+  if (llvm::Error error = runStages(module, options, products))
+    return error;
+  if (options.candidates)
+    return printCandidates(module, options.pipeline.chip,
+                           options.pipeline.tokens, options.candidates,
+                           llvm::outs());
 
   std::string output;
   std::optional<Assembled> assembled;
   if (isStage(options.emit)) {
     llvm::raw_string_ostream(output) << module << "\n";
   } else {
-    auto ptx = translateToPTX(module);
-    if (!ptx)
-      return ptx.takeError();
-    if (ptx->empty())
-      return llvm::createStringError(
-          options.input +
-          " has no contraction with an encoded weight, so there is no kernel");
-    if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
-      auto result = assemblePTX(*ptx, options.pipeline.chip);
-      if (!result)
-        return result.takeError();
-      assembled = std::move(*result);
-    }
-    if (options.explain)
-      explainPTX(log, *ptx, assembled ? &assembled->resources : nullptr);
-    output = options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
+    auto kernels = makeKernels(module, options, assembled);
+    if (!kernels)
+      return kernels.takeError();
+    output = std::move(*kernels);
   }
 
   std::string description;
@@ -211,22 +264,7 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
     if (!left.empty())
       llvm::errs() << "nm-compile: warning: " << left << "\n";
   }
-
-  auto file = OutputFile::create(options.output, output);
-  if (!file)
-    return file.takeError();
-  if (!options.manifest.empty()) {
-    auto manifest = OutputFile::create(options.manifest, description);
-    if (!manifest) {
-      file->discard();
-      return manifest.takeError();
-    }
-    if (llvm::Error error = manifest->keep()) {
-      file->discard();
-      return error;
-    }
-  }
-  return file->keep();
+  return writeFiles(options, std::move(output), std::move(description));
 }
 
 int main(int argc, char **argv) {

@@ -75,13 +75,16 @@ def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {
 def ConvertTileToThreadsPass : Pass<"convert-nm-tile-to-threads"> {
   let summary = "lower the tile operations of each launch to one thread's code";
   let description = [{
-    In each `gpu.launch` that holds a `nm_tile.matmul`, turns values of
-    type `vector<tokens x outputs>` (the CTA tile) into the scalars that one
-    thread owns under the op's schedule, and the tile operations into per-thread
-    code: `async_copy` and `async_gather` into `nvgpu.device_async_copy`,
-    `tile_matmul` into FFMA (`simt`) or `nvgpu.ldmatrix` and `nvgpu.mma.sync`
-    (`mma`), transfers of the epilogue into guarded loads and stores. No
-    nm_sparse operation is left in the launch.
+    In each `gpu.launch` that holds a `nm_tile.matmul`, turns the CTA's tiles
+    into the scalars that one thread owns under the op's schedule. A tile is an
+    accumulator, what the launch writes to memory outside of it, and what is
+    computed element by element from the one or for the other; a vector that is
+    none of these is a thread's own, whatever its shape, and stays as it is.
+    The tile operations become per-thread code: `async_copy` and `async_gather`
+    become `nvgpu.device_async_copy`, `matmul` becomes what its product emits,
+    such as FFMA (`simt`) or `nvgpu.ldmatrix` and `nvgpu.mma.sync` (`mma`), and
+    transfers of the epilogue become guarded loads and stores. No nm_tile
+    operation but `pinned_load` is left in the launch.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileAccess.h"
+#include "TileValues.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -117,7 +118,7 @@ static void prefetch(scf::ForOp loop, const ThreadLayout &layout,
 }
 
 void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
-                                     const TypeConverter &converter,
+                                     const TileValues &tiles,
                                      const ThreadLayout &layout) {
   if (layout.getNumElements() <= kLiveElements)
     return;
@@ -131,7 +132,7 @@ void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
     auto collect = [&](Operation &op) {
       auto read = dyn_cast<vector::TransferReadOp>(op);
       if (read && isa<MemRefType>(read.getBase().getType()) &&
-          !read.getMask() && !converter.isLegal(read.getVectorType()))
+          !read.getMask() && tiles.contains(read.getVector()))
         reads.push_back(read);
     };
     for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {

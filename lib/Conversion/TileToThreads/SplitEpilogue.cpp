@@ -14,6 +14,7 @@
 
 #include "FragmentStore.h"
 #include "TileAccess.h"
+#include "TileValues.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,11 +55,10 @@ struct Epilogue {
 
 /// Collects from the last write of `block` backwards: no operation between what
 /// is collected has an effect, and nothing else uses what it computes.
-static Epilogue collectEpilogue(const TypeConverter &converter, Block *block) {
+static Epilogue collectEpilogue(const TileValues &tiles, Block *block) {
   Epilogue epilogue;
   for (Operation &op : llvm::reverse(*block)) {
-    bool isTile = !converter.isLegal(op.getOperandTypes()) ||
-                  !converter.isLegal(op.getResultTypes());
+    bool isTile = tiles.areOf(&op);
     auto write = dyn_cast<vector::TransferWriteOp>(op);
     auto read = dyn_cast<vector::TransferReadOp>(op);
     auto transfer = dyn_cast<VectorTransferOpInterface>(op);
@@ -86,8 +86,8 @@ static Epilogue collectEpilogue(const TypeConverter &converter, Block *block) {
   return epilogue;
 }
 
-static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue,
-                            TileEpilogue &result) {
+static void versionEpilogue(TileValues &tiles, const ThreadLayout &layout,
+                            Epilogue &epilogue, TileEpilogue &result) {
   SmallVector<Operation *> ops(llvm::reverse(epilogue.ops));
   OpBuilder b(epilogue.writes.front()->getContext());
   b.setInsertionPointAfter(epilogue.writes.front());
@@ -106,7 +106,7 @@ static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue,
     b.setInsertionPoint(block->getTerminator());
     IRMapping map;
     for (Operation *op : ops) {
-      Operation *copy = b.clone(*op, map);
+      Operation *copy = tiles.cloneOp(b, op, map);
       if (isa<VectorTransferOpInterface>(copy))
         result.versions[copy] = version;
     }
@@ -116,20 +116,19 @@ static void versionEpilogue(const ThreadLayout &layout, Epilogue &epilogue,
     fill(versions.elseBlock(), TileVersion::Edge);
   result.branches.push_back(versions);
   for (Operation *op : llvm::reverse(ops))
-    op->erase();
+    tiles.eraseOp(op);
 }
 
-void nm_sparse::splitEpilogues(gpu::LaunchOp launch,
-                               const TypeConverter &converter,
+void nm_sparse::splitEpilogues(gpu::LaunchOp launch, TileValues &tiles,
                                const ThreadLayout &layout,
                                TileEpilogue &result) {
   llvm::SetVector<Block *> blocks;
   launch.walk([&](vector::TransferWriteOp op) {
-    if (!converter.isLegal(op.getVectorType()))
+    if (tiles.contains(op.getValueToStore()))
       blocks.insert(op->getBlock());
   });
   for (Block *block : blocks) {
-    Epilogue epilogue = collectEpilogue(converter, block);
+    Epilogue epilogue = collectEpilogue(tiles, block);
     // With several results an operand must be read before the first is written.
     if (epilogue.writes.size() != 1)
       continue;
@@ -145,6 +144,6 @@ void nm_sparse::splitEpilogues(gpu::LaunchOp launch,
     for (vector::TransferReadOp read : epilogue.reads)
       live += countReads(b, layout, read);
     if (live > kLiveElements)
-      versionEpilogue(layout, epilogue, result);
+      versionEpilogue(tiles, layout, epilogue, result);
   }
 }

@@ -128,7 +128,7 @@ struct ConstantLowering : public OpConversionPattern<arith::ConstantOp> {
   matchAndRewrite(arith::ConstantOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
-    if (!splat || getTypeConverter()->isLegal(op.getType()))
+    if (!splat || getTypeConverter()->isLegal(op.getResult()))
       return rewriter.notifyMatchFailure(op, "not a splat of a tile");
     Value scalar = arith::ConstantOp::create(
         rewriter, op.getLoc(),

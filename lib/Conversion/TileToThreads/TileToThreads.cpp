@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileAccess.h"
+#include "TileValues.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
@@ -28,28 +29,6 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-/// Clones into `launch` the constants of tiles that it uses, which
-/// canonicalization moves to the top of the function: what the conversion
-/// leaves as a tile has no threads to share it.
-static void sinkTileConstants(gpu::LaunchOp launch,
-                              const TypeConverter &converter) {
-  OpBuilder b = OpBuilder::atBlockBegin(&launch.getBody().front());
-  llvm::DenseMap<Value, Value> copies;
-  launch.getBody().walk([&](Operation *op) {
-    for (OpOperand &operand : op->getOpOperands()) {
-      Operation *constant = operand.get().getDefiningOp();
-      if (!constant || !constant->hasTrait<OpTrait::ConstantLike>() ||
-          launch->isAncestor(constant) ||
-          converter.isLegal(operand.get().getType()))
-        continue;
-      Value &copy = copies[operand.get()];
-      if (!copy)
-        copy = b.clone(*constant)->getResult(0);
-      operand.set(copy);
-    }
-  });
-}
 
 namespace {
 
@@ -87,6 +66,9 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
       return op.emitOpError("must have the schedule of the other products of "
                             "its launch: they share one thread layout");
 
+  FailureOr<TileValues> tiles = TileValues::collect(launch);
+  if (failed(tiles))
+    return failure();
   MLIRContext *context = launch.getContext();
   OpBuilder builder = OpBuilder::atBlockBegin(&launch.getBody().front());
   FailureOr<ThreadLayout> layout = ThreadLayout::create(builder, first);
@@ -96,20 +78,19 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   TypeConverter converter;
   converter.addConversion([](Type type) { return type; });
   converter.addConversion(
-      [&](VectorType type,
+      [&](Value value,
           SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
-        if (type.getShape() !=
-            ArrayRef<int64_t>({layout->tileTokens, layout->tileOutputs}))
+        if (!tiles->contains(value))
           return std::nullopt;
-        types.append(layout->getNumElements(), type.getElementType());
+        types.append(layout->getNumElements(),
+                     getElementTypeOrSelf(value.getType()));
         return success();
       });
 
-  sinkTileConstants(launch, converter);
   KernelHints hints(launch, *layout, first);
-  prepareEpilogueReads(launch, converter, *layout);
+  prepareEpilogueReads(launch, *tiles, *layout);
   TileEpilogue epilogue;
-  splitEpilogues(launch, converter, *layout, epilogue);
+  splitEpilogues(launch, *tiles, *layout, epilogue);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
   populateTileBulkCopyPatterns(converter, *layout, patterns);
@@ -127,8 +108,8 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   ConversionTarget target(*context);
   // Whatever holds no tile stays as it is.
   target.markUnknownOpDynamicallyLegal([&](Operation *op) {
-    return converter.isLegal(op->getOperandTypes()) &&
-           converter.isLegal(op->getResultTypes());
+    return converter.isLegal(op->getOperands()) &&
+           converter.isLegal(op->getResults());
   });
   target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
   // What is left to a later conversion is a thread's.

@@ -67,16 +67,169 @@ func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
 #s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
-                     %parts: memref<512x2xf32>, %zero: vector<16x64xf32>) {
+                     %parts: memref<512x2xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     // expected-error @below {{needs rows that divide the 256 elements which the 64 threads access at a time, in pieces of 16 bytes; got 'memref<512x2xf32>'}}
     // expected-error @below {{failed to legalize}}
     nm_tile.store_part %r, %parts[] : vector<16x64xf32>, memref<512x2xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @from_outside(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %zero: vector<16x64xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error @below {{takes a tile, 'vector<16x64xf32>', from outside of the launch, where no thread has a part of it; legal are a splat constant and what the launch computes}}
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x16xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    // expected-error @below {{'vector.transpose' op takes a tile of its launch, 'vector<16x64xf32>', of which each thread has a part; legal are nm_tile.matmul, load_part and store_part, elementwise operations, splat constants, broadcasts of scalars, unmasked transfers of buffers, and loops and branches of scf}}
+    %t = vector.transpose %r, [1, 0] : vector<16x64xf32> to vector<64x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %m: memref<1024xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %row = vector.load %m[%c0] : memref<1024xf32>, vector<1024xf32>
+    // expected-error @below {{'vector.shape_cast' op makes a tile of its launch, 'vector<16x64xf32>', and no thread could make its part alone; legal are nm_tile.matmul,}}
+    %zero = vector.shape_cast %row : vector<1024xf32> to vector<16x64xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @masked_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<16x64xf32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    %mask = vector.create_mask %n, %n : vector<16x64xi1>
+    // expected-error @below {{'vector.transfer_write' op takes a tile of its launch}}
+    vector.transfer_write %r, %out[%c0, %c0], %mask {in_bounds = [true, true]} : vector<16x64xf32>, memref<16x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// The shape of a tile does not make one of a vector that threads fetch whole.
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %in: memref<16x64xf32>, %out: memref<f32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %pad = arith.constant 0.0 : f32
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    // expected-error @below {{'vector.transfer_read' op reads 'vector<16x64xf32>', which is no tile of the launch, so that each thread would read all of it; legal are accumulators of its nm_tile.matmul, results of the launch, which have their shape, 'vector<16x64xf32>', and what is computed with them element by element}}
+    %read = vector.transfer_read %in[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x64xf32>, vector<16x64xf32>
+    %sum = vector.multi_reduction <add>, %read, %pad [0, 1] : vector<16x64xf32> to f32
+    memref.store %sum, %out[] : memref<f32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %own = memref.alloc() : memref<16x64xf32, 3>
+    %ones = arith.constant dense<1.0> : vector<16x64xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    // expected-error @below {{'vector.transfer_write' op writes 'vector<16x64xf32>', which is no tile of the launch, so that each thread would write all of it;}}
+    vector.transfer_write %ones, %own[%c0, %c0] {in_bounds = [true, true]} : vector<16x64xf32>, memref<16x64xf32, 3>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<8x64xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %ones = arith.constant dense<1.0> : vector<8x64xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    // expected-error @below {{'vector.transfer_write' op writes 'vector<8x64xf32>', which is no tile of the launch}}
+    vector.transfer_write %ones, %out[%c0, %c0] {in_bounds = [true, true]} : vector<8x64xf32>, memref<8x64xf32>
     gpu.terminator
   }
   return

@@ -16,6 +16,8 @@
 
 namespace mlir::nm_sparse {
 
+class TileValues;
+
 /// async_copy and async_gather -> nvgpu.device_async_copy.
 void populateTileCopyPatterns(const TypeConverter &converter,
                               const ThreadLayout &layout,
@@ -46,7 +48,7 @@ private:
 
 /// Where registers are short, reads what an epilogue needs before the K loop,
 /// or brings it to L2.
-void prepareEpilogueReads(gpu::LaunchOp launch, const TypeConverter &converter,
+void prepareEpilogueReads(gpu::LaunchOp launch, const TileValues &tiles,
                           const ThreadLayout &layout);
 
 /// What is known of a read or write of a tile.
@@ -81,7 +83,7 @@ struct TileEpilogue {
 
 /// Splits each epilogue that reads more than registers hold into a version for
 /// whole tiles and one for those at an edge, before the conversion.
-void splitEpilogues(gpu::LaunchOp launch, const TypeConverter &converter,
+void splitEpilogues(gpu::LaunchOp launch, TileValues &tiles,
                     const ThreadLayout &layout, TileEpilogue &epilogue);
 
 /// Elementwise operations and constants of CTA-tile vectors -> scalars.

@@ -176,6 +176,42 @@ static LogicalResult verifySizes(MatmulOp op) {
   return success();
 }
 
+/// The types of elements, and the ranks of the packed weight.
+static LogicalResult verifyTypes(MatmulOp op) {
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  auto values = cast<RankedTensorType>(op.getValues().getType());
+  auto index = cast<RankedTensorType>(op.getIndex().getType());
+  auto init = cast<RankedTensorType>(op.getInit().getType());
+  if (op.getResult().getType() != init)
+    return op.emitOpError("result type must be that of init, ")
+           << init << ", got " << op.getResult().getType();
+  if (x.getElementType() != values.getElementType())
+    return op.emitOpError("x and values must have one element type, got ")
+           << x.getElementType() << " and " << values.getElementType();
+  const ElementFormat *format = findElementFormat(x.getElementType());
+  if (!format || !format->isStored)
+    return op.emitOpError("x and values have element type ")
+           << x.getElementType() << ", legal are "
+           << listStoredTypes(op.getContext());
+  // Sums of integers do not fit into the type of x.
+  Type initElement = init.getElementType();
+  bool isFloat = format->accumulator == ElementFormat::Accumulator::F32;
+  if (initElement != format->getAccumulatorType(op.getContext()) &&
+      !(isFloat && initElement == x.getElementType()))
+    return op.emitOpError("result must have element type ")
+           << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
+  if (!index.getElementType().isSignlessInteger(
+          op.getEncoding().getIndexBitWidth()))
+    return op.emitOpError("index must have element type i")
+           << op.getEncoding().getIndexBitWidth() << " for windows of "
+           << op.getEncoding().getM() << ", got " << index.getElementType();
+  int64_t packedRank = op.getWeightMap().getNumResults();
+  if (values.getRank() != packedRank || index.getRank() != packedRank)
+    return op.emitOpError("values and index must have rank ")
+           << packedRank << ", got " << values << " and " << index;
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
@@ -185,40 +221,12 @@ LogicalResult MatmulOp::verify() {
   if (encoding.hasInnerLevel())
     return emitOpError("on ") << encoding << ": no kernel yet for two levels; "
                               << "use one, n:m with block = [1, bn]";
-  auto x = cast<RankedTensorType>(getX().getType());
+  if (failed(verifyTypes(*this)) || failed(verifySizes(*this)))
+    return failure();
+
   auto values = cast<RankedTensorType>(getValues().getType());
   auto index = cast<RankedTensorType>(getIndex().getType());
   auto init = cast<RankedTensorType>(getInit().getType());
-  if (getResult().getType() != init)
-    return emitOpError("result type must be that of init, ")
-           << init << ", got " << getResult().getType();
-  if (x.getElementType() != values.getElementType())
-    return emitOpError("x and values must have one element type, got ")
-           << x.getElementType() << " and " << values.getElementType();
-  const ElementFormat *format = findElementFormat(x.getElementType());
-  if (!format || !format->isStored)
-    return emitOpError("x and values have element type ")
-           << x.getElementType() << ", legal are "
-           << listStoredTypes(getContext());
-  // Sums of integers do not fit into the type of x.
-  Type initElement = init.getElementType();
-  bool isFloat = format->accumulator == ElementFormat::Accumulator::F32;
-  if (initElement != format->getAccumulatorType(getContext()) &&
-      !(isFloat && initElement == x.getElementType()))
-    return emitOpError("result must have element type ")
-           << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
-  if (!index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
-    return emitOpError("index must have element type i")
-           << encoding.getIndexBitWidth() << " for windows of "
-           << encoding.getM() << ", got " << index.getElementType();
-  int64_t packedRank = getWeightMap().getNumResults();
-  if (values.getRank() != packedRank || index.getRank() != packedRank)
-    return emitOpError("values and index must have rank ")
-           << packedRank << ", got " << values << " and " << index;
-
-  if (failed(verifySizes(*this)))
-    return failure();
-
   // Static extents must agree; tiles may be dynamic.
   auto rowsOf = [](RankedTensorType t) {
     return t.getDimSize(t.getRank() - 2);

@@ -42,11 +42,8 @@ def blocks():
         case = Case(element, n, m, block[1], block_k=block[0], **short, **dims)
         yield f"block-{element}-{block[0]}x{block[1]}-{layout}", case
     # Panels that share the fragments of tensor cores.
-    for element, n, m, panel in (
-        ("f16", 2, 4, 1),
-        ("bf16", 3, 8, 2),
-        ("f16", 4, 16, 4),
-    ):
+    shared = (("f16", 2, 4, 1), ("bf16", 3, 8, 2), ("f16", 4, 16, 4))
+    for element, n, m, panel in shared:
         for layout, dims in layouts.items():
             yield (
                 f"panels-{element}-{panel}-{layout}",
