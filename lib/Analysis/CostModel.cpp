@@ -74,11 +74,11 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   if (schedule.hasRowTable()) {
     RowTable table = getRowTable(schedule, encoding, problem.windows);
     once += llvm::alignTo(table.rows * panels * table.bits / 8, 128);
-  } else if (schedule.isResident()) {
+  } else if (schedule.hasResidentIndex()) {
     int64_t windows =
         llvm::alignTo(problem.windows, schedule.getTileWindows(encoding));
     once += llvm::alignTo(windows * encoding.getN() * panels * indexBytes, 128);
-  } else if (!schedule.isPacked()) {
+  } else if (!schedule.gathersX()) {
     stage += tileBytes(schedule.getTileWindows(encoding) * encoding.getN(),
                        panels, indexBytes);
   }

@@ -32,7 +32,7 @@ std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
   EncodingAttr encoding = problem.encoding;
   int64_t tokens = schedule.getTileTokens();
   int64_t rows =
-      schedule.isPacked()
+      schedule.gathersX()
           ? schedule.getStepRows() * schedule.getTilePanels(encoding)
           : schedule.getTileWindows(encoding) * encoding.getWindowRows();
   if (hasTokenRows(problem, schedule))
@@ -47,8 +47,8 @@ static double getNarrowCopySeconds(const MatmulProblem &problem,
   if (problem.xFeatureMajor || hasTokenRows(problem, schedule))
     return 0;
   if (problem.elementBytes >= 4)
-    return elements * (schedule.isPacked() ? 0.095e-9 : 0.055e-9);
-  return schedule.isPacked() ? elements * 1.5e-9 : 0;
+    return elements * (schedule.gathersX() ? 0.095e-9 : 0.055e-9);
+  return schedule.gathersX() ? elements * 1.5e-9 : 0;
 }
 
 /// Warp schedulers of an SM, of all chips in the table.
@@ -59,7 +59,7 @@ static bool hasSM(ScheduleAttr schedule, int64_t sharedBytes,
                   const Chip &chip) {
   return getRegisterShares(schedule.getNumThreads(),
                            schedule.getProducers() * 32, chip) ||
-         schedule.getPersistent() ||
+         schedule.isPersistent() ||
          getCtasBySharedMemory(sharedBytes, chip) == 1;
 }
 
@@ -122,7 +122,7 @@ void TermCounter::countWaves() {
   // long as four. One warp alone leaves a scheduler waiting for a tenth of the
   // time.
   terms.waves = double(llvm::divideCeil(about.ctas, slots));
-  if (schedule.getStreamK() && about.ctas > slots) {
+  if (schedule.isStreamK() && about.ctas > slots) {
     int64_t whole = about.ctas / slots - 1;
     terms.waves = double(about.ctas) / double(slots);
     terms.shares = terms.waves - double(whole);
@@ -167,11 +167,11 @@ void TermCounter::countStep() {
   // A gather of single elements reads each sector of 32 bytes that has one:
   // with the rows of several panels, nearly all. One of 16 bytes reads two.
   double l2Bytes = stepBytes;
-  if (schedule.isPacked() && hasTokenRows(problem, schedule)) {
+  if (schedule.gathersX() && hasTokenRows(problem, schedule)) {
     auto block = double(encoding.getBlockK() * problem.elementBytes);
     l2Bytes += xElements * double(problem.elementBytes) *
                (std::max(1.0, 32.0 / block) - 1.0);
-  } else if (schedule.isPacked() && !problem.xFeatureMajor) {
+  } else if (schedule.gathersX() && !problem.xFeatureMajor) {
     l2Bytes +=
         (double(schedule.getTileRows() * encoding.getWindowRows() * tokens) /
              double(encoding.getKeptRows()) -
@@ -186,8 +186,9 @@ void TermCounter::countStep() {
   terms.narrow = perSM * getNarrowCopySeconds(problem, schedule, xElements);
   int64_t copiers = schedule.getProducers() > 0 ? schedule.getProducers() * 32
                                                 : schedule.getNumThreads();
-  double copied =
-      schedule.getTma() ? xElements * double(problem.elementBytes) : stepBytes;
+  double copied = schedule.hasBulkValues()
+                      ? xElements * double(problem.elementBytes)
+                      : stepBytes;
   terms.copies = copied / 16.0 / double(copiers);
   countBoxes(rows);
 }
@@ -204,13 +205,13 @@ void TermCounter::countBoxes(double rows) {
   terms.boxes = 1;
   double whole = terms.steps * rows * double(tokens + outputs) *
                  double(problem.elementBytes);
-  if (schedule.getTma() && !schedule.getPersistent() &&
+  if (schedule.hasBulkValues() && !schedule.isPersistent() &&
       whole <= double(chip.sharedBytes))
     terms.boxes =
         std::max(double(outputs) / kSwizzledColumns, terms.copies / 8.0);
   // Beyond 16, producers that gather copy in a loop, and wait for positions in
   // each turn.
-  if (schedule.getTma() && terms.copies > 16)
+  if (schedule.hasBulkValues() && terms.copies > 16)
     terms.copies *= 3;
 }
 

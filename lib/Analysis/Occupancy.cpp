@@ -12,10 +12,22 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kRegistersPerSM = 65536;
 
+/// Of each CTA, for the system.
+static constexpr int64_t kReservedSharedBytes = 1024;
+
 int64_t mlir::nm_sparse::getCtasBySharedMemory(int64_t sharedBytes,
                                                const Chip &chip) {
-  constexpr int64_t reservedSharedBytes = 1024;
-  return chip.sharedBytesPerSM / (sharedBytes + reservedSharedBytes);
+  return chip.sharedBytesPerSM / (sharedBytes + kReservedSharedBytes);
+}
+
+int64_t mlir::nm_sparse::getSharedCarveout(int64_t sharedBytes,
+                                           const Chip &chip) {
+  // CUDA C++ Programming Guide, compute capability 9.x; others have some of
+  // these sizes.
+  for (int64_t kilobytes : {8, 16, 32, 64, 100, 132, 164, 196})
+    if (sharedBytes + kReservedSharedBytes <= kilobytes * 1024)
+      return std::min(kilobytes * 1024, chip.sharedBytesPerSM);
+  return chip.sharedBytesPerSM;
 }
 
 int64_t mlir::nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -68,6 +69,22 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
   }
 }
 
+/// Where positions would do, a table of rows must not take memory from L1: with
+/// 32 KB less, products take up to 10 % longer.
+bool ScheduleEnumerator::isTableWorthwhile(ScheduleAttr schedule) const {
+  if (!schedule.hasRowTable() ||
+      schedule.getTileRows() % encoding.getKeptRows() != 0)
+    return true;
+  TransfersAttr transfers = schedule.getTransfers();
+  auto other = ScheduleAttr::get(
+      encoding.getContext(), schedule.getTile(), schedule.getProduct(),
+      TransfersAttr::get(encoding.getContext(), transfers.getX(),
+                         transfers.getValues(), IndexTransfer::Resident),
+      schedule.getPipeline(), schedule.getGrid());
+  return getSharedCarveout(getSharedBytes(problem, schedule), chip) ==
+         getSharedCarveout(getSharedBytes(problem, other), chip);
+}
+
 bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
                                 Role role, int64_t rows, int64_t stages,
                                 int64_t splitK, Modes modes,
@@ -95,9 +112,10 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
                         transfers, pipeline, grid);
   // A gather of rows needs their positions at once: the index is resident.
   bool aligned = schedule.isPanelAligned(encoding);
-  if (!aligned && (choices.alignsPanels || schedule.isPacked()))
+  if (!aligned && (choices.alignsPanels || schedule.gathersX()))
     return false;
-  if (schedule.isPacked() && !schedule.isResident() && !schedule.hasRowTable())
+  if (schedule.gathersX() && !schedule.hasResidentIndex() &&
+      !schedule.hasRowTable())
     return false;
   int64_t unit = schedule.hasRowTable()
                      ? std::lcm(encoding.getBlockK(), product.getRowUnit())
@@ -108,7 +126,8 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   if (choices.gathersWords && !problem.xFeatureMajor &&
       !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return false;
-  if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024)
+  if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024 ||
+      !isTableWorthwhile(schedule))
     return false;
   Prediction prediction = predict(problem, schedule, chip);
   // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take

@@ -38,7 +38,7 @@ static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
         schedule.getTile().vec(),
         Attribute(schedule.getProduct()).getAsOpaquePointer(),
         Attribute(schedule.getGrid()).getAsOpaquePointer(),
-        schedule.getProducers(), schedule.getTma(), schedule.isPacked());
+        schedule.getProducers(), schedule.hasBulkValues(), schedule.gathersX());
   };
   std::set<decltype(getKey(ScheduleAttr()))> seen;
   std::map<StringRef, size_t> taken;

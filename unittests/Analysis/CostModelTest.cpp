@@ -225,7 +225,7 @@ TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
     p.tokens = tokens;
     p.outputs = outputs;
     p.windows = inputs / 32;
-    return rankSchedules(p, chip).front().first.getStreamK();
+    return rankSchedules(p, chip).front().first.isStreamK();
   };
   // 140 tiles of 132 SMs take 62 us for 82, 280 take 116 for 129.
   EXPECT_TRUE(sharesBest(256, 17920, 6656));
@@ -274,7 +274,7 @@ TEST_F(CostModel, MmaTilesAreAsWideAsThePanel) {
     });
     ASSERT_NE(mma, ranked.end());
     EXPECT_EQ(mma->first.getTileOutputs(), outputs);
-    EXPECT_TRUE(mma->first.getPersistent());
+    EXPECT_TRUE(mma->first.isPersistent());
   }
 }
 

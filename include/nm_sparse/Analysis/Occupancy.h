@@ -16,6 +16,10 @@ namespace mlir::nm_sparse {
 /// CTAs that the shared memory of one SM holds.
 int64_t getCtasBySharedMemory(int64_t sharedBytes, const Chip &chip);
 
+/// What an SM sets aside for shared memory, so that its L1 has the less, when
+/// it runs one CTA that takes `sharedBytes`: one of a few sizes.
+int64_t getSharedCarveout(int64_t sharedBytes, const Chip &chip);
+
 /// CTAs that run on one SM at a time, at least one: as many as shared memory
 /// allows while the registers left to a thread hold its accumulators and the
 /// rest of its state.

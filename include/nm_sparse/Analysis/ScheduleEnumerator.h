@@ -46,7 +46,7 @@ public:
     /// The parts of more than 64 accumulators of a thread can be added: that
     /// takes registers, which producers may leave to the others.
     bool addsLargeParts = false;
-    /// Gathers look rows up in a table where shared memory holds it.
+    /// Gathers look rows up in a table, where L1 need not shrink for it.
     bool tabulatesRows = false;
     /// Activations must come 16 bytes at a time.
     bool gathersWords = false;
@@ -87,6 +87,7 @@ public:
   EncodingAttr encoding;
 
 private:
+  bool isTableWorthwhile(ScheduleAttr schedule) const;
   /// False where the schedule is not legal, does not fit, or is no use.
   bool addOne(ProductAttrInterface product, Shape shape, Role role,
               int64_t rows, int64_t stages, int64_t splitK, Modes modes,

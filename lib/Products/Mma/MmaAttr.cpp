@@ -74,5 +74,5 @@ bool MmaAttr::readsTokenMajorRows(int64_t) const { return true; }
 bool MmaAttr::readsTokenMajorWindows() const { return true; }
 
 bool MmaAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
-  return schedule.getTma();
+  return schedule.hasBulkValues();
 }

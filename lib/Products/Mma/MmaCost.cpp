@@ -53,21 +53,21 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
     double groups = std::max(1.0, double(warpOutputs) /
                                       double(problem.encoding.getBlockN()));
     // Elements that are read one by one take three times as long.
-    double gather = !problem.xFeatureMajor && !schedule.isPacked() ? 3.0 : 1.0;
+    double gather = !problem.xFeatureMajor && !schedule.gathersX() ? 3.0 : 1.0;
     return rows * 2.0 * warps * (warpTokens * groups * gather + warpOutputs);
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     if (schedule.getProducers() == 0)
       return "mma";
-    return schedule.getPersistent() ? "mma, persistent" : "mma, producers";
+    return schedule.isPersistent() ? "mma, persistent" : "mma, producers";
   }
 
   const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
                               const Chip &) const {
     if (schedule.getProducers() == 0)
       return h200;
-    return schedule.getPersistent() ? h200Persistent : h200Producers;
+    return schedule.isPersistent() ? h200Persistent : h200Producers;
   }
 };
 } // namespace

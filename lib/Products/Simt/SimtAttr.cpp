@@ -64,5 +64,5 @@ LogicalResult SimtAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 bool SimtAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
-  return !schedule.isPacked() && !schedule.getPersistent();
+  return !schedule.gathersX() && !schedule.isPersistent();
 }

@@ -41,7 +41,7 @@ struct SimtCost
         2.0 * double(schedule.getTileTokens()) * double(outputs) * rows;
     // Looking a row up in the index takes about 4 instructions for each panel
     // that a thread has outputs of.
-    if (!schedule.isPacked()) {
+    if (!schedule.gathersX()) {
       int64_t threadOutputs =
           outputs / cast<SimtAttr>(attribute).getWarps()[1] / 4;
       int64_t accumulators =
@@ -53,7 +53,7 @@ struct SimtCost
     }
     // A thread spends 3 instructions on 16 bytes that it copies, and as much
     // as 8 on those of a gather, which wait for their position.
-    double gathered = xElements / 4.0 * (schedule.isPacked() ? 8.0 : 3.0);
+    double gathered = xElements / 4.0 * (schedule.gathersX() ? 8.0 : 3.0);
     return flops + 2.0 * (gathered + rows * double(outputs) / 4.0 * 3.0);
   }
 

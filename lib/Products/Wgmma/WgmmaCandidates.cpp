@@ -139,7 +139,7 @@ static void addSharedTiles(ScheduleEnumerator &to) {
   for (size_t i = 0; i < count; ++i) {
     ScheduleAttr whole = to.ranked[i].first;
     if (!isa<WgmmaAttr>(Attribute(whole.getProduct())) ||
-        !whole.getPersistent() ||
+        !whole.isPersistent() ||
         whole.getTileTokens() * whole.getTileOutputs() < 256 * 128)
       continue;
     ScheduleAttr shared = whole.withGrid(PersistentGridAttr::get(

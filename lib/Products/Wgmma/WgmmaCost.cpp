@@ -72,14 +72,14 @@ struct WgmmaCost
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     if (schedule.getProducers() == 0)
       return "wgmma";
-    return schedule.getPersistent() ? "wgmma, persistent" : "wgmma, producers";
+    return schedule.isPersistent() ? "wgmma, persistent" : "wgmma, producers";
   }
 
   const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
                               const Chip &) const {
     if (schedule.getProducers() == 0)
       return h200;
-    return schedule.getPersistent() ? h200Persistent : h200Producers;
+    return schedule.isPersistent() ? h200Persistent : h200Producers;
   }
 
   double getExchangeStall(Attribute) const { return 6.0; }

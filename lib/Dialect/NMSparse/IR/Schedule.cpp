@@ -294,11 +294,9 @@ int64_t ScheduleAttr::getBlockThreads() const {
 
 int64_t ScheduleAttr::getSplitK() const { return getGrid().getParts(); }
 
-bool ScheduleAttr::getPersistent() const {
-  return getGrid().isPersistentGrid();
-}
+bool ScheduleAttr::isPersistent() const { return getGrid().isPersistentGrid(); }
 
-bool ScheduleAttr::getStreamK() const { return getGrid().streamsContraction(); }
+bool ScheduleAttr::isStreamK() const { return getGrid().streamsContraction(); }
 
 ScheduleAttr ScheduleAttr::withGrid(GridAttrInterface grid) const {
   return get(getContext(), getTile(), getProduct(), getTransfers(),

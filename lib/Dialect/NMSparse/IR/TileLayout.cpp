@@ -22,7 +22,7 @@ bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
   if (schedule.isDirect())
     return true;
   ProductAttrInterface product = schedule.getProduct();
-  if (!schedule.isPacked())
+  if (!schedule.gathersX())
     return product.readsTokenMajorWindows();
   return encoding.getBlockK() * elementBytes % 16 == 0 &&
          product.readsTokenMajorRows(schedule.getStepRows());
@@ -40,7 +40,7 @@ RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
   if (!isSwizzled(tile))
     return TileLayout::Rows;
-  return schedule.getProduct().readsSwizzledBlocks() || schedule.getTma()
+  return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()
              ? TileLayout::SwizzledBlocks
              : TileLayout::SwizzledRows;
 }

@@ -208,8 +208,8 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     /// All threads of the CTA, producers last.
     int64_t getBlockThreads() const;
 
-    bool isPacked() const { return getTransfers().getX() == XTransfer::Gather; }
-    bool isResident() const {
+    bool gathersX() const { return getTransfers().getX() == XTransfer::Gather; }
+    bool hasResidentIndex() const {
       return getTransfers().getIndex() == IndexTransfer::Resident;
     }
     /// K steps count kept rows, found in a table, and not windows.
@@ -222,15 +222,15 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
              getTransfers().getValues() == ValuesTransfer::Direct &&
              getTransfers().getIndex() == IndexTransfer::Direct;
     }
-    bool getTma() const {
+    bool hasBulkValues() const {
       return getTransfers().getValues() == ValuesTransfer::Bulk;
     }
 
     int64_t getSplitK() const;
-    bool getPersistent() const;
-    bool getStreamK() const;
+    bool isPersistent() const;
+    bool isStreamK() const;
     /// CTAs exchange parts of tiles.
-    bool sharesTiles() const { return getSplitK() > 1 || getStreamK(); }
+    bool sharesTiles() const { return getSplitK() > 1 || isStreamK(); }
 
     /// The same schedule with another grid.
     ScheduleAttr withGrid(GridAttrInterface grid) const;

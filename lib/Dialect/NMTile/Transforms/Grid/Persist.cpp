@@ -265,7 +265,7 @@ struct Persist : public nm_sparse::impl::NMSparsePersistPassBase<Persist> {
     SmallVector<std::pair<gpu::LaunchOp, TileMatmulOp>> products;
     getOperation().walk([&](TileMatmulOp op) {
       auto launch = op->getParentOfType<gpu::LaunchOp>();
-      if (launch && op.getSchedule().getPersistent())
+      if (launch && op.getSchedule().isPersistent())
         products.emplace_back(launch, op);
     });
     if (products.empty())

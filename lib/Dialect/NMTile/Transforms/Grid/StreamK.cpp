@@ -279,7 +279,7 @@ struct StreamK : public nm_sparse::impl::NMSparseStreamKPassBase<StreamK> {
     SmallVector<std::pair<gpu::LaunchOp, TileMatmulOp>> products;
     getOperation().walk([&](TileMatmulOp op) {
       auto launch = op->getParentOfType<gpu::LaunchOp>();
-      if (launch && op.getSchedule().getStreamK())
+      if (launch && op.getSchedule().isStreamK())
         products.emplace_back(launch, op);
     });
     for (auto [launch, product] : products)

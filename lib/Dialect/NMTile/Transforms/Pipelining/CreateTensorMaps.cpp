@@ -171,7 +171,7 @@ struct CreateTensorMaps
   void runOnOperation() override {
     SmallVector<TileMatmulOp> products;
     getOperation().walk([&](TileMatmulOp op) {
-      if (op.getSchedule().getTma())
+      if (op.getSchedule().hasBulkValues())
         products.push_back(op);
     });
     for (TileMatmulOp product : products)

@@ -27,8 +27,8 @@ static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
   // turns.
   ScheduleAttr schedule = product.getSchedule();
   int64_t warps = schedule.getProducers();
-  if (!schedule.getProduct().allowsProducerTurns() ||
-      schedule.getPersistent() || warps == 0 || slots < 2 * warps)
+  if (!schedule.getProduct().allowsProducerTurns() || schedule.isPersistent() ||
+      warps == 0 || slots < 2 * warps)
     return 1;
   auto x = cast<MemRefType>(product.getX().getType());
   constexpr int64_t copyBits = 128, mostCopies = 16;
@@ -147,7 +147,7 @@ void RingRoles::emitDrain(KLoopOp consumerLoop) {
   if (!staysInFlight())
     return;
   Value any;
-  if (product.getSchedule().getPersistent())
+  if (product.getSchedule().isPersistent())
     any = compare(arith::CmpIPredicate::ugt, loop.getUpperBound(),
                   loop.getLowerBound());
   RingDrainOp::create(b, loc, ring, consumerLoop.getRingResult(), any);

@@ -21,7 +21,7 @@ using namespace mlir::nm_sparse;
 /// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.
 static LogicalResult checkBulkCopy(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
-  if (!schedule.getTma())
+  if (!schedule.hasBulkValues())
     return success();
   int64_t rows = schedule.getTileRows();
   if (rows % 16 != 0 || rows > 256)
@@ -56,7 +56,7 @@ static LogicalResult checkBatch(MatmulOp op) {
            << batches << " batches, of which at most " << limit
            << " can be launched at once: split them over several products";
   // Persistent CTAs are a grid of one dimension.
-  if (!op.getScheduleAttr().getPersistent() && batches * parts > limit)
+  if (!op.getScheduleAttr().isPersistent() && batches * parts > limit)
     return op.emitOpError("has a schedule with split_k = ")
            << parts << ", which makes " << batches * parts << " CTAs of its "
            << batches << " batches in grid dimension z, where at most " << limit

@@ -224,7 +224,7 @@ Value Promoter::getIndexTile() {
   int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
-    bool isRead = schedule.isPacked() ||
+    bool isRead = schedule.gathersX() ||
                   schedule.getTransfers().getIndex() == IndexTransfer::Direct;
     return isRead ? index : copyToTile(b, loc, index, {rows, panels});
   }
@@ -255,14 +255,14 @@ Value Promoter::getXTile(Value index) {
   if (schedule.getTransfers().getX() == XTransfer::Direct)
     return x;
   int64_t tokens = schedule.getTileTokens();
-  int64_t rows = schedule.isPacked() ? schedule.getStepRows() * panels
+  int64_t rows = schedule.gathersX() ? schedule.getStepRows() * panels
                                      : schedule.getTileWindows(encoding) *
                                            encoding.getWindowRows();
   SmallVector<int64_t> shape = {rows, tokens};
   if (hasTokenRows)
     std::swap(shape[0], shape[1]);
   bool transposed = tokenMajor && !hasTokenRows;
-  if (schedule.isPacked()) {
+  if (schedule.gathersX()) {
     Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(x));
     bool byRow = schedule.hasRowTable();
     bool allPanels =
@@ -282,7 +282,7 @@ Value Promoter::getXTile(Value index) {
 void Promoter::run() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(oldLoop);
-  if (schedule.isResident())
+  if (schedule.hasResidentIndex())
     residentIndex = copyResidentIndex();
   if (schedule.hasRowTable())
     residentIndex = copyRowTable();
@@ -325,11 +325,11 @@ void Promoter::run() {
   if (!panelOffset && !schedule.isPanelAligned(encoding))
     panelOffset = zero;
   auto product = TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
-                                      /*condensed=*/schedule.isPacked(),
+                                      /*condensed=*/schedule.gathersX(),
                                       /*token_major=*/hasTokenRows,
                                       /*tokens_contiguous=*/false,
                                       /*in_flight=*/false, x, values,
-                                      schedule.isPacked() ? Value() : index,
+                                      schedule.gathersX() ? Value() : index,
                                       panelOffset, loop.getRegionIterArgs()[0]);
   YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
