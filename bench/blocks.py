@@ -38,13 +38,15 @@ class BlockLayer:
     block: tuple  # bk, bn
     layout: str
     shape: tuple  # tokens, outputs, contraction
+    keeps: bool = False  # the layout of x: no transposition goes first
 
     @property
     def name(self):
         m, n, k = self.shape
         rows, outputs = self.block
         pattern = self.pattern.replace(":", "of")
-        return f"{self.type}_{pattern}_{rows}x{outputs}_{self.layout}_{m}x{n}x{k}"
+        name = f"{self.type}_{pattern}_{rows}x{outputs}_{self.layout}_{m}x{n}x{k}"
+        return name + "_kept" * self.keeps
 
     def text(self):
         sizes = dict(zip("mnk", self.shape))
@@ -82,6 +84,10 @@ LAYERS = [
         for pattern in patterns
         for layout in ("token", "feature")
     ),
+    *(
+        BlockLayer("f16", pattern, (8, 128), "token", CUBE, keeps=True)
+        for pattern in ("8:16", "4:16")
+    ),
     BlockLayer("f32", "8:16", (4, 4), "feature", CUBE),
     BlockLayer("f32", "8:16", (4, 4), "token", CUBE),
     BlockLayer("f32", "1:2", (64, 64), "feature", CUBE),
@@ -102,7 +108,8 @@ def prepare(arguments):
         ptx, manifest = (folder / f"{layer.name}.{end}" for end in ("ptx", "json"))
         done = subprocess.run(
             [str(arguments.bin / "nm-compile"), str(source), "-o", str(ptx)]
-            + ["--manifest", str(manifest)],
+            + ["--manifest", str(manifest)]
+            + ["--layout=keep"] * layer.keeps,
             capture_output=True,
             text=True,
             check=False,

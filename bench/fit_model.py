@@ -64,6 +64,8 @@ def combine(terms, costs):
     resources = [
         steps * terms["math"] / costs["mathShare"],
         steps * terms["l2"] * costs["l2Share"],
+        # Reports from before this term have no such copies.
+        steps * terms.get("pieces", 0.0),
         steps * terms["shared"],
         steps * terms["copies"] * costs["copy"],
     ]

@@ -103,6 +103,7 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   std::pair<double, llvm::StringRef> onChip[] = {
       {steps * terms.math / costs.mathShare, cost.getCeiling(chip).name},
       {steps * terms.l2 * costs.l2Share, "L2"},
+      {steps * terms.pieces, "L2"},
       {steps * terms.shared, "shared memory"},
       {steps * terms.copies * costs.copy, "copies"}};
   auto *worst = std::max_element(std::begin(onChip), std::end(onChip));

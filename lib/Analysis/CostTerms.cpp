@@ -171,6 +171,16 @@ void TermCounter::countStep() {
     auto block = double(encoding.getBlockK() * problem.elementBytes);
     l2Bytes += xElements * double(problem.elementBytes) *
                (std::max(1.0, 32.0 / block) - 1.0);
+    // An SM of an H200 gets a piece of less than 64 bytes in 0.94 ns
+    // (bench/results/h200-boxes.json), in which L2 delivers 51 bytes at the
+    // rate of other copies. Of 32 bytes, neighbours that are both kept are one.
+    double joined = block < 32
+                        ? 0.0
+                        : double(encoding.getN() - 1) /
+                              double(std::max<int64_t>(1, encoding.getM() - 1));
+    if (block < 64)
+      terms.pieces = perSM * xElements * double(problem.elementBytes) / block *
+                     (1.0 - joined / 2.0) * 51.0 / (chip.l2Bytes / sms);
   } else if (schedule.gathersX() && !problem.xFeatureMajor) {
     l2Bytes +=
         (double(schedule.getTileRows() * encoding.getWindowRows() * tokens) /

@@ -80,6 +80,7 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
                                    {"l2", terms.l2},
                                    {"shared", terms.shared},
                                    {"narrow", terms.narrow},
+                                   {"pieces", terms.pieces},
                                    {"copies", terms.copies},
                                    {"dram", terms.dram},
                                    {"write", terms.write},

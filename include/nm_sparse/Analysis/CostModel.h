@@ -54,8 +54,9 @@ struct CostTerms {
   /// of, while no products run; else 1.
   double boxes;
   /// One step of the CTAs of an SM: products, bytes from L2, bytes to and from
-  /// shared memory, elements that are copied one by one.
-  double math, l2, shared, narrow;
+  /// shared memory, elements that are copied one by one, and pieces of less
+  /// than 64 bytes, which L2 delivers no faster than those.
+  double math, l2, shared, narrow, pieces;
   /// Copies of 16 bytes that a thread makes in a step.
   double copies;
   /// The whole product: each byte of its operands and result once.

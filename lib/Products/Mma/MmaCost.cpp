@@ -128,10 +128,11 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
 
 /// Warps that only copy, one CTA an SM: copies no longer stand between the
 /// products of a warp, which take 19 % longer so on an H200. Chips whose shared
-/// memory does not hold three steps of 64 rows have no use for them.
+/// memory does not hold three steps of 64 rows have no use for them, and with
+/// gathered tokens as rows such warps spill.
 static void proposeProducers(ScheduleEnumerator &to) {
-  if (!to.problem.gathersWords() || to.encoding.getBlockN() % 8 != 0 ||
-      !getRegisterShares(256, 128, to.chip))
+  if (!to.problem.xFeatureMajor || !to.problem.gathersWords() ||
+      to.encoding.getBlockN() % 8 != 0 || !getRegisterShares(256, 128, to.chip))
     return;
   SmallVector<Shape> all = {{256, 128, 4, 2}};
   // All outputs of a panel share one gather, of half as many tokens: 142 us

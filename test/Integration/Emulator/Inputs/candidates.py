@@ -36,8 +36,8 @@ CASES = [
     ),
 ]
 KIND = re.compile(
-    r"tile = \[(\d+), (\d+), \d+\], product = (\w+<.*?\]>), transfers = (\{.*?\}), "
-    r"pipeline = (\w+)<stages = (\d+).*?>, grid = (\w+)(<.*?>)?>"
+    r"tile = \[(\d+), (\d+), \d+\], product = ((\w+)<.*?\]>), transfers = (\{.*?), "
+    r"index = (\w+)\}, pipeline = (\w+)<stages = (\d+).*?>, grid = (\w+)(<.*?>)?>"
 )
 
 
@@ -69,12 +69,17 @@ def kernels(every):
         for case, schedules in zip(CASES, proposed):
             while schedules:
                 schedule = schedules.pop(0)
-                *shape, stages, grid, shared = KIND.search(schedule).groups()
+                found = KIND.search(schedule).groups()
+                tokens, outputs, tile, product, copies, index, *rest = found
+                pipeline, stages, grid, shared = rest
                 # In rings of 8 stages producer warps copy in turns.
-                kind = (*shape, stages == "8", grid, bool(shared))
-                if kind in seen and not every:
+                roles = (pipeline, stages == "8", grid, bool(shared))
+                kinds = {(tokens, outputs, tile, copies, *roles)}
+                # Each way to find rows, but not in each tile.
+                kinds.add((product, copies, index, *roles))
+                if kinds <= seen and not every:
                     continue
-                seen.add(kind)
+                seen |= kinds
                 count += 1
                 yield (
                     f"{count}-{case.n}of{case.m}-{case.panel}",
