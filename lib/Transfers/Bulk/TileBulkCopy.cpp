@@ -49,6 +49,14 @@ struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
     auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst(math, op),
                                      /*withElseRegion=*/false);
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());
+    // Warps that read the tile themselves, and said that they have done so,
+    // read in another proxy than the accelerator writes in.
+    if (!layout.schedule.getProduct().staysInFlight())
+      NVVM::FenceProxyOp::create(
+          rewriter, loc,
+          NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
+          NVVM::SharedSpaceAttr::get(getContext(),
+                                     NVVM::SharedSpace::shared_cta));
     NVVM::MBarrierArriveExpectTxOp::create(
         rewriter, loc, Type(), op.getMbarrier(), math.word(op.getBytes()),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());

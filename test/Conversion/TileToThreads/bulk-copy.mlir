@@ -41,6 +41,36 @@ func.func @copy(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: index) {
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+
+// Warps that read the tile themselves do so in another proxy.
+
+// CHECK-LABEL: func @copy_read_by_warps
+// CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
+// CHECK-NEXT: nvvm.mbarrier.arrive.expect_tx
+func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %bar = memref.alloc() : memref<1xi64, #gpu.address_space<workgroup>>
+    %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
+    %word = arith.index_castui %address : index to i64
+    %full = llvm.inttoptr %word : i64 to !llvm.ptr<3>
+    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%vt : !tile) mbarrier(%full : !llvm.ptr<3>)
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%xt, %vt : !x, !tile) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
