@@ -119,10 +119,8 @@ private:
   TileEpilogue &epilogue;
 };
 
-struct ConstantLowering : public OpConversionPattern<arith::ConstantOp> {
-  ConstantLowering(const TypeConverter &converter, MLIRContext *context,
-                   const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct ConstantLowering : TilePattern<arith::ConstantOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(arith::ConstantOp op, OpAdaptor,
@@ -137,14 +135,10 @@ struct ConstantLowering : public OpConversionPattern<arith::ConstantOp> {
     rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
     return success();
   }
-
-  const ThreadLayout &layout;
 };
 
-struct BroadcastLowering : public OpConversionPattern<vector::BroadcastOp> {
-  BroadcastLowering(const TypeConverter &converter, MLIRContext *context,
-                    const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct BroadcastLowering : TilePattern<vector::BroadcastOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(vector::BroadcastOp op, OpAdaptor adaptor,
@@ -155,8 +149,6 @@ struct BroadcastLowering : public OpConversionPattern<vector::BroadcastOp> {
     rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
     return success();
   }
-
-  const ThreadLayout &layout;
 };
 
 } // namespace

@@ -24,112 +24,126 @@ using namespace mlir::nm_sparse;
 /// Bytes of one access.
 static constexpr int64_t kAccessBytes = 16;
 
-/// Elements of `type` in one access.
-static int64_t getWidth(MemRefType type) {
-  return kAccessBytes * 8 / type.getElementTypeBitWidth();
-}
+namespace {
 
-/// One access of all threads is whole rows of the buffer's last dimension.
-static LogicalResult checkOrder(Operation *op, const ThreadLayout &layout,
-                                MemRefType type) {
-  int64_t columns = type.getShape().back(), width = getWidth(type);
+/// The accesses of one thread to its part of a tile.
+class PartAccess {
+public:
+  /// Fails, with an error at `op`, where an access of all threads is not whole
+  /// rows of `parts`. `indices` say which part it is.
+  static FailureOr<PartAccess> create(OpBuilder &b, Operation *op,
+                                      const ThreadLayout &layout, Value parts,
+                                      ValueRange indices);
+
+  /// Elements of one access, as a vector.
+  VectorType getVectorType() const {
+    return VectorType::get({width}, type.getElementType());
+  }
+  /// Calls `access` with the first element and the indices of each.
+  void
+  forEach(function_ref<void(int64_t first, ArrayRef<Value> at)> access) const;
+
+private:
+  PartAccess(OpBuilder &b, Location loc, const ThreadLayout &layout,
+             MemRefType type, ValueRange indices)
+      : b(b), loc(loc), layout(layout), type(type), indices(indices),
+        width(kAccessBytes * 8 / type.getElementTypeBitWidth()) {}
+
+  OpBuilder &b;
+  Location loc;
+  const ThreadLayout &layout;
+  MemRefType type;
+  ValueRange indices;
+  int64_t width;
+};
+
+FailureOr<PartAccess> PartAccess::create(OpBuilder &b, Operation *op,
+                                         const ThreadLayout &layout,
+                                         Value parts, ValueRange indices) {
+  auto type = cast<MemRefType>(parts.getType());
+  PartAccess access(b, op->getLoc(), layout, type, indices);
+  int64_t columns = type.getShape().back(), width = access.width;
   if (columns % width == 0 && layout.numThreads * width % columns == 0 &&
       layout.getNumElements() % width == 0)
-    return success();
-  return op->emitOpError("needs rows that divide the ")
-         << layout.numThreads * width << " elements which the "
-         << layout.numThreads << " threads access at a time, in pieces of "
-         << kAccessBytes << " bytes; got " << type;
+    return access;
+  op->emitOpError("needs rows that divide the ")
+      << layout.numThreads * width << " elements which the "
+      << layout.numThreads << " threads access at a time, in pieces of "
+      << kAccessBytes << " bytes; got " << type;
+  return failure();
 }
 
-/// Indices of the access that begins with element `first` of each thread.
-static SmallVector<Value> getIndices(OpBuilder &b, Location loc,
-                                     const ThreadLayout &layout,
-                                     MemRefType type, ValueRange tile,
-                                     int64_t first) {
+void PartAccess::forEach(
+    function_ref<void(int64_t first, ArrayRef<Value> at)> access) const {
+  int64_t columns = type.getShape().back();
   auto constant = [&](int64_t v) -> Value {
     return arith::ConstantIndexOp::create(b, loc, v);
   };
-  Value columns = constant(type.getShape().back());
-  Value place = b.createOrFold<arith::MulIOp>(loc, layout.threadId,
-                                              constant(getWidth(type)));
-  SmallVector<Value> indices(tile);
-  indices.push_back(b.createOrFold<arith::AddIOp>(
-      loc, b.createOrFold<arith::DivUIOp>(loc, place, columns),
-      constant(first * layout.numThreads / type.getShape().back())));
-  indices.push_back(b.createOrFold<arith::RemUIOp>(loc, place, columns));
-  return indices;
+  for (int64_t first = 0; first < layout.getNumElements(); first += width) {
+    Value place =
+        b.createOrFold<arith::MulIOp>(loc, layout.threadId, constant(width));
+    Value row = b.createOrFold<arith::DivUIOp>(loc, place, constant(columns));
+    SmallVector<Value> at(indices);
+    at.push_back(b.createOrFold<arith::AddIOp>(
+        loc, row, constant(first * layout.numThreads / columns)));
+    at.push_back(b.createOrFold<arith::RemUIOp>(loc, place, constant(columns)));
+    access(first, at);
+  }
 }
 
-namespace {
-
-struct StorePartLowering : public OpConversionPattern<StorePartOp> {
-  StorePartLowering(const TypeConverter &converter, MLIRContext *context,
-                    const ThreadLayout &layout, TileEpilogue &epilogue)
-      : OpConversionPattern(converter, context), layout(layout),
-        epilogue(epilogue) {}
+struct StorePartLowering : EpiloguePattern<StorePartOp> {
+  using EpiloguePattern::EpiloguePattern;
 
   LogicalResult
   matchAndRewrite(StorePartOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto type = cast<MemRefType>(op.getParts().getType());
-    if (failed(checkOrder(op, layout, type)))
+    FailureOr<PartAccess> accesses = PartAccess::create(
+        rewriter, op, layout, op.getParts(), op.getIndices());
+    if (failed(accesses))
       return failure();
     Location loc = op.getLoc();
-    ValueRange scalars = adaptor.getValue();
+    VectorType type = accesses->getVectorType();
     ++epilogue.numWrites;
     bool untie = mustUntie(layout, type.getElementType(), epilogue);
-    int64_t width = getWidth(type);
-    auto vectorType = VectorType::get({width}, type.getElementType());
-    for (int64_t first = 0; first < layout.getNumElements(); first += width) {
-      SmallVector<Value> at =
-          getIndices(rewriter, loc, layout, type, op.getIndices(), first);
+    accesses->forEach([&](int64_t first, ArrayRef<Value> at) {
       SmallVector<Value> elements;
-      for (Value scalar : scalars.slice(first, width))
+      for (Value scalar :
+           adaptor.getValue().slice(first, type.getNumElements()))
         elements.push_back(untie ? copyToAnyRegister(rewriter, loc, scalar)
                                  : scalar);
-      Value packed =
-          vector::FromElementsOp::create(rewriter, loc, vectorType, elements);
-      vector::StoreOp::create(rewriter, loc, packed, op.getParts(), at,
+      Value stored =
+          vector::FromElementsOp::create(rewriter, loc, type, elements);
+      vector::StoreOp::create(rewriter, loc, stored, op.getParts(), at,
                               /*nontemporal=*/false, llvm::Align(kAccessBytes));
-    }
+    });
     rewriter.eraseOp(op);
     return success();
   }
-
-  const ThreadLayout &layout;
-  TileEpilogue &epilogue;
 };
 
-struct LoadPartLowering : public OpConversionPattern<LoadPartOp> {
-  LoadPartLowering(const TypeConverter &converter, MLIRContext *context,
-                   const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct LoadPartLowering : TilePattern<LoadPartOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(LoadPartOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto type = cast<MemRefType>(op.getParts().getType());
-    if (failed(checkOrder(op, layout, type)))
+    FailureOr<PartAccess> accesses = PartAccess::create(
+        rewriter, op, layout, op.getParts(), op.getIndices());
+    if (failed(accesses))
       return failure();
     Location loc = op.getLoc();
-    int64_t width = getWidth(type);
-    auto vectorType = VectorType::get({width}, type.getElementType());
+    VectorType type = accesses->getVectorType();
     SmallVector<Value> scalars;
-    for (int64_t first = 0; first < layout.getNumElements(); first += width) {
-      SmallVector<Value> at =
-          getIndices(rewriter, loc, layout, type, op.getIndices(), first);
-      Value loaded = vector::LoadOp::create(
-          rewriter, loc, vectorType, op.getParts(), at, /*nontemporal=*/false,
-          llvm::Align(kAccessBytes));
-      for (int64_t i = 0; i < width; ++i)
+    accesses->forEach([&](int64_t, ArrayRef<Value> at) {
+      Value loaded = vector::LoadOp::create(rewriter, loc, type, op.getParts(),
+                                            at, /*nontemporal=*/false,
+                                            llvm::Align(kAccessBytes));
+      for (int64_t i = 0; i < type.getNumElements(); ++i)
         scalars.push_back(vector::ExtractOp::create(rewriter, loc, loaded, i));
-    }
+    });
     rewriter.replaceOpWithMultiple(op, {ValueRange(scalars)});
     return success();
   }
-
-  const ThreadLayout &layout;
 };
 
 } // namespace

@@ -22,11 +22,8 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
-  ReadLowering(const TypeConverter &converter, MLIRContext *context,
-               const ThreadLayout &layout, TileEpilogue &epilogue)
-      : OpConversionPattern(converter, context), layout(layout),
-        epilogue(epilogue) {}
+struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
+  using EpiloguePattern::EpiloguePattern;
 
   /// Element `e`, or the padding where it does not exist.
   Value readElement(TileAccess &access, int64_t e, Value padding) const {
@@ -133,9 +130,6 @@ struct ReadLowering : public OpConversionPattern<vector::TransferReadOp> {
     rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
     return success();
   }
-
-  const ThreadLayout &layout;
-  TileEpilogue &epilogue;
 };
 
 } // namespace

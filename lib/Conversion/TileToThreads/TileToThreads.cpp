@@ -33,10 +33,8 @@ using namespace mlir::nm_sparse;
 namespace {
 
 /// Leaves the product of a K step to its attribute.
-struct MatmulLowering : public OpConversionPattern<TileMatmulOp> {
-  MatmulLowering(const TypeConverter &converter, MLIRContext *context,
-                 const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct MatmulLowering : TilePattern<TileMatmulOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
@@ -49,8 +47,6 @@ struct MatmulLowering : public OpConversionPattern<TileMatmulOp> {
     rewriter.replaceOpWithMultiple(op, {ValueRange(accumulators)});
     return success();
   }
-
-  const ThreadLayout &layout;
 };
 
 /// Converts the body of one launch, whose only layout is that of its product.

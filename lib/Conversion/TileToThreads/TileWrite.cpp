@@ -41,11 +41,8 @@ Value nm_sparse::copyToAnyRegister(OpBuilder &b, Location loc, Value value) {
 
 namespace {
 
-struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
-  WriteLowering(const TypeConverter &converter, MLIRContext *context,
-                const ThreadLayout &layout, TileEpilogue &epilogue)
-      : OpConversionPattern(converter, context), layout(layout),
-        epilogue(epilogue) {}
+struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
+  using EpiloguePattern::EpiloguePattern;
 
   void writeElement(TileAccess &access, int64_t e, Value scalar) const {
     OpBuilder &b = access.b;
@@ -245,9 +242,6 @@ struct WriteLowering : public OpConversionPattern<vector::TransferWriteOp> {
     rewriter.eraseOp(op);
     return success();
   }
-
-  const ThreadLayout &layout;
-  TileEpilogue &epilogue;
 };
 
 } // namespace

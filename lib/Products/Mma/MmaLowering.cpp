@@ -75,25 +75,6 @@ public:
     return std::max<int64_t>(1, 8 / op.getEncoding().getBlockN());
   }
 
-  /// `fragment` of 8 outputs, of which only those of the panel `part` are kept.
-  Value keepPanel(Value fragment, int64_t part) {
-    Location loc = op.getLoc();
-    IndexMath math{b, loc};
-    Value panel =
-        math.div(math.div(layout.lane, 4), op.getEncoding().getBlockN());
-    Value isKept = math.isEqual(panel, part);
-    auto type = cast<VectorType>(fragment.getType());
-    auto rowType = VectorType::get({2}, type.getElementType());
-    Value zero =
-        arith::ConstantOp::create(b, loc, rowType, b.getZeroAttr(rowType));
-    for (int64_t i = 0; i < type.getDimSize(0); ++i) {
-      Value row = vector::ExtractOp::create(b, loc, fragment, i);
-      row = arith::SelectOp::create(b, loc, isKept, row, zero);
-      fragment = vector::InsertOp::create(b, loc, row, fragment, i);
-    }
-    return fragment;
-  }
-
   /// Tokens are the 16 rows of a fragment, outputs its 8 columns, of which
   /// those of one panel, number `part`, are multiplied.
   Unit loadTokenRows(int64_t step, int64_t group, int64_t size, int64_t part) {

@@ -32,10 +32,8 @@ Value emitMapAddress(OpBuilder &b, Value map) {
       .getResult(0);
 }
 
-struct BulkCopyLowering : public OpConversionPattern<BulkCopyOp> {
-  BulkCopyLowering(const TypeConverter &converter, MLIRContext *context,
-                   const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct BulkCopyLowering : TilePattern<BulkCopyOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(BulkCopyOp op, OpAdaptor adaptor,
@@ -106,8 +104,6 @@ private:
     return math.isEqual(
         math.rem(math.sub(layout.threadId, threads.front()), threads[1]), 0);
   }
-
-  const ThreadLayout &layout;
 };
 
 } // namespace

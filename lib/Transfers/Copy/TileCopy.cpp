@@ -190,21 +190,27 @@ void TileCopy::emitRowsOf(EncodingAttr encoding, const SourceDim &rows,
   emitPath(/*width=*/1, /*isFast=*/false, rows, columns);
 }
 
+/// A copy of tensors has no address yet.
+static LogicalResult checkBuffers(Operation *op) {
+  for (Type type : op->getOperandTypes())
+    if (isa<TensorType>(type))
+      return op->emitOpError("must have been bufferized, has an operand of ")
+             << type;
+  return success();
+}
+
 namespace {
 
-struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
-  AsyncCopyLowering(const TypeConverter &converter, MLIRContext *context,
-                    const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct AsyncCopyLowering : TilePattern<AsyncCopyOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(AsyncCopyOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto srcType = dyn_cast<MemRefType>(op.getSrc().getType());
-    auto dstType = dyn_cast<MemRefType>(op.getDst().getType());
-    if (!srcType || !dstType)
-      return rewriter.notifyMatchFailure(op,
-                                         "tensors must be bufferized first");
+    if (failed(checkBuffers(op)))
+      return failure();
+    auto srcType = cast<MemRefType>(op.getSrc().getType());
+    auto dstType = cast<MemRefType>(op.getDst().getType());
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
                   op.getTransposed(), op.getThreads());
@@ -225,28 +231,22 @@ struct AsyncCopyLowering : public OpConversionPattern<AsyncCopyOp> {
     rewriter.eraseOp(op);
     return success();
   }
-
-  const ThreadLayout &layout;
 };
 
-struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
-  AsyncGatherLowering(const TypeConverter &converter, MLIRContext *context,
-                      const ThreadLayout &layout)
-      : OpConversionPattern(converter, context), layout(layout) {}
+struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
+  using TilePattern::TilePattern;
 
   LogicalResult
   matchAndRewrite(AsyncGatherOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto srcType = dyn_cast<MemRefType>(op.getSrc().getType());
-    auto indexType = dyn_cast<MemRefType>(op.getIndex().getType());
-    auto dstType = dyn_cast<MemRefType>(op.getDst().getType());
-    if (!srcType || !dstType || !indexType)
-      return rewriter.notifyMatchFailure(op,
-                                         "tensors must be bufferized first");
+    if (failed(checkBuffers(op)))
+      return failure();
+    auto srcType = cast<MemRefType>(op.getSrc().getType());
+    auto dstType = cast<MemRefType>(op.getDst().getType());
     if (ShapedType::isDynamic(op.getDstPanels()))
       return op.emitOpError("needs `panels` when its index has a dynamic "
                             "number of them, got ")
-             << indexType;
+             << op.getIndex().getType();
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
                   op.getTransposed(), op.getThreads());
@@ -267,8 +267,6 @@ struct AsyncGatherLowering : public OpConversionPattern<AsyncGatherOp> {
     rewriter.eraseOp(op);
     return success();
   }
-
-  const ThreadLayout &layout;
 };
 
 } // namespace

@@ -234,3 +234,24 @@ func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out:
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %src: tensor<16x64xf16>, %dst: tensor<16x64xf16>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    // expected-error @below {{must have been bufferized, has an operand of 'tensor<16x64xf16>'}}
+    // expected-error @below {{failed to legalize operation}}
+    %copied = nm_tile.async_copy ins(%src : tensor<16x64xf16>) outs(%dst : tensor<16x64xf16>) -> tensor<16x64xf16>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -62,7 +62,7 @@ def schedule(
     warps,
     stages=3,
     split_k=1,
-    operands="packed",
+    x="gather",
     index="resident",
     producers=0,
     persistent=False,
@@ -76,7 +76,6 @@ def schedule(
     tokens, outputs, *windows = tile
     step = rows or f"{windows[0]} windows"
     index = "rows" if rows else index
-    x = {"packed": "gather", "unpacked": "copy"}[operands]
     pipeline = f"async_groups<stages = {stages}>"
     if producers:
         pipeline = f"ring<stages = {stages}, producers = {producers}>"

@@ -46,7 +46,7 @@ LAYERS = {
         32,
         32,
         epilogue="gelu",
-        schedule=schedule("simt", (64, 64, 1), (1, 2), 2, 4, "unpacked", "staged"),
+        schedule=schedule("simt", (64, 64, 1), (1, 2), 2, 4, "copy", "staged"),
     ),
 }
 
@@ -117,7 +117,7 @@ WARPGROUPS = {
         32,
         **FEATURE,
         epilogue="gelu",
-        schedule=schedule("simt", (256, 128, 1), (2, 4), 4, 4, "unpacked", producers=4),
+        schedule=schedule("simt", (256, 128, 1), (2, 4), 4, 4, "copy", producers=4),
     ),
     "L = 256, 50 %, producers, persistent": Case(
         "f16",

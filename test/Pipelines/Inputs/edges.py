@@ -12,23 +12,23 @@ import sys
 from cases import Case, compile_text, schedule, text
 
 
-def given(kind, operands, index, tile, warps, stages=2, **case):
-    chosen = schedule(kind, tile, warps, stages, 1, operands, index)
+def given(kind, x, index, tile, warps, stages=2, **case):
+    chosen = schedule(kind, tile, warps, stages, 1, x, index)
     return Case(schedule=chosen, **case)
 
 
-MODES = [(o, i) for o in ("packed", "unpacked") for i in ("resident", "staged")]
+MODES = [(x, i) for x in ("gather", "copy") for i in ("resident", "staged")]
 RAGGED = dict(tokens=77, k=224, outputs=200)
 CASES = [
     # Seven windows in steps of two; a last tile with fewer panels.
     *(
-        given("mma", o, i, (64, 128, 2), (2, 4), 3, panel=32, **RAGGED)
-        for o, i in MODES
+        given("mma", x, i, (64, 128, 2), (2, 4), 3, panel=32, **RAGGED)
+        for x, i in MODES
     ),
     *(
         given(
             "mma",
-            o,
+            x,
             i,
             (64, 128, 2),
             (2, 4),
@@ -39,21 +39,19 @@ CASES = [
             y_feature_major=True,
             **RAGGED,
         )
-        for o, i in MODES
+        for x, i in MODES
     ),
     *(
-        given("simt", o, i, (64, 64, 3), (1, 2), element="f32", panel=32, **RAGGED)
-        for o, i in MODES
+        given("simt", x, i, (64, 64, 3), (1, 2), element="f32", panel=32, **RAGGED)
+        for x, i in MODES
     ),
     # Tiles that start inside a panel.
     *(
-        given(
-            "simt", "unpacked", i, (32, 64, 2), (1, 2), element="f32", panel=7, **RAGGED
-        )
+        given("simt", "copy", i, (32, 64, 2), (1, 2), element="f32", panel=7, **RAGGED)
         for i in ("resident", "staged")
     ),
     *(
-        given("mma", "unpacked", i, (32, 96, 2), (2, 2), panel=96, **RAGGED)
+        given("mma", "copy", i, (32, 96, 2), (2, 2), panel=96, **RAGGED)
         for i in ("resident", "staged")
     ),
     Case("f32", 13, 16, 7, 77, 77, 1000),
@@ -67,12 +65,12 @@ CASES = [
 
 # Too large for sm_86, which then says how much shared memory they need.
 LARGE = [
-    given(kind, o, i, tile, (2, 4), stages, element=element, panel=32)
+    given(kind, x, i, tile, (2, 4), stages, element=element, panel=32)
     for kind, element, tile, stages in (
         ("mma", "f16", (128, 256, 4), 2),
         ("simt", "f32", (128, 128, 4), 2),
     )
-    for o, i in MODES
+    for x, i in MODES
 ]
 
 

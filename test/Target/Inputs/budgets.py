@@ -32,19 +32,19 @@ def wgmma(tile, warps=(1, 8), stages=4, **roles):
     return schedule("wgmma", tile, warps, stages, **roles)
 
 
-PACKED = schedule("simt", (128, 64, 2), (2, 2), 3)
-UNPACKED = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "unpacked")
-PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "unpacked", producers=4)
+GATHER = schedule("simt", (128, 64, 2), (2, 2), 3)
+WHOLE_WINDOWS = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "copy")
+PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "copy", producers=4)
 MMA = schedule("mma", (128, 128, 4), (2, 2), 3)
-MMA_UNPACKED = schedule("mma", (128, 128, 4), (2, 4), 4, 1, "unpacked")
+MMA_WHOLE_WINDOWS = schedule("mma", (128, 128, 4), (2, 4), 4, 1, "copy")
 KERNELS = {
-    "simt, packed": Case("f32", 12, 32, 32, schedule=PACKED, **FEATURE),
-    "simt, unpacked": Case("f32", 16, 32, 32, schedule=UNPACKED, **FEATURE),
+    "simt, gather": Case("f32", 12, 32, 32, schedule=GATHER, **FEATURE),
+    "simt, copy": Case("f32", 16, 32, 32, schedule=WHOLE_WINDOWS, **FEATURE),
     "simt, producers": Case("f32", 16, 32, 32, schedule=PRODUCERS, **FEATURE),
-    "simt, token-major": Case("f32", 16, 32, 32, schedule=UNPACKED),
-    "simt, GELU": Case("f32", 12, 32, 32, schedule=PACKED, epilogue="gelu"),
+    "simt, token-major": Case("f32", 16, 32, 32, schedule=WHOLE_WINDOWS),
+    "simt, GELU": Case("f32", 12, 32, 32, schedule=GATHER, epilogue="gelu"),
     "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
-    "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_UNPACKED),
+    "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_WHOLE_WINDOWS),
     "mma, GELU": Case("f16", 16, 32, 128, schedule=MMA, epilogue="gelu", **FEATURE),
     **{
         f"mma, persistent, values by TMA{name}": Case(

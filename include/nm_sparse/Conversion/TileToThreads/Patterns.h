@@ -18,6 +18,16 @@ namespace mlir::nm_sparse {
 
 class TileValues;
 
+/// Converts an operation that the threads of `layout` do together.
+template <typename OpT>
+struct TilePattern : public OpConversionPattern<OpT> {
+  TilePattern(const TypeConverter &converter, MLIRContext *context,
+              const ThreadLayout &layout)
+      : OpConversionPattern<OpT>(converter, context), layout(layout) {}
+
+  const ThreadLayout &layout;
+};
+
 /// async_copy and async_gather -> nvgpu.device_async_copy.
 void populateTileCopyPatterns(const TypeConverter &converter,
                               const ThreadLayout &layout,
@@ -79,6 +89,16 @@ struct TileEpilogue {
   void sinkOperations();
   /// Orders the versions of epilogues by what they write.
   void orderVersions(const ThreadLayout &layout, bool sharesTiles);
+};
+
+/// As TilePattern, and records in `epilogue` what it makes.
+template <typename OpT>
+struct EpiloguePattern : public TilePattern<OpT> {
+  EpiloguePattern(const TypeConverter &converter, MLIRContext *context,
+                  const ThreadLayout &layout, TileEpilogue &epilogue)
+      : TilePattern<OpT>(converter, context, layout), epilogue(epilogue) {}
+
+  TileEpilogue &epilogue;
 };
 
 /// Splits each epilogue that reads more than registers hold into a version for

@@ -16,41 +16,37 @@ using Effects =
 // StorePartOp, LoadPartOp
 //===----------------------------------------------------------------------===//
 
-/// `parts` holds, at `indices`, as many elements as `part`, of its type.
-static LogicalResult verifyPart(Operation *op, VectorType part,
-                                MemRefType parts, size_t indices) {
+/// The buffer holds, at the indices, as many elements as the vector, of its
+/// type.
+template <typename OpT>
+static LogicalResult verifyPart(OpT op) {
+  auto part = cast<VectorType>(op.getValue().getType());
+  auto parts = cast<MemRefType>(op.getParts().getType());
+  auto indices = static_cast<int64_t>(op.getIndices().size());
   if (parts.getElementType() != part.getElementType())
-    return op->emitOpError("buffer must have the vector's element type ")
+    return op.emitOpError("buffer must have the vector's element type ")
            << part.getElementType() << ", got " << parts;
-  if (parts.getRank() != static_cast<int64_t>(indices) + 2)
-    return op->emitOpError("needs an index for each dimension of the buffer "
-                           "but the last two, ")
+  if (parts.getRank() != indices + 2)
+    return op.emitOpError("needs an index for each dimension of the buffer "
+                          "but the last two, ")
            << parts.getRank() - 2 << ", got " << indices;
   ArrayRef<int64_t> tile = parts.getShape().take_back(2);
   if (ShapedType::isDynamicShape(tile) ||
       tile[0] * tile[1] != part.getNumElements())
-    return op->emitOpError("the last two dimensions of the buffer must hold "
-                           "the vector's ")
+    return op.emitOpError("the last two dimensions of the buffer must hold "
+                          "the vector's ")
            << part.getNumElements() << " elements, got " << parts;
   return success();
 }
 
-LogicalResult StorePartOp::verify() {
-  return verifyPart(*this, cast<VectorType>(getValue().getType()),
-                    cast<MemRefType>(getParts().getType()),
-                    getIndices().size());
-}
+LogicalResult StorePartOp::verify() { return verifyPart(*this); }
 
 void StorePartOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getPartsMutable(),
                        SideEffects::DefaultResource::get());
 }
 
-LogicalResult LoadPartOp::verify() {
-  return verifyPart(*this, cast<VectorType>(getValue().getType()),
-                    cast<MemRefType>(getParts().getType()),
-                    getIndices().size());
-}
+LogicalResult LoadPartOp::verify() { return verifyPart(*this); }
 
 void LoadPartOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &getPartsMutable(),

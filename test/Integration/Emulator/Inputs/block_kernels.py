@@ -1,33 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernels for the emulator of blocks that span several contraction steps, and of
-K steps that begin inside windows. kernels.py writes them with the others."""
+K steps that begin inside windows."""
 
 import itertools
 
-from cases import Case, schedule
-
-FEATURE = {"x_feature_major": True, "y_feature_major": True}
-# No size is a multiple of a tile, a window or a panel.
-RAGGED = {"tokens": None, "k": 300, "outputs": 200}
-RAGGED_LONG = {"tokens": None, "k": 1100, "outputs": 72}
-
-
-def simt(tile=(64, 64, 1), warps=(1, 2), stages=3, split_k=1, **modes):
-    return schedule("simt", tile, warps, stages, split_k, **modes)
-
-
-def mma(tile=(64, 64, 2), warps=(2, 2), stages=3, split_k=1, **modes):
-    return schedule("mma", tile, warps, stages, split_k, **modes)
+from families import (
+    COPIES,
+    FEATURE,
+    LAYOUTS,
+    RAGGED,
+    RAGGED_LONG,
+    Case,
+    mma,
+    schedule,
+    simt,
+)
 
 
 def blocks():
     """Blocks of several contraction steps: each format in each layout, with the
     model's schedule, and each product with what it can make of them. The
     contraction ends inside a block or between the blocks of a window."""
-    layouts = {"token": {}, "feature": FEATURE}
     short = {"tokens": None, "k": 420, "outputs": 72}
     for (layout, dims), (element, n, m, block) in itertools.product(
-        layouts.items(),
+        LAYOUTS.items(),
         (
             ("f32", 2, 4, (2, 32)),
             ("f32", 3, 8, (4, 4)),
@@ -44,16 +40,18 @@ def blocks():
     # Panels that share the fragments of tensor cores.
     shared = (("f16", 2, 4, 1), ("bf16", 3, 8, 2), ("f16", 4, 16, 4))
     for element, n, m, panel in shared:
-        for layout, dims in layouts.items():
+        for layout, dims in LAYOUTS.items():
             yield (
                 f"panels-{element}-{panel}-{layout}",
                 Case(element, n, m, panel, **short, **dims),
             )
 
-    modes = [("packed", "resident"), ("unpacked", "resident"), ("unpacked", "staged")]
-    for (layout, dims), (operands, index) in itertools.product(layouts.items(), modes):
-        how = f"{layout}-{operands}-{index}"
-        modes_ = {"operands": operands, "index": index}
+
+def block_copies():
+    """Blocks with each way to copy their operands."""
+    for (layout, dims), (x, index) in itertools.product(LAYOUTS.items(), COPIES):
+        how = f"{layout}-{x}-{index}"
+        modes_ = {"x": x, "index": index}
         for producers in (0, 1) if index == "resident" else (0,):
             kept = simt((64, 64, 1), stages=2, producers=producers, **modes_)
             yield (
@@ -72,9 +70,12 @@ def blocks():
                     element, n, m, 64, block_k=block_k, schedule=kept, **RAGGED, **dims
                 ),
             )
-    # Token-major activations that are gathered 16 bytes at a time: panels
-    # narrower than a tile, rows of odd length, a result in either layout, tiles
-    # whose rows are tokens, boxes of the values.
+
+
+def token_major_blocks():
+    """Token-major activations that are gathered 16 bytes at a time: panels narrower
+    than a tile, rows of odd length, a result in either layout, tiles whose rows are
+    tokens, boxes of the values."""
     aligned = {"tokens": None, "k": 1104, "outputs": 300}
     for name, element, n, m, block, tile, warps, sizes, role in (
         ("lines", "f16", 4, 8, (16, 128), (128, 128, 1), (1, 8), aligned, {}),
@@ -236,3 +237,10 @@ def parts_of_windows():
         "parts-wgmma-stream-11of16",
         Case("f16", 11, 16, 64, schedule=kept, **{**sizes, "tokens": 2101}, **FEATURE),
     )
+
+
+def block_kernels():
+    yield from blocks()
+    yield from block_copies()
+    yield from token_major_blocks()
+    yield from parts_of_windows()

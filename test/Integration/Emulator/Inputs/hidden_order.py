@@ -18,14 +18,14 @@ from kernels import kernels, text
 
 # Of each family of schedules, and of what surrounds the product.
 NAMES = """
-simt-token-packed-resident simt-feature-unpacked-staged simt-stages2-split4
-simt-producers-token-packed-resident simt-producers-feature-unpacked-resident
-mma-f16-token-packed-resident mma-f16-feature-unpacked-resident
-mma-bf16-token-unpacked-staged mma-stages3-split2
-mma-producers-token-unpacked-staged mma-producers-feature-packed-resident
+simt-token-gather-resident simt-feature-copy-staged simt-stages2-split4
+simt-producers-token-gather-resident simt-producers-feature-copy-resident
+mma-f16-token-gather-resident mma-f16-feature-copy-resident
+mma-bf16-token-copy-staged mma-stages3-split2
+mma-producers-token-copy-staged mma-producers-feature-gather-resident
 mma-producers-stages2-split2-none mma-producers-stages4-split1-gelu
 mma-persistent-split1 mma-persistent-split2 mma-stream-none mma-stream-gelu
-mma-tma-bf16-packed-token-result mma-tma-bf16-unpacked
+mma-tma-bf16-gather-token-result mma-tma-bf16-copy
 wgmma-f16-8of16-256-token wgmma-bf16-2of16-64-feature wgmma-bf16-12of32-64-feature
 wgmma-residual wgmma-producers-stages2-split1-gelu
 wgmma-producers-stages4-split2-none wgmma-tma-stages3-split2-none
