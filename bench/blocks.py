@@ -137,7 +137,7 @@ class BlockInputs:
         self.tensors = []
         for argument in function["arguments"]:
             sizes, element = launches.parse_type(argument["type"])
-            if argument.get("component") == "index":
+            if inputs.get_kind(argument) == "index":
                 shape = (sizes[0] // kept, window, sizes[1])
                 order = torch.rand(shape, generator=random, device="cuda")
                 index = order.argsort(dim=1)[:, :kept].sort(dim=1).values
@@ -145,11 +145,11 @@ class BlockInputs:
                 self.tensors.append(self.index)
                 continue
             made = torch.randn(sizes, generator=random, device="cuda")
-            if argument["role"] == "values":
+            if inputs.get_kind(argument) == "values":
                 made /= math.sqrt(sizes[0])
             made = made.to(inputs.element_type(torch, element))
             self.tensors.append(made)
-            if argument["role"] == "values":
+            if inputs.get_kind(argument) == "values":
                 self.values = made
             else:
                 self.x = made

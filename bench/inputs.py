@@ -7,6 +7,17 @@ import math
 import launches
 from layers import SPARSITIES
 
+KINDS = ("data", "values", "index")
+
+
+def get_kind(argument):
+    """Which of KINDS an argument of the manifest is: a component of a weight, by
+    its name, or data."""
+    kind = argument.get("component", "data")
+    if kind not in KINDS:
+        raise ValueError(f"argument {argument['name']}: no inputs for a {kind}")
+    return kind
+
 
 class Inputs:
     """One set of a layer's arguments, and the dense product in float64."""
@@ -15,18 +26,18 @@ class Inputs:
         self.torch, self.layer = torch, layer
         self.random = torch.Generator("cuda").manual_seed(seed)
         self.tensors = []  # as the arguments come
-        named = {role: [] for role in ("data", "values", "index")}
+        named = {kind: [] for kind in KINDS}
         for argument in function["arguments"]:
             sizes, element = launches.parse_type(argument["type"], layer.shape[0])
             self.tensors.append(self.make(argument, sizes, element))
-            named[argument["role"]].append(self.tensors[-1])
+            named[get_kind(argument)].append(self.tensors[-1])
         self.x, *self.others = named["data"]
         (self.values,), (self.index,) = named["values"], named["index"]
         self.clear_outside()
 
     def make(self, argument, sizes, element):
         torch = self.torch
-        if argument["role"] == "index":
+        if get_kind(argument) == "index":
             kept, window = self.pattern()
             order = torch.rand(
                 sizes[0] // kept, window, sizes[1], generator=self.random, device="cuda"
@@ -34,7 +45,7 @@ class Inputs:
             index = order[:, :kept].sort(dim=1).values
             return index.reshape(sizes).to(torch.uint8)
         made = torch.randn(sizes, generator=self.random, device="cuda")
-        if argument["role"] == "values":
+        if get_kind(argument) == "values":
             made /= math.sqrt(sizes[0])
         return made.to(element_type(torch, element))
 

@@ -64,6 +64,10 @@ KNOWN_SURVIVORS = {
         "nvvm.barrier nvvm.mbarrier.arrive",
         "4 tiles on 132 SMs: no CTA has a second one",
     ),
+    "mma-tma-f16-gather mma-tma-bf16-gather-token-result mma-tma-bf16-copy": (
+        "nvvm.fence.mbarrier.init",
+        "the fence before each copy lets the async proxy see the mbarriers too",
+    ),
     "mma-persistent-split2": (
         "nvvm.barrier",
         "the barriers around the counter of the CTAs that share a tile come "

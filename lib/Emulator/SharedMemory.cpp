@@ -43,11 +43,12 @@ std::string SharedMemory::describe(const Cluster &cluster,
       "race: {0} {1} bytes of shared memory at {2:x}, which {3} {4} by {5}",
       getVerb(access.kind), bytes, offset, describeAgent(cluster, other),
       otherWrites ? "writes" : "reads", other.site->text);
-  bool onlyProxy = otherWrites && access.isAsyncProxy && !other.isAsyncProxy &&
-                   other.moment <= access.known->generic.get(other.agent);
-  text += onlyProxy ? "; they are ordered, but no fence.proxy.async lets the "
-                      "async proxy see the write"
-                    : "; no barrier, mbarrier or wait orders them";
+  bool onlyProxy = access.known->generic.get(other.agent) >= other.moment;
+  text += !onlyProxy    ? "; no barrier, mbarrier or wait orders them"
+          : otherWrites ? "; they are ordered, but no fence.proxy.async lets "
+                          "the async proxy see the write"
+                        : "; they are ordered, but no fence.proxy.async keeps "
+                          "the async proxy behind the read";
   return text;
 }
 
@@ -62,6 +63,14 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
   mark.isStrong = isStrong(access.kind);
   mark.site = access.site;
 
+  // What the generic proxy did reaches the async proxy through a fence.
+  auto isKnown = [&](const Mark &earlier) {
+    bool needsFence = access.isAsyncProxy && !earlier.isAsyncProxy;
+    const VectorClock &known =
+        needsFence ? access.known->async : access.known->generic;
+    return known.get(earlier.agent) >= earlier.moment;
+  };
+
   size_t first = offset >> granuleShift;
   size_t last = (offset + bytes - 1) >> granuleShift;
   for (size_t i = first; i <= last; ++i) {
@@ -73,26 +82,20 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
             "{0} {1} bytes of shared memory at {2:x}, of which "
             "nothing wrote those at {3:x}",
             getVerb(access.kind), bytes, offset, where);
-    } else if (!mark.isStrong || !cell.write.isStrong) {
-      // What the generic proxy wrote reaches the async proxy through a fence.
-      bool needsFence = access.isAsyncProxy && !cell.write.isAsyncProxy;
-      const VectorClock &known =
-          needsFence ? access.known->async : access.known->generic;
-      if (known.get(cell.write.agent) < cell.write.moment)
-        return describe(cluster, access, offset, bytes, cell.write, true);
+    } else if (!(mark.isStrong && cell.write.isStrong) &&
+               !isKnown(cell.write)) {
+      return describe(cluster, access, offset, bytes, cell.write, true);
     }
     if (!writes(access.kind)) {
       // Whoever comes after this read comes after those too.
       llvm::erase_if(cell.reads, [&](const Mark &read) {
-        return read.agent == access.agent ||
-               access.known->generic.get(read.agent) >= read.moment;
+        return read.agent == access.agent || isKnown(read);
       });
       cell.reads.push_back(mark);
       continue;
     }
     for (const Mark &read : cell.reads)
-      if (!(read.isStrong && mark.isStrong) &&
-          access.known->generic.get(read.agent) < read.moment)
+      if (!(read.isStrong && mark.isStrong) && !isKnown(read))
         return describe(cluster, access, offset, bytes, read, false);
     cell.reads.clear();
     cell.write = mark;

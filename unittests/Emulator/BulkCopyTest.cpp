@@ -102,6 +102,35 @@ TEST_F(BulkCopyTest, OrdersWritesOfTheTwoProxies) {
             "");
 }
 
+TEST_F(BulkCopyTest, OrdersReadsOfTheGenericProxy) {
+  // Bytes that were loaded are overwritten by the next copy.
+  auto makeNext = [](const std::string &readers, const std::string &copier) {
+    return std::string(wait) + load + readers + R"(
+    nvvm.barrier0
+    llvm.cond_br %first, ^next, ^last
+  ^next:
+    )" + copier +
+           R"(
+    %next = nvvm.mbarrier.arrive.expect_tx %mbar, %c256 : !llvm.ptr<3>, i32 -> i64
+    )" + copy +
+           R"(
+    llvm.br ^last
+  ^last:
+    nvvm.mbarrier.try_wait.parity %mbar, %c1, %ticks : !llvm.ptr<3>, i32, i32
+    )";
+  };
+  std::string fence =
+      "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, "
+      "space = #nvvm.shared_space<cta>}\n";
+  std::string once = std::string(expect) + copy;
+  LaunchShape shape = makeShape(64, 1032);
+  EXPECT_TRUE(
+      contains(run(makeLoad(fenceInit, once, makeNext("", "")), shape),
+               "no fence.proxy.async keeps the async proxy behind the read"));
+  EXPECT_EQ(run(makeLoad(fenceInit, once, makeNext("", fence)), shape), "");
+  EXPECT_EQ(run(makeLoad(fenceInit, once, makeNext(fence, "")), shape), "");
+}
+
 TEST_F(BulkCopyTest, ChecksAddressesAndSizes) {
   auto makeCopy = [](const std::string &offset, const std::string &bytes) {
     return R"(

@@ -121,8 +121,8 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 // PRODUCTS: scf.yield
 // READS-LABEL: func @loop
 // READS: scf.for
-// READS-COUNT-96: nm_tile.pinned_load
-// READS-NOT: nm_tile.pinned_load
+// READS-COUNT-96: {{nm_tile.pinned_load|vector.load}}
+// READS-NOT: {{nm_tile.pinned_load|vector.load}}
 // READS: scf.yield
 func.func @loop(%x: memref<32x128xf32, 3>, %v: memref<32x32xf32, 3>, %out: memref<128x32xf32>) {
   %c1 = arith.constant 1 : index

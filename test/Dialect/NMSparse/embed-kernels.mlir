@@ -6,8 +6,9 @@
 // CHECK: gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_90a">,
 // CHECK-SAME: properties = {O = 3 : i32},
 // CHECK-SAME: assembly = "{{.*}}\22gpu.module\22() <{{.*}}sym_name = \22kernels\22, targets = [#nvvm.target<O = 3, chip = \22sm_90a\22>]
-// CHECK-SAME: \22llvm.func\22() <{{.*}}sym_name = \22kernel\22
+// CHECK-SAME: \22llvm.func\22() <{{.*}}arg_attrs = [{llvm.noalias}],{{.*}}sym_name = \22kernel\22
 // CHECK-SAME: ^bb0(%arg0: !llvm.ptr loc({{.*}})):
+// CHECK-SAME: }) {gpu.kernel, nvvm.kernel} :
 // CHECK-SAME: #loc{{[0-9]*}} = loc(\22{{[^ ]*}}embed-kernels.mlir\22:{{.*}}\00">]
 // CHECK-NOT: gpu.module
 module attributes {gpu.container_module} {

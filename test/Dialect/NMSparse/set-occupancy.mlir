@@ -20,6 +20,10 @@
 // CHECK: gpu.func @step
 // CHECK-NOT: minctasm
 // CHECK-NEXT: nm_tile.hints{{$}}
+// Nor does it count whether warps pass registers on after one K step.
+// CHECK: gpu.func @moves_step
+// CHECK-SAME: nvvm.minctasm = 1
+// CHECK: nm_tile.hints has_sm{{$}}
 // CHECK: gpu.func @other
 // CHECK-NOT: minctasm
 // CHECK-NEXT: gpu.return
@@ -46,6 +50,11 @@ gpu.module @kernels {
     nm_tile.hints
     gpu.return
   }
+  gpu.func @moves_step() kernel {
+    nvvm.setmaxregister decrease 56
+    nm_tile.hints
+    gpu.return
+  }
   gpu.func @other() kernel {
     gpu.return
   }
@@ -64,6 +73,8 @@ func.func @host() {
   gpu.launch_func @kernels::@moves blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
   gpu.launch_func @kernels::@step blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
+  gpu.launch_func @kernels::@moves_step blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
   gpu.launch_func @kernels::@other blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small

@@ -12,7 +12,7 @@
 // arrive with their copies and 4 producer warps with their stores; 8 consumer
 // warps say that they have read.
 
-// CHECK-LABEL: func @packed
+// CHECK-LABEL: func @gathered
 // CHECK-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
@@ -53,18 +53,18 @@
 // CHECK-NOT: nm_tile.matmul
 
 // Producers that only gather need fewer registers.
-// TMA-LABEL: func @packed
+// TMA-LABEL: func @gathered
 // TMA: consumers = 256 registers = 232
 // TMA: producers = 128 registers = 40
 
 // Registers stay where the chip cannot move them.
-// PLAIN-LABEL: func @packed
+// PLAIN-LABEL: func @gathered
 // PLAIN-NOT: registers
 
 // --nm-sparse-expand-stages leaves such loops alone.
-// EXPAND-LABEL: func @packed
+// EXPAND-LABEL: func @gathered
 // EXPAND: nm_tile.k_loop {{.*}} stages = 3
-func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>,
+func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>,
                   %out: memref<64x128xf32>) {
   %c1 = arith.constant 1 : index
   %c384 = arith.constant 384 : index
@@ -115,7 +115,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 // All copies of 32-bit elements are asynchronous: nobody arrives with stores.
 // Warps that are not whole groups of four keep their registers.
 
-// CHECK-LABEL: func @unpacked
+// CHECK-LABEL: func @whole_windows
 // CHECK: nm_tile.ring full = 64 empty = 1 : !nm_tile.ring<2>
 // CHECK: nm_tile.warp_specialize consumers = 32 {
 // CHECK: vector.transfer_read
@@ -127,7 +127,7 @@ func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x
 // CHECK: nm_tile.async_copy threads = [32, 64]
 // CHECK-NEXT: nm_tile.async_copy
 // CHECK-NEXT: nm_tile.ring_commit %
-func.func @unpacked(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x32xi8>,
+func.func @whole_windows(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memref<32x32xi8>,
                     %out: memref<32x32xf32>) {
   %c1 = arith.constant 1 : index
   %c96 = arith.constant 96 : index

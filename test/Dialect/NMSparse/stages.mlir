@@ -6,14 +6,14 @@
 
 // A loop has the stages of its schedule; those that are there stay.
 
-// ASSIGN-LABEL: func @packed
+// ASSIGN-LABEL: func @gathered
 // ASSIGN: nm_tile.k_loop {{.*}} stages = 3 iter_args
 
 // Three tiles of each operand, the index once. The index has arrived before the
 // first gather reads it. Two groups are in flight when the loop starts; one may
 // stay in flight when a product reads its tile.
 
-// EXPAND-LABEL: func @packed
+// EXPAND-LABEL: func @gathered
 // EXPAND-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
 // EXPAND-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
 // EXPAND-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
@@ -34,7 +34,7 @@
 // EXPAND-NOT: nvvm.cp.async.commit.group
 // EXPAND: nm_tile.matmul
 // EXPAND: scf.yield
-func.func @packed(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>) {
+func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<16x1xi8>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -150,14 +150,14 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
 
 // Only the product reads this index: it arrives with the first group.
 
-// EXPAND-LABEL: func @unpacked
+// EXPAND-LABEL: func @whole_windows
 // EXPAND: nm_tile.async_copy ins(%arg2
 // EXPAND-NOT: gpu.barrier
 // EXPAND: scf.for
 // EXPAND: nvvm.cp.async.wait.group 0
 // EXPAND-NEXT: gpu.barrier
 // EXPAND: nm_tile.matmul
-func.func @unpacked(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: memref<8x32xf32>,
+func.func @whole_windows(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %v: memref<8x32xf32>,
                     %i: memref<8x1xi8>) {
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index

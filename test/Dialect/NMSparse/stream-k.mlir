@@ -9,7 +9,7 @@
 // CHECK: %[[PARTS:.*]] = gpu.alloc (%c132) : memref<?x2x64x128xf32>
 // CHECK: %[[COUNTERS:.*]] = gpu.alloc (%c132) : memref<?xi32>
 // CHECK: gpu.memset %[[COUNTERS]], %c0_i32
-// CHECK: gpu.launch blocks(%[[BX:[^ ]*]], %{{.*}}
+// CHECK: gpu.launch blocks(%[[BX:[^ ]*]], %{{.*}}) in (%{{[^ ]*}} = %c132,
 // CHECK: %[[CTA:.*]] = arith.index_castui %[[BX]] : index to i32
 // CHECK: %[[AT:.*]] = arith.muli %[[CTA]], %c7_i32
 // CHECK: %[[FIRST:.*]] = arith.minui %[[AT]], %c800_i32
@@ -36,6 +36,7 @@
 // it is not there.
 // CHECK: %[[SECOND:.*]] = scf.if %[[IS_PART]] -> (i1)
 // CHECK: %[[IS_THERE:.*]] = scf.if %[[NO_BEGIN]] -> (i1)
+// CHECK: scf.yield %false
 // CHECK-NOT: nm_tile.role_barrier
 // CHECK-NOT: nvvm.memory.barrier
 // CHECK: %[[THERE:.*]] = memref.atomic_rmw addi %c0_i32, %[[COUNTERS]][%[[SLOT]]]
@@ -45,6 +46,7 @@
 // CHECK-NEXT: memref.store %c0_i32, %[[COUNTERS]][%[[SLOT]]]
 // CHECK: nm_tile.role_barrier
 // CHECK: scf.if %[[IS_THERE]] -> (i1)
+// CHECK: scf.yield %true
 // CHECK: nm_tile.store_part %[[SUM]]#0, %[[PARTS]][%[[SLOT]], %[[PART]]]
 // CHECK: nm_tile.role_barrier
 // CHECK: nvvm.memory.barrier <gpu>
@@ -61,7 +63,10 @@
 // CHECK: %[[IS_ALL:.*]] = arith.xori %[[IS_PART]], %true
 // CHECK: %[[DONE:.*]] = arith.ori %[[SECOND]], %[[IS_ALL]]
 // CHECK: scf.if %[[DONE]]
-// CHECK: vector.transfer_write %[[BOTH]]
+// What the epilogue alone needs stands behind the K loop.
+// CHECK: %[[NUMBER:.*]] = arith.select
+// CHECK: %[[TILE:.*]] = arith.index_castui %[[NUMBER]]
+// CHECK: vector.transfer_write %[[BOTH]], %{{.*}}[%[[TILE]], %[[TILE]]]
 // CHECK: nm_tile.yield %[[SUM]]#1
 
 // CHECK: } producers
@@ -147,7 +152,7 @@ func.func @shares(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: mem
 // CHECK: %[[INIT:.*]] = scf.if %[[HAS_BEGIN]] -> (vector<64x128xf32>)
 // CHECK-NEXT: vector.transfer_read
 // CHECK: nm_tile.k_loop %{{.*}} = %[[LOWER]] to %{{.*}} step %c2 iter_args(%{{.*}} = %[[INIT]],
-// CHECK: nm_tile.ring_drain
+// CHECK: nm_tile.ring_drain {{.*}} release(%true)
 // CHECK: scf.if %{{.*}} -> (i1)
 // CHECK: scf.if
 // CHECK: vector.transfer_write

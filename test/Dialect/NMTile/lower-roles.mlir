@@ -8,14 +8,20 @@
 // CHECK: %[[THREAD:.*]] = gpu.thread_id x
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[THREAD]], %c0
 // CHECK: scf.if %[[FIRST]] {
-// CHECK-COUNT-3: nvvm.mbarrier.init %{{.*}}, %c132_i32
-// CHECK-NOT: c132_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c132_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c132_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c132_i32
+// CHECK: nvvm.mbarrier.init %{{.*}}, %c8_i32
+// CHECK-NOT: nvvm.mbarrier.init
 // CHECK: nvvm.fence.mbarrier.init
 // CHECK: gpu.barrier
 // The bulk copies of the accelerator alone need that fence.
 // CHECK-LABEL: func @roles
+// CHECK: %[[ID:.*]] = gpu.thread_id x
 // CHECK-COUNT-6: nvvm.mbarrier.init
-// CHECK-NOT: nvvm.fence.mbarrier.init
+// CHECK-NOT: mbarrier.init
 // CHECK: gpu.barrier
 func.func @ring() {
   %ring = nm_tile.ring full = 132 empty = 8 bulk : !nm_tile.ring<3>
@@ -25,7 +31,7 @@ func.func @ring() {
 // Consumers begin with the first phase of `full`, producers with the one before
 // the first of `empty`, which is over.
 
-// CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %{{.*}}, %c256
+// CHECK: %[[CONSUMES:.*]] = arith.cmpi ult, %[[ID]], %c256
 // CHECK: scf.if %[[CONSUMES]] {
 // CHECK: nvvm.setmaxregister increase 216
 // CHECK: scf.for %{{.*}} = %arg0 to %arg1 step %arg2 iter_args(%[[SLOT:.*]] = %c0, %[[PARITY:.*]] = %c0_i32) -> (index, i32)
@@ -136,6 +142,31 @@ func.func @plain() {
   } producers = 32 {
     %begin = nm_tile.ring_begin empty %ring : !nm_tile.ring<2>
     nm_tile.ring_commit %ring[%begin] : !nm_tile.ring<2>
+  }
+  return
+}
+
+// Products that no role fills the ring after are waited for alone. A ring that
+// is entered nowhere else starts at its first slot.
+
+// CHECK-LABEL: func @last
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NOT: nvvm.mbarrier.arrive
+// CHECK: } else {
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %c0{{[^_i]*}}, %{{.*}} = %c1_i32)
+func.func @last(%lower: index, %upper: index, %step: index) {
+  %ring = nm_tile.ring full = 1 empty = 1 : !nm_tile.ring<2>
+  nm_tile.warp_specialize consumers = 128 {
+    %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<2>
+    nm_tile.ring_drain %ring[%begin] : !nm_tile.ring<2>
+  } producers = 32 {
+    %begin = nm_tile.ring_begin empty %ring : !nm_tile.ring<2>
+    %end = nm_tile.k_loop %k = %lower to %upper step %step iter_args(%here = %begin)
+        -> (!nm_tile.ring_position) {
+      nm_tile.ring_wait empty %ring[%here] : !nm_tile.ring<2>
+      %next = nm_tile.ring_advance %ring[%here] by 1 : !nm_tile.ring<2>
+      nm_tile.yield %next : !nm_tile.ring_position
+    }
   }
   return
 }

@@ -30,12 +30,13 @@ def blocks():
             ("f32", 1, 2, (64, 64)),
             ("f16", 8, 16, (2, 64)),
             ("bf16", 5, 8, (4, 4)),
+            ("bf16", 5, 8, (4, 8)),
             ("f16", 4, 8, (8, 128)),
             ("bf16", 2, 8, (16, 128)),
             ("f16", 1, 4, (64, 64)),
         ),
     ):
-        case = Case(element, n, m, block[1], block_k=block[0], **short, **dims)
+        case = Case(element, n, m, block[1], block_k=block[0], **RAGGED_LONG, **dims)
         yield f"block-{element}-{block[0]}x{block[1]}-{layout}", case
     # Panels that share the fragments of tensor cores.
     shared = (("f16", 2, 4, 1), ("bf16", 3, 8, 2), ("f16", 4, 16, 4))
@@ -52,7 +53,7 @@ def block_copies():
     for (layout, dims), (x, index) in itertools.product(LAYOUTS.items(), COPIES):
         how = f"{layout}-{x}-{index}"
         modes_ = {"x": x, "index": index}
-        for producers in (0, 1) if index == "resident" else (0,):
+        for producers in (0, 1):
             kept = simt((64, 64, 1), stages=2, producers=producers, **modes_)
             yield (
                 f"block-simt-{how}-producers{producers}",
@@ -62,7 +63,7 @@ def block_copies():
             ("f16", 2, 4, 8, 2, {}),
             ("bf16", 3, 8, 8, 2, {"producers": 4}),
             ("f16", 3, 4, 2, 4, {}),
-        )[: 3 if index == "resident" else 1]:
+        ):
             kept = mma((64, 64, windows), **role, **modes_)
             yield (
                 f"block-mma-{how}-{n}of{m}-{block_k}",
@@ -107,8 +108,6 @@ def token_major_blocks():
     ):
         results = {"token": {}, "feature": {"y_feature_major": True}}
         for result, dims in results.items():
-            if name == "persistent" and result == "feature":
-                continue
             kept = schedule("wgmma", tile, warps, 3, **role)
             yield (
                 f"block-wgmma-{name}-{result}-result",
