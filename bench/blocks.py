@@ -4,7 +4,7 @@
 
 usage: blocks.py prepare FOLDER [--bin BIN]
        blocks.py measure FOLDER --out RESULT.json [--only TEXT] [--floors]
-                         [--budget-ms N]
+                         [--budget-ms N] [--steady-ms N]
 
 `prepare` compiles the layers and needs no GPU. `measure` needs PyTorch and a GPU,
 but no build: it takes our kernel and cuBLAS in turns, in one process, with CUDA
@@ -12,7 +12,9 @@ graphs over several sets of inputs, after a comparison with a float64 product.
 The dense product has dense random weights, stored K x N or N x K, whichever is
 faster. With `--floors` kernels of warpgroup products are also timed without their
 products, which leaves the copies, and without their gathers, which leaves the
-products and what the accelerator copies.
+products and what the accelerator copies. With `--steady-ms` each of all these is
+also run alone for so long, and the clock and the power that it comes to are kept:
+the power limit sets the clock of most of them.
 """
 
 import argparse
@@ -203,6 +205,30 @@ def load_kernels(driver, ptx, function):
     return module, {name: driver.kernel(module, name) for name in names}
 
 
+def run_steadily(torch, graph, calls, milliseconds):
+    """Microseconds of a call, clock and power while a graph of `calls` repeats."""
+    import clocks
+
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    replays, middle, until = 0, 0.0, time.time() + milliseconds / 1000
+    with clocks.Watch(interval=0.05) as watch:
+        while time.time() < until:
+            # The first half brings the GPU to the clock that lasts.
+            if not middle and time.time() > until - milliseconds / 2000:
+                middle = time.time()
+                begin.record()
+                replays = 0
+            graph.replay()
+            replays += 1
+            if replays % 50 == 0:
+                torch.cuda.synchronize()
+        end.record()
+        torch.cuda.synchronize()
+    found = watch.between(middle, until)
+    found["us"] = 1000 * begin.elapsed_time(end) / replays / calls
+    return found
+
+
 def measure_layer(torch, driver, known, arguments):
     import cusparselt
     import pairs
@@ -248,6 +274,11 @@ def measure_layer(torch, driver, known, arguments):
     timings = cusparselt.take_turns(torch, graphs, rounds, warmup=rounds // 3)
     medians = {k: statistics.median(t) / len(sets) for k, t in timings.items()}
     dense = min(medians["dense_nn"], medians["dense_tn"])
+    if arguments.steady_ms:
+        found["steady"] = {
+            key: run_steadily(torch, graph, len(sets), arguments.steady_ms)
+            for key, graph in graphs.items()
+        }
     for module in modules:
         driver.unload(module)
     return {**found, **medians, "speedup": dense / medians["ours"], "rounds": rounds}
@@ -306,6 +337,7 @@ def main(argv=None):
     parser.add_argument("--only", default="")
     parser.add_argument("--floors", action="store_true")
     parser.add_argument("--budget-ms", type=int, default=150)
+    parser.add_argument("--steady-ms", type=int, default=0)
     arguments = parser.parse_args(argv)
     return {"prepare": prepare, "measure": measure}[arguments.what](arguments)
 

@@ -95,50 +95,27 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   result.sharedBytes = getSharedBytes(problem, schedule);
   result.terms = countTerms(problem, schedule, chip, result);
 
-  // bench/fit_model.py repeats the rest of this function.
-  const CostTerms &terms = result.terms;
   ProductCostInterface cost = getCost(schedule);
-  const FamilyCosts &costs = cost.getCosts(schedule, chip);
-  double steps = terms.waves * terms.steps;
-  std::pair<double, llvm::StringRef> onChip[] = {
-      {steps * terms.math / costs.mathShare, cost.getCeiling(chip).name},
-      {steps * terms.l2 * costs.l2Share, "L2"},
-      {steps * terms.pieces, "L2"},
-      {steps * terms.shared, "shared memory"},
-      {steps * terms.copies * costs.copy, "copies"}};
-  auto *worst = std::max_element(std::begin(onChip), std::end(onChip));
-  double most = worst->first, busy = std::max(most, terms.dram), sum = 0;
-  for (auto &resource : onChip)
-    sum += resource.first;
-  // DRAM is hidden behind the busiest of the others, or all of them behind
-  // DRAM, in part: what takes longer.
-  double byOthers = most + costs.shown * (sum - most),
-         byDram = terms.dram + costs.shown * sum;
-  double overlapped = std::max(byOthers, byDram);
-  result.bound = byDram > byOthers ? "DRAM" : worst->second;
-  // Copies have stages - 1 steps to arrive.
-  double exposed =
-      steps * std::max(0.0, costs.latency / (terms.stages - 1) - busy / steps);
-  result.seconds =
-      overlapped +
-      steps * (terms.boxes * costs.step / terms.hiding + terms.narrow) +
-      exposed + terms.waves * (costs.tile + costs.written * terms.write);
-  // CTAs that are at the same place of the contraction share what L2 delivers;
-  // those at different places do not.
-  if (terms.shares > 0) {
-    const SharedCosts &shared = getSharedCosts(chip);
-    double whole = 1.0 - terms.shares / terms.waves;
-    double apart = terms.shares * terms.steps * terms.l2 * shared.apart;
-    if (result.seconds * whole + apart > result.seconds) {
-      result.seconds = result.seconds * whole + apart;
-      result.bound = "L2";
-    }
-    result.seconds += shared.stream;
+  CombinedTime time = combineTerms(result.terms, cost.getCosts(schedule, chip),
+                                   getSharedCosts(chip));
+  result.seconds = time.seconds;
+  switch (time.bound) {
+  case Bound::Product:
+    result.bound = cost.getCeiling(chip).name;
+    break;
+  case Bound::L2:
+    result.bound = "L2";
+    break;
+  case Bound::SharedMemory:
+    result.bound = "shared memory";
+    break;
+  case Bound::Copies:
+    result.bound = "copies";
+    break;
+  case Bound::DRAM:
+    result.bound = "DRAM";
+    break;
   }
-  if (terms.parts > 1)
-    result.seconds += getSharedCosts(chip).split + terms.exchange;
-  result.seconds += getSharedCosts(chip).launch -
-                    getSharedCosts(chip).overlap * terms.overlaps;
   return result;
 }
 

@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import json
 import lzma
+import os
 import re
 import stat
 import subprocess
@@ -240,7 +241,17 @@ def test_figures_of_the_page_are_those_of_the_results():
         assert f"data {digest}" in (ROOT / f"docs/images/{name}.svg").read_text()
 
 
-def make_samples(costs, scale=1.0):
+BUILD = Path(os.environ.get("NM_BUILD_DIR", ""))
+
+
+@pytest.fixture
+def formula():
+    if "NM_BUILD_DIR" not in os.environ:
+        pytest.skip("NM_BUILD_DIR names no build")
+    return fit_model.Formula(BUILD)
+
+
+def make_samples(formula, costs, scale=1.0):
     """Times that the model would be right about with these costs."""
     samples = []
     layer = layers.Layer("f16", "50", 128, "feature", (4096, 4096, 4096))
@@ -249,20 +260,23 @@ def make_samples(costs, scale=1.0):
             terms = {"waves": waves, "steps": steps, "hiding": 1, "stages": 4}
             terms.update(math=0.7e-6, l2=0.6e-6, shared=0.5e-6, narrow=0)
             terms.update(copies=copies, dram=10e-6, write=2e-6, exchange=0, parts=0)
-            terms.update(overlaps=int(waves == 1), shares=0, boxes=1)
-            seconds = fit_model.combine(terms, costs)
+            terms.update(overlaps=int(waves == 1), shares=0, boxes=1, pieces=0)
+            seconds = formula(terms, costs)
             run = {"time": {"median_us": scale * seconds * 1e6}}
-            sample = fit_model.Sample(layer, f"{waves} {steps}", run, "times.json")
+            sample = fit_model.Sample(
+                layer, f"{waves} {steps}", run, "times.json", formula
+            )
             sample.model = {"family": "wgmma", "terms": terms}
             samples.append(sample)
     return samples
 
 
-def test_fit_finds_the_costs_of_the_times():
+def test_fit_finds_the_costs_of_the_times(formula):
     start = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
     start.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
     start.update(launch=1.3e-6, overlap=0.9e-6, stream=10e-6, apart=1.1)
-    samples = make_samples({**start, "copy": 60e-9, "tile": 4e-6})
+    start.update(denseLaunch=4e-6)
+    samples = make_samples(formula, {**start, "copy": 60e-9, "tile": 4e-6})
     before = fit_model.errors(samples, {"wgmma": start})
     assert max(map(abs, before)) > 0.25
     fitted = fit_model.fit(samples, {"wgmma": start})
@@ -272,11 +286,11 @@ def test_fit_finds_the_costs_of_the_times():
     assert row.startswith("/*wgmma*/ {") and row.count(",") == 8
 
 
-def test_choices_are_compared_with_the_best_time():
+def test_choices_are_compared_with_the_best_time(formula):
     costs = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
     costs.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
-    costs.update(launch=1.3e-6, overlap=0.9e-6)
-    first, second = make_samples(costs)[:2]
+    costs.update(launch=1.3e-6, overlap=0.9e-6, stream=0, apart=1, denseLaunch=0)
+    first, second = make_samples(formula, costs)[:2]
     second.us = first.us / 2  # Predicted to take longer.
     ((loss, _, chosen, best),) = fit_model.choices([first, second], {"wgmma": costs})
     assert (chosen, best) == (first, second)

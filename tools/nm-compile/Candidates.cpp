@@ -56,11 +56,18 @@ static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
   return chosen;
 }
 
-/// A schedule and all that the model knows of it: bench/fit_model.py combines
-/// the terms again.
+template <typename T, size_t N>
+static llvm::json::Object toObject(const T &numbers,
+                                   const NamedField<T> (&fields)[N]) {
+  llvm::json::Object object;
+  for (const NamedField<T> &field : fields)
+    object[field.name] = numbers.*field.field;
+  return object;
+}
+
+/// A schedule and all that the model knows of it.
 static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
   const auto &[schedule, prediction] = entry;
-  const CostTerms &terms = prediction.terms;
   ProductCostInterface cost = getCost(schedule);
   const FamilyCosts &costs = cost.getCosts(schedule, chip);
   return llvm::json::Object{
@@ -70,36 +77,9 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
       {"bound", prediction.bound},
       {"ctas", prediction.ctas},
       {"shared_bytes", prediction.sharedBytes},
-      {"terms", llvm::json::Object{{"waves", terms.waves},
-                                   {"shares", terms.shares},
-                                   {"steps", terms.steps},
-                                   {"hiding", terms.hiding},
-                                   {"stages", terms.stages},
-                                   {"boxes", terms.boxes},
-                                   {"math", terms.math},
-                                   {"l2", terms.l2},
-                                   {"shared", terms.shared},
-                                   {"narrow", terms.narrow},
-                                   {"pieces", terms.pieces},
-                                   {"copies", terms.copies},
-                                   {"dram", terms.dram},
-                                   {"write", terms.write},
-                                   {"exchange", terms.exchange},
-                                   {"parts", terms.parts},
-                                   {"overlaps", terms.overlaps}}},
-      {"costs", llvm::json::Object{{"mathShare", costs.mathShare},
-                                   {"l2Share", costs.l2Share},
-                                   {"shown", costs.shown},
-                                   {"step", costs.step},
-                                   {"copy", costs.copy},
-                                   {"latency", costs.latency},
-                                   {"tile", costs.tile},
-                                   {"written", costs.written},
-                                   {"launch", getSharedCosts(chip).launch},
-                                   {"split", getSharedCosts(chip).split},
-                                   {"stream", getSharedCosts(chip).stream},
-                                   {"apart", getSharedCosts(chip).apart},
-                                   {"overlap", getSharedCosts(chip).overlap}}}};
+      {"terms", toObject(prediction.terms, costTermFields)},
+      {"costs", toObject(costs, familyCostFields)},
+      {"shared_costs", toObject(getSharedCosts(chip), sharedCostFields)}};
 }
 
 /// Whether the vendor's dense product would do better.

@@ -14,6 +14,7 @@
 #define NM_SPARSE_ANALYSIS_COSTMODEL_H
 
 #include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Analysis/CombineTerms.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
 namespace mlir::nm_sparse {
@@ -42,32 +43,6 @@ struct MatmulProblem {
 
 /// Bytes of shared memory that one CTA needs, with padding and ring.
 int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
-
-/// What a schedule does, counted, in seconds at the ceilings of the chip.
-struct CostTerms {
-  double waves;  ///< Times that each SM is filled with CTAs.
-  double shares; ///< Those of them that CTAs share along the contraction.
-  double steps;  ///< Of the K loop of one CTA.
-  double hiding; ///< CTAs of an SM that hide each other's barriers.
-  double stages;
-  /// Boxes of a step that one thread issues, or producers gather in the time
-  /// of, while no products run; else 1.
-  double boxes;
-  /// One step of the CTAs of an SM: products, bytes from L2, bytes to and from
-  /// shared memory, elements that are copied one by one, and pieces of less
-  /// than 64 bytes, which L2 delivers no faster than those.
-  double math, l2, shared, narrow, pieces;
-  /// Copies of 16 bytes that a thread makes in a step.
-  double copies;
-  /// The whole product: each byte of its operands and result once.
-  double dram;
-  /// The results of one wave.
-  double write;
-  /// The parts of tiles whose contraction is split, and how many of a tile.
-  double exchange, parts;
-  /// 1 where the launch overlaps with the end of the kernel before, else 0.
-  double overlaps;
-};
 
 /// Predicted time of one schedule, in seconds, and what bounds it.
 struct Prediction {

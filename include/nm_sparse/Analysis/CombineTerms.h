@@ -1,0 +1,126 @@
+//===- CombineTerms.h - the time that counted work takes --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The formula of the cost model, which knows neither MLIR nor schedules:
+// bench/fit_model.py calls it through libnm_sparse_cost_model.so
+// (CostModelC.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_COMBINETERMS_H
+#define NM_SPARSE_ANALYSIS_COMBINETERMS_H
+
+namespace mlir::nm_sparse {
+
+/// What a schedule does, counted, in seconds at the ceilings of the chip.
+struct CostTerms {
+  double waves;  ///< Times that each SM is filled with CTAs.
+  double shares; ///< Those of them that CTAs share along the contraction.
+  double steps;  ///< Of the K loop of one CTA.
+  double hiding; ///< CTAs of an SM that hide each other's barriers.
+  double stages;
+  /// Boxes of a step that one thread issues, or producers gather in the time
+  /// of, while no products run; else 1.
+  double boxes;
+  /// One step of the CTAs of an SM: products, bytes from L2, bytes to and from
+  /// shared memory, elements that are copied one by one, and pieces of less
+  /// than 64 bytes, which L2 delivers no faster than those.
+  double math, l2, shared, narrow, pieces;
+  /// Copies of 16 bytes that a thread makes in a step.
+  double copies;
+  /// The whole product: each byte of its operands and result once.
+  double dram;
+  /// The results of one wave.
+  double write;
+  /// The parts of tiles whose contraction is split, and how many of a tile.
+  double exchange, parts;
+  /// 1 where the launch overlaps with the end of the kernel before, else 0.
+  double overlaps;
+};
+
+/// How one family of kernels differs from what its counts say.
+struct FamilyCosts {
+  /// Part of the chip's ceiling that its products reach in the K loop.
+  double mathShare;
+  /// Part of the bytes asked for that L2 serves: CTAs of a wave ask for the
+  /// same rows at nearly the same time.
+  double l2Share;
+  /// Of what overlaps with the binding resource, the part that shows.
+  double shown;
+  /// Seconds of the barriers of one K step, which other CTAs of the SM hide.
+  double step;
+  /// Seconds for which a thread is busy with one copy of 16 bytes.
+  double copy;
+  /// Seconds until copies arrive, which the ring has stages - 1 steps for.
+  double latency;
+  /// Seconds to fill the ring and to fetch the first index, once a tile.
+  double tile;
+  /// Part of the time in which the result is written that shows.
+  double written;
+};
+
+/// What surrounds the K loops, alike in all families.
+struct SharedCosts {
+  /// Seconds from the end of the kernel before to the first copy.
+  double launch;
+  /// Seconds for one more CTA of a tile to hand over its part.
+  double split;
+  /// Seconds to exchange parts of tiles at the end of persistent CTAs, and to
+  /// set their counters to zero.
+  double stream;
+  /// How many times as long as at its rate L2 takes for the operands of CTAs
+  /// that are at different places of the contraction.
+  double apart;
+  /// Seconds that a launch takes less if it overlaps with the kernel before.
+  double overlap;
+  /// Seconds to launch a dense product of the vendor's library.
+  double denseLaunch;
+};
+
+/// What is busy longest.
+enum class Bound { Product, L2, SharedMemory, Copies, DRAM };
+
+struct CombinedTime {
+  double seconds;
+  Bound bound;
+};
+
+CombinedTime combineTerms(const CostTerms &terms, const FamilyCosts &costs,
+                          const SharedCosts &shared);
+
+/// A member of one of the structs above, by its name.
+template <typename T>
+struct NamedField {
+  const char *name;
+  double T::*field;
+};
+
+inline constexpr NamedField<CostTerms> costTermFields[] = {
+    {"waves", &CostTerms::waves},       {"shares", &CostTerms::shares},
+    {"steps", &CostTerms::steps},       {"hiding", &CostTerms::hiding},
+    {"stages", &CostTerms::stages},     {"boxes", &CostTerms::boxes},
+    {"math", &CostTerms::math},         {"l2", &CostTerms::l2},
+    {"shared", &CostTerms::shared},     {"narrow", &CostTerms::narrow},
+    {"pieces", &CostTerms::pieces},     {"copies", &CostTerms::copies},
+    {"dram", &CostTerms::dram},         {"write", &CostTerms::write},
+    {"exchange", &CostTerms::exchange}, {"parts", &CostTerms::parts},
+    {"overlaps", &CostTerms::overlaps}};
+inline constexpr NamedField<FamilyCosts> familyCostFields[] = {
+    {"mathShare", &FamilyCosts::mathShare}, {"l2Share", &FamilyCosts::l2Share},
+    {"shown", &FamilyCosts::shown},         {"step", &FamilyCosts::step},
+    {"copy", &FamilyCosts::copy},           {"latency", &FamilyCosts::latency},
+    {"tile", &FamilyCosts::tile},           {"written", &FamilyCosts::written}};
+inline constexpr NamedField<SharedCosts> sharedCostFields[] = {
+    {"launch", &SharedCosts::launch},
+    {"split", &SharedCosts::split},
+    {"stream", &SharedCosts::stream},
+    {"apart", &SharedCosts::apart},
+    {"overlap", &SharedCosts::overlap},
+    {"denseLaunch", &SharedCosts::denseLaunch}};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_COMBINETERMS_H

@@ -1,0 +1,33 @@
+/*===- CostModelC.h - the cost model's formula for other languages --*- C
+-*-===*\
+|*
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|*===----------------------------------------------------------------------===*|
+|*
+|* libnm_sparse_cost_model.so. Numbers are in arrays, in the order of the names
+|* below; `nm-compile --candidates` prints the same names.
+|*
+\*===----------------------------------------------------------------------===*/
+
+#ifndef NM_SPARSE_ANALYSIS_COSTMODELC_H
+#define NM_SPARSE_ANALYSIS_COSTMODELC_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The name of term, cost of a family or shared cost `i`; null past the last. */
+const char *nmsCostTermName(unsigned i);
+const char *nmsFamilyCostName(unsigned i);
+const char *nmsSharedCostName(unsigned i);
+
+/* Seconds. */
+double nmsCombineTerms(const double *terms, const double *familyCosts,
+                       const double *sharedCosts);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NM_SPARSE_ANALYSIS_COSTMODELC_H */

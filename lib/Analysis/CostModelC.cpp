@@ -1,0 +1,43 @@
+//===- CostModelC.cpp - the cost model's formula for other languages ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/CostModelC.h"
+
+#include "nm_sparse/Analysis/CombineTerms.h"
+#include <cstddef>
+
+using namespace mlir::nm_sparse;
+
+template <typename T, size_t N>
+static const char *getName(const NamedField<T> (&fields)[N], unsigned i) {
+  return i < N ? fields[i].name : nullptr;
+}
+
+template <typename T, size_t N>
+static T read(const NamedField<T> (&fields)[N], const double *numbers) {
+  T result;
+  for (size_t i = 0; i < N; ++i)
+    result.*fields[i].field = numbers[i];
+  return result;
+}
+
+const char *nmsCostTermName(unsigned i) { return getName(costTermFields, i); }
+
+const char *nmsFamilyCostName(unsigned i) {
+  return getName(familyCostFields, i);
+}
+
+const char *nmsSharedCostName(unsigned i) {
+  return getName(sharedCostFields, i);
+}
+
+double nmsCombineTerms(const double *terms, const double *familyCosts,
+                       const double *sharedCosts) {
+  return combineTerms(read(costTermFields, terms),
+                      read(familyCostFields, familyCosts),
+                      read(sharedCostFields, sharedCosts))
+      .seconds;
+}
