@@ -55,34 +55,46 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   if (schedule.isDirect())
     return 0;
   EncodingAttr encoding = problem.encoding;
-  // --nm-sparse-expand-stages pads each row by at most 16 bytes, and none of
-  // the tiles of warpgroup products, which are aligned instead.
-  bool blocks = schedule.getProduct().readsSwizzledBlocks();
-  auto tileBytes = [&](int64_t rows, int64_t columns, int64_t element) {
-    return blocks ? llvm::alignTo(rows * columns * element,
-                                  kSwizzledBlockAlignment)
-                  : llvm::alignTo(rows * (columns * element + 16), 128);
-  };
-  auto [xRows, xColumns] = getXTile(problem, schedule);
-  int64_t stage = tileBytes(xRows, xColumns, problem.elementBytes) +
-                  tileBytes(schedule.getStepRows(), schedule.getTileOutputs(),
-                            problem.elementBytes);
-  int64_t indexBytes = encoding.getIndexBitWidth() / 8;
+  Builder b(schedule.getContext());
+  Type element =
+      problem.elementBytes == 2 ? Type(b.getF16Type()) : Type(b.getF32Type());
+  Type position = b.getIntegerType(encoding.getIndexBitWidth());
   int64_t panels = schedule.getTilePanels(encoding);
+  auto countBytes = [](ArrayRef<int64_t> shape, Type type) {
+    return getAllocatedBytes(MemRefType::get(shape, type));
+  };
+  auto countRing = [&](int64_t rows, int64_t columns, Type type,
+                       bool isTransposed = false) {
+    auto tile = MemRefType::get({rows, columns}, type);
+    return getAllocatedBytes(
+        getRingType(schedule, tile, schedule.getStages(), isTransposed));
+  };
+
+  auto [xRows, xColumns] = getXTile(problem, schedule);
+  bool isTransposed =
+      !problem.xFeatureMajor && !hasTokenRows(problem, schedule);
+  int64_t bytes =
+      countRing(xRows, xColumns, element, isTransposed) +
+      countRing(schedule.getStepRows(), schedule.getTileOutputs(), element);
   // The mbarriers of --nm-sparse-specialize-warps.
-  int64_t once = schedule.getProducers() > 0 ? 128 : 0;
+  if (schedule.getProducers() > 0)
+    bytes += 2 * countBytes({schedule.getStages()}, b.getI64Type());
+  // What one thread tells the others: which CTA of a tile was the last, or
+  // whether parts of a shared tile are there.
+  int64_t words = schedule.isStreamK() ? 2 : schedule.getSplitK() > 1 ? 1 : 0;
+  bytes += words * countBytes({1}, b.getI32Type());
   if (schedule.hasRowTable()) {
     RowTable table = getRowTable(schedule, encoding, problem.windows);
-    once += llvm::alignTo(table.rows * panels * table.bits / 8, 128);
+    bytes += countBytes({table.rows, panels}, b.getIntegerType(table.bits));
   } else if (schedule.hasResidentIndex()) {
     int64_t windows =
         llvm::alignTo(problem.windows, schedule.getTileWindows(encoding));
-    once += llvm::alignTo(windows * encoding.getN() * panels * indexBytes, 128);
+    bytes += countBytes({windows * encoding.getN(), panels}, position);
   } else if (!schedule.gathersX()) {
-    stage += tileBytes(schedule.getTileWindows(encoding) * encoding.getN(),
-                       panels, indexBytes);
+    bytes += countRing(schedule.getTileWindows(encoding) * encoding.getN(),
+                       panels, position);
   }
-  return stage * schedule.getStages() + once;
+  return bytes;
 }
 
 Prediction nm_sparse::predict(const MatmulProblem &problem,

@@ -21,8 +21,8 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Whether tiles of x keep a token in each row.
-static bool hasTokenRows(const MatmulProblem &problem, ScheduleAttr schedule) {
+bool nm_sparse::hasTokenRows(const MatmulProblem &problem,
+                             ScheduleAttr schedule) {
   return !problem.xFeatureMajor &&
          keepsTokensAsRows(schedule, problem.encoding, problem.elementBytes);
 }

@@ -16,6 +16,9 @@
 
 namespace mlir::nm_sparse {
 
+/// Whether tiles of x keep a token in each row.
+bool hasTokenRows(const MatmulProblem &problem, ScheduleAttr schedule);
+
 /// Rows and columns of the x tile of one K step.
 std::pair<int64_t, int64_t> getXTile(const MatmulProblem &problem,
                                      ScheduleAttr schedule);

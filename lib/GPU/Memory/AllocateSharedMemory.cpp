@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -21,11 +22,6 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Tiles start at multiples of the 128-byte line, so rows whose pitch is a
-/// multiple of 16 bytes keep 16-byte accesses aligned; or at the alignment that
-/// they ask for.
-constexpr uint64_t kTileAlignment = 128;
-
 struct AllocateSharedMemory
     : public nm_sparse::impl::NMSparseAllocateSharedMemoryPassBase<
           AllocateSharedMemory> {
@@ -33,7 +29,7 @@ struct AllocateSharedMemory
 
   LogicalResult allocate(gpu::LaunchOp launch) {
     auto getAlignment = [](memref::AllocOp op) {
-      return std::max(kTileAlignment, op.getAlignment().value_or(1));
+      return std::max<uint64_t>(kTileAlignment, op.getAlignment().value_or(1));
     };
     // Those that need more than a line come first, which leaves no gaps.
     SmallVector<memref::AllocOp> allocs, lines;

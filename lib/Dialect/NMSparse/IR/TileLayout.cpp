@@ -44,3 +44,33 @@ TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
              ? TileLayout::SwizzledBlocks
              : TileLayout::SwizzledRows;
 }
+
+/// Elements added to each row of a tile against bank conflicts. 16-byte steps
+/// put 8 rows of one column in 8 different bank groups, but also move every
+/// other row off the 32-byte sectors that the copies arrive in, which fetches
+/// those sectors twice. So only where nothing else helps: not for tiles that
+/// are swizzled, nor for 32-bit tiles, whose rows are read by whole warps,
+/// unless their columns are written one element a thread.
+static int64_t getPadding(MemRefType type, TileLayout layout, bool transposed) {
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (layout != TileLayout::Rows || (bytes == 4 && !transposed))
+    return 0;
+  int64_t rowBytes = type.getDimSize(1) * bytes;
+  return rowBytes % 32 == 0 ? 16 / bytes : 0;
+}
+
+MemRefType nm_sparse::getRingType(ScheduleAttr schedule, MemRefType tile,
+                                  int64_t stages, bool isTransposed) {
+  int64_t padding =
+      getPadding(tile, getTileLayout(schedule, tile), isTransposed);
+  return MemRefType::get(
+      {stages, tile.getDimSize(0), tile.getDimSize(1) + padding},
+      tile.getElementType(), MemRefLayoutAttrInterface(),
+      tile.getMemorySpace());
+}
+
+int64_t nm_sparse::getAllocatedBytes(MemRefType buffer) {
+  return llvm::alignTo(buffer.getNumElements() *
+                           buffer.getElementTypeBitWidth() / 8,
+                       kTileAlignment);
+}

@@ -52,8 +52,22 @@ struct RowTable {
 RowTable getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
                      int64_t windows);
 
+/// Tiles start at multiples of the 128-byte line, so rows whose pitch is a
+/// multiple of 16 bytes keep 16-byte accesses aligned.
+constexpr int64_t kTileAlignment = 128;
+
 /// The layout of `tile` in launches whose products have `schedule`.
 TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
+
+/// The buffer of a ring of `stages` such tiles, whose rows are padded where
+/// that avoids bank conflicts. `isTransposed`: a copy that transposes fills
+/// them.
+MemRefType getRingType(ScheduleAttr schedule, MemRefType tile, int64_t stages,
+                       bool isTransposed);
+
+/// Bytes of shared memory from the start of `buffer` to where the next one can
+/// start.
+int64_t getAllocatedBytes(MemRefType buffer);
 
 } // namespace mlir::nm_sparse
 

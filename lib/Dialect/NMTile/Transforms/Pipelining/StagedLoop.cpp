@@ -36,20 +36,6 @@ scf::ForOp nm_sparse::lowerToFor(RewriterBase &rewriter, KLoopOp loop) {
   return result;
 }
 
-/// Elements added to each row of a tile against bank conflicts. 16-byte steps
-/// put 8 rows of one column in 8 different bank groups, but also move every
-/// other row off the 32-byte sectors that the copies arrive in, which fetches
-/// those sectors twice. So only where nothing else helps: not for tiles that
-/// are swizzled, nor for 32-bit tiles, whose rows are read by whole warps,
-/// unless their columns are written one element a thread.
-static int64_t getPadding(MemRefType type, TileLayout layout, bool transposed) {
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  if (layout != TileLayout::Rows || (bytes == 4 && !transposed))
-    return 0;
-  int64_t rowBytes = type.getDimSize(1) * bytes;
-  return rowBytes % 32 == 0 ? 16 / bytes : 0;
-}
-
 /// True when `alloc` is filled by a copy that transposes.
 static bool isFilledTransposed(memref::AllocOp alloc) {
   return llvm::any_of(alloc->getUsers(), [](Operation *user) {
@@ -85,14 +71,10 @@ nm_sparse::findStagedTiles(KLoopOp loop) {
 Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
                                 int64_t stages, ScheduleAttr schedule) {
   MemRefType type = tile.getType();
-  TileLayout layout = getTileLayout(schedule, type);
-  auto ringType = MemRefType::get(
-      {stages, type.getDimSize(0),
-       type.getDimSize(1) + getPadding(type, layout, isFilledTransposed(tile))},
-      type.getElementType(), MemRefLayoutAttrInterface(),
-      type.getMemorySpace());
-  auto ring = memref::AllocOp::create(b, tile.getLoc(), ringType);
-  if (layout == TileLayout::SwizzledBlocks)
+  auto ring = memref::AllocOp::create(
+      b, tile.getLoc(),
+      getRingType(schedule, type, stages, isFilledTransposed(tile)));
+  if (getTileLayout(schedule, type) == TileLayout::SwizzledBlocks)
     ring.setAlignment(kSwizzledBlockAlignment);
   return ring;
 }
