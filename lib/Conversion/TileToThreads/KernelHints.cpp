@@ -55,8 +55,8 @@ KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
     auto product = dyn_cast<TileMatmulOp>(op);
     if (product && product.getIndex())
       indexTiles.insert(getBufferOf(product.getIndex()));
-    if (product && product.getTokenMajor())
-      tokenTiles.insert(getBufferOf(product.getX()));
+    if (product && product.getLhsOrder() == MajorOrder::K)
+      tokenTiles.insert(getBufferOf(product.getLhs()));
   });
   launch.walk([&](Operation *op) {
     if (auto gather = dyn_cast<AsyncGatherOp>(op)) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

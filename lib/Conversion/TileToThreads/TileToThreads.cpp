@@ -39,6 +39,9 @@ struct MatmulLowering : TilePattern<TileMatmulOp> {
   LogicalResult
   matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (op.getRhsOrder() != MajorOrder::MN)
+      return op.emitOpError("multiplies an rhs of (k, n), got ")
+             << *op.getIndexingMaps();
     auto product = cast<ProductLoweringInterface>(
         Attribute(op.getSchedule().getProduct()));
     SmallVector<Value> accumulators(adaptor.getAcc());

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -33,10 +33,10 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-class PrefetchLowering : private WordMath {
+class PrefetchLowering : private IndexEmitter {
 public:
   explicit PrefetchLowering(PrefetchOp op)
-      : WordMath(op, op.getLoc()), op(op) {}
+      : IndexEmitter(op, op.getLoc()), op(op) {}
 
   void run();
 

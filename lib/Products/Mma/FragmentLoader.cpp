@@ -30,7 +30,7 @@ using namespace mlir::nm_sparse;
 FragmentLoader::FragmentLoader(OpBuilder &b, TileMatmulOp op,
                                const ThreadLayout &layout)
     : b(b), loc(op.getLoc()), op(op), layout(layout),
-      element(cast<MemRefType>(op.getX().getType()).getElementType()) {}
+      element(cast<MemRefType>(op.getLhs().getType()).getElementType()) {}
 
 Value FragmentLoader::constant(int64_t v) {
   return arith::ConstantIndexOp::create(b, loc, v);
@@ -154,7 +154,7 @@ Value FragmentLoader::gatherTokenMajor(Value token, int64_t groups,
   Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
   Value lanePart =
       b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(4));
-  TileStorage storage(b, loc, layout.schedule, op.getX());
+  TileStorage storage(b, loc, layout.schedule, op.getLhs());
   for (int64_t kHalf = 0; kHalf < 2; ++kHalf)
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t i = 0; i < 2; ++i) {

@@ -85,11 +85,11 @@ public:
         emitPanel(b, op.getLoc(), op,
                   loader.add(output, part * op.getEncoding().getBlockN()));
     int64_t count = getRowFragments();
-    if (op.getTokenMajor() && op.getCondensed()) {
+    if (op.getLhsOrder() == MajorOrder::K && op.getCondensed()) {
       Value column =
           emitXRow(b, op.getLoc(), op, loader.constant(step * 16), panel);
-      unit.rows = loader.loadTokenMajorRows(op.getX(), column, count);
-    } else if (op.getTokenMajor()) {
+      unit.rows = loader.loadTokenMajorRows(op.getLhs(), column, count);
+    } else if (op.getLhsOrder() == MajorOrder::K) {
       SmallVector<Value> xRows = loader.getKeptColumns(step, panel);
       for (int64_t f = 0; f < count; ++f)
         unit.rows.push_back(loader.gatherTokenMajor(
@@ -98,10 +98,10 @@ public:
       Value row = emitXRow(
           b, op.getLoc(), op,
           loader.add(loader.laneRow(/*kFirst=*/false), step * 16), panel);
-      unit.rows = loader.loadRows(op.getX(), row, layout.warpToken, count);
+      unit.rows = loader.loadRows(op.getLhs(), row, layout.warpToken, count);
     }
     unit.columns = loader.loadColumns(
-        op.getValues(), loader.add(loader.laneRow(/*kFirst=*/true), step * 16),
+        op.getRhs(), loader.add(loader.laneRow(/*kFirst=*/true), step * 16),
         output, size);
     if (getPanelsOfFragment() > 1)
       for (Value &column : unit.columns)
@@ -116,14 +116,14 @@ public:
     Value output = loader.add(layout.warpOutput, group * 16);
     Value panel = emitPanel(b, op.getLoc(), op, output);
     unit.rows = loader.loadRows(
-        op.getValues(), loader.add(loader.laneRow(/*kFirst=*/false), step * 16),
+        op.getRhs(), loader.add(loader.laneRow(/*kFirst=*/false), step * 16),
         output, size);
     int64_t count = getColumnFragments();
-    if (op.getTokenMajor() && op.getCondensed()) {
+    if (op.getLhsOrder() == MajorOrder::K && op.getCondensed()) {
       Value column =
           emitXRow(b, op.getLoc(), op, loader.constant(step * 16), panel);
-      unit.columns = loader.loadTokenMajorColumns(op.getX(), column, count);
-    } else if (op.getTokenMajor()) {
+      unit.columns = loader.loadTokenMajorColumns(op.getLhs(), column, count);
+    } else if (op.getLhsOrder() == MajorOrder::K) {
       SmallVector<Value> xRows = loader.getKeptColumns(step, panel);
       for (int64_t c = 0; c < count; ++c)
         unit.columns.push_back(loader.gatherTokenMajor(
@@ -133,7 +133,7 @@ public:
           b, op.getLoc(), op,
           loader.add(loader.laneRow(/*kFirst=*/true), step * 16), panel);
       unit.columns =
-          loader.loadColumns(op.getX(), row, layout.warpToken, count);
+          loader.loadColumns(op.getLhs(), row, layout.warpToken, count);
     }
     return unit;
   }
@@ -197,7 +197,7 @@ struct MmaLowering
   LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,
                      const ThreadLayout &layout,
                      MutableArrayRef<Value> accumulators) const {
-    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    Type element = cast<MemRefType>(op.getLhs().getType()).getElementType();
     if (!element.isF16() && !element.isBF16())
       return op.emitOpError("with product = mma multiplies f16 or bf16, got ")
              << element;

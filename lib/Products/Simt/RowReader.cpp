@@ -21,15 +21,15 @@ RowReader::RowReader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
                      bool pinned)
     : b(b), op(op), loc(op.getLoc()), layout(layout), thread(thread),
       panels(panels), pinned(pinned) {
-  if (op.getTokenMajor())
+  if (op.getLhsOrder() == MajorOrder::K)
     return;
   // The thread's place in a row is added to the address of the tile, once for
   // all rows: of each row's address a shift and a sum are left.
   auto integer = [&](int64_t v) -> OpFoldResult { return b.getIndexAttr(v); };
-  int64_t rows = cast<MemRefType>(op.getX().getType()).getDimSize(0);
+  int64_t rows = cast<MemRefType>(op.getLhs().getType()).getDimSize(0);
   int64_t tokens = thread.getTokenOffset(thread.tokens - 1) + 1;
   x = memref::SubViewOp::create(
-      b, loc, op.getX(), ArrayRef<OpFoldResult>{integer(0), layout.token},
+      b, loc, op.getLhs(), ArrayRef<OpFoldResult>{integer(0), layout.token},
       ArrayRef<OpFoldResult>{integer(rows), integer(tokens)},
       ArrayRef<OpFoldResult>{integer(1), integer(1)});
 }
@@ -83,8 +83,8 @@ void RowReader::readWeights(Value row, KeptRow &kept) {
   for (int64_t j = 0; j < thread.outputs; j += thread.outputChunk) {
     Value output = b.createOrFold<arith::AddIOp>(
         loc, layout.output, constant(thread.getOutputOffset(j)));
-    llvm::append_range(
-        kept.weights, readRun(op.getValues(), row, output, thread.outputChunk));
+    llvm::append_range(kept.weights,
+                       readRun(op.getRhs(), row, output, thread.outputChunk));
   }
 }
 
@@ -101,7 +101,7 @@ void RowReader::readChunk(KeptRow &kept) {
     for (int64_t j = 0; j < thread.tokenChunk; ++j) {
       Value token = b.createOrFold<arith::AddIOp>(loc, layout.token,
                                                   constant(offset + j));
-      chunk.push_back(load(op.getX(), {token, xRow}));
+      chunk.push_back(load(op.getLhs(), {token, xRow}));
     }
   }
 }

@@ -216,9 +216,9 @@ struct SimtLowering
   LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,
                      const ThreadLayout &layout,
                      MutableArrayRef<Value> accumulators) const {
-    if (!cast<MemRefType>(op.getX().getType()).getElementType().isF32())
+    if (!cast<MemRefType>(op.getLhs().getType()).getElementType().isF32())
       return op.emitOpError("with product = simt multiplies f32, got ")
-             << op.getX().getType();
+             << op.getLhs().getType();
     SimtEmitter(b, op, layout, accumulators).emit();
     return success();
   }

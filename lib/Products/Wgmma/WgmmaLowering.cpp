@@ -125,8 +125,7 @@ public:
 private:
   /// `acc` + 64 rows of A x `columns` of B.
   Value emitProduct(int64_t columns, Value a, Value bDescriptor, Value acc) {
-    bool xAlongRows = op.getTokenMajor();
-    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    Type element = cast<MemRefType>(op.getLhs().getType()).getElementType();
     MLIRContext *context = b.getContext();
     auto factor = NVVM::WGMMATypesAttr::get(
         context,
@@ -134,8 +133,10 @@ private:
     auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
     // With the contraction outermost ("MN-major") A lies by columns and B by
     // rows; values always do.
-    bool aAlongRows = op.getTokenMajor() && !layout.outputsAreRows;
-    bool bAlongRows = op.getTokenMajor() && layout.outputsAreRows;
+    bool aAlongRows =
+        op.getLhsOrder() == MajorOrder::K && !layout.outputsAreRows;
+    bool bAlongRows =
+        op.getLhsOrder() == MajorOrder::K && layout.outputsAreRows;
     return NVVM::WgmmaMmaAsyncOp::create(
         b, loc, acc.getType(), acc, a, bDescriptor,
         NVVM::MMAShapeAttr::get(context, kProductRows, columns, kProductSteps),
@@ -211,8 +212,8 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
   SmallVector<Product> products = getProducts();
   int64_t columns = products.front().columns;
   int64_t perProduct = kProductRows * columns / 128;
-  TileDescriptor values(b, loc, op.getValues(), /*alongRows=*/false);
-  TileDescriptor x(b, loc, op.getX(), op.getTokenMajor());
+  TileDescriptor values(b, loc, op.getRhs(), /*alongRows=*/false);
+  TileDescriptor x(b, loc, op.getLhs(), op.getLhsOrder() == MajorOrder::K);
   values.startAt(layout.warpOutput);
   x.startAt(layout.warpToken);
   emitFence();
@@ -277,7 +278,7 @@ struct WgmmaLowering
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
                      const ThreadLayout &layout,
                      MutableArrayRef<Value> accumulators) const {
-    Type element = cast<MemRefType>(op.getX().getType()).getElementType();
+    Type element = cast<MemRefType>(op.getLhs().getType()).getElementType();
     if (!element.isF16() && !element.isBF16())
       return op.emitOpError("with product = wgmma multiplies f16 or bf16, got ")
              << element;
@@ -287,7 +288,7 @@ struct WgmmaLowering
       return op.emitOpError("with product = wgmma needs panels of a multiple "
                             "of 64 outputs that align with its tiles, got ")
              << encoding;
-    if (op.getTokenMajor() &&
+    if (op.getLhsOrder() == MajorOrder::K &&
         op.getSchedule().getStepRows() % kSwizzledColumns != 0)
       return op.emitOpError("with product = wgmma reads a token-major x in "
                             "lines of 64 kept rows, but has steps of ")

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

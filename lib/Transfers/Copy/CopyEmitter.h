@@ -9,8 +9,8 @@
 
 #include "FlatSource.h"
 #include "SourceDim.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
 
 namespace mlir::nm_sparse {

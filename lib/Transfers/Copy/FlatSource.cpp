@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlatSource.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

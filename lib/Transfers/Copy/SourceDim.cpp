@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "SourceDim.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

@@ -211,7 +211,7 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
     nm_tile.async_gather #w dim = 1
       ins(%x, %i : memref<64x128xf16, strided<[?, 1], offset: ?>>, memref<4x1xi8, #ws>)
       outs(%xs : memref<64x64xf16, #ws>)
-    %r = nm_tile.matmul #w schedule = #s condensed token_major
+    %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
       ins(%xs, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}

@@ -76,7 +76,7 @@ func.func @loads(%x: memref<16x64xf16>, %v: memref<16x64xf16, strided<[65, 1]>>,
         outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
       nm_tile.async_copy ins(%x : memref<16x64xf16>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
-      %r = nm_tile.matmul #w schedule = #s token_major
+      %r = nm_tile.matmul #w schedule = #s indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
         ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
                        memref<16x64xf16, #gpu.address_space<workgroup>>)
         index(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)

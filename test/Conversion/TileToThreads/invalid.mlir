@@ -255,3 +255,24 @@ func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 64]>
+#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @rhs_order(%x: memref<16x16xf16, 3>, %v: memref<64x16xf16, 3>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    // expected-error @below {{multiplies an rhs of (k, n), got [affine_map<(d0, d1, d2) -> (d2, d0)>, affine_map<(d0, d1, d2) -> (d1, d2)>]}}
+    // expected-error @below {{failed to legalize operation}}
+    %r = nm_tile.matmul #w schedule = #s condensed
+      indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>]
+      ins(%x, %v : memref<16x16xf16, 3>, memref<64x16xf16, 3>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    gpu.terminator
+  }
+  return
+}

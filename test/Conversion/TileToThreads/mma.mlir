@@ -105,7 +105,7 @@ func.func @gathered_tokens(%x: memref<64x16xf16, 3>, %v: memref<16x64xf16, 3>, %
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x64xf32>
-    %r = nm_tile.matmul #w schedule = #s condensed token_major
+    %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
       ins(%x, %v : memref<64x16xf16, 3>, memref<16x64xf16, 3>)
       acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}

@@ -164,7 +164,7 @@ func.func @x_by_rows(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out:
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
-    %r = nm_tile.matmul #w schedule = #s condensed token_major
+    %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
       ins(%x, %v : memref<64x128xf16, 3>, memref<64x128xf16, 3>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
@@ -184,7 +184,7 @@ func.func @x_by_columns(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %o
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
-    %r = nm_tile.matmul #w schedule = #s condensed token_major tokens_contiguous
+    %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] tokens_contiguous
       ins(%x, %v : memref<64x128xf16, 3>, memref<64x128xf16, 3>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],

@@ -720,7 +720,7 @@ func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: v
 // -----
 
 func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{x and values must have one element type, got 'bf16' and 'f16'}}
+  // expected-error @below {{lhs and rhs must have one element type, got 'bf16' and 'f16'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xbf16, 3>, memref<16x64xf16, 3>)
@@ -731,7 +731,7 @@ func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a
 // -----
 
 func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{values must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
+  // expected-error @below {{rhs must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<8x64xf16, 3>)
@@ -741,8 +741,41 @@ func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: ve
 
 // -----
 
+func.func @tile_rhs_order(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{rhs must be a tile of 64 x 16, got 'memref<16x64xf16, 3>'}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    condensed indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_maps(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{needs 2 indexing maps from (m, n, k), to (k, m) or (m, k) for lhs and to (k, n) or (n, k) for rhs, got [affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d2, d1)>]}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    condensed indexing_maps = [affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
+func.func @tile_three_maps(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
+  // expected-error @below {{needs 2 indexing maps}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
+    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    condensed indexing_maps = [affine_map<(m, n, k) -> (k, m)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
+  return
+}
+
+// -----
+
 func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{a condensed x needs no index}}
+  // expected-error @below {{a condensed lhs needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
@@ -753,10 +786,10 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 // -----
 
 func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{x must be a tile of 32 x 16, got 'memref<16x32xf16, 3>'}}
+  // expected-error @below {{lhs must be a tile of 32 x 16, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    condensed token_major ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
+    condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }
@@ -764,7 +797,7 @@ func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 // -----
 
 func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{an x of whole windows needs the index}}
+  // expected-error @below {{an lhs of whole windows needs the index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
@@ -775,7 +808,7 @@ func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a:
 // -----
 
 func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
+  // expected-error @below {{lhs must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
@@ -788,7 +821,7 @@ func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref
 // Two panels in a tile: the kept rows of each.
 
 func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
-  // expected-error @below {{x must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
+  // expected-error @below {{lhs must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 32]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
@@ -802,7 +835,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
   // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    token_major ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }

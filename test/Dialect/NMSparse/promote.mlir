@@ -122,7 +122,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x64xf16>) outs(%{{.*}} : tensor<16x64xf16>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x2xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>)
-// CHECK: nm_tile.matmul {{.*}} token_major ins
+// CHECK: nm_tile.matmul {{.*}} indexing_maps = [{{.*}}] ins
 func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
                         %i: tensor<12x2xi8>, %out: tensor<64x64xf32>)
     -> tensor<64x64xf32> {
@@ -184,7 +184,7 @@ func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
 // CHECK-LABEL: func @blocks
 // CHECK: nm_tile.k_loop
 // CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 ins(%{{.*}} : tensor<128x128xf16>, tensor<8x1xi8>) outs(%{{.*}} : tensor<128x64xf16>)
-// CHECK: nm_tile.matmul {{.*}} condensed token_major ins(%[[G]],
+// CHECK: nm_tile.matmul {{.*}} condensed indexing_maps = [{{.*}}] ins(%[[G]],
 func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
                   %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {

@@ -147,10 +147,10 @@ LogicalResult ScalarAttr::emit(OpBuilder &b, TileMatmulOp op,
   Value position = loadOrZero(b, loc, op.getIndex(), {block, panel});
   Value dense = place.get(row, place.getWindow(block), position);
   SmallVector<Value> at = {dense, layout.token};
-  if (op.getTokenMajor())
+  if (op.getLhsOrder() == MajorOrder::K)
     std::swap(at[0], at[1]);
-  Value x = loadOrZero(b, loc, op.getX(), at);
-  Value weight = loadOrZero(b, loc, op.getValues(), {row, layout.output});
+  Value x = loadOrZero(b, loc, op.getLhs(), at);
+  Value weight = loadOrZero(b, loc, op.getRhs(), {row, layout.output});
   Value sum = math::FmaOp::create(b, loc, x, weight, loop.getRegionIterArg(0));
   scf::YieldOp::create(b, loc, sum);
   accumulators[0] = loop.getResult(0);

@@ -14,8 +14,8 @@
 #define NM_SPARSE_CONVERSION_TILETOTHREADS_THREADLAYOUT_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Conversion/TileToThreads/IndexMath.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 namespace mlir::nm_sparse {
 

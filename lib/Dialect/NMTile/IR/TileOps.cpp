@@ -238,13 +238,56 @@ static bool fitsTile(ShapedType type, ArrayRef<int64_t> shape, bool isDirect) {
   return true;
 }
 
+/// `type` is a tile of `shape`, contraction first, in this order.
+static LogicalResult verifyTile(TileMatmulOp op, StringRef name,
+                                ShapedType type, std::array<int64_t, 2> shape,
+                                MajorOrder order) {
+  if (order == MajorOrder::K)
+    std::swap(shape[0], shape[1]);
+  if (fitsTile(type, shape, op.getSchedule().isDirect()))
+    return success();
+  return op.emitOpError() << name << " must be a tile of " << shape[0] << " x "
+                          << shape[1] << ", got " << type;
+}
+
+/// Maps of lhs and rhs, permutations of (m, k) and of (k, n).
+static LogicalResult verifyIndexingMaps(TileMatmulOp op) {
+  std::optional<ArrayAttr> maps = op.getIndexingMaps();
+  if (!maps)
+    return success();
+  AffineExpr m, n, k;
+  bindDims(op.getContext(), m, n, k);
+  if (maps->size() == 2) {
+    auto isOneOf = [&](unsigned i, AffineExpr other) {
+      AffineMap map = cast<AffineMapAttr>((*maps)[i]).getValue();
+      return map == AffineMap::get(3, 0, {k, other}, op.getContext()) ||
+             map == AffineMap::get(3, 0, {other, k}, op.getContext());
+    };
+    if (isOneOf(0, m) && isOneOf(1, n))
+      return success();
+  }
+  return op.emitOpError("needs 2 indexing maps from (m, n, k), to (k, m) or "
+                        "(m, k) for lhs and to (k, n) or (n, k) for rhs, got ")
+         << *maps;
+}
+
+static MajorOrder getOrder(TileMatmulOp op, unsigned operand) {
+  std::optional<ArrayAttr> maps = op.getIndexingMaps();
+  if (!maps)
+    return MajorOrder::MN;
+  AffineMap map = cast<AffineMapAttr>((*maps)[operand]).getValue();
+  return map.getDimPosition(0) == 2 ? MajorOrder::MN : MajorOrder::K;
+}
+MajorOrder TileMatmulOp::getLhsOrder() { return getOrder(*this, 0); }
+MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
+
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
   if (encoding.isFree())
     return emitOpError("supports n:m distributions, got ") << encoding;
-  auto x = cast<ShapedType>(getX().getType());
-  auto values = cast<ShapedType>(getValues().getType());
+  auto lhs = cast<ShapedType>(getLhs().getType());
+  auto rhs = cast<ShapedType>(getRhs().getType());
   auto acc = cast<VectorType>(getAcc().getType());
   int64_t tokens = schedule.getTileTokens();
   int64_t outputs = schedule.getTileOutputs();
@@ -256,20 +299,21 @@ LogicalResult TileMatmulOp::verify() {
   if (getResult().getType() != acc)
     return emitOpError("result type must be that of the accumulator, ")
            << acc << ", got " << getResult().getType();
-  if (x.getElementType() != values.getElementType())
-    return emitOpError("x and values must have one element type, got ")
-           << x.getElementType() << " and " << values.getElementType();
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOpError("lhs and rhs must have one element type, got ")
+           << lhs.getElementType() << " and " << rhs.getElementType();
   bool isDirect = schedule.isDirect();
-  if (!fitsTile(values, {rows, outputs}, isDirect))
-    return emitOpError("values must be a tile of ")
-           << rows << " x " << outputs << ", got " << values;
+  if (failed(verifyIndexingMaps(*this)))
+    return failure();
+  if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
+    return failure();
   if (getInFlight() && !schedule.getProduct().staysInFlight())
     return emitOpError("stays in flight with products of warpgroups only, got ")
            << schedule;
   if (getCondensed() && getIndex())
-    return emitOpError("a condensed x needs no index");
+    return emitOpError("a condensed lhs needs no index");
   if (!getCondensed() && !getIndex())
-    return emitOpError("an x of whole windows needs the index");
+    return emitOpError("an lhs of whole windows needs the index");
   if (Value tile = getIndex()) {
     auto index = cast<ShapedType>(tile.getType());
     int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
@@ -282,15 +326,11 @@ LogicalResult TileMatmulOp::verify() {
              << indexRows << " x " << schedule.getTilePanels(encoding)
              << " integers, got " << index;
   }
-  int64_t xRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
-                                 : schedule.getTileWindows(encoding) *
-                                       encoding.getWindowRows();
-  SmallVector<int64_t> expected = {xRows, tokens};
-  if (getTokenMajor())
-    std::swap(expected[0], expected[1]);
-  if (!fitsTile(x, expected, isDirect))
-    return emitOpError("x must be a tile of ")
-           << expected[0] << " x " << expected[1] << ", got " << x;
+  int64_t lhsRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
+                                   : schedule.getTileWindows(encoding) *
+                                         encoding.getWindowRows();
+  if (failed(verifyTile(*this, "lhs", lhs, {lhsRows, tokens}, getLhsOrder())))
+    return failure();
   if (getIndex()) {
     auto index = cast<ShapedType>(getIndex().getType());
     if (index.getRank() != 2 ||
@@ -310,8 +350,8 @@ LogicalResult TileMatmulOp::verify() {
 }
 
 void TileMatmulOp::getEffects(Effects &effects) {
-  addEffects(getXMutable(), nullptr, effects);
-  addEffects(getValuesMutable(), nullptr, effects);
+  addEffects(getLhsMutable(), nullptr, effects);
+  addEffects(getRhsMutable(), nullptr, effects);
   addEffects(getIndexMutable(), nullptr, effects);
 }
 

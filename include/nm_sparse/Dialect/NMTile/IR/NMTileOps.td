@@ -160,14 +160,20 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
      AttrSizedOperandSegments]> {
   let summary = "one K step of a CTA's product, accumulated in registers";
   let description = [{
-    `acc + x * w` for one K step of the CTA tile. `acc` is the whole tile as one
-    `vector<tokens x outputs>`; the schedule says how the CTA's threads share it.
+    `acc + lhs * rhs` for one K step of the CTA tile. `acc` is the whole tile as one
+    `vector<m x n>`, where m counts tokens and n outputs; the schedule says how the
+    CTA's threads share it. Which sparse operand an operand came from, and how it
+    was gathered, is the transfers' business.
 
-    `values` holds the kept rows of the step, `R x outputs`; rows past the index's
-    extent are zero. `x` holds either whole windows, from which `index` selects,
-    or, when `condensed`, the gathered rows, `R` for each panel, in which case no
-    index is needed; `rows x tokens`, or `tokens x rows` when `token_major`. `panel_offset` is the position of the tile's first output in its
-    panel; absent when panels and tiles are aligned.
+    `indexing_maps` says how the dimensions `(m, n, k)` lie in `lhs` and in `rhs`.
+    Without them both have the contraction outermost, `(k, m)` and `(k, n)`
+    ("MN-major").
+
+    `rhs` holds the R kept rows of the step; rows past the index's extent are
+    zero. `lhs` holds either whole windows, from which the product selects rows by
+    `index`, or, when `condensed`, the gathered rows, R for each panel of outputs.
+    `panel_offset` is the position of the tile's first output in its panel; absent
+    when panels and tiles are aligned.
 
     `tokens_contiguous` asks for the accumulator layout in which one thread holds
     neighbouring tokens rather than neighbouring outputs, for a feature-major
@@ -187,23 +193,30 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
   }];
   let arguments = (ins NMSparse_EncodingAttr:$encoding,
                        NMSparse_ScheduleAttr:$schedule,
-                       UnitAttr:$condensed, UnitAttr:$token_major,
+                       UnitAttr:$condensed,
+                       OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
                        UnitAttr:$tokens_contiguous, UnitAttr:$in_flight,
-                       NMTile_Tile:$x, NMTile_Tile:$values,
+                       NMTile_Tile:$lhs, NMTile_Tile:$rhs,
                        Optional<NMTile_Tile>:$index,
                        Optional<Index>:$panel_offset,
                        VectorOfRankAndType<[2], [F32, I32]>:$acc);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
   let assemblyFormat = [{
     $encoding `schedule` `=` $schedule (`condensed` $condensed^)?
-    (`token_major` $token_major^)? (`tokens_contiguous` $tokens_contiguous^)?
-    (`in_flight` $in_flight^)?
-    `ins` `(` $x `,` $values `:` type($x) `,` type($values) `)`
+    (`indexing_maps` `=` $indexing_maps^)?
+    (`tokens_contiguous` $tokens_contiguous^)? (`in_flight` $in_flight^)?
+    `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`index` `(` $index^ `:` type($index) `)`)?
     (`panel_offset` `(` $panel_offset^ `)`)?
     `acc` `(` $acc `:` type($acc) `)` attr-dict `->` type($result)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Which of (m, k) and of (k, n) are neighbours in memory: MN where the
+    /// contraction is outermost.
+    MajorOrder getLhsOrder();
+    MajorOrder getRhsOrder();
+  }];
 }
 
 def NMTile_PrefetchOp : NMTile_Op<"prefetch",

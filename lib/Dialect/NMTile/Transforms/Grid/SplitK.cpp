@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grid/PartExchange.h"
-#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,11 +38,11 @@ using namespace mlir::nm_sparse;
 namespace {
 
 /// Splits the K loop of one launch.
-class Splitter : private WordMath {
+class Splitter : private IndexEmitter {
 public:
   Splitter(gpu::LaunchOp launch, TileMatmulOp product)
-      : WordMath(launch, product.getLoc()), launch(launch), product(product),
-        loop(cast<KLoopOp>(product->getParentOp())),
+      : IndexEmitter(launch, product.getLoc()), launch(launch),
+        product(product), loop(cast<KLoopOp>(product->getParentOp())),
         parts(product.getSchedule().getSplitK()),
         exchange(b, product, parts, /*inThreadOrder=*/false,
                  [this] { gpu::BarrierOp::create(b, loc); }) {}

@@ -26,7 +26,7 @@
 
 #include "Grid/PartExchange.h"
 #include "Grid/PersistentRoles.h"
-#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,10 +49,11 @@ using namespace mlir::nm_sparse;
 namespace {
 
 /// Shares the last tiles of one launch.
-class Streamer : private WordMath {
+class Streamer : private IndexEmitter {
 public:
   Streamer(gpu::LaunchOp launch, TileMatmulOp product)
-      : WordMath(launch, product.getLoc()), launch(launch), product(product),
+      : IndexEmitter(launch, product.getLoc()), launch(launch),
+        product(product),
         exchange(b, product, /*parts=*/2, /*inThreadOrder=*/true,
                  [this] { RoleBarrierOp::create(b, loc); }) {}
 

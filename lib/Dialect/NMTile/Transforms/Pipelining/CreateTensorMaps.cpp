@@ -132,7 +132,7 @@ static Value createMap(OpBuilder &b, Location loc, Value root,
 
 static LogicalResult createBulkCopy(TileMatmulOp product) {
   auto launch = product->getParentOfType<gpu::LaunchOp>();
-  AsyncCopyOp copy = findCopy(product, product.getValues());
+  AsyncCopyOp copy = findCopy(product, product.getRhs());
   if (!launch || !copy)
     return product.emitOpError("with tma must be in a launch whose K loop "
                                "copies its values; run --nm-sparse-promote and "

@@ -30,7 +30,7 @@ static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
   if (!schedule.getProduct().allowsProducerTurns() || schedule.isPersistent() ||
       warps == 0 || slots < 2 * warps)
     return 1;
-  auto x = cast<MemRefType>(product.getX().getType());
+  auto x = cast<MemRefType>(product.getLhs().getType());
   constexpr int64_t copyBits = 128, mostCopies = 16;
   bool isSmall = x.getNumElements() * x.getElementTypeBitWidth() <=
                  mostCopies * 32 * copyBits;
@@ -38,7 +38,7 @@ static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
 }
 
 RingRoles::RingRoles(KLoopOp loop, TileMatmulOp product)
-    : WordMath(loop, product.getLoc()), loop(loop), product(product),
+    : IndexEmitter(loop, product.getLoc()), loop(loop), product(product),
       stages(static_cast<int64_t>(*loop.getStages())),
       consumers(product.getSchedule().getNumThreads()),
       producers(product.getSchedule().getProducers() * 32),

@@ -12,7 +12,7 @@
 #ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_RINGROLES_H
 
-#include "nm_sparse/Dialect/NMTile/Utils/WordMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
@@ -20,7 +20,7 @@
 namespace mlir::nm_sparse {
 
 /// Emits the roles of one K loop, at the insertion point of the builder.
-class RingRoles : protected WordMath {
+class RingRoles : protected IndexEmitter {
 protected:
   /// The copies of a K loop, or what is left of it without them.
   enum class Role { Producer, Consumer };

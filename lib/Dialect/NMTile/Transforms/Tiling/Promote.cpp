@@ -324,9 +324,17 @@ void Promoter::run() {
   Value panelOffset = op.getPanelOffset();
   if (!panelOffset && !schedule.isPanelAligned(encoding))
     panelOffset = zero;
+  // The default has the contraction outermost.
+  ArrayAttr maps;
+  if (hasTokenRows) {
+    AffineExpr m, n, k;
+    bindDims(b.getContext(), m, n, k);
+    maps =
+        b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
+                                 AffineMap::get(3, 0, {k, n}, b.getContext())});
+  }
   auto product = TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
-                                      /*condensed=*/schedule.gathersX(),
-                                      /*token_major=*/hasTokenRows,
+                                      /*condensed=*/schedule.gathersX(), maps,
                                       /*tokens_contiguous=*/false,
                                       /*in_flight=*/false, x, values,
                                       schedule.gathersX() ? Value() : index,

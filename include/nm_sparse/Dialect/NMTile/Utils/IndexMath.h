@@ -4,16 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
-#define NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
+#ifndef NM_SPARSE_DIALECT_NMTILE_UTILS_INDEXMATH_H
+#define NM_SPARSE_DIALECT_NMTILE_UTILS_INDEXMATH_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace mlir::nm_sparse {
 
-/// Index arithmetic that folds while it is built. Numbers of threads and places
-/// in tiles are never negative, so that divisions need no more than a shift;
-/// affine expressions and arith::ArithBuilder have signed ones, or none.
+/// Arithmetic on indices, or on 32-bit words, that folds while it is built.
+/// Numbers of threads and places in tiles are never negative, so that divisions
+/// need no more than a shift; affine expressions and arith::ArithBuilder have
+/// signed ones, or none. Counts that fit are words: a 64-bit division is a call
+/// on a GPU.
 class IndexMath {
 public:
   using Value = mlir::Value;
@@ -27,21 +29,38 @@ public:
     return b.createOrFold<arith::AddIOp>(loc, a, c);
   }
   Value add(Value a, int64_t c) const { return add(a, constant(c)); }
-  Value sub(Value a, int64_t c) const {
-    return b.createOrFold<arith::SubIOp>(loc, a, constant(c));
+  Value sub(Value a, Value c) const {
+    return b.createOrFold<arith::SubIOp>(loc, a, c);
   }
+  Value sub(Value a, int64_t c) const { return sub(a, constant(c)); }
   Value mul(Value a, Value c) const {
     return b.createOrFold<arith::MulIOp>(loc, a, c);
   }
   Value mul(Value a, int64_t c) const { return mul(a, constant(c)); }
-  Value div(Value a, int64_t c) const {
-    return b.createOrFold<arith::DivUIOp>(loc, a, constant(c));
+  Value div(Value a, Value c) const {
+    return b.createOrFold<arith::DivUIOp>(loc, a, c);
+  }
+  Value div(Value a, int64_t c) const { return div(a, constant(c)); }
+  Value ceilDiv(Value a, Value c) const {
+    return b.createOrFold<arith::CeilDivUIOp>(loc, a, c);
   }
   Value rem(Value a, int64_t c) const {
     return b.createOrFold<arith::RemUIOp>(loc, a, constant(c));
   }
   Value bitXor(Value a, Value c) const {
     return b.createOrFold<arith::XOrIOp>(loc, a, c);
+  }
+  Value min(Value a, Value c) const {
+    return b.createOrFold<arith::MinUIOp>(loc, a, c);
+  }
+  Value max(Value a, Value c) const {
+    return b.createOrFold<arith::MaxUIOp>(loc, a, c);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value a, Value c) const {
+    return b.createOrFold<arith::CmpIOp>(loc, predicate, a, c);
+  }
+  Value select(Value condition, Value a, Value c) const {
+    return b.createOrFold<arith::SelectOp>(loc, condition, a, c);
   }
   Value isLess(Value a, Value c) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, a, c);
@@ -72,6 +91,17 @@ private:
   Location loc;
 };
 
+/// The same for a class that emits at one place, as a base with a builder of
+/// its own.
+class IndexEmitter : protected IndexMath {
+protected:
+  IndexEmitter(Operation *at, Location loc)
+      : IndexMath(b, loc), b(at), loc(loc) {}
+
+  OpBuilder b;
+  Location loc;
+};
+
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_CONVERSION_TILETOTHREADS_INDEXMATH_H
+#endif // NM_SPARSE_DIALECT_NMTILE_UTILS_INDEXMATH_H
