@@ -56,7 +56,11 @@ KNOWN_SURVIVORS = {
         "its tiles are fewer than SMs: none is shared, and no CTA has a second one",
     ),
     "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
-    "wgmma-tokens-by-panel-bf16-gelu-150 wgmma-tokens-by-panel-f16-residual-150": (
+    "wgmma-tokens-by-panel-bf16-gelu-150 wgmma-tokens-by-panel-f16-residual-150 "
+    "block-wgmma-two-token-result block-wgmma-two-feature-result "
+    "block-wgmma-persistent-token-result block-wgmma-persistent-feature-result "
+    "block-mma-token-gather-resident-3of8-8 block-mma-token-copy-resident-3of8-8 "
+    "parts-wgmma-token-3of4": (
         "nvvm.bar.warp.sync",
         "cp.async copies all rows: no thread stores what its warp arrives for",
     ),
@@ -64,7 +68,14 @@ KNOWN_SURVIVORS = {
         "nvvm.barrier nvvm.mbarrier.arrive",
         "4 tiles on 132 SMs: no CTA has a second one",
     ),
-    "mma-tma-f16-gather mma-tma-bf16-gather-token-result mma-tma-bf16-copy": (
+    "block-f16-8x128-token block-bf16-16x128-token block-f16-64x64-token "
+    "block-f16-2x64-feature block-f16-8x128-feature block-f16-64x64-feature": (
+        "nvvm.mbarrier.init nvvm.mbarrier.arrive nvvm.mbarrier.try_wait "
+        "nvvm.wgmma.wait.group.sync.aligned nvvm.bar.warp.sync",
+        "its ring has a slot for each step, and cp.async copies all rows",
+    ),
+    "mma-tma-f16-gather mma-tma-bf16-gather-token-result mma-tma-bf16-copy "
+    "parts-mma-roles-28of32": (
         "nvvm.fence.mbarrier.init",
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),

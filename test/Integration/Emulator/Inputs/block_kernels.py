@@ -64,7 +64,7 @@ def block_copies():
             ("bf16", 3, 8, 8, 2, {"producers": 4}),
             ("f16", 3, 4, 2, 4, {}),
         ):
-            kept = mma((64, 64, windows), **role, **modes_)
+            kept = mma((64, 64, windows), stages=2, **role, **modes_)
             yield (
                 f"block-mma-{how}-{n}of{m}-{block_k}",
                 Case(
@@ -215,7 +215,7 @@ def parts_of_windows():
         ),
     ):
         kept = schedule(kind, tile, warps, rows=rows, **role)
-        many = {**sizes, "tokens": 2101} if role is cta else sizes
+        many = {**sizes, "tokens": 2201} if role is cta else sizes
         yield (
             f"parts-{name}-{n}of{m}",
             Case(
@@ -234,7 +234,7 @@ def parts_of_windows():
     )
     yield (
         "parts-wgmma-stream-11of16",
-        Case("f16", 11, 16, 64, schedule=kept, **{**sizes, "tokens": 2101}, **FEATURE),
+        Case("f16", 11, 16, 64, schedule=kept, **{**sizes, "tokens": 2201}, **FEATURE),
     )
 
 
