@@ -12,8 +12,8 @@ KINDS = ("data", "values", "index")
 
 def get_kind(argument):
     """Which of KINDS an argument of the manifest is: a component of a weight, by
-    its name, or data."""
-    kind = argument.get("component", "data")
+    its name, or data. Older manifests have that name as the role."""
+    kind = argument.get("component", argument["role"])
     if kind not in KINDS:
         raise ValueError(f"argument {argument['name']}: no inputs for a {kind}")
     return kind

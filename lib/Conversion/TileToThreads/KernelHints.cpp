@@ -63,13 +63,13 @@ KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
       add(positions, launch, gather.getIndex());
       // Where rows are tokens, the front of the buffer is all of the
       // contraction, of a few of them, and not what the CTAs start with.
-      if (gather.getDim() == 0)
+      if (gather.getSrcDim() == 0)
         add(tiles, launch, gather.getSrc());
     }
     if (auto copy = dyn_cast<AsyncCopyOp>(op)) {
       Value tile = getBufferOf(copy.getDst());
       bool isIndex = indexTiles.contains(tile);
-      if (isIndex || (!copy.getTransposed() && !tokenTiles.contains(tile)))
+      if (isIndex || (!copy.isTransposed() && !tokenTiles.contains(tile)))
         add(isIndex ? positions : tiles, launch, copy.getSrc());
     }
     if (auto bulk = dyn_cast<BulkCopyOp>(op))

@@ -38,7 +38,7 @@ GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
   Location loc = op.getLoc();
   auto srcType = cast<MemRefType>(op.getSrc().getType());
   auto indexType = cast<MemRefType>(index.getType());
-  auto dim = static_cast<int64_t>(op.getDim());
+  auto dim = op.getSrcDim();
   bool allRows = indexType.getDimSize(0) * encoding.getBlockK() == panelRows;
   bool allSource =
       srcType.getDimSize(dim) ==
@@ -80,8 +80,8 @@ ListedDim::ListedDim(OpBuilder &b, AsyncGatherOp op)
     : index(op.getIndex()), blockRows(op.getEncoding().getBlockK()),
       panelRows(getPanelRows(op)), panels(op.getDstPanels()) {
   if (!op.getInBounds())
-    sourceRows = memref::DimOp::create(b, op.getLoc(), op.getSrc(),
-                                       static_cast<int64_t>(op.getDim()));
+    sourceRows =
+        memref::DimOp::create(b, op.getLoc(), op.getSrc(), op.getSrcDim());
 }
 
 SourceIndex ListedDim::find(OpBuilder &b, Location loc, Value row) const {

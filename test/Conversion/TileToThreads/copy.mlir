@@ -75,7 +75,7 @@ func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
     // CHECK: } else {
     // CHECK: llvm.inline_asm has_side_effects
     // CHECK: nvgpu.device_async_copy {{.*}}, 1, %{{.*}} : memref
-    nm_tile.async_copy transposed
+    nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>]
       ins(%x : memref<?x64xf32, strided<[4096, 1], offset: ?>>)
       outs(%xs : memref<64x64xf32, strided<[68, 1]>, #ws>)
     %r = nm_tile.matmul #w schedule = #s
@@ -208,7 +208,7 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
     // CHECK-COUNT-2: nvgpu.device_async_copy {{.*}}, 8 {bypassL1}
     // CHECK-NOT: nvgpu.device_async_copy
     // CHECK: } else {
-    nm_tile.async_gather #w dim = 1
+    nm_tile.async_gather #w indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (c, r)>]
       ins(%x, %i : memref<64x128xf16, strided<[?, 1], offset: ?>>, memref<4x1xi8, #ws>)
       outs(%xs : memref<64x64xf16, #ws>)
     %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
@@ -289,6 +289,66 @@ func.func @rows_in_bounds(%x: memref<1000x64xf32>,
       acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x32xf32>, memref<64x32xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#flat = #nm_sparse.schedule<tile = [64, 128, 64], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 2>, grid = flat>
+#persistent = #nm_sparse.schedule<tile = [64, 128, 64], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = ring<stages = 2, producers = 4>, grid = persistent>
+#ws = #gpu.address_space<workgroup>
+
+// A CTA waits for the table of its only tile: twice as many positions are on
+// their way at a time.
+
+// CHECK-LABEL: func @only_table
+// CHECK-COUNT-16: memref.load {{.*}} : memref<?xi8
+// CHECK-NOT: memref.load {{.*}} : memref<?xi8
+// CHECK: memref.store
+func.func @only_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
+                %x: memref<64x64xf16, #ws>, %v: memref<64x128xf16, #ws>,
+                %y: memref<64x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %threads, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    nm_tile.async_copy rows_of = #w ins(%i : memref<4096x1xi8>)
+      outs(%table : memref<4096x1xi16, #ws>)
+    %r = nm_tile.matmul #w schedule = #flat condensed
+      ins(%x, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x128xf32>, memref<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// CHECK-LABEL: func @next_table
+// CHECK-COUNT-8: memref.load {{.*}} : memref<?xi8
+// CHECK-NOT: memref.load {{.*}} : memref<?xi8
+// CHECK: memref.store
+func.func @next_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
+                %x: memref<64x64xf16, #ws>, %v: memref<64x128xf16, #ws>,
+                %y: memref<64x128xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %threads, %b1 = %c1, %b2 = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    nm_tile.async_copy rows_of = #w threads = [128, 128] ins(%i : memref<4096x1xi8>)
+      outs(%table : memref<4096x1xi16, #ws>)
+    %r = nm_tile.matmul #w schedule = #persistent condensed
+      ins(%x, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
+      acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<64x128xf32>, memref<64x128xf32>
     gpu.terminator
   }
   return

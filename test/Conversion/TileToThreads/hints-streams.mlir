@@ -115,7 +115,7 @@ func.func @transposed(%x: memref<32x16xf32>, %v: memref<8x32xf32>,
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
       nm_tile.async_copy ins(%i : memref<8x1xi8>)
         outs(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
-      nm_tile.async_copy transposed ins(%x : memref<32x16xf32>)
+      nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] ins(%x : memref<32x16xf32>)
         outs(%xt : memref<16x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
         ins(%xt, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,

@@ -68,7 +68,7 @@ func.func @one_step(%x: memref<16x64xf16>, %v: memref<16x64xf16, 3>, %i: memref<
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %xt = memref.alloc() : memref<16x16xf16, #gpu.address_space<workgroup>>
     %sum = scf.for %k = %c0 to %c1 step %c1 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
-      nm_tile.async_gather #w dim = 1 transposed
+      nm_tile.async_gather #w indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>]
         ins(%x, %i : memref<16x64xf16>, memref<16x1xi8>)
         outs(%xt : memref<16x16xf16, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s condensed

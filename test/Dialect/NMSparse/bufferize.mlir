@@ -7,6 +7,8 @@
 // Workgroup tiles are allocated once per CTA, outside of the K loop; the result
 // is computed in place in the argument, without a copy.
 
+// CHECK: #[[SWAP:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-NEXT: #[[SAME:map[0-9]*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-LABEL: func @tile
 // CHECK-SAME: %[[OUT:[a-z0-9]*]]: memref<256x128xf32>) -> memref<256x128xf32>
 // CHECK-NOT: memref.alloc
@@ -19,7 +21,7 @@
 // CHECK-NOT: memref.alloc
 // CHECK: nm_tile.async_copy ins({{.*}}) outs(%[[V]] :
 // CHECK: %[[IS:.*]] = memref.subview %[[I]]
-// CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%{{.*}}, %[[IS]] {{.*}} outs(%[[X]] :
+// CHECK: nm_tile.async_gather #{{.*}} indexing_maps = [#[[SWAP]], #[[SAME]]] ins(%{{.*}}, %[[IS]] {{.*}} outs(%[[X]] :
 // CHECK: nm_tile.matmul {{.*}} condensed ins(%[[X]], %[[V]] :
 // CHECK: %[[O:.*]] = memref.subview %[[OUT]][%[[M]], 0] [128, 128]
 // CHECK: vector.transfer_write %{{.*}}, %[[O]]
@@ -44,7 +46,7 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
       %vs = nm_tile.async_copy ins(%vk : tensor<32x128xf16>) outs(%vt : tensor<32x128xf16>) -> tensor<32x128xf16>
       %is = tensor.extract_slice %slab[%kv, 0] [32, 1] [1, 1] : tensor<64x1xi8> to tensor<32x1xi8>
       %xt = bufferization.alloc_tensor() {memory_space = #ws} : tensor<32x128xf16>
-      %xs = nm_tile.async_gather #w dim = 1 transposed ins(%xk, %is : tensor<128x128xf16>, tensor<32x1xi8>)
+      %xs = nm_tile.async_gather #w indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] ins(%xk, %is : tensor<128x128xf16>, tensor<32x1xi8>)
         outs(%xt : tensor<32x128xf16>) -> tensor<32x128xf16>
       %p = nm_tile.matmul #w schedule = #s condensed
         ins(%xs, %vs : tensor<32x128xf16>, tensor<32x128xf16>)

@@ -461,7 +461,7 @@ func.func @copy_element(%s: memref<8x8xf32>, %d: memref<8x8xf16, 3>) {
 
 func.func @copy_extent(%s: memref<4x8xf16>, %d: memref<4x8xf16, 3>) {
   // expected-error @below {{source extent 8 does not fit destination extent 4}}
-  nm_tile.async_copy transposed ins(%s : memref<4x8xf16>) outs(%d : memref<4x8xf16, 3>)
+  nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] ins(%s : memref<4x8xf16>) outs(%d : memref<4x8xf16, 3>)
   return
 }
 
@@ -530,9 +530,17 @@ func.func @rows_of_free(%s: memref<8x2xi8>, %d: memref<8x2xi16, 3>) {
 
 // -----
 
+func.func @copy_maps(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
+  // expected-error @below {{needs 2 indexing maps, of source and destination, which are permutations of (r, c); got [affine_map<(d0, d1) -> (d1, d0)>]}}
+  nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>] ins(%s : memref<8x8xf16>) outs(%d : memref<8x8xf16, 3>)
+  return
+}
+
+// -----
+
 func.func @rows_of_transposed(%s: memref<8x2xi8>, %d: memref<2x8xi16, 3>) {
   // expected-error @below {{with rows_of must not be transposed}}
-  nm_tile.async_copy transposed rows_of = #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s : memref<8x2xi8>) outs(%d : memref<2x8xi16, 3>)
+  nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] rows_of = #nm_sparse.encoding<2:4, block = [1, 32]> ins(%s : memref<8x2xi8>) outs(%d : memref<2x8xi16, 3>)
   return
 }
 
@@ -612,9 +620,9 @@ func.func @gather_free(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<
 
 // -----
 
-func.func @gather_dim(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
-  // expected-error @below {{dim must be 0 or 1, got 2}}
-  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 2 ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+func.func @gather_maps(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
+  // expected-error @below {{needs 2 indexing maps, of source and destination, which are permutations of (r, c); got [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>]}}
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(r, c) -> (r)>, affine_map<(r, c) -> (r, c)>] ins(%s, %i : memref<16x64xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -654,7 +662,7 @@ func.func @gather_tokens(%s: memref<16x65xf16>, %i: memref<8x2xi8, 3>, %d: memre
 
 func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>, %d: memref<16x64xf16, 3>) {
   // expected-error @below {{source extent 65 does not fit destination extent 64}}
-  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 1 transposed ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] ins(%s, %i : memref<65x16xf16>, memref<8x2xi8, 3>) outs(%d : memref<16x64xf16, 3>)
   return
 }
 
@@ -662,7 +670,7 @@ func.func @gather_tokens_transposed(%s: memref<65x16xf16>, %i: memref<8x2xi8, 3>
 
 func.func @gather_columns(%s: memref<64x16xf16>, %i: memref<8x3xi8, 3>, %d: memref<64x16xf16, 3>) {
   // expected-error @below {{dimension 1 of the destination has extent 16, not a multiple of 3 panels}}
-  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> dim = 1 ins(%s, %i : memref<64x16xf16>, memref<8x3xi8, 3>) outs(%d : memref<64x16xf16, 3>)
+  nm_tile.async_gather #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (c, r)>] ins(%s, %i : memref<64x16xf16>, memref<8x3xi8, 3>) outs(%d : memref<64x16xf16, 3>)
   return
 }
 

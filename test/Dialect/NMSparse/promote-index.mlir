@@ -56,12 +56,14 @@ func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56
 // contraction and filled up to whole steps, from all of x. The last step copies
 // what values it has.
 
+// CHECK: #[[SWAP:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-NEXT: #[[SAME:map[0-9]*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-LABEL: func @parts_of_windows
 // CHECK: %[[ROWS:.*]] = nm_tile.async_copy rows_of = #{{.*}} ins(%{{.*}} : tensor<112x1xi8>) outs(%{{.*}} : tensor<128x1xi16>)
 // CHECK: nm_tile.k_loop %[[R:[a-z0-9]*]] =
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x128xf16>) outs(%{{.*}} : tensor<64x128xf16>)
 // CHECK: %[[STEP:.*]] = tensor.extract_slice %[[ROWS]][%[[R]], 0] [64, 1]
-// CHECK: nm_tile.async_gather #{{.*}} dim = 1 transposed by_row ins(%{{.*}}, %[[STEP]] : tensor<128x128xf16>, tensor<64x1xi16>) outs(%{{.*}} : tensor<64x128xf16>)
+// CHECK: nm_tile.async_gather #{{.*}} indexing_maps = [#[[SWAP]], #[[SAME]]] by_row ins(%{{.*}}, %[[STEP]] : tensor<128x128xf16>, tensor<64x1xi16>) outs(%{{.*}} : tensor<64x128xf16>)
 func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
                             %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {

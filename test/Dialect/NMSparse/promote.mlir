@@ -9,6 +9,8 @@
 // Packed, resident, token-major x: the index is copied once; rows are gathered
 // and transposed. The sum is f32 from the first step to the last.
 
+// CHECK: #[[SWAP:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-NEXT: #[[SAME:map[0-9]*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-LABEL: func @packed
 // CHECK: scf.forall
 // CHECK: %[[X:.*]] = tensor.extract_slice %arg0
@@ -22,7 +24,7 @@
 // CHECK: %[[XS:.*]] = tensor.extract_slice %[[X]]
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<32x128xf16>) outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: %[[IS:.*]] = tensor.extract_slice %[[SLAB]][%{{.*}}, 0] [32, 1]
-// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 transposed ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>)
+// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} indexing_maps = [#[[SWAP]], #[[SAME]]] ins(%[[XS]], %[[IS]] {{.*}} outs(%{{.*}} : tensor<32x128xf16>)
 // CHECK: nm_tile.matmul {{.*}} condensed ins(%[[G]], %[[VS]] {{.*}} acc(%[[ACC]]
 // CHECK: %[[H:.*]] = arith.truncf %[[SUM]]
 // CHECK: %[[Y:.*]] = vector.transfer_write %[[H]], %[[O]]
@@ -70,6 +72,8 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 // panels of 96.
 
 // CHECK-DAG: #[[NM:.*]] = affine_map<(d0, d1, d2) -> (d2, d0)>
+// CHECK: #[[SWAP:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-NEXT: #[[SAME:map[0-9]*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-LABEL: func @unpacked_simt
 // CHECK-SAME: %[[OFF:[a-z0-9]*]]: index)
 // CHECK-NOT: nm_tile.async_copy
@@ -78,7 +82,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 // CHECK: %[[VS:.*]] = nm_tile.async_copy ins(%{{.*}}) outs(%{{.*}} : tensor<6x64xf32>)
 // CHECK: %[[IS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<6x1xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: %[[X:.*]] = tensor.extract_slice {{.*}} : tensor<1x64x24xf32> to tensor<64x24xf32>
-// CHECK: %[[XS:.*]] = nm_tile.async_copy transposed ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>)
+// CHECK: %[[XS:.*]] = nm_tile.async_copy indexing_maps = [#[[SWAP]], #[[SAME]]] ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>)
 // CHECK: nm_tile.matmul {{.*}} ins(%[[XS]], %[[VS]] {{.*}} index(%[[IS]] {{.*}} panel_offset(%[[OFF]])
 // CHECK: vector.transfer_write {{.*}} permutation_map = #[[NM]]}
 func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
@@ -117,12 +121,14 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 // Unpacked on tensor cores: x keeps its order. 3 windows keep 6 rows, which the
 // 16 of one mma.sync hold.
 
+// CHECK: #[[LHS:map[0-9]*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-NEXT: #[[RHS:map[0-9]*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-LABEL: func @unpacked_mma
 // CHECK: nm_tile.k_loop
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x64xf16>) outs(%{{.*}} : tensor<16x64xf16>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<6x2xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<64x24xf16>) outs(%{{.*}} : tensor<64x24xf16>)
-// CHECK: nm_tile.matmul {{.*}} indexing_maps = [{{.*}}] ins
+// CHECK: nm_tile.matmul {{.*}} indexing_maps = [#[[LHS]], #[[RHS]]] ins
 func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
                         %i: tensor<12x2xi8>, %out: tensor<64x64xf32>)
     -> tensor<64x64xf32> {
@@ -181,10 +187,13 @@ func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
 // Rows of a block are 16 bytes of a token: nothing is transposed, and tokens
 // stay the rows of the tile.
 
+// CHECK: #[[SWAP:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-NEXT: #[[LHS:map[0-9]*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-NEXT: #[[RHS:map[0-9]*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-LABEL: func @blocks
 // CHECK: nm_tile.k_loop
-// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} dim = 1 ins(%{{.*}} : tensor<128x128xf16>, tensor<8x1xi8>) outs(%{{.*}} : tensor<128x64xf16>)
-// CHECK: nm_tile.matmul {{.*}} condensed indexing_maps = [{{.*}}] ins(%[[G]],
+// CHECK: %[[G:.*]] = nm_tile.async_gather #{{.*}} indexing_maps = [#[[SWAP]], #[[SWAP]]] ins(%{{.*}} : tensor<128x128xf16>, tensor<8x1xi8>) outs(%{{.*}} : tensor<128x64xf16>)
+// CHECK: nm_tile.matmul {{.*}} condensed indexing_maps = [#[[LHS]], #[[RHS]]] ins(%[[G]],
 func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
                   %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {

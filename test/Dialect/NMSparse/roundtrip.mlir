@@ -18,6 +18,8 @@
 // CHECK-DAG: #[[$B:sparse[0-9]*]] = #nm_sparse.encoding<[2:5, block = [4, 32]], [1:4, block = [2, 8]], dim = 1>
 // A list of one level is that level.
 // CHECK-DAG: #[[$ONE:sparse[0-9]*]] = #nm_sparse.encoding<2:4, block = [1, 2], order = shuffled>
+// CHECK-DAG: #[[$SWAP:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-DAG: #[[$SAME:map[0-9]*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #packed = #nm_sparse.packed<#[[$T]], [64, 32], f32>
 
 // CHECK-LABEL: func private @encodings(
@@ -91,16 +93,16 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
                     %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>,
                     %rows: memref<32x1xi16, 3>)
     -> vector<128x128xf32> {
-  // CHECK: nm_tile.async_copy transposed ins
-  nm_tile.async_copy transposed
+  // CHECK: nm_tile.async_copy indexing_maps = [#[[$SWAP]], #[[$SAME]]] ins
+  nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>]
     ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
     outs(%v : memref<32x128xf16, 3>)
   // CHECK: nm_tile.async_gather #
   nm_tile.async_gather #w
     ins(%src, %i : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi8, 3>)
     outs(%x : memref<32x128xf16, 3>)
-  // CHECK: nm_tile.async_gather #{{[a-z]*}} dim = 1 transposed panels = 1 by_row in_bounds ins({{.*}}xi16, 3>) outs
-  nm_tile.async_gather #w dim = 1 transposed panels = 1 by_row in_bounds
+  // CHECK: nm_tile.async_gather #{{[a-z]*}} indexing_maps = [#[[$SWAP]], #[[$SAME]]] panels = 1 by_row in_bounds ins({{.*}}xi16, 3>) outs
+  nm_tile.async_gather #w indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] panels = 1 by_row in_bounds
     ins(%src, %rows : memref<?x?xf16, strided<[4096, 1], offset: ?>>, memref<32x1xi16, 3>)
     outs(%x : memref<32x128xf16, 3>)
   // CHECK: nm_tile.async_copy rows_of = #{{[a-z]*}} ins({{.*}}xi8, 3>) outs({{.*}}xi16, 3>)

@@ -1,4 +1,4 @@
-//===- TileOps.cpp - verifiers and effects of the tile operations ---------===//
+//===- TileOps.cpp - copies, gathers and prefetches of tiles --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -56,6 +56,29 @@ static LogicalResult verifyThreads(Operation *op,
   return success();
 }
 
+/// Where the first dimension of a tile lies in operand `i` of maps that
+/// verifyTileMaps accepts.
+static int64_t getRowDim(std::optional<ArrayAttr> maps, unsigned i) {
+  if (!maps)
+    return 0;
+  AffineMap map = cast<AffineMapAttr>((*maps)[i]).getValue();
+  return map.getDimPosition(0) == 0 ? 0 : 1;
+}
+
+/// Maps of source and destination, permutations of (r, c).
+static LogicalResult verifyTileMaps(Operation *op,
+                                    std::optional<ArrayAttr> maps) {
+  auto isPermutation = [](Attribute attribute) {
+    AffineMap map = cast<AffineMapAttr>(attribute).getValue();
+    return map.getNumDims() == 2 && map.isPermutation();
+  };
+  if (!maps || (maps->size() == 2 && llvm::all_of(*maps, isPermutation)))
+    return success();
+  return op->emitOpError("needs 2 indexing maps, of source and destination, "
+                         "which are permutations of (r, c); got ")
+         << *maps;
+}
+
 //===----------------------------------------------------------------------===//
 // AsyncCopyOp
 //===----------------------------------------------------------------------===//
@@ -70,7 +93,7 @@ static LogicalResult verifyRowsOf(AsyncCopyOp op, EncodingAttr encoding,
                                   ShapedType src, ShapedType dst) {
   if (encoding.isFree())
     return op.emitOpError("rows_of needs n:m windows, got ") << encoding;
-  if (op.getTransposed())
+  if (op.isTransposed())
     return op.emitOpError("with rows_of must not be transposed");
   if (src.getRank() != 2 ||
       !src.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
@@ -83,12 +106,17 @@ static LogicalResult verifyRowsOf(AsyncCopyOp op, EncodingAttr encoding,
   return success();
 }
 
+bool AsyncCopyOp::isTransposed() {
+  return getRowDim(getIndexingMaps(), 0) != getRowDim(getIndexingMaps(), 1);
+}
+
 LogicalResult AsyncCopyOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto dst = cast<ShapedType>(getDst().getType());
   OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
   if (failed(verifyDestination(*this, getDst(), result)) ||
-      failed(verifyThreads(*this, getThreads())))
+      failed(verifyThreads(*this, getThreads())) ||
+      failed(verifyTileMaps(*this, getIndexingMaps())))
     return failure();
   if (std::optional<EncodingAttr> encoding = getRowsOf()) {
     if (failed(verifyRowsOf(*this, *encoding, src, dst)))
@@ -100,7 +128,7 @@ LogicalResult AsyncCopyOp::verify() {
   }
   for (int64_t i = 0; i < 2; ++i) {
     int64_t from = src.getDimSize(i);
-    int64_t to = dst.getDimSize(getTransposed() ? 1 - i : i);
+    int64_t to = dst.getDimSize(isTransposed() ? 1 - i : i);
     if (!ShapedType::isDynamic(from) && from > to)
       return emitOpError("source extent ")
              << from << " does not fit destination extent " << to;
@@ -164,13 +192,17 @@ int64_t AsyncGatherOp::getDstPanels() {
                      : cast<ShapedType>(getIndex().getType()).getDimSize(1);
 }
 
+int64_t AsyncGatherOp::getSrcDim() { return getRowDim(getIndexingMaps(), 0); }
+int64_t AsyncGatherOp::getDstDim() { return getRowDim(getIndexingMaps(), 1); }
+
 LogicalResult AsyncGatherOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto index = cast<ShapedType>(getIndex().getType());
   auto dst = cast<ShapedType>(getDst().getType());
   OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
   if (failed(verifyDestination(*this, getDst(), result)) ||
-      failed(verifyThreads(*this, getThreads())))
+      failed(verifyThreads(*this, getThreads())) ||
+      failed(verifyTileMaps(*this, getIndexingMaps())))
     return failure();
   if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
     return emitOpError("source must be a rank-2 tile of element type ")
@@ -183,9 +215,6 @@ LogicalResult AsyncGatherOp::verify() {
   if (getEncoding().isFree())
     return emitOpError("gathers rows of n:m windows; ")
            << getEncoding() << " is not supported yet";
-  if (getDim() != 0 && getDim() != 1)
-    return emitOpError("dim must be 0 or 1, got ")
-           << static_cast<int64_t>(getDim());
   if (getInBounds() && !getByRow())
     return emitOpError("in_bounds needs by_row: without, the extents of the "
                        "operands say what exists");
@@ -208,7 +237,7 @@ LogicalResult AsyncGatherOp::verify() {
     return emitOpError("dimension ")
            << getDstDim() << " of the destination has extent " << gathered
            << ", not a multiple of " << panels << " panels";
-  int64_t other = src.getDimSize(1 - getDim());
+  int64_t other = src.getDimSize(1 - getSrcDim());
   if (!ShapedType::isDynamic(other) && other > dst.getDimSize(1 - getDstDim()))
     return emitOpError("source extent ")
            << other << " does not fit destination extent "
@@ -219,140 +248,6 @@ LogicalResult AsyncGatherOp::verify() {
 void AsyncGatherOp::getEffects(Effects &effects) {
   addEffects(getSrcMutable(), nullptr, effects);
   addEffects(getIndexMutable(), &getDstMutable(), effects);
-}
-
-//===----------------------------------------------------------------------===//
-// TileMatmulOp
-//===----------------------------------------------------------------------===//
-
-/// `type` is a tile of `shape`, or, where the product reads global memory, the
-/// part of one that there is.
-static bool fitsTile(ShapedType type, ArrayRef<int64_t> shape, bool isDirect) {
-  if (type.getRank() != static_cast<int64_t>(shape.size()))
-    return false;
-  for (auto [extent, most] : llvm::zip_equal(type.getShape(), shape))
-    if (ShapedType::isDynamic(extent)
-            ? !isDirect
-            : extent > most || (extent < most && !isDirect))
-      return false;
-  return true;
-}
-
-/// `type` is a tile of `shape`, contraction first, in this order.
-static LogicalResult verifyTile(TileMatmulOp op, StringRef name,
-                                ShapedType type, std::array<int64_t, 2> shape,
-                                MajorOrder order) {
-  if (order == MajorOrder::K)
-    std::swap(shape[0], shape[1]);
-  if (fitsTile(type, shape, op.getSchedule().isDirect()))
-    return success();
-  return op.emitOpError() << name << " must be a tile of " << shape[0] << " x "
-                          << shape[1] << ", got " << type;
-}
-
-/// Maps of lhs and rhs, permutations of (m, k) and of (k, n).
-static LogicalResult verifyIndexingMaps(TileMatmulOp op) {
-  std::optional<ArrayAttr> maps = op.getIndexingMaps();
-  if (!maps)
-    return success();
-  AffineExpr m, n, k;
-  bindDims(op.getContext(), m, n, k);
-  if (maps->size() == 2) {
-    auto isOneOf = [&](unsigned i, AffineExpr other) {
-      AffineMap map = cast<AffineMapAttr>((*maps)[i]).getValue();
-      return map == AffineMap::get(3, 0, {k, other}, op.getContext()) ||
-             map == AffineMap::get(3, 0, {other, k}, op.getContext());
-    };
-    if (isOneOf(0, m) && isOneOf(1, n))
-      return success();
-  }
-  return op.emitOpError("needs 2 indexing maps from (m, n, k), to (k, m) or "
-                        "(m, k) for lhs and to (k, n) or (n, k) for rhs, got ")
-         << *maps;
-}
-
-static MajorOrder getOrder(TileMatmulOp op, unsigned operand) {
-  std::optional<ArrayAttr> maps = op.getIndexingMaps();
-  if (!maps)
-    return MajorOrder::MN;
-  AffineMap map = cast<AffineMapAttr>((*maps)[operand]).getValue();
-  return map.getDimPosition(0) == 2 ? MajorOrder::MN : MajorOrder::K;
-}
-MajorOrder TileMatmulOp::getLhsOrder() { return getOrder(*this, 0); }
-MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
-
-LogicalResult TileMatmulOp::verify() {
-  EncodingAttr encoding = getEncoding();
-  ScheduleAttr schedule = getSchedule();
-  if (encoding.isFree())
-    return emitOpError("supports n:m distributions, got ") << encoding;
-  auto lhs = cast<ShapedType>(getLhs().getType());
-  auto rhs = cast<ShapedType>(getRhs().getType());
-  auto acc = cast<VectorType>(getAcc().getType());
-  int64_t tokens = schedule.getTileTokens();
-  int64_t outputs = schedule.getTileOutputs();
-  int64_t rows = schedule.getStepRows();
-  if (acc.getDimSize(0) != tokens || acc.getDimSize(1) != outputs)
-    return emitOpError("accumulator must be a vector of ")
-           << tokens << " x " << outputs << " as the schedule says, got "
-           << acc;
-  if (getResult().getType() != acc)
-    return emitOpError("result type must be that of the accumulator, ")
-           << acc << ", got " << getResult().getType();
-  if (lhs.getElementType() != rhs.getElementType())
-    return emitOpError("lhs and rhs must have one element type, got ")
-           << lhs.getElementType() << " and " << rhs.getElementType();
-  bool isDirect = schedule.isDirect();
-  if (failed(verifyIndexingMaps(*this)))
-    return failure();
-  if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
-    return failure();
-  if (getInFlight() && !schedule.getProduct().staysInFlight())
-    return emitOpError("stays in flight with products of warpgroups only, got ")
-           << schedule;
-  if (getCondensed() && getIndex())
-    return emitOpError("a condensed lhs needs no index");
-  if (!getCondensed() && !getIndex())
-    return emitOpError("an lhs of whole windows needs the index");
-  if (Value tile = getIndex()) {
-    auto index = cast<ShapedType>(tile.getType());
-    int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
-    if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
-        index.getDimSize(0) > indexRows ||
-        !fitsTile(index,
-                  {index.getDimSize(0), schedule.getTilePanels(encoding)},
-                  isDirect))
-      return emitOpError("index must be a tile of at most ")
-             << indexRows << " x " << schedule.getTilePanels(encoding)
-             << " integers, got " << index;
-  }
-  int64_t lhsRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
-                                   : schedule.getTileWindows(encoding) *
-                                         encoding.getWindowRows();
-  if (failed(verifyTile(*this, "lhs", lhs, {lhsRows, tokens}, getLhsOrder())))
-    return failure();
-  if (getIndex()) {
-    auto index = cast<ShapedType>(getIndex().getType());
-    if (index.getRank() != 2 ||
-        !index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
-      return emitOpError("index must be a rank-2 tile of i")
-             << encoding.getIndexBitWidth() << ", got " << index;
-  }
-  if (getPanelOffset() && schedule.isPanelAligned(encoding))
-    return emitOpError("has a panel offset, but its tiles are aligned with "
-                       "panels of ")
-           << encoding.getBlockN();
-  if (!getPanelOffset() && !schedule.isPanelAligned(encoding))
-    return emitOpError("needs a panel offset: tiles of ")
-           << outputs << " outputs are not aligned with panels of "
-           << encoding.getBlockN();
-  return success();
-}
-
-void TileMatmulOp::getEffects(Effects &effects) {
-  addEffects(getLhsMutable(), nullptr, effects);
-  addEffects(getRhsMutable(), nullptr, effects);
-  addEffects(getIndexMutable(), nullptr, effects);
 }
 
 //===----------------------------------------------------------------------===//

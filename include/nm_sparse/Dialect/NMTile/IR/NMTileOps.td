@@ -28,8 +28,8 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     All threads of the CTA together, or the `threads = [first, count]` of it,
     start to copy `src` (global memory, possibly smaller than the tile at the
     ragged edge) into `dst` (workgroup memory, static shape) and fill the rest of
-    `dst` with zeros. With `transposed`, element `[i, j]` of the source goes to
-    `[j, i]`. The data may be read after a wait on the group that holds the copy
+    `dst` with zeros. `indexing_maps` says how the two dimensions `(r, c)` of the
+    tile lie in `src` and in `dst`; without them as `(r, c)` in both. The data may be read after a wait on the group that holds the copy
     and a barrier, or behind an mbarrier that tracks the copy.
 
     With `rows_of`, `src` is an index of that `n:m` encoding, from a window on,
@@ -43,18 +43,21 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     ```
   }];
   let arguments = (ins NMTile_Tile:$src, NMTile_Tile:$dst,
-                       UnitAttr:$transposed,
+                       OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
                        OptionalAttr<NMSparse_EncodingAttr>:$rows_of,
                        OptionalAttr<DenseI64ArrayAttr>:$threads);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    (`transposed` $transposed^)? (`rows_of` `=` $rows_of^)? (`threads` `=` $threads^)?
+    (`indexing_maps` `=` $indexing_maps^)? (`rows_of` `=` $rows_of^)?
+    (`threads` `=` $threads^)?
     `ins` `(` $src `:` type($src) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
+    /// Rows of `src` are columns of `dst`.
+    bool isTransposed();
   }];
 }
 
@@ -102,15 +105,14 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
   let description = [{
     All threads of the CTA together, or the `threads = [first, count]` of it,
     start to copy to `dst`, for each panel `p` and kept row `r` of one level of an
-    encoding, the indices of dimension `dim` of `src` that `index` names:
+    encoding, the rows of `src` that `index` names:
 
-    `dst[p * R + r, j] = src[((r / bk) / n * m + index[r / bk, p]) * bk + r % bk, j]`
+    `dst[p * R + r, c] = src[((r / bk) / n * m + index[r / bk, p]) * bk + r % bk, c]`
 
-    for `dim = 0` (the default) and the `n:m` and block `[bk, bn]` of the level.
-    With `dim = 1` the columns of `src` are gathered to those of `dst`, and with
-    `transposed` columns of `src` are rows of `dst`. `R` is the extent of the
-    gathered dimension of `dst` over the number of panels: `panels`, or that of
-    the index's columns. Blocks and panels that the index does not have and
+    for the `n:m` and block `[bk, bn]` of the level. `indexing_maps` says how the
+    dimensions `(r, c)` lie in `src` and in `dst`; without them as `(r, c)` in
+    both. `R` is the extent of the gathered dimension of `dst` over the number of
+    panels: `panels`, or that of the index's columns. Blocks and panels that the index does not have and
     elements outside `src` are zero. `index` lies in global or workgroup memory
     and is read at once.
 
@@ -118,7 +120,7 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
     part of what an async_copy with `rows_of` stored, and says where each block
     begins in `src`, so that `dst` may begin with any block:
 
-    `dst[p * R + r, j] = src[index[r / bk, p] + r % bk, j]`
+    `dst[p * R + r, c] = src[index[r / bk, p] + r % bk, c]`
 
     `in_bounds` then promises that `src` has all these rows.
 
@@ -131,16 +133,15 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
   }];
   let arguments = (ins NMSparse_EncodingAttr:$encoding,
                        DefaultValuedAttr<I64Attr, "0">:$level,
-                       DefaultValuedAttr<I64Attr, "0">:$dim,
-                       UnitAttr:$transposed,
+                       OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
                        OptionalAttr<I64Attr>:$panels,
                        UnitAttr:$by_row, UnitAttr:$in_bounds,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
                        NMTile_Tile:$src, NMTile_Tile:$index, NMTile_Tile:$dst);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
-    $encoding (`level` `=` $level^)? (`dim` `=` $dim^)?
-    (`transposed` $transposed^)? (`panels` `=` $panels^)?
+    $encoding (`level` `=` $level^)? (`indexing_maps` `=` $indexing_maps^)?
+    (`panels` `=` $panels^)?
     (`by_row` $by_row^)? (`in_bounds` $in_bounds^)? (`threads` `=` $threads^)?
     `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
@@ -148,8 +149,11 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
-    /// The dimension of `dst` that is gathered.
-    int64_t getDstDim() { return getTransposed() ? 1 - getDim() : getDim(); }
+    /// The dimensions of `src` and of `dst` that are gathered.
+    int64_t getSrcDim();
+    int64_t getDstDim();
+    /// Rows of `src` are columns of `dst`.
+    bool isTransposed() { return getSrcDim() != getDstDim(); }
     /// Panels that `dst` holds; dynamic when only the index could say.
     int64_t getDstPanels();
   }];

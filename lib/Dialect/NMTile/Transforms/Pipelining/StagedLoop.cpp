@@ -40,9 +40,9 @@ scf::ForOp nm_sparse::lowerToFor(RewriterBase &rewriter, KLoopOp loop) {
 static bool isFilledTransposed(memref::AllocOp alloc) {
   return llvm::any_of(alloc->getUsers(), [](Operation *user) {
     if (auto copy = dyn_cast<AsyncCopyOp>(user))
-      return copy.getTransposed();
+      return copy.isTransposed();
     auto gather = dyn_cast<AsyncGatherOp>(user);
-    return gather && gather.getTransposed();
+    return gather && gather.isTransposed();
   });
 }
 

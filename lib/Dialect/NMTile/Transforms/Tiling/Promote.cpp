@@ -65,10 +65,25 @@ static Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
   return alloc;
 }
 
+/// Maps of a copy from (r, c) or, where `srcFirst` is 1, (c, r), and to the
+/// same of `dstFirst`; null where both are the default.
+static ArrayAttr getTileMaps(OpBuilder &b, unsigned srcFirst,
+                             unsigned dstFirst) {
+  if (srcFirst == 0 && dstFirst == 0)
+    return {};
+  auto getMap = [&](unsigned first) {
+    return AffineMap::getPermutationMap(ArrayRef<unsigned>{first, 1 - first},
+                                        b.getContext());
+  };
+  return b.getAffineMapArrayAttr({getMap(srcFirst), getMap(dstFirst)});
+}
+
 static Value copyToTile(OpBuilder &b, Location loc, Value source,
                         ArrayRef<int64_t> shape, bool transposed = false) {
   Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(source));
-  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile, transposed,
+  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile,
+                             getTileMaps(b, /*srcFirst=*/transposed,
+                                         /*dstFirst=*/0),
                              /*rows_of=*/EncodingAttr(),
                              /*threads=*/DenseI64ArrayAttr())
       .getResult();
@@ -201,7 +216,7 @@ Value Promoter::copyRowTable() {
       allocTile(b, loc, {table.rows, panels}, b.getIntegerType(table.bits));
   Value index = dropBatch(b, loc, getWholeIndex(op), packedBatchDim);
   return AsyncCopyOp::create(b, loc, tile.getType(), index, tile,
-                             /*transposed=*/false, encoding,
+                             /*indexing_maps=*/ArrayAttr(), encoding,
                              /*threads=*/DenseI64ArrayAttr())
       .getResult();
 }
@@ -269,7 +284,8 @@ Value Promoter::getXTile(Value index) {
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
     return AsyncGatherOp::create(
                b, loc, tile.getType(), encoding, /*level=*/0,
-               /*dim=*/tokenMajor ? 1 : 0, transposed,
+               getTileMaps(b, /*srcFirst=*/tokenMajor,
+                           /*dstFirst=*/hasTokenRows),
                allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
                /*by_row=*/byRow,
                /*in_bounds=*/byRow && hasAllRows(),

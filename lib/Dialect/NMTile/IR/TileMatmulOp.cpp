@@ -1,0 +1,148 @@
+//===- TileMatmulOp.cpp - the product of a K step -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// `type` is a tile of `shape`, or, where the product reads global memory, the
+/// part of one that there is.
+static bool fitsTile(ShapedType type, ArrayRef<int64_t> shape, bool isDirect) {
+  if (type.getRank() != static_cast<int64_t>(shape.size()))
+    return false;
+  for (auto [extent, most] : llvm::zip_equal(type.getShape(), shape))
+    if (ShapedType::isDynamic(extent)
+            ? !isDirect
+            : extent > most || (extent < most && !isDirect))
+      return false;
+  return true;
+}
+
+/// `type` is a tile of `shape`, contraction first, in this order.
+static LogicalResult verifyTile(TileMatmulOp op, StringRef name,
+                                ShapedType type, std::array<int64_t, 2> shape,
+                                MajorOrder order) {
+  if (order == MajorOrder::K)
+    std::swap(shape[0], shape[1]);
+  if (fitsTile(type, shape, op.getSchedule().isDirect()))
+    return success();
+  return op.emitOpError() << name << " must be a tile of " << shape[0] << " x "
+                          << shape[1] << ", got " << type;
+}
+
+/// Maps of lhs and rhs, permutations of (m, k) and of (k, n).
+static LogicalResult verifyIndexingMaps(TileMatmulOp op) {
+  std::optional<ArrayAttr> maps = op.getIndexingMaps();
+  if (!maps)
+    return success();
+  AffineExpr m, n, k;
+  bindDims(op.getContext(), m, n, k);
+  if (maps->size() == 2) {
+    auto isOneOf = [&](unsigned i, AffineExpr other) {
+      AffineMap map = cast<AffineMapAttr>((*maps)[i]).getValue();
+      return map == AffineMap::get(3, 0, {k, other}, op.getContext()) ||
+             map == AffineMap::get(3, 0, {other, k}, op.getContext());
+    };
+    if (isOneOf(0, m) && isOneOf(1, n))
+      return success();
+  }
+  return op.emitOpError("needs 2 indexing maps from (m, n, k), to (k, m) or "
+                        "(m, k) for lhs and to (k, n) or (n, k) for rhs, got ")
+         << *maps;
+}
+
+static MajorOrder getOrder(TileMatmulOp op, unsigned operand) {
+  std::optional<ArrayAttr> maps = op.getIndexingMaps();
+  if (!maps)
+    return MajorOrder::MN;
+  AffineMap map = cast<AffineMapAttr>((*maps)[operand]).getValue();
+  return map.getDimPosition(0) == 2 ? MajorOrder::MN : MajorOrder::K;
+}
+MajorOrder TileMatmulOp::getLhsOrder() { return getOrder(*this, 0); }
+MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
+
+LogicalResult TileMatmulOp::verify() {
+  EncodingAttr encoding = getEncoding();
+  ScheduleAttr schedule = getSchedule();
+  if (encoding.isFree())
+    return emitOpError("supports n:m distributions, got ") << encoding;
+  auto lhs = cast<ShapedType>(getLhs().getType());
+  auto rhs = cast<ShapedType>(getRhs().getType());
+  auto acc = cast<VectorType>(getAcc().getType());
+  int64_t tokens = schedule.getTileTokens();
+  int64_t outputs = schedule.getTileOutputs();
+  int64_t rows = schedule.getStepRows();
+  if (acc.getDimSize(0) != tokens || acc.getDimSize(1) != outputs)
+    return emitOpError("accumulator must be a vector of ")
+           << tokens << " x " << outputs << " as the schedule says, got "
+           << acc;
+  if (getResult().getType() != acc)
+    return emitOpError("result type must be that of the accumulator, ")
+           << acc << ", got " << getResult().getType();
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOpError("lhs and rhs must have one element type, got ")
+           << lhs.getElementType() << " and " << rhs.getElementType();
+  bool isDirect = schedule.isDirect();
+  if (failed(verifyIndexingMaps(*this)))
+    return failure();
+  if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
+    return failure();
+  if (getInFlight() && !schedule.getProduct().staysInFlight())
+    return emitOpError("stays in flight with products of warpgroups only, got ")
+           << schedule;
+  if (getCondensed() && getIndex())
+    return emitOpError("a condensed lhs needs no index");
+  if (!getCondensed() && !getIndex())
+    return emitOpError("an lhs of whole windows needs the index");
+  if (Value tile = getIndex()) {
+    auto index = cast<ShapedType>(tile.getType());
+    int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
+    if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
+        index.getDimSize(0) > indexRows ||
+        !fitsTile(index,
+                  {index.getDimSize(0), schedule.getTilePanels(encoding)},
+                  isDirect))
+      return emitOpError("index must be a tile of at most ")
+             << indexRows << " x " << schedule.getTilePanels(encoding)
+             << " integers, got " << index;
+  }
+  int64_t lhsRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
+                                   : schedule.getTileWindows(encoding) *
+                                         encoding.getWindowRows();
+  if (failed(verifyTile(*this, "lhs", lhs, {lhsRows, tokens}, getLhsOrder())))
+    return failure();
+  if (getIndex()) {
+    auto index = cast<ShapedType>(getIndex().getType());
+    if (index.getRank() != 2 ||
+        !index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
+      return emitOpError("index must be a rank-2 tile of i")
+             << encoding.getIndexBitWidth() << ", got " << index;
+  }
+  if (getPanelOffset() && schedule.isPanelAligned(encoding))
+    return emitOpError("has a panel offset, but its tiles are aligned with "
+                       "panels of ")
+           << encoding.getBlockN();
+  if (!getPanelOffset() && !schedule.isPanelAligned(encoding))
+    return emitOpError("needs a panel offset: tiles of ")
+           << outputs << " outputs are not aligned with panels of "
+           << encoding.getBlockN();
+  return success();
+}
+
+void TileMatmulOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  auto addRead = [&](OpOperand &tile) {
+    if (isa<MemRefType>(tile.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &tile,
+                           SideEffects::DefaultResource::get());
+  };
+  addRead(getLhsMutable());
+  addRead(getRhsMutable());
+  for (OpOperand &index : getIndexMutable())
+    addRead(index);
+}
