@@ -12,6 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyToTile.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -36,7 +38,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 //===----------------------------------------------------------------------===//
-// Slices and copies
+// Slices
 //===----------------------------------------------------------------------===//
 
 /// `source` without its unit batch dimension `dim`; itself when `dim` is none.
@@ -53,40 +55,6 @@ static Value dropBatch(OpBuilder &b, Location loc, Value source,
   return tensor::ExtractSliceOp::create(
       b, loc, RankedTensorType::get(shape, type.getElementType()), source,
       offsets, sizes, strides);
-}
-
-/// A new tile of workgroup memory.
-static Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
-                       Type element) {
-  auto type = RankedTensorType::get(shape, element);
-  auto alloc = bufferization::AllocTensorOp::create(b, loc, type, ValueRange{});
-  alloc.setMemorySpaceAttr(gpu::AddressSpaceAttr::get(
-      b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace()));
-  return alloc;
-}
-
-/// Maps of a copy from (r, c) or, where `srcFirst` is 1, (c, r), and to the
-/// same of `dstFirst`; null where both are the default.
-static ArrayAttr getTileMaps(OpBuilder &b, unsigned srcFirst,
-                             unsigned dstFirst) {
-  if (srcFirst == 0 && dstFirst == 0)
-    return {};
-  auto getMap = [&](unsigned first) {
-    return AffineMap::getPermutationMap(ArrayRef<unsigned>{first, 1 - first},
-                                        b.getContext());
-  };
-  return b.getAffineMapArrayAttr({getMap(srcFirst), getMap(dstFirst)});
-}
-
-static Value copyToTile(OpBuilder &b, Location loc, Value source,
-                        ArrayRef<int64_t> shape, bool transposed = false) {
-  Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(source));
-  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile,
-                             getTileMaps(b, /*srcFirst=*/transposed,
-                                         /*dstFirst=*/0),
-                             /*rows_of=*/EncodingAttr(),
-                             /*threads=*/DenseI64ArrayAttr())
-      .getResult();
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,44 @@
+//===- CopyToTile.cpp - tiles of workgroup memory -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyToTile.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+Value nm_sparse::allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                           Type element) {
+  auto type = RankedTensorType::get(shape, element);
+  auto alloc = bufferization::AllocTensorOp::create(b, loc, type, ValueRange{});
+  alloc.setMemorySpaceAttr(gpu::AddressSpaceAttr::get(
+      b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace()));
+  return alloc;
+}
+
+ArrayAttr nm_sparse::getTileMaps(OpBuilder &b, unsigned srcFirst,
+                                 unsigned dstFirst) {
+  if (srcFirst == 0 && dstFirst == 0)
+    return {};
+  auto getMap = [&](unsigned first) {
+    return AffineMap::getPermutationMap(ArrayRef<unsigned>{first, 1 - first},
+                                        b.getContext());
+  };
+  return b.getAffineMapArrayAttr({getMap(srcFirst), getMap(dstFirst)});
+}
+
+Value nm_sparse::copyToTile(OpBuilder &b, Location loc, Value source,
+                            ArrayRef<int64_t> shape, bool transposed) {
+  Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(source));
+  return AsyncCopyOp::create(b, loc, tile.getType(), source, tile,
+                             getTileMaps(b, /*srcFirst=*/transposed,
+                                         /*dstFirst=*/0),
+                             /*rows_of=*/EncodingAttr(),
+                             /*threads=*/DenseI64ArrayAttr())
+      .getResult();
+}
