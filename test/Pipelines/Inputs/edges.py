@@ -67,8 +67,8 @@ CASES = [
 LARGE = [
     given(kind, x, i, tile, (2, 4), stages, element=element, panel=32)
     for kind, element, tile, stages in (
-        ("mma", "f16", (128, 256, 4), 2),
-        ("simt", "f32", (128, 128, 4), 2),
+        ("mma", "f16", (128, 256, 4), 3),
+        ("simt", "f32", (128, 128, 4), 3),
     )
     for x, i in MODES
 ]
