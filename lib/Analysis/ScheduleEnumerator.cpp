@@ -77,14 +77,18 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
 }
 
 /// Where positions would do, a table of rows must not take memory from L1: with
-/// 32 KB less, products take up to 10 % longer. Tiles of several panels and
-/// products of few steps gain nothing from one either, and lose up to 6 %.
+/// 32 KB less, products take up to 10 % longer. What gains less than 1 % from
+/// one keeps positions: tiles of several panels, steps of more than 64 rows,
+/// and products of few steps, of more where CTAs have a tile each and wait for
+/// it.
 bool ScheduleEnumerator::isTableWorthwhile(ScheduleAttr schedule) const {
   if (!schedule.hasRowTable() ||
       schedule.getTileRows() % encoding.getKeptRows() != 0)
     return true;
   int64_t rows = problem.windows * encoding.getKeptRows();
-  if (schedule.getTilePanels(encoding) > 1 || rows < kTableSteps * 64)
+  int64_t least = (schedule.isPersistent() ? 1 : 2) * kTableSteps * 64 + 1;
+  if (schedule.getTilePanels(encoding) > 1 || schedule.getTileRows() > 64 ||
+      rows < least)
     return false;
   TransfersAttr transfers = schedule.getTransfers();
   auto other = ScheduleAttr::get(

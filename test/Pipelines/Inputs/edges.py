@@ -66,11 +66,13 @@ CASES = [
 # Too large for sm_86, which then says how much shared memory they need.
 LARGE = [
     given(kind, x, i, tile, (2, 4), stages, element=element, panel=32)
-    for kind, element, tile, stages in (
-        ("mma", "f16", (128, 256, 4), 3),
-        ("simt", "f32", (128, 128, 4), 3),
+    for kind, element, x, tile, stages in (
+        ("mma", "f16", "gather", (128, 256, 4), 2),
+        ("mma", "f16", "copy", (128, 256, 4), 3),
+        ("simt", "f32", "gather", (128, 128, 4), 2),
+        ("simt", "f32", "copy", (128, 128, 4), 2),
     )
-    for x, i in MODES
+    for i in ("resident", "staged")
 ]
 
 
