@@ -76,28 +76,44 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
   }
 }
 
+/// Whether the SM sets aside as much of L1 with `schedule` as with `index`
+/// instead of its own.
+bool ScheduleEnumerator::keepsL1(ScheduleAttr schedule,
+                                 IndexTransfer index) const {
+  TransfersAttr transfers = schedule.getTransfers();
+  auto other = ScheduleAttr::get(
+      encoding.getContext(), schedule.getTile(), schedule.getProduct(),
+      TransfersAttr::get(encoding.getContext(), transfers.getX(),
+                         transfers.getValues(), index),
+      schedule.getPipeline(), schedule.getGrid());
+  return getSharedCarveout(getSharedBytes(problem, schedule), chip) ==
+         getSharedCarveout(getSharedBytes(problem, other), chip);
+}
+
 /// Where positions would do, a table of rows must not take memory from L1: with
 /// 32 KB less, products take up to 10 % longer. What gains less than 1 % from
 /// one keeps positions: tiles of several panels, steps of more than 64 rows,
 /// and products of few steps, of more where CTAs have a tile each and wait for
 /// it.
 bool ScheduleEnumerator::isTableWorthwhile(ScheduleAttr schedule) const {
-  if (!schedule.hasRowTable() ||
-      schedule.getTileRows() % encoding.getKeptRows() != 0)
+  if (schedule.getTileRows() % encoding.getKeptRows() != 0)
     return true;
   int64_t rows = problem.windows * encoding.getKeptRows();
   int64_t least = (schedule.isPersistent() ? 1 : 2) * kTableSteps * 64 + 1;
-  if (schedule.getTilePanels(encoding) > 1 || schedule.getTileRows() > 64 ||
-      rows < least)
-    return false;
-  TransfersAttr transfers = schedule.getTransfers();
-  auto other = ScheduleAttr::get(
-      encoding.getContext(), schedule.getTile(), schedule.getProduct(),
-      TransfersAttr::get(encoding.getContext(), transfers.getX(),
-                         transfers.getValues(), IndexTransfer::Resident),
-      schedule.getPipeline(), schedule.getGrid());
-  return getSharedCarveout(getSharedBytes(problem, schedule), chip) ==
-         getSharedCarveout(getSharedBytes(problem, other), chip);
+  return schedule.getTilePanels(encoding) == 1 &&
+         schedule.getTileRows() <= 64 && rows >= least &&
+         keepsL1(schedule, IndexTransfer::Resident);
+}
+
+/// Whether all positions of a panel are worth the shared memory that they take
+/// beside those of a ring: f32 blocks of 4 x 4 take 1 % longer where an SM's
+/// only CTA leaves less of L1 for them.
+bool ScheduleEnumerator::isIndexWorthwhile(ScheduleAttr schedule) const {
+  if (schedule.hasRowTable())
+    return isTableWorthwhile(schedule);
+  bool hasChoice = schedule.hasResidentIndex() && !schedule.gathersX();
+  bool fillsSM = getSharedBytes(problem, schedule) > 196 * 1024;
+  return !hasChoice || !fillsSM || keepsL1(schedule, IndexTransfer::Staged);
 }
 
 bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
@@ -142,7 +158,7 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
       !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return false;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024 ||
-      !isTableWorthwhile(schedule))
+      !isIndexWorthwhile(schedule))
     return false;
   Prediction prediction = predict(problem, schedule, chip);
   // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take

@@ -5,7 +5,7 @@
 // panels that are whole 64 outputs.
 
 // CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather, values = {{[a-z]+}}, index = rows}, pipeline = ring<stages = 4, producers = 4>, grid = {{flat|persistent}}>
-// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = rows}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
 // OLD: #nm_sparse.schedule<{{.*}} product = mma<
 
 #xm = affine_map<(m, n, k) -> (k, m)>
@@ -25,7 +25,7 @@ func.func @large(%x: tensor<8192x8192xf16>, %v: tensor<4096x8192xf16>, %i: tenso
 }
 
 // Small tiles, so that more SMs have one; none of them has a second one to
-// fetch while it writes the first.
+// fetch while it writes the first, nor steps enough for a table of rows.
 
 // CHECK-LABEL: func @few_tokens
 // CHECK: schedule = #[[FEW]]
