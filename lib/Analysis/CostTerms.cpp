@@ -63,9 +63,8 @@ static bool hasSM(ScheduleAttr schedule, int64_t sharedBytes,
          getCtasBySharedMemory(sharedBytes, chip) == 1;
 }
 
-/// CTAs that an SM holds at a time.
-static int64_t getResidentCtas(ScheduleAttr schedule, int64_t sharedBytes,
-                               const Chip &chip) {
+int64_t nm_sparse::getResidentCtas(ScheduleAttr schedule, int64_t sharedBytes,
+                                   const Chip &chip) {
   if (hasSM(schedule, sharedBytes, chip))
     return 1;
   return getCtasPerSM(sharedBytes, schedule.getBlockThreads(),

@@ -23,6 +23,10 @@ bool hasTokenRows(const MatmulProblem &problem, ScheduleAttr schedule);
 std::pair<int64_t, int64_t> getXTile(const MatmulProblem &problem,
                                      ScheduleAttr schedule);
 
+/// CTAs that an SM holds at a time.
+int64_t getResidentCtas(ScheduleAttr schedule, int64_t sharedBytes,
+                        const Chip &chip);
+
 /// Counts what one SM does, against its share of each ceiling. `about` holds
 /// the number of CTAs and the bytes of shared memory of each.
 CostTerms countTerms(const MatmulProblem &problem, ScheduleAttr schedule,

@@ -90,6 +90,7 @@ private:
   bool keepsL1(ScheduleAttr schedule, IndexTransfer index) const;
   bool isTableWorthwhile(ScheduleAttr schedule) const;
   bool isIndexWorthwhile(ScheduleAttr schedule) const;
+  bool leavesRoom(ScheduleAttr schedule) const;
   /// False where the schedule is not legal, does not fit, or is no use.
   bool addOne(ProductAttrInterface product, Shape shape, Role role,
               int64_t rows, int64_t stages, int64_t splitK, Modes modes,
