@@ -390,9 +390,27 @@ func.func @matmul_no_tokens(%x: tensor<0x64xf16>, %v: tensor<32x96xf16>, %i: ten
 // -----
 
 func.func @matmul_columns(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x2xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{values has 96 columns, index covers 64}}
+  // expected-error @below {{values has 96 columns, which lie in 3 panels of 32 outputs, the index has 2}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x2xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_panels(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x4xi8>, %init: tensor<8x96xf32>) {
+  // expected-error @below {{values has 96 columns, which lie in 3 panels of 32 outputs, the index has 4}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x4xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_tile_panels(%x: tensor<8x64xf16>, %v: tensor<32x48xf16>, %i: tensor<32x4xi8>, %init: tensor<8x48xf32>, %offset: index) {
+  // expected-error @below {{values has 48 columns, which lie in 2 or 3 panels of 32 outputs, the index has 4}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x48xf16>, tensor<32x4xi8>) outs(%init : tensor<8x48xf32>) panel_offset(%offset) -> tensor<8x48xf32>
   return
 }
 

@@ -212,6 +212,29 @@ static LogicalResult verifyTypes(MatmulOp op) {
   return success();
 }
 
+/// Checks that the index has the panels that the columns of values lie in, and
+/// no others: one more where a tile starts inside a panel.
+static LogicalResult verifyPanels(MatmulOp op) {
+  int64_t panels = cast<ShapedType>(op.getIndex().getType()).getShape().back();
+  int64_t columns =
+      cast<ShapedType>(op.getValues().getType()).getShape().back();
+  if (ShapedType::isDynamic(panels) || ShapedType::isDynamic(columns))
+    return success();
+  int64_t width = op.getEncoding().getBlockN();
+  int64_t least = llvm::divideCeil(columns, width);
+  int64_t most =
+      op.getPanelOffset() ? llvm::divideCeil(columns - 1, width) + 1 : least;
+  if (panels >= least && panels <= most)
+    return success();
+  InFlightDiagnostic diagnostic = op.emitOpError("values has ")
+                                  << columns << " columns, which lie in "
+                                  << least;
+  if (most != least)
+    diagnostic << " or " << most;
+  return diagnostic << (most == 1 ? " panel" : " panels") << " of " << width
+                    << " outputs, the index has " << panels;
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
@@ -252,11 +275,8 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("contraction size ")
            << k << " has " << llvm::divideCeil(k, encoding.getWindowRows())
            << " windows, the index holds " << indexRows / encoding.getN();
-  int64_t panels = colsOf(index), columns = colsOf(values);
-  if (isStatic(panels) && isStatic(columns) &&
-      columns > panels * encoding.getBlockN())
-    return emitOpError("values has ") << columns << " columns, index covers "
-                                      << panels * encoding.getBlockN();
+  if (failed(verifyPanels(*this)))
+    return failure();
   if (failed(verifyParallelExtents(*this)))
     return failure();
   int64_t outputs =
