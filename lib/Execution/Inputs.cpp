@@ -6,6 +6,7 @@
 
 #include "Inputs.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Runtime/Error.h"
@@ -18,9 +19,10 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static std::string toString(Type type) {
+template <typename T>
+static std::string toString(T typeOrAttribute) {
   std::string text;
-  llvm::raw_string_ostream(text) << type;
+  llvm::raw_string_ostream(text) << typeOrAttribute;
   return text;
 }
 
@@ -83,14 +85,44 @@ static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
   return llvm::Error::success();
 }
 
-static llvm::Expected<Argument> makeScalar(Type type, int64_t dynamicSize,
-                                           uint64_t seed, uint64_t stream) {
+namespace {
+class InputMaker {
+public:
+  InputMaker(func::FuncOp function, uint64_t seed)
+      : function(function), seed(seed) {}
+  /// Adds argument `position`, whose extents are `shape`.
+  llvm::Error add(unsigned position, ArrayRef<int64_t> shape);
+  Inputs take() { return std::move(inputs); }
+
+private:
+  llvm::Expected<Argument> makeScalar(Type type, ArrayRef<int64_t> value,
+                                      uint64_t stream) const;
+  llvm::Expected<HostArray> makeWeight(RankedTensorType type,
+                                       EncodingAttr encoding, uint64_t stream,
+                                       std::vector<Argument> &packed) const;
+  llvm::Error addComponent(ComponentAttr component, uint64_t stream);
+  void addToBoth(Argument argument) {
+    inputs.dense.push_back(argument);
+    inputs.packed.push_back(std::move(argument));
+  }
+
+  func::FuncOp function;
+  uint64_t seed;
+  Inputs inputs;
+  /// Components of the weights that the function takes packed, by number.
+  DenseMap<int64_t, std::vector<Argument>> packedWeights;
+};
+} // namespace
+
+llvm::Expected<Argument> InputMaker::makeScalar(Type type,
+                                                ArrayRef<int64_t> value,
+                                                uint64_t stream) const {
   Argument argument;
   argument.isScalar = true;
-  if (type.isIndex() || type.isInteger(64)) {
+  if (!value.empty()) {
     argument.array.kind = -1;
-    argument.array.data.resize(8);
-    std::memcpy(argument.array.data.data(), &dynamicSize, 8);
+    argument.array.data.resize(sizeof(int64_t));
+    std::memcpy(argument.array.data.data(), value.data(), sizeof(int64_t));
     return argument;
   }
   std::optional<int32_t> kind = getRuntimeKind(type);
@@ -103,68 +135,142 @@ static llvm::Expected<Argument> makeScalar(Type type, int64_t dynamicSize,
   return argument;
 }
 
-static llvm::Error addInput(Type type, int64_t dynamicSize, uint64_t seed,
-                            uint64_t stream, Inputs &inputs) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor) {
-    if (isa<ShapedType>(type))
-      return makeError("it has type {0}; expected a ranked tensor or a number",
-                       toString(type));
-    auto scalar = makeScalar(type, dynamicSize, seed, stream);
-    if (!scalar)
-      return scalar.takeError();
-    inputs.dense.push_back(*scalar);
-    inputs.packed.push_back(*scalar);
-    return llvm::Error::success();
-  }
-
-  std::optional<int32_t> kind = getRuntimeKind(tensor.getElementType());
-  if (!kind)
-    return makeError("it has elements of type {0}; nm-run has values for f64, "
-                     "f32, f16, bf16, f8E4M3FN, f8E5M2, i32 and i8",
-                     toString(tensor.getElementType()));
-  SmallVector<int64_t> shape(tensor.getShape());
-  for (int64_t &extent : shape)
-    if (ShapedType::isDynamic(extent))
-      extent = dynamicSize;
-  Argument dense;
-  dense.array = HostArray(*kind, shape);
-
-  EncodingAttr encoding = getEncoding(tensor);
-  if (!encoding) {
-    if (llvm::Error error = fillNormal(dense.array, 1, seed, stream))
-      return error;
-    inputs.packed.push_back(dense);
-    inputs.dense.push_back(std::move(dense));
-    return llvm::Error::success();
-  }
+/// A random dense weight of the pattern, whose components go to `packed`.
+llvm::Expected<HostArray>
+InputMaker::makeWeight(RankedTensorType type, EncodingAttr encoding,
+                       uint64_t stream, std::vector<Argument> &packed) const {
+  if (!type.hasStaticShape())
+    return makeError("it is a weight of type {0}, whose shape must be static "
+                     "to be packed",
+                     toString(type));
   // Said of types that no operation has met yet.
   ErrorCollector errors(type.getContext());
   if (failed(encoding.verifyPackable(
           [&] { return emitError(UnknownLoc::get(type.getContext())); })))
     return makeError("{0}", errors.getFirst());
+  HostArray dense(*getRuntimeKind(type.getElementType()), type.getShape());
   // Keeps products near unit variance, so that f16 results do not overflow and
   // activation functions are used where they bend.
-  double kept = std::max(1.0, shape[encoding.getDim()] * encoding.getDensity());
-  if (llvm::Error error =
-          fillNormal(dense.array, 1 / std::sqrt(kept), seed, stream))
+  double kept = std::max(1.0, double(type.getDimSize(encoding.getDim())) *
+                                  encoding.getDensity());
+  if (llvm::Error error = fillNormal(dense, 1 / std::sqrt(kept), seed, stream))
+    return std::move(error);
+  if (llvm::Error error = packWeight(dense, type, encoding, packed))
+    return std::move(error);
+  return dense;
+}
+
+/// The components of a weight belong together, wherever they are.
+llvm::Error InputMaker::addComponent(ComponentAttr component, uint64_t stream) {
+  PackedAttr packed = component.getPacked();
+  auto [weight, isNew] = packedWeights.try_emplace(component.getWeight());
+  if (isNew)
+    if (auto dense = makeWeight(packed.getWeightType(), packed.getEncoding(),
+                                stream, weight->second);
+        !dense)
+      return dense.takeError();
+  for (auto [own, argument] : llvm::zip(packed.getComponents(), weight->second))
+    if (own.name == component.getName())
+      addToBoth(argument);
+  return llvm::Error::success();
+}
+
+llvm::Error InputMaker::add(unsigned position, ArrayRef<int64_t> shape) {
+  Type type = function.getArgumentTypes()[position];
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor && isa<ShapedType>(type))
+    return makeError("it has type {0}; expected a ranked tensor or a number",
+                     toString(type));
+  if (!tensor) {
+    auto scalar = makeScalar(type, shape, position);
+    if (!scalar)
+      return scalar.takeError();
+    addToBoth(std::move(*scalar));
+    return llvm::Error::success();
+  }
+  std::optional<int32_t> kind = getRuntimeKind(tensor.getElementType());
+  if (!kind)
+    return makeError("it has elements of type {0}; nm-run has values for f64, "
+                     "f32, f16, bf16, f8E4M3FN, f8E5M2, i32 and i8",
+                     toString(tensor.getElementType()));
+  if (EncodingAttr encoding = getEncoding(tensor)) {
+    auto weight = makeWeight(tensor, encoding, position, inputs.packed);
+    if (!weight)
+      return weight.takeError();
+    inputs.dense.push_back({std::move(*weight)});
+    return llvm::Error::success();
+  }
+  if (auto component = getComponent(function, function.getArgument(position)))
+    return addComponent(component, position);
+  Argument dense;
+  dense.array = HostArray(*kind, shape);
+  if (llvm::Error error = fillNormal(dense.array, 1, seed, position))
     return error;
-  if (llvm::Error error =
-          packWeight(dense.array, tensor, encoding, inputs.packed))
-    return error;
-  inputs.dense.push_back(std::move(dense));
+  addToBoth(std::move(dense));
   return llvm::Error::success();
 }
 
 llvm::Expected<Inputs> nm_sparse::makeInputs(func::FuncOp function,
-                                             int64_t dynamicSize,
+                                             const Extents &extents,
                                              uint64_t seed) {
-  Inputs inputs;
-  for (auto [position, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (llvm::Error error = addInput(type, dynamicSize, seed, position, inputs))
+  InputMaker maker(function, seed);
+  for (auto [position, shape] : llvm::enumerate(extents.arguments))
+    if (llvm::Error error = maker.add(position, shape))
       return makeError("cannot make argument #{0} of @{1}: {2}", position,
-                       function.getSymName(), toString(std::move(error)));
-  return inputs;
+                       function.getSymName(), llvm::toString(std::move(error)));
+  return maker.take();
+}
+
+/// Checks that `index` holds the positions of `level` of `encoding`, as far as
+/// it is an argument.
+static llvm::Error checkIndex(func::FuncOp entry, Value index,
+                              EncodingAttr encoding, unsigned level) {
+  while (auto cast = index.getDefiningOp<tensor::CastOp>())
+    index = cast.getSource();
+  auto argument = dyn_cast<BlockArgument>(index);
+  if (!argument || argument.getOwner() != &entry.getBody().front())
+    return llvm::Error::success();
+  ComponentAttr component = getComponent(entry, index);
+  StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
+  if (!component)
+    return makeError(
+        "cannot make argument #{0} of @{1}: {2} is the index of a packed "
+        "weight with {3}, which random numbers are not; say which weight it "
+        "belongs to with the attribute {4}, on its values, too, or take the "
+        "dense weight",
+        argument.getArgNumber(), entry.getSymName(),
+        toString(argument.getType()), toString(encoding), name);
+  if (component.getComponent().role == ComponentRole::Positions &&
+      component.getComponent().level == level &&
+      component.getPacked().getEncoding().getLevels() == encoding.getLevels())
+    return llvm::Error::success();
+  return makeError(
+      "argument #{0} of @{1} is '{2}' of a weight with {3} by its "
+      "attribute {4}, but is read as positions of {5}",
+      argument.getArgNumber(), entry.getSymName(), component.getName(),
+      toString(component.getPacked().getEncoding()), name, toString(encoding));
+}
+
+llvm::Error nm_sparse::checkIndexArguments(func::FuncOp entry) {
+  struct Use {
+    Value index;
+    EncodingAttr encoding;
+    unsigned level;
+  };
+  SmallVector<Use> uses;
+  entry.walk([&](Operation *op) {
+    if (auto matmul = dyn_cast<MatmulOp>(op))
+      uses.push_back({matmul.getIndex(), matmul.getEncoding(), 0});
+    if (auto unpack = dyn_cast<UnpackOp>(op))
+      for (auto [level, index] :
+           llvm::enumerate(unpack.getComponents().drop_front()))
+        uses.push_back({index, unpack.getEncoding(), unsigned(level)});
+  });
+  for (const Use &use : uses)
+    if (llvm::Error error =
+            checkIndex(entry, use.index, use.encoding, use.level))
+      return error;
+  return llvm::Error::success();
 }
 
 llvm::Expected<std::vector<Argument>>

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_LIB_EXECUTION_INPUTS_H
 #define NM_SPARSE_LIB_EXECUTION_INPUTS_H
 
+#include "Extents.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Execution/CompiledModule.h"
 #include "nm_sparse/Execution/Run.h"
@@ -22,8 +23,14 @@ struct Inputs {
   std::vector<Argument> packed;
 };
 
-llvm::Expected<Inputs> makeInputs(func::FuncOp function, int64_t dynamicSize,
+/// `extents` are those of `function`.
+llvm::Expected<Inputs> makeInputs(func::FuncOp function, const Extents &extents,
                                   uint64_t seed);
+
+/// Refuses an argument of `entry` that products read as the index of a packed
+/// weight, and that is not declared as that of such a weight: random numbers
+/// are no positions. Calls must have been inlined.
+llvm::Error checkIndexArguments(func::FuncOp entry);
 
 /// `arguments` as a function of type `type` takes them: numbers are converted,
 /// nothing is reshaped.

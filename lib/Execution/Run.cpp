@@ -11,6 +11,9 @@
 #include "Inputs.h"
 #include "Lowering.h"
 #include "Output.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Conversion/SparseTensorEncoding.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
@@ -118,6 +121,7 @@ private:
     return registry;
   }
   llvm::Error resolveDevice();
+  llvm::Error makeArguments();
   llvm::Error openGPU();
   llvm::Error openEmulator();
   llvm::Expected<Lowered> lower();
@@ -296,6 +300,33 @@ llvm::Error Runner::bench() {
   return error;
 }
 
+llvm::Error Runner::makeArguments() {
+  // What is called says of the arguments, too, what they must be.
+  OwningOpRef<ModuleOp> inlined;
+  func::FuncOp whole = entry;
+  WalkResult calls =
+      entry.walk([](CallOpInterface) { return WalkResult::interrupt(); });
+  if (calls.wasInterrupted()) {
+    inlined = cast<ModuleOp>((*module)->clone());
+    if (llvm::Error error =
+            runPipeline(*inlined, "inlining", [](OpPassManager &pm) {
+              pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+            }))
+      return error;
+    whole = inlined->lookupSymbol<func::FuncOp>(entry.getSymName());
+  }
+  if (llvm::Error error = checkIndexArguments(whole))
+    return error;
+  auto extents = deriveExtents(whole, request.dynamicSize);
+  if (!extents)
+    return extents.takeError();
+  auto made = makeInputs(entry, *extents, request.seed);
+  if (!made)
+    return made.takeError();
+  inputs = std::move(*made);
+  return llvm::Error::success();
+}
+
 llvm::Expected<RunReport> Runner::run() {
   report.json["file"] = request.file;
   report.json["size"] = request.dynamicSize;
@@ -323,10 +354,8 @@ llvm::Expected<RunReport> Runner::run() {
   if (!types)
     return types.takeError();
   resultTypes = *types;
-  auto made = makeInputs(entry, request.dynamicSize, request.seed);
-  if (!made)
-    return made.takeError();
-  inputs = std::move(*made);
+  if (llvm::Error error = makeArguments())
+    return std::move(error);
 
   report.text =
       llvm::formatv("{0} @{1} on {2}{3}\n", request.file, entry.getSymName(),

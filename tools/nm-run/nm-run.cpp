@@ -25,7 +25,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --device D         cuda (a GPU), emulate (its kernels, emulated on the CPU),
                      cpu (the same program with dense products), or auto: cuda
                      if there is a GPU, else emulate
-  --size m=N         value of every dynamic dimension; default 64
+  --size m=N         size of each dynamic dimension that neither a weight nor an
+                     operation determines; default 64
   --seed S           seed of the inputs; default 0
   --check            compare with a float64 dense product; status 1 if wrong
   --tolerance T      largest relative Frobenius error; default by the narrowest

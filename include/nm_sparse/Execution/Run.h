@@ -26,7 +26,8 @@ struct RunRequest {
   std::string entry; ///< Empty: the only public function.
   Device device = Device::Auto;
   std::string chip;         ///< Empty: the GPU's own; sm_90a for the emulator.
-  int64_t dynamicSize = 64; ///< Value of every dynamic dimension.
+  /// Of each dynamic dimension that no weight or operation determines.
+  int64_t dynamicSize = 64;
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in
