@@ -10,6 +10,7 @@
 #include "Check.h"
 #include "Inputs.h"
 #include "Lowering.h"
+#include "Memory.h"
 #include "Output.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
@@ -320,6 +321,8 @@ llvm::Error Runner::makeArguments() {
   auto extents = deriveExtents(whole, request.dynamicSize);
   if (!extents)
     return extents.takeError();
+  if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
+    return error;
   auto made = makeInputs(entry, *extents, request.seed);
   if (!made)
     return made.takeError();

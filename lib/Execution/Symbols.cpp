@@ -14,6 +14,7 @@
 #include "nm_sparse/Runtime/Recorder.h"
 #include "nm_sparse/Runtime/Reference.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -31,8 +32,9 @@ llvm::DenseSet<void *> &getAllocations() {
 /// All ones is a NaN in every float type.
 void *poisonedMalloc(size_t size) {
   void *pointer = std::malloc(size ? size : 1);
+  // Compiled code does not ask.
   if (!pointer)
-    return nullptr;
+    llvm::report_bad_alloc_error("allocation of compiled code");
   std::memset(pointer, 0xff, size);
   std::lock_guard<std::mutex> lock(allocationsMutex);
   getAllocations().insert(pointer);

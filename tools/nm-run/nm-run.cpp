@@ -11,8 +11,10 @@
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Version.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -89,8 +91,18 @@ static int fail(llvm::Error error, int status) {
   return status;
 }
 
+/// Of LLVM, and of `new` in all code.
+static void exitOutOfMemory(void *, const char *, bool) {
+  // Nothing here may allocate.
+  static constexpr char message[] =
+      "nm-run: out of memory: choose a smaller --size\n";
+  (void)!write(STDERR_FILENO, message, sizeof(message) - 1);
+  _exit(1);
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  llvm::install_bad_alloc_error_handler(exitOutOfMemory);
   auto options = parseRunOptions(ArrayRef<const char *>(argv + 1, argc - 1));
   if (!options)
     return fail(options.takeError(), 2);

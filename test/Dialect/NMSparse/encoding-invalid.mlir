@@ -153,6 +153,16 @@ func.func private @dim2(tensor<64x64xf32, #nm_sparse.encoding<2:4, dim = 2>>)
 
 // -----
 
+// expected-error @below {{a tensor with nm_sparse encoding has 9223372036854775807 in dimension 0, legal is at most 2147483647}}
+func.func private @rows(tensor<9223372036854775807x64xf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// expected-error @below {{a tensor with nm_sparse encoding has more than 281474976710656 elements, legal are at most as many}}
+func.func private @elements(tensor<2147483647x2147483647xf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
 // expected-error @below {{nm_sparse encoding has dim = 0, legal for a tensor of rank 3 are 1 and 2}}
 func.func private @dim0(tensor<2x64x64xf32, #nm_sparse.encoding<2:4>>)
 

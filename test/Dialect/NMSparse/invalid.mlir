@@ -389,6 +389,24 @@ func.func @matmul_no_tokens(%x: tensor<0x64xf16>, %v: tensor<32x96xf16>, %i: ten
 
 // -----
 
+func.func @matmul_many_tokens(%x: tensor<2147483648x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<2147483648x96xf32>) {
+  // expected-error @below {{x has 2147483648 in dimension 0, legal is at most 2147483647}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<2147483648x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<2147483648x96xf32>) -> tensor<2147483648x96xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_large_result(%x: tensor<2147483647x64xf16>, %v: tensor<32x1048576xf16>, %i: tensor<32x1048576xi8>, %init: tensor<2147483647x1048576xf32>) {
+  // expected-error @below {{result has more than 281474976710656 elements, legal are at most as many}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<2147483647x64xf16>, tensor<32x1048576xf16>, tensor<32x1048576xi8>) outs(%init : tensor<2147483647x1048576xf32>) -> tensor<2147483647x1048576xf32>
+  return
+}
+
+// -----
+
 func.func @matmul_columns(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x2xi8>, %init: tensor<8x96xf32>) {
   // expected-error @below {{values has 96 columns, which lie in 3 panels of 32 outputs, the index has 2}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SizeLimits.h"
+
 #include "mlir/IR/DialectImplementation.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -219,6 +221,9 @@ LogicalResult EncodingAttr::verifyEncoding(
     return emitError() << "nm_sparse encoding has dim = " << getDim()
                        << ", legal for a tensor of rank " << rank << " are "
                        << rank - 2 << " and " << rank - 1;
+  if (failed(verifySizeLimits(shape, "a tensor with nm_sparse encoding",
+                              emitError)))
+    return failure();
   const ElementFormat *format = findElementFormat(elementType);
   if (!format || !format->isStored)
     return emitError() << "nm_sparse encoding on element type " << elementType

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SizeLimits.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -155,7 +157,7 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
 }
 
 /// Checks that no loop is known to be empty: tiles, and the model that chooses
-/// them, divide by these sizes.
+/// them, divide by these sizes. Nor may they overflow.
 static LogicalResult verifySizes(MatmulOp op) {
   static constexpr const char *names[] = {"batch", "number of tokens",
                                           "number of outputs", "contraction"};
@@ -173,6 +175,14 @@ static LogicalResult verifySizes(MatmulOp op) {
                << names[first + map.getDimPosition(i)] << " of 0 in " << type
                << ", legal is at least 1";
   }
+  auto emitError = [&] { return op.emitOpError(); };
+  for (auto [name, operand] : {std::pair<const char *, Value>{"x", op.getX()},
+                               {"values", op.getValues()},
+                               {"index", op.getIndex()},
+                               {"result", op.getInit()}})
+    if (failed(verifySizeLimits(cast<ShapedType>(operand.getType()).getShape(),
+                                name, emitError)))
+      return failure();
   return success();
 }
 
