@@ -243,6 +243,13 @@ llvm::Error Runner::execute() {
   if (!returned)
     return returned.takeError();
   results = std::move(*returned);
+  bool isEmpty = llvm::all_of(
+      results, [](const HostArray &result) { return result.size() == 0; });
+  if (isEmpty)
+    report.text += "  every result is empty: nothing to compute\n";
+  if (isEmpty && request.bench)
+    return llvm::createStringError(
+        "--bench: every result is empty: nothing to time");
   if (device == Device::Emulate) {
     EmulatorUse use = takeEmulatorUse();
     report.json["emulated"] = llvm::json::Object{{"launches", use.launches},

@@ -207,20 +207,17 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     SmallVector<OpFoldResult> sizes =
         memref::getMixedSizes(rewriter, loc, op.getInput());
     AffineExpr size = rewriter.getAffineSymbolExpr(0);
-    // A launch must have a CTA, which may find nothing to do.
     auto count = [&](int64_t extent, int64_t step) -> Value {
-      auto map = AffineMap::get(
-          0, 1, {size.ceilDiv(step), rewriter.getAffineConstantExpr(1)},
-          rewriter.getContext());
       return getValueOrCreateConstantIndexOp(
           rewriter, loc,
-          affine::makeComposedFoldedAffineMax(rewriter, loc, map,
-                                              {sizes[extent]}));
+          affine::makeComposedFoldedAffineApply(
+              rewriter, loc, size.ceilDiv(step), {sizes[extent]}));
     };
     Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
     Value threads = arith::ConstantIndexOp::create(rewriter, loc, kThreads);
     // Tokens, the rows of what is transposed, lie on grid x as in products.
-    // Without batches nothing may run, and the runtime launches no empty grid.
+    // Without any, or without batches, the grid is empty, and the runtime does
+    // not launch it.
     Value batches =
         last == 2 ? getValueOrCreateConstantIndexOp(rewriter, loc, sizes[other])
                   : one;

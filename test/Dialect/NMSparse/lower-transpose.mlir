@@ -3,11 +3,11 @@
 // Tokens on grid x; 8 reads and 8 writes of 16 bytes, and a loop for what lies
 // at the edges.
 
-// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128, 1)>
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128)>
 // CHECK-LABEL: func @f16
 // CHECK-SAME: %[[X:.*]]: memref<?x4096xf16>, %[[T:.*]]: memref<4096x?xf16>
 // CHECK: %[[ROWS:.*]] = memref.dim %[[X]]
-// CHECK: %[[GX:.*]] = affine.max #[[GRID]]()[%[[ROWS]]]
+// CHECK: %[[GX:.*]] = affine.apply #[[GRID]]()[%[[ROWS]]]
 // CHECK: gpu.launch {{.*}} in (%{{.*}} = %[[GX]], %{{.*}} = %c32, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256, {{.*}} function(@f16_transpose)
 // CHECK: scf.if
 // CHECK-COUNT-8: vector.load %[[X]]{{.*}} {alignment = 16 : i64} : memref<?x4096xf16>, vector<8xf16>

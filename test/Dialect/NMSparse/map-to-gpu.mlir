@@ -3,14 +3,14 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
-// The grid follows the mapping, not the order of the loops; a dynamic number of
-// tiles is at least one. Constants are cloned in, host values stay.
+// The grid follows the mapping, not the order of the loops. Without tokens it is
+// empty. Constants are cloned in, host values stay.
 
-// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128, 1)>
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128)>
 // CHECK-DAG: #[[STEP:.*]] = affine_map<()[s0] -> (s0 * 128)>
 // CHECK-LABEL: func @launch
 // CHECK-SAME: %[[TOKENS:[a-z0-9]*]]: index
-// CHECK-DAG: %[[X:.*]] = affine.max #[[GRID]]()[%[[TOKENS]]]
+// CHECK-DAG: %[[X:.*]] = affine.apply #[[GRID]]()[%[[TOKENS]]]
 // CHECK-DAG: %[[Y:.*]] = arith.constant 32 : index
 // CHECK-DAG: %[[Z:.*]] = arith.constant 5 : index
 // CHECK-DAG: %[[THREADS:.*]] = arith.constant 128 : index
@@ -38,7 +38,7 @@ func.func @launch(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
   return
 }
 
-// Of batches, which are never empty, there may be none: the grid says so.
+// Without batches, it is empty, too.
 
 // CHECK-LABEL: func @batches
 // CHECK-SAME: %[[BATCHES:[a-z0-9]*]]: index

@@ -46,7 +46,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
                         %ctas: index) {
   %c1 = arith.constant 1 : index
-  // expected-error @below {{under stream_k needs a constant grid x, the number of persistent CTAs; got a value that is known at run time: run --nm-sparse-persist first}}
+  // expected-error @below {{under stream_k needs a bound of grid x, the number of persistent CTAs; got a value that has none: run --nm-sparse-persist first}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %ctas, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     nm_tile.warp_specialize consumers = 256 {

@@ -13,7 +13,7 @@
 // Each sparse layer becomes one launch that contains its whole epilogue; the only
 // buffers are the hidden layer in f16 and the two results.
 
-// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128, 1)>
+// CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128)>
 // CHECK-DAG: #[[ROW:.*]] = affine_map<(d0) -> (0, d0)>
 // CHECK-LABEL: func @mlp
 // CHECK-SAME: %[[X:[a-z0-9]*]]: memref<?x256xf16>
@@ -22,7 +22,7 @@
 // Layer 1: product, bias, relu, cast.
 // CHECK: %[[TOKENS:.*]] = memref.dim %[[X]]
 // CHECK: %[[HIDDEN:.*]] = memref.alloc(%[[TOKENS]]) {{.*}} : memref<?x512xf16>
-// CHECK: %[[G1:.*]] = affine.max #[[GRID]]()[%[[TOKENS]]]
+// CHECK: %[[G1:.*]] = affine.apply #[[GRID]]()[%[[TOKENS]]]
 // CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[G1]], %{{.*}} = %c4{{.*}}, %{{.*}} = %c1{{.*}}) threads({{.*}}) in (%{{.*}} = %c256
 // CHECK: %[[IT:.*]] = memref.alloc() {{.*}} : memref<64x1xi8, #gpu.address_space<workgroup>>
 // CHECK: %[[VT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>

@@ -24,7 +24,9 @@
 
 #include "Grid/PersistentRoles.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -77,6 +79,7 @@ private:
 
   LogicalResult findRoles();
   void collectSetup();
+  Value countCtas();
   void resizeGrid();
   /// The coordinates, in the former grid, of the tile with number `tile`.
   SmallVector<Value> decode(Value tile);
@@ -139,17 +142,21 @@ void Persister::collectSetup() {
   }
 }
 
+/// No more CTAs than tiles: none where there are no tokens.
+Value Persister::countCtas() {
+  auto map = AffineMap::get(
+      0, 1, {b.getAffineSymbolExpr(0), b.getAffineConstantExpr(ctas)},
+      b.getContext());
+  Value total = mul(mul(grid[0], grid[1]), grid[2]);
+  return getValueOrCreateConstantIndexOp(
+      b, loc, affine::makeComposedFoldedAffineMin(b, loc, map, {total}));
+}
+
 void Persister::resizeGrid() {
   b.setInsertionPoint(launch);
   grid = {launch.getGridSizeX(), launch.getGridSizeY(), launch.getGridSizeZ()};
-  int64_t total = 1;
-  for (Value extent : grid) {
-    std::optional<int64_t> known = getConstantIntValue(extent);
-    total = known && total > 0 ? total * *known : 0;
-  }
   Value one = constant(1);
-  launch.getGridSizeXMutable().assign(
-      constant(total > 0 ? std::min(total, ctas) : ctas));
+  launch.getGridSizeXMutable().assign(countCtas());
   launch.getGridSizeYMutable().assign(one);
   launch.getGridSizeZMutable().assign(one);
 

@@ -35,6 +35,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
@@ -60,7 +61,7 @@ public:
   LogicalResult run();
 
 private:
-  void shareSteps(RoleLoops loops);
+  void shareSteps(RoleLoops loops, int64_t numCtas);
   void renumber(RoleLoops loops);
   Value branch(Type type, Value condition, function_ref<Value()> emitThen,
                function_ref<Value()> emitElse);
@@ -85,12 +86,12 @@ private:
 } // namespace
 
 /// What the roles have in common, before they part.
-void Streamer::shareSteps(RoleLoops loops) {
+void Streamer::shareSteps(RoleLoops loops, int64_t numCtas) {
   KLoopOp loop = loops.steps;
   Value length = narrow(sub(loop.getUpperBound(), loop.getLowerBound()));
   steps = ceilDiv(length, narrow(loop.getStep()));
   cta = narrow(launch.getBlockIds().x);
-  ctas = word(*getConstantIntValue(launch.getGridSizeX()));
+  ctas = word(numCtas);
   Value tiles = narrow(loops.tiles.getUpperBound());
   Value one = word(1);
   // Where tiles are fewer than CTAs, each is one share.
@@ -246,12 +247,15 @@ LogicalResult Streamer::run() {
   if (!roles)
     return product.emitOpError("under stream_k must be in a launch that "
                                "--nm-sparse-specialize-warps has split");
-  std::optional<int64_t> numCtas = getConstantIntValue(launch.getGridSizeX());
-  if (!numCtas)
+  // Where there are fewer tiles than CTAs, those without one are not launched:
+  // they would have no share.
+  FailureOr<int64_t> numCtas = ValueBoundsConstraintSet::computeConstantBound(
+      presburger::BoundType::UB, {launch.getGridSizeX()},
+      /*stopCondition=*/nullptr, /*closedUB=*/true);
+  if (failed(numCtas))
     return launch.emitOpError(
-        "under stream_k needs a constant grid x, the number of persistent "
-        "CTAs; got a value that is known at run time: run --nm-sparse-persist "
-        "first");
+        "under stream_k needs a bound of grid x, the number of persistent "
+        "CTAs; got a value that has none: run --nm-sparse-persist first");
   // One CTA has nobody to share with.
   if (*numCtas == 1)
     return success();
@@ -261,9 +265,10 @@ LogicalResult Streamer::run() {
   auto [consumers, producers] = *loops;
   if (isEven(consumers, *numCtas))
     return success();
-  exchange.allocate(launch.getGridSizeX());
+  b.setInsertionPoint(launch);
+  exchange.allocate(arith::ConstantIndexOp::create(b, loc, *numCtas));
   b.setInsertionPoint(roles);
-  shareSteps(consumers);
+  shareSteps(consumers, *numCtas);
   renumber(producers);
   renumber(consumers);
   startFromZero(consumers);

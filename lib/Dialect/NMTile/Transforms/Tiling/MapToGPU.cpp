@@ -70,27 +70,20 @@ static LogicalResult checkGrid(scf::ForallOp forall, ArrayRef<unsigned> dims) {
   return success();
 }
 
-/// Number of iterations of each loop, in SSA or constant form. A dynamic count
-/// of tiles is at least one, because a launch must have a CTA, which finds an
-/// empty tile. But a batch is never empty: where there are none, nothing may
-/// run, and the runtime launches no empty grid.
+/// Number of iterations of each loop, in SSA or constant form. Where there are
+/// no tokens or no batches it is 0: nothing may run, and the runtime launches
+/// no empty grid.
 static SmallVector<Value> getCounts(RewriterBase &b, scf::ForallOp forall) {
   Location loc = forall.getLoc();
   AffineExpr s0, s1, s2;
   bindSymbols(b.getContext(), s0, s1, s2);
-  AffineExpr count = (s1 - s0).ceilDiv(s2);
-  auto atLeastOne =
-      AffineMap::get(0, 3, {count, b.getAffineConstantExpr(1)}, b.getContext());
   SmallVector<Value> counts;
   for (auto [lb, ub, step] :
        llvm::zip_equal(forall.getMixedLowerBound(), forall.getMixedUpperBound(),
                        forall.getMixedStep())) {
-    SmallVector<OpFoldResult> bounds = {lb, ub, step};
-    OpFoldResult extent =
-        isConstantIntValue(step, 1)
-            ? affine::makeComposedFoldedAffineApply(b, loc, count, bounds)
-            : affine::makeComposedFoldedAffineMax(b, loc, atLeastOne, bounds);
-    counts.push_back(getValueOrCreateConstantIndexOp(b, loc, extent));
+    OpFoldResult count = affine::makeComposedFoldedAffineApply(
+        b, loc, (s1 - s0).ceilDiv(s2), {lb, ub, step});
+    counts.push_back(getValueOrCreateConstantIndexOp(b, loc, count));
   }
   return counts;
 }
