@@ -6,6 +6,14 @@
 // RUN:   --load-pass-plugin=%nm_lib_dir/NMSparsePlugin.so \
 // RUN:   --pass-pipeline='builtin.module(nm-sparse-to-nvvm{chip=sm_90a})' %s | FileCheck %s --check-prefix=NVVM
 
+// The example of README.md. As an option, no pass of a plugin is known.
+// RUN: mlir-opt --load-dialect-plugin=%nm_lib_dir/NMSparsePlugin.so \
+// RUN:   --pass-pipeline='builtin.module(nm-sparse-to-nvvm{chip=sm_90a})' %nm_src/examples/linear.mlir | FileCheck %s --check-prefix=NVVM
+// RUN: not mlir-opt --load-dialect-plugin=%nm_lib_dir/NMSparsePlugin.so \
+// RUN:   --load-pass-plugin=%nm_lib_dir/NMSparsePlugin.so \
+// RUN:   --convert-linalg-to-nm-sparse %s 2>&1 | FileCheck %s --check-prefix=OPTION
+// OPTION: Unknown command line argument '--convert-linalg-to-nm-sparse'
+
 // CHECK: nm_sparse.pack
 // CHECK: nm_sparse.matmul
 // NVVM: gpu.module @kernels [#nvvm.target

@@ -29,10 +29,12 @@ public:
                        }});
   }
   void addString(llvm::StringRef name, std::string &target) {
-    options.push_back({name.str(), true, [&target](llvm::StringRef value) {
-                         target = value.str();
-                         return llvm::Error::success();
-                       }});
+    addValue(name, [&target](llvm::StringRef value) -> llvm::Error {
+      if (value.empty())
+        return llvm::createStringError("the value is empty");
+      target = value.str();
+      return llvm::Error::success();
+    });
   }
   template <typename T>
   void addNumber(llvm::StringRef name, T &target, T least, T most) {

@@ -16,6 +16,13 @@
 
 namespace mlir::nm_sparse {
 
+/// Whether both name one file that exists: writing one would lose the other.
+inline bool isSameFile(llvm::StringRef a, llvm::StringRef b) {
+  bool isSame = false;
+  return a != "-" && b != "-" && !llvm::sys::fs::equivalent(a, b, isSame) &&
+         isSame;
+}
+
 /// A file that appears under its name only when `keep` is called, whole.
 /// Standard output (-), devices and pipes are written to, then, and never
 /// replaced; links to what exists are followed.

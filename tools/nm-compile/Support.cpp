@@ -98,7 +98,6 @@ static std::string tryCompile(MLIRContext &context, const Layout &layout,
   if (!module)
     return llvm::toString(module.takeError());
   GPUPipelineOptions options;
-  options.chip = "sm_90a";
   for (const Stage &stage : getStages())
     if (llvm::Error error =
             runPipeline(**module, ("stage " + stage.name).str(),

@@ -6,6 +6,7 @@
 
 #include "../common/CommandLine.h"
 #include "../common/OutputFile.h"
+#include "../common/Version.h"
 #include "Explain.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
@@ -37,6 +38,7 @@ Compiles linalg with sparse weights to GPU kernels.
   --explain          say what each stage did, and which schedules the model
                      compared (docs/Schedule.md lists their fields)
   --print-support    print what can be compiled, as tables, and stop
+  --version          print which build this is, and stop
 
 Stages: )";
 
@@ -47,6 +49,7 @@ struct Options {
   GPUPipelineOptions pipeline;
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
+  bool version = false;
   std::string input;
 };
 
@@ -66,7 +69,6 @@ static bool isStage(StringRef name) {
 
 static llvm::Error parseOptions(ArrayRef<const char *> arguments,
                                 Options &options) {
-  options.pipeline.chip = "sm_90a";
   bool hostMemory = false;
   int64_t tokens = -1;
   CommandLine line;
@@ -75,6 +77,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   line.addFlag("explain", options.explain);
   line.addFlag("print-support", options.printSupport);
   line.addFlag("host-memory", hostMemory);
+  line.addFlag("version", options.version);
   line.addFlag("help", options.help);
   line.addFlag("h", options.help);
   line.addNumber<int64_t>("tokens", tokens, 1, 1 << 24);
@@ -107,7 +110,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   options.pipeline.hostMemory = hostMemory;
   if (tokens > 0)
     options.pipeline.tokens = tokens;
-  if (options.help || options.printSupport)
+  if (options.help || options.version || options.printSupport)
     return llvm::Error::success();
   if (positional->size() != 1)
     return llvm::createStringError(
@@ -115,6 +118,12 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   options.input = positional->front();
   if (options.output.empty() && !options.candidates)
     return llvm::createStringError("-o OUT is missing; - is standard output");
+  for (auto [flag, path] : {std::pair("-o", &options.output),
+                            std::pair("--manifest", &options.manifest)})
+    if (isSameFile(options.input, *path))
+      return llvm::createStringError(llvm::formatv(
+          "{0} names the input, {1}, which would be lost; choose another file",
+          flag, *path));
   if (options.manifest == options.output && options.output != "-" &&
       !options.output.empty())
     return llvm::createStringError("-o and --manifest both name " +
@@ -277,6 +286,10 @@ int main(int argc, char **argv) {
   }
   if (options.help) {
     llvm::outs() << usage << listStages() << "\n";
+    return 0;
+  }
+  if (options.version) {
+    llvm::outs() << describeVersion("nm-compile");
     return 0;
   }
   DialectRegistry registry;

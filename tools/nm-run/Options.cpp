@@ -46,13 +46,22 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   CommandLine line;
   line.addFlag("help", options.help);
   line.addFlag("h", options.help);
+  line.addFlag("version", options.version);
   line.addFlag("probe-device", options.probe);
   line.addFlag("print-emulated", options.printEmulated);
   line.addFlag("last-first", request.lastFirst);
   line.addFlag("check", request.check);
   line.addFlag("bench", request.bench);
   line.addString("entry", request.entry);
-  line.addString("schedule", request.schedule);
+  line.addValue("schedule", [&](StringRef text) -> llvm::Error {
+    if (text.trim().empty())
+      return llvm::createStringError(
+          "the schedule is empty; legal is 'tile = [16, 64, 32], product = "
+          "mma<warps = [1, 4]>', for example, or all of it in "
+          "#nm_sparse.schedule<...>; docs/Schedule.md lists all fields");
+    request.schedule = text.str();
+    return llvm::Error::success();
+  });
   line.addString("lowered", request.lowered);
   line.addString("output", request.output);
   line.addString("lock", request.lock);
@@ -87,7 +96,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   auto positional = line.parse(arguments);
   if (!positional)
     return positional.takeError();
-  if (options.help || options.probe || options.printEmulated)
+  if (options.help || options.version || options.probe || options.printEmulated)
     return options;
   size_t expected = options.batch.empty() ? 1 : 0;
   if (positional->size() != expected)
@@ -96,6 +105,11 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
                  : "--batch takes its inputs from the list alone");
   if (expected)
     request.file = positional->front();
+  for (StringRef input : {request.file, request.lowered, options.batch})
+    if (!input.empty() && isSameFile(input, options.json))
+      return llvm::createStringError("--json names an input, " + options.json +
+                                     ", which would be lost; choose another "
+                                     "file");
   return options;
 }
 

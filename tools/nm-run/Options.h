@@ -21,6 +21,7 @@ struct RunOptions {
   bool probe = false;
   bool printEmulated = false;
   bool help = false;
+  bool version = false;
 };
 
 /// Usage errors are one sentence.

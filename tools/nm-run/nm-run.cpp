@@ -6,11 +6,10 @@
 
 #include "Options.h"
 
-#include "nm_sparse/Commit.h"
+#include "../common/Version.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Version.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
@@ -53,6 +52,7 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --deadline S       seconds after which no further run of a batch is begun
   --probe-device     say which GPU there is; status 1 if none
   --print-emulated   print which operations are emulated, as a table
+  --version          print which build this is
 
 Status: 0 all well, 1 a check failed or a run could not go on, 2 bad usage.
 )";
@@ -108,6 +108,10 @@ int main(int argc, char **argv) {
     return fail(options.takeError(), 2);
   if (options->help) {
     llvm::outs() << usage;
+    return 0;
+  }
+  if (options->version) {
+    llvm::outs() << describeVersion("nm-run");
     return 0;
   }
   if (options->probe)

@@ -10,13 +10,14 @@
 #ifndef NM_SPARSE_EMULATOR_EMULATOR_H
 #define NM_SPARSE_EMULATOR_EMULATOR_H
 
+#include "nm_sparse/DefaultChip.h"
 #include "llvm/Support/Error.h"
 #include <string>
 
 namespace mlir::nm_sparse {
 
 struct EmulatorOptions {
-  std::string chip = "sm_90a"; ///< One of getChips().
+  std::string chip = kDefaultChip; ///< One of getChips().
   unsigned jobs = 0;           ///< Threads of the host; 0: one for each core.
   /// CTAs run from the last to the first, which makes others than usual wait
   /// for, or come after, each other.

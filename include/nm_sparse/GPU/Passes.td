@@ -66,7 +66,7 @@ def NMSparseSetOccupancyPass
     to a thread hold its accumulators (`nm_tile.hints`) and 104 more. The hints of
     kernels that have an SM to themselves say `has_sm`.
   }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">];
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
@@ -113,7 +113,7 @@ def NMSparseOverlapLaunchesPass
     then launches it early: see `nm_sparse/Runtime/KernelSymbols.h`. A `chip`
     older than sm_90 cannot. Erases the hints of all kernels.
   }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
@@ -134,7 +134,7 @@ def NMSparseInsertPrefetchesPass
 
     --nm-sparse-overlap-launches puts the wait behind the operations.
   }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">,
                  Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
                         "extents that are not known at compile time">];

@@ -13,6 +13,7 @@
 
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Support/LLVM.h"
+#include "nm_sparse/DefaultChip.h"
 
 namespace mlir {
 class OpPassManager;
@@ -24,7 +25,7 @@ namespace mlir::nm_sparse {
 struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
   PassOptions::Option<std::string> chip{
       *this, "chip", llvm::cl::desc("GPU to compile for, such as sm_90a"),
-      llvm::cl::init("sm_80")};
+      llvm::cl::init(kDefaultChip)};
   PassOptions::Option<int64_t> tokens{
       *this, "tokens",
       llvm::cl::desc("number of tokens to choose schedules for where it is "

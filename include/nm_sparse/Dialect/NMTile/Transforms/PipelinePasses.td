@@ -125,7 +125,7 @@ def NMSparseSpecializeWarpsPass
     }
     ```
   }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">];
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
                            "::mlir::arith::ArithDialect",
@@ -162,7 +162,7 @@ def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
     } producers = 128 { ... }
     ```
   }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"\"sm_90a\"",
+  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">];
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
                            "::mlir::arith::ArithDialect",

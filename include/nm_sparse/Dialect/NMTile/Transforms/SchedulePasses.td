@@ -18,7 +18,7 @@ def NMSparseSelectSchedulePass
     `rankSchedules` of `nm_sparse/Analysis/CostModel.h`.
   }];
   let options = [
-    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU to choose for">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">
