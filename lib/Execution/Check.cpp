@@ -92,8 +92,10 @@ llvm::Error nm_sparse::compareResults(ArrayRef<HostArray> results,
     const HostArray &expected = want[position];
     if (expected.shape != got.shape)
       return llvm::createStringError(
-          llvm::formatv("result #{0} and its reference differ in shape",
-                        position)
+          llvm::formatv("result #{0} has shape [{1:$[, ]}], and its reference "
+                        "[{2:$[, ]}]",
+                        position, llvm::iterator_range(got.shape),
+                        llvm::iterator_range(expected.shape))
               .str());
     // Floats are f64 in the reference. Integers stay what they are, and a
     // double holds each of them.

@@ -16,6 +16,7 @@
 #include "ReferenceGPU.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -192,5 +193,49 @@ extern "C" int nmsReferenceMatmul(int64_t batch, int64_t m, int64_t n,
     done = multiplyOnGPU(product);
   if (done < batch)
     multiplyOnCPU(product, done);
+  return 0;
+}
+
+extern "C" int nmsReferenceSparseMatmul(int64_t batch, int64_t m, int64_t n,
+                                        int64_t k, const double *x, int64_t xsb,
+                                        int64_t xsm, int64_t xsk,
+                                        const double *w, int64_t wsb,
+                                        int64_t wsk, int64_t wsn, double *y,
+                                        int64_t ysb, int64_t ysm, int64_t ysn) {
+  struct Place {
+    int64_t batch, token, step;
+    double value;
+  };
+  std::vector<Place> special;
+  auto forEach = [&](auto visit) {
+    for (int64_t b = 0; x && b < batch; ++b)
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t l = 0; l < k; ++l)
+          visit(b, i, l, x[b * xsb + i * xsm + l * xsk]);
+  };
+  forEach([&](int64_t b, int64_t i, int64_t l, double value) {
+    if (!std::isfinite(value))
+      special.push_back({b, i, l, value});
+  });
+  if (special.empty())
+    return nmsReferenceMatmul(batch, m, n, k, x, xsb, xsm, xsk, w, wsb, wsk,
+                              wsn, y, ysb, ysm, ysn);
+  // What is finite is multiplied as ever, and the rest added after it: in sums
+  // of NaN and infinities, the order does not matter.
+  std::vector<double> finite;
+  finite.reserve(static_cast<size_t>(batch * m * k));
+  forEach([&](int64_t, int64_t, int64_t, double value) {
+    finite.push_back(std::isfinite(value) ? value : 0.0);
+  });
+  if (nmsReferenceMatmul(batch, m, n, k, finite.data(), m * k, k, 1, w, wsb,
+                         wsk, wsn, y, ysb, ysm, ysn))
+    return 1;
+  for (const Place &place : special)
+    for (int64_t j = 0; j < n; ++j) {
+      double weight = w[place.batch * wsb + place.step * wsk + j * wsn];
+      if (weight != 0)
+        y[place.batch * ysb + place.token * ysm + j * ysn] +=
+            place.value * weight;
+    }
   return 0;
 }

@@ -28,6 +28,15 @@ NMS_API int nmsReferenceMatmul(int64_t batch, int64_t m, int64_t n, int64_t k,
                                int64_t wsk, int64_t wsn, double *y, int64_t ysb,
                                int64_t ysm, int64_t ysn);
 
+/// The same where `w` is a pruned weight: its zeros are dropped, and take no
+/// part, also where x is NaN or infinite.
+NMS_API int nmsReferenceSparseMatmul(int64_t batch, int64_t m, int64_t n,
+                                     int64_t k, const double *x, int64_t xsb,
+                                     int64_t xsm, int64_t xsk, const double *w,
+                                     int64_t wsb, int64_t wsk, int64_t wsn,
+                                     double *y, int64_t ysb, int64_t ysm,
+                                     int64_t ysn);
+
 typedef struct NmsComparison {
   /// |got - want| / |want| in the Frobenius norm. Infinite when any element is
   /// a NaN or an infinity where the other side is not the same, and when `want`

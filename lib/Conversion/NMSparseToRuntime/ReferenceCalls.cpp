@@ -66,21 +66,31 @@ static void replaceByCall(IRRewriter &rewriter, ModuleOp module,
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(rewriter, loc, value, 64);
   };
+  // Of two operands, the runtime takes a pruned weight second: a product is
+  // that of the transposed operands in exchange.
+  auto pruned = op->getAttrOfType<IntegerAttr>(kPrunedOperand);
+  bool exchanged = pruned && pruned.getInt() == 0;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   std::array<Value, 4> sizes;
   sizes.fill(constant(1));
   SmallVector<Value> pointersAndStrides;
   // Loops that each operand has in the signature: x(b, m, k), w(b, k, n),
   // y(b, m, n).
-  const std::array<std::array<unsigned, 3>, 3> order = {
+  std::array<std::array<unsigned, 3>, 3> order = {
       {{0, 1, 3}, {0, 3, 2}, {0, 1, 2}}};
-  for (unsigned operand = 0; operand < 3; ++operand) {
+  std::array<unsigned, 3> positions = {0, 1, 2};
+  if (exchanged) {
+    order = {{{0, 2, 3}, {0, 3, 1}, {0, 2, 1}}};
+    std::swap(positions[0], positions[1]);
+  }
+  for (unsigned number = 0; number < 3; ++number) {
+    unsigned operand = positions[number];
     Value buffer = op->getOperand(operand);
     auto metadata =
         memref::ExtractStridedMetadataOp::create(rewriter, loc, buffer);
     pointersAndStrides.push_back(
         getElementPointer(rewriter, loc, buffer, metadata));
-    for (unsigned role : order[operand]) {
+    for (unsigned role : order[number]) {
       std::optional<int64_t> position;
       if (loops[role])
         position = getLoopPosition(maps[operand], *loops[role]);
@@ -93,9 +103,12 @@ static void replaceByCall(IRRewriter &rewriter, ModuleOp module,
           toI64(rewriter, loc, metadata.getStrides()[*position]));
     }
   }
+  if (exchanged)
+    std::swap(sizes[1], sizes[2]);
   SmallVector<Value> operands(sizes.begin(), sizes.end());
   llvm::append_range(operands, pointersAndStrides);
-  callRuntime(rewriter, loc, module, "nmsReferenceMatmul",
+  callRuntime(rewriter, loc, module,
+              pruned ? "nmsReferenceSparseMatmul" : "nmsReferenceMatmul",
               rewriter.getI32Type(), operands);
   rewriter.eraseOp(op);
 }

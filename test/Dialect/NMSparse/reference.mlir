@@ -13,12 +13,12 @@
 // CALLS-LABEL: func @layer
 // CALLS-SAME: (%[[X:.+]]: memref<?x64xf64>, %[[W:.+]]: memref<64x96xf64>, %[[INIT:.+]]: memref<?x96xf64>)
 func.func @layer(%x: tensor<?x64xf16>, %w: tensor<64x96xf16, #w>, %init: tensor<?x96xf32>) -> tensor<?x96xf16> {
-  // CHECK: %[[Y:.+]] = linalg.matmul ins(%[[X]], %[[W]] : tensor<?x64xf64>, tensor<64x96xf64>) outs(%[[INIT]]
+  // CHECK: %[[Y:.+]] = linalg.matmul {pruned_operand = 1 : i64} ins(%[[X]], %[[W]] : tensor<?x64xf64>, tensor<64x96xf64>) outs(%[[INIT]]
   // CALLS-DAG: %[[WI:.+]] = memref.extract_aligned_pointer_as_index %[[W]]
   // CALLS-DAG: %[[WL:.+]] = arith.index_cast %[[WI]] : index to i64
   // CALLS-DAG: %[[WP:.+]] = llvm.inttoptr %[[WL]] : i64 to !llvm.ptr
   // Sizes (1, m, 96, 64), then x, w and y, each with strides for batch and loops.
-  // CALLS: call @nmsReferenceMatmul(%c1_i64, %{{[^,]+}}, %c96_i64, %c64_i64, %{{[^,]+}}, %c0_i64, %c64_i64, %c1_i64, %[[WP]], %c0_i64, %c96_i64, %c1_i64, %{{[^,]+}}, %c0_i64, %c96_i64, %c1_i64)
+  // CALLS: call @nmsReferenceSparseMatmul(%c1_i64, %{{[^,]+}}, %c96_i64, %c64_i64, %{{[^,]+}}, %c0_i64, %c64_i64, %c1_i64, %[[WP]], %c0_i64, %c96_i64, %c1_i64, %{{[^,]+}}, %c0_i64, %c96_i64, %c1_i64)
   // CALLS-NOT: linalg.matmul
   %y = linalg.matmul ins(%x, %w : tensor<?x64xf16>, tensor<64x96xf16, #w>)
                      outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
@@ -56,7 +56,7 @@ func.func @layer(%x: tensor<?x64xf16>, %w: tensor<64x96xf16, #w>, %init: tensor<
 
 // CALLS-LABEL: func @batch
 func.func @batch(%x: tensor<4x8x64xbf16>, %w: tensor<96x64xbf16, #w>, %init: tensor<4x8x96xf32>) -> tensor<4x8x96xf32> {
-  // CALLS: call @nmsReferenceMatmul(%c4_i64, %c8_i64, %c96_i64, %c64_i64, %{{[^,]+}}, %c512_i64, %c64_i64, %c1_i64, %{{[^,]+}}, %c0_i64, %c1_i64, %c64_i64, %{{[^,]+}}, %c768_i64, %c96_i64, %c1_i64)
+  // CALLS: call @nmsReferenceSparseMatmul(%c4_i64, %c8_i64, %c96_i64, %c64_i64, %{{[^,]+}}, %c512_i64, %c64_i64, %c1_i64, %{{[^,]+}}, %c0_i64, %c1_i64, %c64_i64, %{{[^,]+}}, %c768_i64, %c96_i64, %c1_i64)
   %y = linalg.contract indexing_maps = [#xm, #wm, #ym]
     ins(%x, %w : tensor<4x8x64xbf16>, tensor<96x64xbf16, #w>) outs(%init : tensor<4x8x96xf32>) -> tensor<4x8x96xf32>
   return %y : tensor<4x8x96xf32>
@@ -64,7 +64,8 @@ func.func @batch(%x: tensor<4x8x64xbf16>, %w: tensor<96x64xbf16, #w>, %init: ten
 
 // CALLS-LABEL: func @matvec
 func.func @matvec(%w: tensor<96x64xf32, #w>, %x: tensor<64xf32>, %init: tensor<96xf32>) -> tensor<96xf32> {
-  // CALLS: call @nmsReferenceMatmul(%c1_i64, %c96_i64, %c1_i64, %c64_i64, %{{[^,]+}}, %c0_i64, %c64_i64, %c1_i64, %{{[^,]+}}, %c0_i64, %c1_i64, %c0_i64, %{{[^,]+}}, %c0_i64, %c1_i64, %c0_i64)
+  // The weight comes second: its outputs are those of the transposed product.
+  // CALLS: call @nmsReferenceSparseMatmul(%c1_i64, %c1_i64, %c96_i64, %c64_i64, %{{[^,]+}}, %c0_i64, %c0_i64, %c1_i64, %{{[^,]+}}, %c0_i64, %c1_i64, %c64_i64, %{{[^,]+}}, %c0_i64, %c0_i64, %c1_i64)
   %y = linalg.matvec ins(%w, %x : tensor<96x64xf32, #w>, tensor<64xf32>) outs(%init : tensor<96xf32>) -> tensor<96xf32>
   return %y : tensor<96xf32>
 }

@@ -160,6 +160,16 @@ static bool isIntegerContraction(linalg::LinalgOp op) {
          });
 }
 
+/// Says which operand of a product is a pruned weight, which its type will not
+/// say for long: dropped weights do not meet NaN and infinity in x.
+static void markWeight(linalg::LinalgOp op) {
+  for (OpOperand *operand : op.getDpsInputOperands())
+    if (getEncoding(operand->get().getType()))
+      op->setAttr(kPrunedOperand,
+                  Builder(op.getContext())
+                      .getI64IntegerAttr(operand->getOperandNumber()));
+}
+
 namespace {
 struct ToReference
     : public nm_sparse::impl::NMSparseToReferencePassBase<ToReference> {
@@ -172,6 +182,8 @@ struct ToReference
     module.walk([&](Operation *op) {
       if (isa<PruneOp, PackOp>(op))
         bitOps.push_back({op, getElementTypeOrSelf(op->getOperand(0))});
+      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+        markWeight(linalgOp);
     });
     if (failed(replaceTypes(module)))
       return signalPassFailure();

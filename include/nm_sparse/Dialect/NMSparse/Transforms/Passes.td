@@ -117,7 +117,9 @@ def NMSparseReferenceCallsPass
     linalg contraction of f64 memrefs with at most one batch, token, output and
     reduction loop (or two token loops and no batch) becomes a call of
     `nmsReferenceMatmul`, which takes sizes, pointers and strides and uses a GPU
-    or threads. Others are left for `--convert-linalg-to-loops`.
+    or threads. Where one operand was a pruned weight (`pruned_operand`), it is
+    one of `nmsReferenceSparseMatmul`, to which zeros of the weight are dropped.
+    Others are left for `--convert-linalg-to-loops`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
@@ -162,7 +164,7 @@ def NMSparsePropagateLayoutPass
     ```
   }];
   let options = [
-    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU to choose for">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">,

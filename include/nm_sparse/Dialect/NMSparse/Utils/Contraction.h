@@ -17,6 +17,10 @@
 
 namespace mlir::nm_sparse {
 
+/// On a product of the float64 reference: the number of the operand that is a
+/// pruned weight. Discardable: without it, zeros of a weight are multiplied.
+inline constexpr char kPrunedOperand[] = "pruned_operand";
+
 /// The loops of `out += left * right`, by the operands that they index. Each
 /// list is in increasing order.
 struct Contraction {

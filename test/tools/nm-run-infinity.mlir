@@ -1,0 +1,38 @@
+// Infinities in x meet only the weights that a panel keeps, in kernels and in
+// what they are checked against; the weight may be on either side of a product.
+
+// RUN: nm-run %s --entry right --size m=33 --device emulate --check --output %t | FileCheck %s
+// RUN: nm-run %s --entry left --size m=33 --device emulate --check | FileCheck %s
+// RUN: %python -c "import numpy; y = numpy.load('%t.0.npy'); print(numpy.isfinite(y).any(), numpy.isfinite(y).all())" | FileCheck %s --check-prefix=SOME
+// CHECK: result #0: {{.*}}: PASS
+// SOME: True False
+
+#w = #nm_sparse.encoding<2:8, block = [1, 8]>
+#wt = #nm_sparse.encoding<2:8, block = [1, 8], dim = 1>
+#id = affine_map<(i, j) -> (i, j)>
+
+func.func @right(%x: tensor<?x64xf32>, %w: tensor<64x64xf32, #w>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %s = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%x : tensor<?x64xf32>) {
+  ^bb0(%a: f32):
+    %limit = arith.constant 2.4 : f32
+    %infinity = arith.constant 0x7F800000 : f32
+    %large = arith.cmpf ogt, %a, %limit : f32
+    %r = arith.select %large, %infinity, %a : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  %y = linalg.matmul ins(%s, %w : tensor<?x64xf32>, tensor<64x64xf32, #w>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func @left(%x: tensor<64x?xf32>, %w: tensor<64x64xf32, #wt>, %init: tensor<64x?xf32>) -> tensor<64x?xf32> {
+  %s = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%x : tensor<64x?xf32>) {
+  ^bb0(%a: f32):
+    %limit = arith.constant 2.4 : f32
+    %infinity = arith.constant 0x7F800000 : f32
+    %large = arith.cmpf ogt, %a, %limit : f32
+    %r = arith.select %large, %infinity, %a : f32
+    linalg.yield %r : f32
+  } -> tensor<64x?xf32>
+  %y = linalg.matmul ins(%w, %s : tensor<64x64xf32, #wt>, tensor<64x?xf32>) outs(%init : tensor<64x?xf32>) -> tensor<64x?xf32>
+  return %y : tensor<64x?xf32>
+}
