@@ -249,4 +249,27 @@ TEST(Reference, MatchesThePlainLoops) {
             0);
 }
 
+TEST(Reference, DropsTheZerosOfPrunedWeights) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  // Rows 1 and 2 of x meet a dropped and a kept weight.
+  const double x[] = {1, infinity, 2, 3, -infinity, NAN};
+  const double w[] = {4, 5, 0, 6, 7, 0};
+  double y[] = {10, 20, 30, 40};
+  ASSERT_EQ(
+      nmsReferenceSparseMatmul(1, 2, 2, 3, x, 0, 3, 1, w, 0, 2, 1, y, 0, 2, 1),
+      0);
+  EXPECT_EQ(y[0], 10 + 4 + 14);
+  EXPECT_EQ(y[1], infinity);
+  EXPECT_TRUE(std::isnan(y[2]));
+  EXPECT_EQ(y[3], -infinity);
+  double dense[] = {0, 0, 0, 0};
+  ASSERT_EQ(
+      nmsReferenceMatmul(1, 2, 2, 3, x, 0, 3, 1, w, 0, 2, 1, dense, 0, 2, 1),
+      0);
+  EXPECT_TRUE(std::isnan(dense[0]));
+  EXPECT_NE(
+      nmsReferenceSparseMatmul(1, 1, -1, 1, x, 0, 1, 1, w, 0, 1, 1, y, 0, 1, 1),
+      0);
+}
+
 } // namespace
