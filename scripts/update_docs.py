@@ -119,7 +119,11 @@ SHOWN = {
         r"vector\.transfer_write",
         r"mapping =",
     ],
-    "map": [r"affine\.(apply.*ceildiv|min)", r"gpu\.launch", r"affine\.apply.*arg[45]\]*$"],
+    "map": [
+        r"affine\.(apply.*ceildiv|min)",
+        r"gpu\.launch",
+        r"affine\.apply.*arg[45]\]*$",
+    ],
     "pipeline": [
         r"memref\.alloc\(\) .*workgroup",
         TILE_OPS,

@@ -18,7 +18,7 @@ namespace mlir::nm_sparse {
 
 struct EmulatorOptions {
   std::string chip = kDefaultChip; ///< One of getChips().
-  unsigned jobs = 0;           ///< Threads of the host; 0: one for each core.
+  unsigned jobs = 0; ///< Threads of the host; 0: one for each core.
   /// CTAs run from the last to the first, which makes others than usual wait
   /// for, or come after, each other.
   bool lastFirst = false;

@@ -25,7 +25,7 @@ struct RunRequest {
   std::string file;
   std::string entry; ///< Empty: the only public function.
   Device device = Device::Auto;
-  std::string chip;         ///< Empty: the GPU's own; sm_90a for the emulator.
+  std::string chip; ///< Empty: the GPU's own; sm_90a for the emulator.
   /// Of each dynamic dimension that no weight or operation determines.
   int64_t dynamicSize = 64;
   uint64_t seed = 0;
