@@ -4,7 +4,8 @@
 tells which of the damaged kernels the emulator does not find.
 
 A mutant is a kernel without one of its barriers, fences, waits, commits or
-arrivals. It is found when the emulator reports a fault or the result is wrong.
+arrivals, or whose mbarriers of one kind all count one arrival too few or too
+many. It is found when the emulator reports a fault or the result is wrong.
 Kernels whose CTAs share tiles run with the first CTAs first and with the last:
 in either order other CTAs find the part of another.
 Commits and waits of cp.async that no cp.async comes before, or only such that
@@ -41,6 +42,7 @@ SYNCHRONIZATION = re.compile(
     r"|fence\.[\w.]+|memory\.barrier|cluster\.(arrive[\w.]*|wait)"
     r"|wgmma\.(fence|commit\.group\.sync|wait\.group\.sync)\.aligned)(?![\w.])"
 )
+INIT = re.compile(r"\s*nvvm\.mbarrier\.init %\w+, (?P<count>%\w+) :")
 RESULT = re.compile(r"^(\s*%[\w]+) = .*[:>] *(i1|i32|i64)\s*$")
 
 
@@ -109,6 +111,33 @@ def mutate(lines: list[str], at: int) -> list[str]:
     value = "true" if result[2] == "i1" else f"0 : {result[2]}"
     constant = f"{result[1]} = llvm.mlir.constant({value}) : {result[2]}"
     return lines[:at] + [constant] + lines[at + 1 :]
+
+
+def count_others(lines: list[str], counts: str, more: int) -> list[str]:
+    """`lines` with `more` arrivals at each mbarrier that counts `counts`."""
+    changed = []
+    for line in lines:
+        match = INIT.match(line)
+        if match and match["count"] == counts:
+            number = f"%count{len(changed)}"
+            changed += [
+                f"{number}a = llvm.mlir.constant({more} : i32) : i32",
+                f"{number} = llvm.add {counts}, {number}a : i32",
+                line.replace(f", {counts} :", f", {number} :"),
+            ]
+        else:
+            changed.append(line)
+    return changed
+
+
+def find_counts(lines: list[str]) -> dict[str, int]:
+    """The values that mbarriers count, each with its first line."""
+    found = {}
+    for number, line in enumerate(lines):
+        match = INIT.match(line)
+        if match:
+            found.setdefault(match["count"], number)
+    return found
 
 
 def find_operations(lines: list[str]) -> list[tuple[int, str]]:
@@ -205,7 +234,7 @@ def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):
     ).stdout.splitlines()
     orders = ["", " --last-first"] if "stream" in name else [""]
 
-    def runs(number: int, lines: list[str]) -> list[str]:
+    def runs(number: int | str, lines: list[str]) -> list[str]:
         path = write(out, name, number, lines)
         run = f"{source} --device emulate --check --size m=77 --lowered {path}"
         return [run + order for order in orders]
@@ -215,9 +244,15 @@ def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):
         excuse = find_excuse(lowered, number, operation)
         mutant = runs(number, mutate(lowered, number))
         yield Mutant(name, operation, number + 1, mutant, excuse)
+    for counts, number in find_counts(lowered).items():
+        for more, kind in ((-1, "less"), (1, "more")):
+            lines = count_others(lowered, counts, more)
+            mutant = runs(f"{number}{more:+}", lines)
+            operation = f"nvvm.mbarrier.init (one arrival {kind})"
+            yield Mutant(name, operation, number + 1, mutant, "")
 
 
-def write(out: pathlib.Path, name: str, number: int, lines: list[str]):
+def write(out: pathlib.Path, name: str, number: int | str, lines: list[str]):
     path = out / f"{name}.{number}.mlir"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

@@ -182,6 +182,7 @@ void ClusterBarrier::arrive(Thread &thread, bool isRelaxed, bool isAligned) {
     arriving.join(thread.fenced);
   else
     thread.release(arriving);
+  arriving.phases.join(thread.known.phases);
   thread.noteProgress();
   completeIfAll(thread.cta.cluster);
 }

@@ -48,6 +48,13 @@ public:
     for (size_t i = 0, e = moments.size(); i < e; ++i)
       moments[i] = std::min(moments[i], other.moments[i]);
   }
+  /// Whether `other` knows all that this one does.
+  bool isKnownTo(const VectorClock &other) const {
+    for (size_t i = 0, e = moments.size(); i < e; ++i)
+      if (moments[i] > other.get(i))
+        return false;
+    return true;
+  }
   void clear() { moments.clear(); }
 
 private:
@@ -72,6 +79,9 @@ struct Clock {
   VectorClock async;
   /// What fences have made fit to be published to other clusters.
   VectorClock gpu;
+  /// How many phases of each mbarrier, by its number, have ended. That is an
+  /// order in time, which also holds where no memory is released.
+  VectorClock phases;
   ForeignClock others;
 
   void advance(AgentId agent, Moment moment) {
@@ -82,6 +92,7 @@ struct Clock {
     generic.join(other.generic);
     async.join(other.async);
     gpu.join(other.gpu);
+    phases.join(other.phases);
     joinForeign(others, other.others);
   }
   /// Forgets the other clusters: products read no global memory.
@@ -89,12 +100,14 @@ struct Clock {
     generic.meet(other.generic);
     async.meet(other.async);
     gpu.meet(other.gpu);
+    phases.meet(other.phases);
     others.clear();
   }
   void clear() {
     generic.clear();
     async.clear();
     gpu.clear();
+    phases.clear();
     others.clear();
   }
 };

@@ -51,6 +51,7 @@ void MBarrierTable::init(Thread &thread, uint64_t address, uint32_t count) {
                                "put an mbarrier.inval between them",
                                describe(barrier), barrier.initSite->text));
   barrier.address = address;
+  barrier.number = cta.cluster.numMBarriers++;
   barrier.expected = barrier.pending = count;
   barrier.initAgent = thread.getAgent();
   barrier.initMoment = thread.getMoment();
@@ -119,6 +120,26 @@ void MBarrierTable::fence(Thread &thread) {
 // Arrivals
 //===----------------------------------------------------------------------===//
 
+/// An arrival is for the current phase whatever the order of threads only where
+/// the end of the last one is known to have come before. Otherwise it may have
+/// been one too many for that: the count is too low, or a wait is missing.
+void MBarrierTable::checkPhase(Thread &thread, MBarrier &barrier) const {
+  VectorClock &phases = thread.known.phases;
+  if (phases.get(barrier.number) >= barrier.phase)
+    return;
+  // Who knows of all arrivals needs no wait to know the end.
+  if (barrier.completed.generic.isKnownTo(thread.known.generic)) {
+    phases.advance(barrier.number, barrier.phase);
+    return;
+  }
+  thread.fault(llvm::formatv(
+      "arrives at {0} in phase {1}, and nothing orders that after the end of "
+      "phase {2}, which came after {3} arrivals without this one: initialize "
+      "it with the number of all arrivals of a phase, or wait for the end of a "
+      "phase before arriving in the next",
+      describe(barrier), barrier.phase, barrier.phase - 1, barrier.expected));
+}
+
 void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
                            const Clock &clock) {
   if (count == 0 || count > maxCount)
@@ -130,10 +151,13 @@ void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
         "arrives {0} times at {1}, whose phase {2} had {3} arrivals pending: "
         "initialize it with the number of arrivals of a phase",
         count, describe(barrier), barrier.phase, barrier.pending));
+  checkPhase(thread, barrier);
   if (&thread.cta != &cta)
     barrier.remoteArrivals[thread.getAgent()] = {thread.getMoment(),
                                                  thread.site};
   barrier.arriving.join(clock);
+  // Copies, and a relaxed arrival, are behind the waits of the thread, too.
+  barrier.arriving.phases.join(thread.known.phases);
   barrier.pending -= count;
   completePhaseIfAll(thread, barrier);
 }
@@ -250,6 +274,8 @@ bool MBarrierTable::acquireIfCompleted(Thread &thread, MBarrier &barrier,
         "may end before all threads saw the end of the one before it",
         phase, describe(barrier), barrier.phase));
   (isRelaxed ? thread.awaited : thread.known).join(barrier.completed);
+  thread.known.phases.join(barrier.completed.phases);
+  thread.known.phases.advance(barrier.number, barrier.phase);
   return true;
 }
 

@@ -15,6 +15,7 @@ namespace mlir::nm_sparse::emulator {
 /// One mbarrier.
 struct MBarrier {
   uint64_t address = 0;     ///< In the shared memory of the CTA that holds it.
+  uint32_t number = 0;      ///< In Clock::phases.
   uint32_t expected = 0;    ///< Arrivals of each phase.
   uint32_t pending = 0;     ///< Arrivals that the current phase lacks.
   int64_t pendingBytes = 0; ///< Of asynchronous copies, in this phase.
@@ -99,6 +100,7 @@ public:
   void fence(Thread &thread);
 
 private:
+  void checkPhase(Thread &thread, MBarrier &barrier) const;
   void completePhaseIfAll(Thread &thread, MBarrier &barrier);
   bool acquireIfCompleted(Thread &thread, MBarrier &barrier, int64_t phase,
                           bool isRelaxed);

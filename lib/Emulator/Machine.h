@@ -200,6 +200,8 @@ public:
   AgentId addAgent(std::string text);
   StringRef getAgentText(AgentId agent) const { return agents[agent]; }
 
+  uint32_t numMBarriers = 0; ///< That were initialized so far.
+
 private:
   friend class Thread;
   std::string describeDeadlock() const;
