@@ -47,6 +47,7 @@ void nm_sparse::buildToCPUPipeline(OpPassManager &pm) {
 }
 
 void nm_sparse::buildReferencePipeline(OpPassManager &pm) {
+  pm.addPass(createConvertSparseTensorToNMSparsePass());
   pm.addPass(createNMSparseToReferencePass());
 }
 

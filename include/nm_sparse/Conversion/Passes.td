@@ -24,9 +24,9 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     with a vector becomes a matmul of one token. An attribute
     `nm_sparse.schedule` on the linalg operation becomes the matmul's schedule.
 
-    A rank-2 weight may also carry upstream's spelling of element-wise n:m,
-    `#sparse_tensor.encoding` with levels `(i : dense, j floordiv m : dense,
-    j mod m : structured[n, m])`; all such types become ours.
+    Upstream's spelling of element-wise n:m becomes ours first, as
+    `--convert-sparse-tensor-to-nm-sparse` does it. A tensor with any other
+    encoding is an error.
 
     ```mlir
     %y = linalg.matmul
@@ -54,6 +54,34 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::nm_sparse::NMSparseDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ConvertSparseTensorToNMSparsePass
+    : Pass<"convert-sparse-tensor-to-nm-sparse"> {
+  let summary = "turn upstream's encodings of n:m into ours, refuse others";
+  let description = [{
+    `#sparse_tensor.encoding` says that at most n of every m elements along a
+    dimension k are kept, when its levels are `o : dense, k floordiv m : dense,
+    k mod m : structured[n, m]`, the dense ones in any order, with a further
+    `b : dense` for a batch of weights. In every type and constant it becomes
+    `#nm_sparse.encoding`, and `sparse_tensor.convert` becomes `tensor.cast`.
+
+    A tensor with an encoding that is neither (CSR, blocks of both dimensions, an
+    attribute of another dialect) is an error: bufferization drops encodings, so
+    the tensor would be dense without a word.
+
+    ```mlir
+    #w = #sparse_tensor.encoding<{map = (i, j) ->
+           (i floordiv 4 : dense, j : dense, i mod 4 : structured[2, 4])}>
+    func.func @f(%w: tensor<64x32xf16, #w>)
+    ```
+    becomes
+    ```mlir
+    func.func @f(%w: tensor<64x32xf16, #nm_sparse.encoding<2:4>>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {

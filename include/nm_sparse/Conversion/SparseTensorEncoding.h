@@ -12,7 +12,9 @@
 namespace mlir::nm_sparse {
 
 /// Replaces `#sparse_tensor.encoding` with `structured[n, m]` by our encoding,
-/// in all types of `root` and below. An error names the n:m that is not legal.
+/// in all types and constants of `root` and below, and `sparse_tensor.convert`
+/// by `tensor.cast`. Any other encoding is an error, because bufferization
+/// would drop it.
 LogicalResult replaceSparseTensorEncodings(Operation *root);
 
 } // namespace mlir::nm_sparse

@@ -305,10 +305,11 @@ func.func @source() {
 
 // -----
 
-// Upstream's spelling of another pattern is left alone, and is no weight.
+// An encoding that is no n:m pattern: nothing runs dense in silence.
 
 #s = #sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : compressed) }>
 
+// expected-error @below {{'func.func' op has a tensor of type 'tensor<64x96xf16, #sparse_tensor.encoding<}}
 func.func @csr(%w: tensor<64x96xf16, #s>) -> tensor<64x96xf16, #s> {
   return %w : tensor<64x96xf16, #s>
 }

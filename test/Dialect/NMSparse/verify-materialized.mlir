@@ -51,3 +51,10 @@ func.func @attribute() {
   "test.op"() {type = tuple<tensor<8x4xf32, #nm_sparse.encoding<2:4>>>} : () -> ()
   return
 }
+
+// -----
+
+// Whichever dialect it is of: bufferization drops them all.
+
+// expected-error @below {{'func.func' op has an attribute of encoded type 'tensor<8x4xf32, "pruned">'}}
+func.func private @other_encoding(tensor<8x4xf32, "pruned">)

@@ -60,16 +60,24 @@ static void dropPackedAttributes(func::FuncOp function) {
 /// Makes every float f64 and every weight dense, in types and constants.
 static LogicalResult replaceTypes(ModuleOp module) {
   bool bad = false;
+  auto refuse = [&](RankedTensorType type) {
+    bad = true;
+    module.emitError("has a tensor of type ")
+        << type
+        << ", whose encoding is not #nm_sparse.encoding; run "
+           "--convert-sparse-tensor-to-nm-sparse first";
+  };
   Type f64 = Float64Type::get(module.getContext());
   AttrTypeReplacer replacer;
-  auto plain = [f64](ShapedType type) -> ShapedType {
+  auto plain = [&](ShapedType type) -> ShapedType {
     Type element =
         isa<FloatType>(type.getElementType()) ? f64 : type.getElementType();
-    if (auto ranked = dyn_cast<RankedTensorType>(type))
-      return RankedTensorType::get(ranked.getShape(), element,
-                                   getEncoding(ranked) ? Attribute()
-                                                       : ranked.getEncoding());
-    return type.clone(element);
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    if (!ranked)
+      return type.clone(element);
+    if (ranked.getEncoding() && !getEncoding(ranked))
+      refuse(ranked);
+    return RankedTensorType::get(ranked.getShape(), element);
   };
   replacer.addReplacement([f64](FloatType) -> Type { return f64; });
   replacer.addReplacement(

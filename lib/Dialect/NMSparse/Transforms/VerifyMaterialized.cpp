@@ -27,7 +27,7 @@ struct VerifyMaterialized
     Type found;
     AttrTypeWalker walker;
     walker.addWalk([&](RankedTensorType type) {
-      if (!getEncoding(type))
+      if (!type.getEncoding())
         return WalkResult::advance();
       found = type;
       return WalkResult::interrupt();

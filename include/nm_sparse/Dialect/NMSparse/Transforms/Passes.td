@@ -65,7 +65,7 @@ def NMSparseVerifyMaterializedPass
     Bufferization drops encodings without a word, which would turn a sparse
     product into a dense one. This pass fails, naming the operation, when an
     operand, result, block argument or attribute (a function type, a constant)
-    still has a type with an `#nm_sparse.encoding`. It changes nothing.
+    still has a tensor type with an encoding, whichever it is. It changes nothing.
   }];
 }
 
@@ -98,7 +98,9 @@ def NMSparseToReferencePass
     to narrow types. Integer contractions into i32 are computed in f64, where
     they are exact. `nm_sparse.prune` and `nm_sparse.pack` work on the original
     element type, because they look at its bits. Attributes that describe packed
-    arguments are dropped.
+    arguments are dropped. An encoding other than `#nm_sparse.encoding` is an
+    error; `--convert-sparse-tensor-to-nm-sparse` comes first for those of
+    upstream.
 
     A module that has `nm_sparse.matmul` or `nm_sparse.unpack` must go through
     `--convert-nm-sparse-to-linalg` first.
