@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Pass/PassManager.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -62,8 +63,7 @@ llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
   if (!schedule)
     return llvm::createStringError("'" + text.str() + "' is not a schedule");
   module.walk([&](linalg::LinalgOp op) {
-    if (llvm::any_of(op->getOperandTypes(),
-                     [](Type type) { return getEncoding(type) != nullptr; }))
+    if (hasEncodedWeight(op))
       op->setAttr("nm_sparse.schedule", schedule);
   });
   return llvm::Error::success();

@@ -15,8 +15,10 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_CONVERTLINALGTONMSPARSEPASS
@@ -96,9 +98,9 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   Location loc = plan.op.getLoc();
   rewriter.setInsertionPoint(plan.op);
   AffineMap xMap = plan.op.getMatchingIndexingMap(plan.getX());
-  AffineMap weightMap = plan.op.getMatchingIndexingMap(plan.getWeight());
+  AffineMap weightMap = plan.weightMap;
   AffineMap outMap = plan.op.getMatchingIndexingMap(plan.getInit());
-  auto weightType = cast<RankedTensorType>(plan.getWeight()->get().getType());
+  RankedTensorType weightType = plan.getWeightType();
   Type originalType = plan.getInit()->get().getType();
 
   SmallVector<std::pair<unsigned, int64_t>> extents;
@@ -146,16 +148,27 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
 static void rewriteDense(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   Location loc = plan.op.getLoc();
   rewriter.setInsertionPoint(plan.op);
-  auto weightType = cast<RankedTensorType>(plan.getWeight()->get().getType());
+  RankedTensorType weightType = plan.getWeightType();
   Value weight = UnpackOp::create(rewriter, loc, stripEncoding(weightType),
                                   pack.getComponents(), plan.encoding);
   rewriter.replaceOp(
-      plan.op, buildProduct(rewriter, loc, plan.getX()->get(), weight,
-                            plan.getInit()->get(),
-                            {plan.op.getMatchingIndexingMap(plan.getX()),
-                             plan.op.getMatchingIndexingMap(plan.getWeight()),
-                             plan.op.getMatchingIndexingMap(plan.getInit())},
-                            plan.op.getIteratorTypesArray()));
+      plan.op,
+      buildProduct(rewriter, loc, plan.getX()->get(), weight,
+                   plan.getInit()->get(),
+                   {plan.op.getMatchingIndexingMap(plan.getX()), plan.weightMap,
+                    plan.op.getMatchingIndexingMap(plan.getInit())},
+                   plan.op.getIteratorTypesArray()));
+}
+
+/// Erases `op`, a rearrangement, and the tensor it fills if nothing uses them
+/// any more.
+static void eraseDead(IRRewriter &rewriter, Operation *op) {
+  if (!isOpTriviallyDead(op))
+    return;
+  auto empty = op->getOperands().back().getDefiningOp<tensor::EmptyOp>();
+  rewriter.eraseOp(op);
+  if (empty && empty->use_empty())
+    rewriter.eraseOp(empty);
 }
 
 namespace {
@@ -165,40 +178,65 @@ struct ConvertLinalgToNMSparse
   using ConvertLinalgToNMSparsePassBase::ConvertLinalgToNMSparsePassBase;
 
   void runOnOperation() override {
-    if (failed(replaceSparseTensorEncodings(getOperation())))
+    if (failed(replaceSparseTensorEncodings(getOperation())) ||
+        failed(collectPlans()))
       return signalPassFailure();
-
-    SmallVector<Plan> plans;
-    bool bad = false;
-    getOperation()->walk([&](Operation *op) {
-      auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-      if (!linalgOp || !llvm::any_of(op->getOperandTypes(), getEncoding)) {
-        bad |= failed(checkOther(op));
-        return;
-      }
-      FailureOr<Plan> plan = makePlan(linalgOp, unpackWithoutKernel);
-      if (failed(plan))
-        bad = true;
-      else
-        plans.push_back(*plan);
-    });
-    if (bad)
-      return signalPassFailure();
-
     IRRewriter rewriter(&getContext());
     llvm::DenseMap<Value, PackOp> packs; // one for all uses of a weight
     for (const Plan &plan : plans) {
-      Value weight = plan.getWeight()->get();
-      PackOp &pack = packs[weight];
+      PackOp &pack = packs[plan.weight];
       if (!pack) {
-        rewriter.setInsertionPointAfterValue(weight);
-        pack = PackOp::create(rewriter, weight.getLoc(), weight, plan.encoding);
+        rewriter.setInsertionPointAfterValue(plan.weight);
+        pack = PackOp::create(rewriter, plan.weight.getLoc(), plan.weight,
+                              plan.encoding);
       }
       if (plan.hasKernel)
         rewrite(rewriter, plan, pack);
       else
         rewriteDense(rewriter, plan, pack);
     }
+    for (Operation *op : llvm::reverse(rearrangements))
+      eraseDead(rewriter, op);
+    plans.clear();
+    rearrangements.clear();
   }
+
+private:
+  /// Checks all operations and fills the lists below; changes nothing.
+  LogicalResult collectPlans();
+
+  SmallVector<Plan> plans;
+  /// Of weights: erased when products read the weights themselves. In order.
+  SmallVector<Operation *> rearrangements;
 };
 } // namespace
+
+LogicalResult ConvertLinalgToNMSparse::collectPlans() {
+  bool bad = false;
+  WeightUses uses;
+  SmallVector<linalg::LinalgOp> encoded; // rearrangements of encoded values
+  getOperation()->walk([&](Operation *op) {
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    bool rearranges = linalgOp && getRearrangement(linalgOp);
+    if (rearranges && getEncoding(op->getOperand(0).getType()))
+      encoded.push_back(linalgOp);
+    if ((rearranges || isa<tensor::CastOp>(op)) && findWeight(op->getResult(0)))
+      return rearrangements.push_back(op);
+    if (!linalgOp || !touchesWeight(linalgOp)) {
+      bad |= failed(checkOther(op));
+      return;
+    }
+    FailureOr<Plan> plan = makePlan(linalgOp, unpackWithoutKernel);
+    bad |= failed(plan);
+    if (succeeded(plan)) {
+      plans.push_back(*plan);
+      uses.insert(plan->getWeightOperand());
+    }
+  });
+  // Products of a weight that are refused have been named.
+  if (bad)
+    return failure();
+  for (linalg::LinalgOp op : encoded)
+    bad |= failed(checkRearrangement(op, uses));
+  return failure(bad);
+}

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -23,7 +24,7 @@ static InFlightDiagnostic refuse(Operation *op, EncodingAttr encoding) {
 /// Checks the element types of x, weight and init against each other.
 static LogicalResult checkElementTypes(const Plan &plan) {
   Type x = getElementTypeOrSelf(plan.getX()->get());
-  Type weight = getElementTypeOrSelf(plan.getWeight()->get());
+  Type weight = getElementTypeOrSelf(plan.weight);
   Type init = getElementTypeOrSelf(plan.getInit()->get());
   if (x != weight)
     return refuse(plan.op, plan.encoding)
@@ -42,7 +43,7 @@ static LogicalResult checkElementTypes(const Plan &plan) {
 /// Takes the loops of `contraction` for those of nm_sparse.matmul.
 static LogicalResult assignLoops(Plan &plan, const Contraction &contraction) {
   Operation *op = plan.op;
-  bool isRight = plan.weight == 1;
+  bool isRight = plan.number == 1;
   ArrayRef<unsigned> tokens = isRight ? contraction.left : contraction.right;
   ArrayRef<unsigned> outputs = isRight ? contraction.right : contraction.left;
   if (contraction.reduction.size() != 1)
@@ -84,7 +85,7 @@ static LogicalResult assignLoops(Plan &plan, const Contraction &contraction) {
 /// Checks that the weight's type fits what `plan.op` does with it.
 static LogicalResult checkWeight(const Plan &plan) {
   Operation *op = plan.op;
-  auto type = cast<RankedTensorType>(plan.getWeight()->get().getType());
+  RankedTensorType type = plan.getWeightType();
   EncodingAttr encoding = plan.encoding;
   // Types that C++ code builds have not met the encoding's own check.
   if (failed(encoding.verifyEncoding(type.getShape(), type.getElementType(),
@@ -96,7 +97,7 @@ static LogicalResult checkWeight(const Plan &plan) {
     return refuse(op, encoding) << "the weight has a dynamic shape, " << type
                                 << "; the size of the packed form must be "
                                    "known";
-  AffineMap map = plan.op.getMatchingIndexingMap(plan.getWeight());
+  AffineMap map = plan.weightMap;
   int64_t contracted = *getLoopPosition(map, plan.reduction);
   if (contracted != encoding.getDim())
     return op->emitOpError("contracts dimension ")
@@ -145,28 +146,66 @@ static LogicalResult checkSizes(const Plan &plan) {
   return success();
 }
 
+bool nm_sparse::touchesWeight(linalg::LinalgOp op) {
+  return llvm::any_of(op->getOperandTypes(), getEncoding) ||
+         hasEncodedWeight(op);
+}
+
+/// Finds the weight of `plan.op`, which touches one.
+static LogicalResult findWeightOf(Plan &plan) {
+  linalg::LinalgOp op = plan.op;
+  std::optional<WeightView> views[] = {findWeight(op->getOperand(0)),
+                                       findWeight(op->getOperand(1))};
+  EncodingAttr direct[] = {getEncoding(op->getOperand(0).getType()),
+                           getEncoding(op->getOperand(1).getType())};
+  // An operand whose own type has no encoding may also be read as it is.
+  for (int i : {0, 1})
+    if (direct[i] && !direct[1 - i])
+      views[1 - i] = std::nullopt;
+  plan.number = views[0] ? 0 : 1;
+  const WeightView &view = *views[plan.number];
+  plan.weight = view.weight;
+  plan.encoding = getEncoding(view.weight.getType());
+  plan.hasKernel = !plan.encoding.hasInnerLevel();
+  plan.weightMap =
+      view.map.compose(op.getMatchingIndexingMap(plan.getWeightOperand()));
+  if (views[0] && views[1])
+    return refuse(op, plan.encoding)
+           << "both operands are encoded, the other one with "
+           << getEncoding(views[1]->weight.getType())
+           << "; one of them must be dense";
+  return success();
+}
+
+/// An encoding that an operand of `op` has, in its type or where it comes from.
+static EncodingAttr getAnyEncoding(linalg::LinalgOp op) {
+  for (Type type : op->getOperandTypes())
+    if (EncodingAttr encoding = getEncoding(type))
+      return encoding;
+  for (Value input : op.getDpsInputs())
+    if (std::optional<WeightView> view = findWeight(input))
+      return getEncoding(view->weight.getType());
+  return {};
+}
+
 FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
-  SmallVector<EncodingAttr> encodings;
-  for (Value operand : op->getOperands())
-    encodings.push_back(getEncoding(operand.getType()));
-  EncodingAttr first = *llvm::find_if(encodings, [](auto e) { return !!e; });
+  EncodingAttr first = getAnyEncoding(op);
   if (!op.hasPureTensorSemantics())
     return refuse(op, first) << "it mixes tensors and buffers", failure();
   std::string reason;
-  FailureOr<Contraction> contraction = matchContraction(op, reason);
-  if (failed(contraction))
+  if (failed(matchContraction(op, reason)))
     return refuse(op, first) << reason, failure();
-  if (encodings[2])
-    return refuse(op, first) << "its result would be sparse", failure();
-  if (encodings[0] && encodings[1])
-    return refuse(op, first) << "both operands are encoded, the other one with "
-                             << encodings[1] << "; one of them must be dense",
-           failure();
+  if (EncodingAttr encoding = getEncoding(op.getDpsInits()[0].getType()))
+    return refuse(op, encoding) << "its result would be sparse", failure();
   Plan plan;
   plan.op = op;
-  plan.weight = encodings[0] ? 0 : 1;
-  plan.encoding = first;
-  plan.hasKernel = !first.hasInnerLevel();
+  if (failed(findWeightOf(plan)))
+    return failure();
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  maps[plan.number] = plan.weightMap;
+  FailureOr<Contraction> contraction = matchContraction(op, maps, reason);
+  if (failed(contraction))
+    return refuse(op, plan.encoding) << reason, failure();
   if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
       failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
     return failure();
@@ -175,10 +214,50 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
   return plan;
 }
 
+/// A user of `value`, or of a rearrangement of it, that is no product in
+/// `uses`.
+static Operation *findOtherUser(Value value, const WeightUses &uses) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (uses.contains(&use))
+      continue;
+    auto next = dyn_cast<linalg::LinalgOp>(user);
+    if (!isa<tensor::CastOp>(user) && !(next && getRearrangement(next)))
+      return user;
+    if (Operation *other = findOtherUser(user->getResult(0), uses))
+      return other;
+  }
+  return nullptr;
+}
+
+LogicalResult nm_sparse::checkRearrangement(linalg::LinalgOp op,
+                                            const WeightUses &uses) {
+  Value input = op->getOperand(0), result = op->getResult(0);
+  EncodingAttr encoding = getEncoding(input.getType());
+  if (EncodingAttr own = getEncoding(result.getType())) {
+    std::optional<WeightView> view = findWeight(result);
+    if (view->weight == result)
+      return refuse(op, encoding)
+             << "its result has encoding " << own
+             << ", which is not the pattern of the rearranged weight";
+  }
+  if (Operation *other = findOtherUser(result, uses))
+    return refuse(op, encoding)
+           << "its result is used by '" << other->getName()
+           << "', and a rearranged weight may only be multiplied with";
+  return success();
+}
+
 LogicalResult nm_sparse::checkOther(Operation *op) {
   if (isa<func::FuncOp, func::ReturnOp, func::CallOp, tensor::CastOp,
           arith::ConstantOp>(op) ||
       isa<NMSparseDialect>(op->getDialect()))
+    return success();
+  // Where a rearranged weight is put.
+  if (isa<tensor::EmptyOp>(op) && llvm::all_of(op->getUsers(), [](auto *user) {
+        auto linalgOp = dyn_cast<linalg::LinalgOp>(user);
+        return linalgOp && getRearrangement(linalgOp);
+      }))
     return success();
   for (Type type : op->getOperandTypes())
     if (EncodingAttr encoding = getEncoding(type))

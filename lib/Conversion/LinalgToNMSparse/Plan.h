@@ -16,20 +16,36 @@ namespace mlir::nm_sparse {
 /// of nm_sparse.matmul. A product with a vector has no token loop.
 struct Plan {
   mutable linalg::LinalgOp op; // accessors of an operation are not const
-  unsigned weight;             // number of the input that is the weight
+  unsigned number;             // of the input that is the weight
+  Value weight;                // what is packed, before any rearrangement
+  AffineMap weightMap;         // from the loops of `op`
   EncodingAttr encoding;
   bool hasKernel = true; // else the product is a dense one
   std::optional<unsigned> batch, tokens;
   unsigned outputs, reduction;
 
-  OpOperand *getX() const { return op.getDpsInputOperand(1 - weight); }
-  OpOperand *getWeight() const { return op.getDpsInputOperand(weight); }
+  RankedTensorType getWeightType() const {
+    return cast<RankedTensorType>(weight.getType());
+  }
+  OpOperand *getX() const { return op.getDpsInputOperand(1 - number); }
+  OpOperand *getWeightOperand() const { return op.getDpsInputOperand(number); }
   OpOperand *getInit() const { return op.getDpsInitOperand(0); }
 };
 
-/// Checks a linalg operation that has an encoded operand; changes nothing. A
-/// weight for which there is no kernel is an error unless `unpacks`.
+/// Whether `op` has an operand with an encoding, or multiplies with a weight
+/// that is rearranged before.
+bool touchesWeight(linalg::LinalgOp op);
+
+/// Checks a linalg operation that touches a weight; changes nothing. A weight
+/// for which there is no kernel is an error unless `unpacks`.
 FailureOr<Plan> makePlan(linalg::LinalgOp op, bool unpacks);
+
+/// The operands that `plans` take weights from.
+using WeightUses = llvm::SmallPtrSet<OpOperand *, 8>;
+
+/// Checks a transposition or broadcast of a weight: products must be all that
+/// uses it.
+LogicalResult checkRearrangement(linalg::LinalgOp op, const WeightUses &uses);
 
 /// Checks an operation that is not linalg: only those that pass a weight on
 /// unchanged, or make one, may touch an encoded type.

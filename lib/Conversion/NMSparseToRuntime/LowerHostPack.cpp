@@ -1,8 +1,10 @@
-//===- LowerHostPack.cpp - prune and pack at run time ---------------------===//
+//===- LowerHostPack.cpp - prune, pack and unpack at run time -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Weights that are not constants are pruned and packed by the runtime library.
+// Weights that are not constants are pruned and packed by the runtime library,
+// which also makes packed ones dense where something else than a product wants
+// them.
 // The calls are built between to_buffer and to_tensor, so that one-shot
 // bufferization need not know them.
 //
@@ -17,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/Conversion/RuntimeCall.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERHOSTPACKPASS
@@ -27,9 +30,9 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Checks that `op` works on plain tensors.
-static LogicalResult check(Operation *op, Value weight) {
-  auto type = cast<RankedTensorType>(weight.getType());
-  if (getEncoding(type) || llvm::any_of(op->getResultTypes(), getEncoding))
+static LogicalResult check(Operation *op) {
+  if (llvm::any_of(op->getOperandTypes(), getEncoding) ||
+      llvm::any_of(op->getResultTypes(), getEncoding))
     return op->emitOpError("has a type with an encoding; run "
                            "--nm-sparse-materialize-encodings first");
   return success();
@@ -46,39 +49,54 @@ static SmallVector<int64_t> getParameters(EncodingAttr encoding,
   return parameters;
 }
 
-/// Calls `function` with the rank, the descriptor of `weight`, what it fills,
-/// and the parameters. It fills a new buffer for each result of `op`: one by
-/// its descriptor, or any number by a `list` of descriptors.
+/// Descriptors of the buffers behind `values`, for reading.
+static SmallVector<Value> describeOperands(OpBuilder &builder, Location loc,
+                                           ValueRange values) {
+  SmallVector<Value> descriptors;
+  for (Value value : values) {
+    auto type = cast<RankedTensorType>(value.getType());
+    // A weight's buffer may be a view, so nothing is assumed about its layout.
+    auto layout = StridedLayoutAttr::get(
+        builder.getContext(), ShapedType::kDynamic,
+        SmallVector<int64_t>(type.getRank(), ShapedType::kDynamic));
+    Value source = bufferization::ToBufferOp::create(
+        builder, loc,
+        MemRefType::get(type.getShape(), type.getElementType(), layout), value,
+        /*read_only=*/true);
+    descriptors.push_back(buildDescriptor(builder, loc, source));
+  }
+  return descriptors;
+}
+
+/// Replaces `op` by a call of `function` that fills a new buffer for each of
+/// its results. The call takes the rank, the dense weight, one other weight or
+/// a list of components, and parameters.
 static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
-                  Value weight, EncodingAttr encoding, StringRef function,
-                  bool list) {
+                  EncodingAttr encoding, StringRef function) {
   Location loc = op->getLoc();
   rewriter.setInsertionPoint(op);
-  auto type = cast<RankedTensorType>(weight.getType());
-  // A weight's buffer may be a view, so nothing is assumed about its layout.
-  auto layout = StridedLayoutAttr::get(
-      rewriter.getContext(), ShapedType::kDynamic,
-      SmallVector<int64_t>(type.getRank(), ShapedType::kDynamic));
-  Value source = bufferization::ToBufferOp::create(
-      rewriter, loc,
-      MemRefType::get(type.getShape(), type.getElementType(), layout), weight,
-      /*read_only=*/true);
-  SmallVector<Value> operands = {
-      arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64),
-      buildDescriptor(rewriter, loc, source)};
-  SmallVector<Value> buffers, descriptors;
+  SmallVector<Value> inputs =
+      describeOperands(rewriter, loc, op->getOperands());
+  SmallVector<Value> buffers, outputs;
   for (Type result : op->getResultTypes()) {
-    auto resultType = cast<RankedTensorType>(result);
+    auto type = cast<RankedTensorType>(result);
     buffers.push_back(memref::AllocOp::create(
         rewriter, loc,
-        MemRefType::get(resultType.getShape(), resultType.getElementType())));
-    descriptors.push_back(buildDescriptor(rewriter, loc, buffers.back()));
+        MemRefType::get(type.getShape(), type.getElementType())));
+    outputs.push_back(buildDescriptor(rewriter, loc, buffers.back()));
   }
-  operands.push_back(list ? buildPointerArray(rewriter, loc, descriptors)
-                          : descriptors.front());
-  operands.push_back(buildI64Array(
-      rewriter, loc, getParameters(encoding, type.getElementType())));
-  callRuntime(rewriter, loc, module, function, TypeRange(), operands);
+  bool unpacks = isa<UnpackOp>(op);
+  Value dense = unpacks ? outputs.front() : inputs.front();
+  ArrayRef<Value> others = unpacks ? inputs : outputs;
+  auto type = cast<RankedTensorType>(
+      (unpacks ? op->getResult(0) : op->getOperand(0)).getType());
+  Value other = isa<PruneOp>(op) ? others.front()
+                                 : buildPointerArray(rewriter, loc, others);
+  callRuntime(rewriter, loc, module, function, TypeRange(),
+              {arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64),
+               dense, other,
+               buildI64Array(rewriter, loc,
+                             getParameters(encoding, type.getElementType()))});
 
   SmallVector<Value> results;
   for (auto [buffer, result] : llvm::zip(buffers, op->getResultTypes()))
@@ -94,22 +112,28 @@ struct LowerHostPack
     SmallVector<Operation *> ops;
     bool bad = false;
     getOperation().walk([&](Operation *op) {
-      if (!isa<PruneOp, PackOp>(op))
+      if (!isa<PruneOp, PackOp, UnpackOp>(op))
         return;
-      bad |= failed(check(op, op->getOperand(0)));
+      bad |= failed(check(op));
       ops.push_back(op);
     });
     if (bad)
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
-    for (Operation *op : ops) {
-      if (auto prune = dyn_cast<PruneOp>(op))
-        lower(rewriter, getOperation(), op, prune.getWeight(),
-              prune.getEncoding(), "nmsRuntimePrune", /*list=*/false);
-      else
-        lower(rewriter, getOperation(), op, op->getOperand(0),
-              cast<PackOp>(op).getEncoding(), "nmsRuntimePack", /*list=*/true);
-    }
+    for (Operation *op : ops)
+      llvm::TypeSwitch<Operation *>(op)
+          .Case<PruneOp>([&](auto prune) {
+            lower(rewriter, getOperation(), prune, prune.getEncoding(),
+                  "nmsRuntimePrune");
+          })
+          .Case<PackOp>([&](auto pack) {
+            lower(rewriter, getOperation(), pack, pack.getEncoding(),
+                  "nmsRuntimePack");
+          })
+          .Case<UnpackOp>([&](auto unpack) {
+            lower(rewriter, getOperation(), unpack, unpack.getEncoding(),
+                  "nmsRuntimeUnpack");
+          });
   }
 };
 } // namespace

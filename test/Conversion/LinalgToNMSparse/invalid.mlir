@@ -51,9 +51,38 @@ func.func @add(%a: tensor<64x96xf16, #w>, %b: tensor<64x96xf16>) -> tensor<64x96
 #w = #nm_sparse.encoding<2:4>
 
 func.func @transpose(%a: tensor<64x96xf16, #w>, %b: tensor<96x64xf16>) -> tensor<96x64xf16> {
-  // expected-error @below {{'linalg.transpose' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because it is not a product of two operands}}
+  // expected-error @below {{'linalg.transpose' op takes a weight with encoding #nm_sparse.encoding<2:4>: not covered because its result is used by 'func.return', and a rearranged weight may only be multiplied with}}
   %y = linalg.transpose ins(%a : tensor<64x96xf16, #w>) outs(%b : tensor<96x64xf16>) permutation = [1, 0]
   return %y : tensor<96x64xf16>
+}
+
+// -----
+
+// The pattern of a transposed weight is along its other dimension.
+
+#w = #nm_sparse.encoding<2:4>
+
+func.func @transpose_encoded(%x: tensor<8x64xf16>, %a: tensor<96x64xf16, #nm_sparse.encoding<2:4, dim = 1>>,
+                             %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  %e = tensor.empty() : tensor<64x96xf16, #nm_sparse.encoding<1:4>>
+  // expected-error @below {{'linalg.transpose' op takes a weight with encoding #nm_sparse.encoding<2:4, dim = 1>: not covered because its result has encoding #nm_sparse.encoding<1:4>, which is not the pattern of the rearranged weight}}
+  %t = linalg.transpose ins(%a : tensor<96x64xf16, #nm_sparse.encoding<2:4, dim = 1>>) outs(%e : tensor<64x96xf16, #nm_sparse.encoding<1:4>>) permutation = [1, 0]
+  %y = linalg.matmul ins(%x, %t : tensor<8x64xf16>, tensor<64x96xf16, #nm_sparse.encoding<1:4>>)
+                     outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}
+
+// -----
+
+// A product through a transposition is checked like any other.
+
+func.func @transpose_dim(%x: tensor<8x64xf16>, %a: tensor<96x64xf16, #nm_sparse.encoding<2:4>>,
+                         %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  %e = tensor.empty() : tensor<64x96xf16>
+  %t = linalg.transpose ins(%a : tensor<96x64xf16, #nm_sparse.encoding<2:4>>) outs(%e : tensor<64x96xf16>) permutation = [1, 0]
+  // expected-error @below {{'linalg.matmul' op contracts dimension 1 of its weight, but encoding #nm_sparse.encoding<2:4> says dim = 0; the two must be the same}}
+  %y = linalg.matmul ins(%x, %t : tensor<8x64xf16>, tensor<64x96xf16>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
 }
 
 // -----
@@ -300,6 +329,7 @@ func.func @other(%w: tensor<64x96xf16, #w>, %i: index) -> f16 {
 func.func @source() {
   // expected-error @below {{'tensor.empty' op yields a weight with encoding #nm_sparse.encoding<2:4>: not covered because a weight may only come from a function argument, arith.constant, an nm_sparse operation, tensor.cast or func.call}}
   %0 = tensor.empty() : tensor<64x96xf16, #w>
+  %1 = nm_sparse.prune #w %0 : tensor<64x96xf16, #w> to tensor<64x96xf16, #w>
   return
 }
 

@@ -87,3 +87,21 @@ func.func @encoded(%w: tensor<8x4xf32>) -> tensor<8x4xf32, #w> {
   %0 = nm_sparse.prune #w %w : tensor<8x4xf32> to tensor<8x4xf32, #w>
   return %0 : tensor<8x4xf32, #w>
 }
+
+// -----
+
+// What is not multiplied with becomes dense on the host.
+
+// CHECK-LABEL: func @unpack
+// CHECK-SAME: %[[V:.+]]: tensor<4x4xbf16>, %[[I:.+]]: tensor<4x4xi8>
+func.func @unpack(%v: tensor<4x4xbf16>, %i: tensor<4x4xi8>) -> tensor<8x4xbf16> {
+  // CHECK: bufferization.to_buffer %[[V]] read_only
+  // CHECK: bufferization.to_buffer %[[I]] read_only
+  // CHECK: %[[D:.+]] = memref.alloc() : memref<8x4xbf16>
+  // The descriptors of both components.
+  // CHECK: memref.alloca() : memref<2xi64>
+  // CHECK: call @nmsRuntimeUnpack(%c2_i64,
+  // CHECK: bufferization.to_tensor %[[D]] restrict writable
+  %0 = nm_sparse.unpack #nm_sparse.encoding<2:4> %v, %i : tensor<4x4xbf16>, tensor<4x4xi8> to tensor<8x4xbf16>
+  return %0 : tensor<8x4xbf16>
+}

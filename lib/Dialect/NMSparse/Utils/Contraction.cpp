@@ -57,6 +57,12 @@ static bool isMultiplyAdd(Block *block) {
 
 FailureOr<Contraction> nm_sparse::matchContraction(linalg::LinalgOp op,
                                                    std::string &reason) {
+  return matchContraction(op, op.getIndexingMapsArray(), reason);
+}
+
+FailureOr<Contraction> nm_sparse::matchContraction(linalg::LinalgOp op,
+                                                   ArrayRef<AffineMap> maps,
+                                                   std::string &reason) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1) {
     reason = "it is not a product of two operands";
     return failure();
@@ -66,7 +72,6 @@ FailureOr<Contraction> nm_sparse::matchContraction(linalg::LinalgOp op,
              "extensions of x and w";
     return failure();
   }
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   if (!llvm::all_of(maps, [](AffineMap map) {
         return map.isProjectedPermutation(/*allowZeroInResults=*/false);
       })) {

@@ -45,12 +45,13 @@ def NMSparseMaterializeEncodingsPass
 
 def NMSparseLowerHostPackPass
     : Pass<"nm-sparse-lower-host-pack", "::mlir::ModuleOp"> {
-  let summary = "prune and pack at run time by calls to the runtime library";
+  let summary = "prune, pack and unpack by calls to the runtime library";
   let description = [{
-    Runs before bufferization. Each `nm_sparse.prune` and `nm_sparse.pack` on
-    plain tensors becomes a call of `nmsRuntimePrune` or `nmsRuntimePack` with
-    descriptors of the weight's buffer and of newly allocated results. The
-    runtime reports data that breaks the pattern with its window and panel.
+    Runs before bufferization. Each `nm_sparse.prune`, `nm_sparse.pack` and
+    `nm_sparse.unpack` on plain tensors becomes a call of `nmsRuntimePrune`,
+    `nmsRuntimePack` or `nmsRuntimeUnpack` with descriptors of the operands'
+    buffers and of newly allocated results. The runtime reports data that breaks
+    the pattern with its window and panel.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",

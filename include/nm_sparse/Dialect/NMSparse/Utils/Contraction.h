@@ -37,6 +37,11 @@ struct Contraction {
 FailureOr<Contraction> matchContraction(linalg::LinalgOp op,
                                         std::string &reason);
 
+/// The same for operands that are read by `maps` rather than those of `op`.
+FailureOr<Contraction> matchContraction(linalg::LinalgOp op,
+                                        ArrayRef<AffineMap> maps,
+                                        std::string &reason);
+
 /// `init + x * weight` as a linalg.generic over `maps`, those of x, weight and
 /// init. Sums are in f32, or i32 of integers, whatever the type of `init`,
 /// which is that of the result.

@@ -30,6 +30,8 @@ using namespace mlir::nm_sparse;
 LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
+  // What a loop of the program carries from product to product.
+  options.allowReturnAllocsFromLoops = true;
   options.setFunctionBoundaryTypeConversion(
       bufferization::LayoutMapOption::IdentityLayoutMap);
   // What a K loop carries before promotion is a loop's like any other.

@@ -1,0 +1,37 @@
+//===- WeightView.h - weights that are rearranged before use ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_WEIGHTVIEW_H
+#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_WEIGHTVIEW_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// An encoded weight that a value is another arrangement of.
+struct WeightView {
+  Value weight;
+  AffineMap map; ///< Dimensions of the value to those of the weight.
+};
+
+/// How `op` arranges its one input anew, as a map from the dimensions of its
+/// result to those of the input; null unless it is a transposition or a
+/// broadcast, named or generic.
+AffineMap getRearrangement(linalg::LinalgOp op);
+
+/// The weight behind `value`, which it is itself or a rearrangement of, through
+/// any number of transpositions, broadcasts and casts that change nothing but
+/// the encoding and what is known of the shape.
+std::optional<WeightView> findWeight(Value value);
+
+/// Whether `op` is a contraction with an encoded weight, also one that is
+/// rearranged before.
+bool hasEncodedWeight(linalg::LinalgOp op);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_WEIGHTVIEW_H
