@@ -41,6 +41,7 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   propagate.chip = options.chip;
   propagate.tokens = options.tokens;
   propagate.layout = options.layout;
+  pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
 }
 

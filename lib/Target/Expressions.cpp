@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostCode.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -67,9 +69,12 @@ std::string nm_sparse::describeExpression(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return llvm::formatv("arg{0}", argument.getArgNumber());
   Operation *op = value.getDefiningOp();
-  if (auto dim = dyn_cast<memref::DimOp>(op))
-    return llvm::formatv("{0}.size[{1}]", describeExpression(dim.getSource()),
-                         describeExpression(dim.getIndex()));
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    return index && isa<MemRefType>(dim.getSource().getType())
+               ? describeSize(dim.getSource(), *index)
+               : "?";
+  }
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
     return describe(apply.getMap(), apply.getOperands(), "");
   if (auto max = dyn_cast<affine::AffineMaxOp>(op))

@@ -64,27 +64,77 @@ static ViewDescription describeType(MemRefType type) {
   return result;
 }
 
+static ViewDescription describe(Value value, StringRef name);
+
+static std::string multiply(const std::string &lhs, const std::string &rhs) {
+  return lhs == "1" ? rhs : rhs == "1" ? lhs : call("mul", lhs, rhs);
+}
+
+static ViewDescription describeSubView(memref::SubViewOp view, StringRef name) {
+  ViewDescription source = describe(view.getSource(), name);
+  ViewDescription result = {source.offset, {}, {}};
+  llvm::SmallBitVector dropped = view.getDroppedDims();
+  for (int64_t dim = 0, e = source.sizes.size(); dim < e; ++dim) {
+    std::string start = describe(view.getMixedOffsets()[dim]);
+    if (start != "0")
+      result.offset =
+          call("add", result.offset, call("mul", start, source.strides[dim]));
+    if (dropped[dim])
+      continue;
+    result.sizes.push_back(describe(view.getMixedSizes()[dim]));
+    result.strides.push_back(
+        multiply(describe(view.getMixedStrides()[dim]), source.strides[dim]));
+  }
+  return result;
+}
+
+/// Neighbouring dimensions as one. Those of size 1 may have any stride.
+static ViewDescription describeCollapse(memref::CollapseShapeOp view,
+                                        StringRef name) {
+  ViewDescription source = describe(view.getSrc(), name);
+  ViewDescription result = {source.offset, {}, {}};
+  for (const ReassociationIndices &group : view.getReassociationIndices()) {
+    std::string size = "1", stride = "1";
+    for (int64_t dim : group) {
+      if (source.sizes[dim] == "1")
+        continue;
+      size = multiply(size, source.sizes[dim]);
+      stride = source.strides[dim];
+    }
+    result.sizes.push_back(size);
+    result.strides.push_back(stride);
+  }
+  return result;
+}
+
+/// One dimension as several.
+static ViewDescription describeExpand(memref::ExpandShapeOp view,
+                                      StringRef name) {
+  ViewDescription source = describe(view.getSrc(), name);
+  ViewDescription result = {source.offset, {}, {}};
+  for (OpFoldResult size : view.getMixedOutputShape())
+    result.sizes.push_back(describe(size));
+  result.strides.resize(result.sizes.size());
+  for (auto [dim, group] : llvm::enumerate(view.getReassociationIndices())) {
+    std::string stride = source.strides[dim];
+    for (int64_t inner : llvm::reverse(group)) {
+      result.strides[inner] = stride;
+      stride = multiply(stride, result.sizes[inner]);
+    }
+  }
+  return result;
+}
+
 /// Fills in what the types on the way do not say.
 static ViewDescription describe(Value value, StringRef name) {
   ViewDescription result = describeType(cast<MemRefType>(value.getType()));
   ViewDescription known = result;
   if (auto view = value.getDefiningOp<memref::SubViewOp>()) {
-    ViewDescription source = describe(view.getSource(), name);
-    known = {source.offset, {}, {}};
-    llvm::SmallBitVector dropped = view.getDroppedDims();
-    for (int64_t dim = 0, e = source.sizes.size(); dim < e; ++dim) {
-      std::string start = describe(view.getMixedOffsets()[dim]);
-      if (start != "0")
-        known.offset =
-            call("add", known.offset, call("mul", start, source.strides[dim]));
-      if (dropped[dim])
-        continue;
-      std::string step = describe(view.getMixedStrides()[dim]);
-      known.sizes.push_back(describe(view.getMixedSizes()[dim]));
-      known.strides.push_back(step == "1"
-                                  ? source.strides[dim]
-                                  : call("mul", step, source.strides[dim]));
-    }
+    known = describeSubView(view, name);
+  } else if (auto view = value.getDefiningOp<memref::CollapseShapeOp>()) {
+    known = describeCollapse(view, name);
+  } else if (auto view = value.getDefiningOp<memref::ExpandShapeOp>()) {
+    known = describeExpand(view, name);
   } else if (auto cast = value.getDefiningOp<memref::CastOp>();
              cast && isa<MemRefType>(cast.getSource().getType())) {
     known = describe(cast.getSource(), name);
@@ -115,6 +165,14 @@ std::optional<ViewDescription> nm_sparse::describeView(Value value,
       llvm::any_of(result.strides, isUnknown))
     return std::nullopt;
   return result;
+}
+
+std::string nm_sparse::describeSize(Value view, int64_t dim) {
+  Value buffer = getBufferOf(view);
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  std::string name =
+      argument ? llvm::formatv("arg{0}", argument.getArgNumber()).str() : "?";
+  return describe(view, name).sizes[dim];
 }
 
 //===----------------------------------------------------------------------===//

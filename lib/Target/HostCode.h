@@ -26,6 +26,10 @@ bool isWhole(Value value);
 /// expressions.
 std::optional<ViewDescription> describeView(Value value, StringRef name);
 
+/// The size of dimension `dim` of `view`, which contains "?" when it is no
+/// expression over the arguments' sizes.
+std::string describeSize(Value view, int64_t dim);
+
 /// The operations of `function` that are neither launches nor what a manifest
 /// says of buffers and sizes.
 SmallVector<Operation *> collectHostOps(func::FuncOp function);

@@ -269,6 +269,19 @@ def NMSparseLowerTransposePass
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseLowerExpandShapePass : Pass<"nm-sparse-lower-expand-shape"> {
+  let summary = "lower reshapes that make several dynamic sizes of one";
+  let description = [{
+    Runs before `--expand-strided-metadata`, which knows at most one dynamic size
+    in each group of dimensions that a `memref.expand_shape` makes, and crashes
+    on a second one (batch and sequence, say). Such an op becomes
+    `memref.reinterpret_cast` with the sizes that it says itself.
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def NMSparseAllocateSharedMemoryPass
     : Pass<"nm-sparse-allocate-shared-memory", "::mlir::func::FuncOp"> {
   let summary = "place the workgroup tiles of each launch in dynamic shared memory";

@@ -130,6 +130,35 @@ def NMSparseReferenceCallsPass
                            "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseSinkReshapesPass
+    : Pass<"nm-sparse-sink-reshapes", "::mlir::func::FuncOp"> {
+  let summary = "compute elementwise ops in the dimensions of their product";
+  let description = [{
+    The layers that frameworks export for activations of batch x sequence x
+    features multiply a collapsed tensor, expand the result, and add bias and
+    activation to that. A reshape ends the fusion with the product. So each
+    elementwise op that reads a `tensor.expand_shape` of a product, or of what is
+    computed elementwise from one, is collapsed to the dimensions before the
+    reshape, which moves behind it. Other operands are collapsed, too. At the next
+    product's `tensor.collapse_shape` both vanish.
+
+    ```mlir
+    // Before
+    %p = nm_sparse.matmul ... -> tensor<?x96xf32>
+    %e = tensor.expand_shape %p [[0, 1], [2]] ... into tensor<?x?x96xf32>
+    %y = linalg.generic ... ins(%e, %bias : tensor<?x?x96xf32>, tensor<96xf32>)
+    // After
+    %p = nm_sparse.matmul ... -> tensor<?x96xf32>
+    %a = linalg.generic ... ins(%p, %bias : tensor<?x96xf32>, tensor<96xf32>)
+    %y = tensor.expand_shape %a [[0, 1], [2]] ... into tensor<?x?x96xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparsePropagateLayoutPass
     : Pass<"nm-sparse-propagate-layout", "::mlir::func::FuncOp"> {
   let summary = "keep activations feature-major between products";

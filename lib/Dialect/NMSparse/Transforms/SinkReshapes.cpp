@@ -1,0 +1,112 @@
+//===- SinkReshapes.cpp - elementwise ops in the product's dimensions -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A layer over batch x sequence x features multiplies tokens x features, and
+// its bias and activation come after the tensor.expand_shape that takes the
+// tokens apart again. They are computed for tokens instead, where they can be
+// fused with the product, and the reshape moves behind them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESINKRESHAPESPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Whether a product computes `value`, or elementwise ops behind one do.
+static bool comesFromProduct(Value value) {
+  SmallVector<Value> pending = {value};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value current = pending.pop_back_val();
+    if (!seen.insert(current).second)
+      continue;
+    if (current.getDefiningOp<MatmulOp>())
+      return true;
+    auto op = current.getDefiningOp<linalg::LinalgOp>();
+    if (op && isFusableElementwise(op))
+      llvm::append_range(pending, op.getDpsInputs());
+  }
+  return false;
+}
+
+/// Whether `operand` is the reshaped result of a product, and an elementwise op
+/// reads it.
+static bool shouldSink(OpOperand *operand) {
+  auto owner = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+  auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
+  return owner && reshape && !owner.isDpsInit(operand) &&
+         isFusableElementwise(owner) && comesFromProduct(reshape.getSrc());
+}
+
+namespace {
+
+/// Only a generic op can have its dimensions collapsed.
+struct GeneralizeReader : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (isa<linalg::GenericOp>(op))
+      return rewriter.notifyMatchFailure(op, "it is generic");
+    if (llvm::none_of(op->getOpOperands(),
+                      [](OpOperand &operand) { return shouldSink(&operand); }))
+      return rewriter.notifyMatchFailure(op, "reads no reshaped product");
+    return linalg::generalizeNamedOp(rewriter, op);
+  }
+};
+
+/// A size of a reshaped tensor is known to the reshape, which can go then.
+struct ResolveDim : public OpRewritePattern<tensor::DimOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::DimOp op,
+                                PatternRewriter &rewriter) const override {
+    auto reshape = op.getSource().getDefiningOp<tensor::ExpandShapeOp>();
+    std::optional<int64_t> dim = op.getConstantIndex();
+    if (!reshape || !dim)
+      return rewriter.notifyMatchFailure(op, "not a known size of a reshape");
+    rewriter.replaceOp(
+        op, getValueOrCreateConstantIndexOp(
+                rewriter, op.getLoc(), reshape.getMixedOutputShape()[*dim]));
+    return success();
+  }
+};
+
+struct SinkReshapes
+    : public nm_sparse::impl::NMSparseSinkReshapesPassBase<SinkReshapes> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    RewritePatternSet patterns(context);
+    patterns.add<GeneralizeReader, ResolveDim>(context);
+    linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns, shouldSink);
+    // The reshapes that collapsing leaves at other operands.
+    tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+    tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+    tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
+    linalg::FillOp::getCanonicalizationPatterns(patterns, context);
+    tensor::populateFoldTensorEmptyPatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
