@@ -178,8 +178,10 @@ struct ConvertLinalgToNMSparse
   using ConvertLinalgToNMSparsePassBase::ConvertLinalgToNMSparsePassBase;
 
   void runOnOperation() override {
-    if (failed(replaceSparseTensorEncodings(getOperation())) ||
-        failed(collectPlans()))
+    if (failed(replaceSparseTensorEncodings(getOperation())))
+      return signalPassFailure();
+    splitActivations(getOperation());
+    if (failed(collectPlans()))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     llvm::DenseMap<Value, PackOp> packs; // one for all uses of a weight
@@ -214,14 +216,15 @@ private:
 LogicalResult ConvertLinalgToNMSparse::collectPlans() {
   bool bad = false;
   WeightUses uses;
-  SmallVector<linalg::LinalgOp> encoded; // rearrangements of encoded values
+  SmallVector<Operation *> encoded; // rearrangements of encoded values
   getOperation()->walk([&](Operation *op) {
+    if (getRearrangement(op) && findWeight(op->getResult(0))) {
+      rearrangements.push_back(op);
+      if (getEncoding(op->getOperand(0).getType()) && !isa<tensor::CastOp>(op))
+        encoded.push_back(op);
+      return;
+    }
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    bool rearranges = linalgOp && getRearrangement(linalgOp);
-    if (rearranges && getEncoding(op->getOperand(0).getType()))
-      encoded.push_back(linalgOp);
-    if ((rearranges || isa<tensor::CastOp>(op)) && findWeight(op->getResult(0)))
-      return rearrangements.push_back(op);
     if (!linalgOp || !touchesWeight(linalgOp)) {
       bad |= failed(checkOther(op));
       return;
@@ -236,7 +239,7 @@ LogicalResult ConvertLinalgToNMSparse::collectPlans() {
   // Products of a weight that are refused have been named.
   if (bad)
     return failure();
-  for (linalg::LinalgOp op : encoded)
+  for (Operation *op : encoded)
     bad |= failed(checkRearrangement(op, uses));
   return failure(bad);
 }

@@ -221,8 +221,7 @@ static Operation *findOtherUser(Value value, const WeightUses &uses) {
     Operation *user = use.getOwner();
     if (uses.contains(&use))
       continue;
-    auto next = dyn_cast<linalg::LinalgOp>(user);
-    if (!isa<tensor::CastOp>(user) && !(next && getRearrangement(next)))
+    if (!getRearrangement(user))
       return user;
     if (Operation *other = findOtherUser(user->getResult(0), uses))
       return other;
@@ -230,7 +229,7 @@ static Operation *findOtherUser(Value value, const WeightUses &uses) {
   return nullptr;
 }
 
-LogicalResult nm_sparse::checkRearrangement(linalg::LinalgOp op,
+LogicalResult nm_sparse::checkRearrangement(Operation *op,
                                             const WeightUses &uses) {
   Value input = op->getOperand(0), result = op->getResult(0);
   EncodingAttr encoding = getEncoding(input.getType());
@@ -255,8 +254,7 @@ LogicalResult nm_sparse::checkOther(Operation *op) {
     return success();
   // Where a rearranged weight is put.
   if (isa<tensor::EmptyOp>(op) && llvm::all_of(op->getUsers(), [](auto *user) {
-        auto linalgOp = dyn_cast<linalg::LinalgOp>(user);
-        return linalgOp && getRearrangement(linalgOp);
+        return getRearrangement(user).has_value();
       }))
     return success();
   for (Type type : op->getOperandTypes())

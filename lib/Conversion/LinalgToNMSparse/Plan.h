@@ -43,9 +43,13 @@ FailureOr<Plan> makePlan(linalg::LinalgOp op, bool unpacks);
 /// The operands that `plans` take weights from.
 using WeightUses = llvm::SmallPtrSet<OpOperand *, 8>;
 
-/// Checks a transposition or broadcast of a weight: products must be all that
-/// uses it.
-LogicalResult checkRearrangement(linalg::LinalgOp op, const WeightUses &uses);
+/// Checks a rearrangement of a weight that is no cast: products must be all
+/// that uses it.
+LogicalResult checkRearrangement(Operation *op, const WeightUses &uses);
+
+/// Takes what computes the activations out of generic products with a weight
+/// below `root`, where --linalg-fuse-elementwise-ops puts it.
+void splitActivations(Operation *root);
 
 /// Checks an operation that is not linalg: only those that pass a weight on
 /// unchanged, or make one, may touch an encoded type.

@@ -87,7 +87,8 @@ func.func @transpose_dim(%x: tensor<8x64xf16>, %a: tensor<96x64xf16, #nm_sparse.
 
 // -----
 
-// Unary operations other than extensions change the product.
+// Unary operations other than extensions change the weight. (On x, they are
+// computed before the product.)
 
 #w = #nm_sparse.encoding<2:4>
 
@@ -100,8 +101,8 @@ func.func @negated(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>,
       iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) {
     ^bb0(%a: f32, %b: f32, %c: f32):
-      %0 = arith.negf %a : f32
-      %1 = arith.mulf %0, %b : f32
+      %0 = arith.negf %b : f32
+      %1 = arith.mulf %a, %0 : f32
       %2 = arith.addf %c, %1 : f32
       linalg.yield %2 : f32
   } -> tensor<8x96xf32>

@@ -33,26 +33,31 @@ static Value skipExtensions(Value value) {
   return value;
 }
 
+std::optional<std::pair<Value, Value>> nm_sparse::getFactors(Block *block) {
+  Operation *add = block->getTerminator()->getOperand(0).getDefiningOp();
+  if (!add || !isa<arith::AddFOp, arith::AddIOp>(add))
+    return std::nullopt;
+  Value out = block->getArguments().back();
+  Value term =
+      add->getOperand(0) == out ? add->getOperand(1) : add->getOperand(0);
+  if (add->getOperand(0) != out && add->getOperand(1) != out)
+    return std::nullopt;
+  Operation *multiply = term.getDefiningOp();
+  if (!multiply || !isa<arith::MulFOp, arith::MulIOp>(multiply))
+    return std::nullopt;
+  return std::make_pair(skipExtensions(multiply->getOperand(0)),
+                        skipExtensions(multiply->getOperand(1)));
+}
+
 /// True when `block` yields `out + extend(left) * extend(right)`, the operands
 /// of either operation in any order.
 static bool isMultiplyAdd(Block *block) {
   if (block->getNumArguments() != 3)
     return false;
-  Operation *add = block->getTerminator()->getOperand(0).getDefiningOp();
-  if (!add || !isa<arith::AddFOp, arith::AddIOp>(add))
-    return false;
-  Value out = block->getArgument(2);
-  Value term =
-      add->getOperand(0) == out ? add->getOperand(1) : add->getOperand(0);
-  if (add->getOperand(0) != out && add->getOperand(1) != out)
-    return false;
-  Operation *multiply = term.getDefiningOp();
-  if (!multiply || !isa<arith::MulFOp, arith::MulIOp>(multiply))
-    return false;
-  Value a = skipExtensions(multiply->getOperand(0));
-  Value b = skipExtensions(multiply->getOperand(1));
+  auto factors = getFactors(block);
   Value left = block->getArgument(0), right = block->getArgument(1);
-  return (a == left && b == right) || (a == right && b == left);
+  return factors && ((factors->first == left && factors->second == right) ||
+                     (factors->first == right && factors->second == left));
 }
 
 FailureOr<Contraction> nm_sparse::matchContraction(linalg::LinalgOp op,

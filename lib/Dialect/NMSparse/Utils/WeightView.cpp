@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Exporters transpose the weight of each layer, and repeat it for each batch.
+// Passes that fuse and fold reshape it to what it is.
 // A product can read the weight as it is: only its indexing map differs.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +16,9 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-AffineMap nm_sparse::getRearrangement(linalg::LinalgOp op) {
+/// From the dimensions of the result of a transposition or broadcast to those
+/// of its input; null for other operations.
+static AffineMap getArrangement(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
       op.getNumDpsInits() != 1 || op.getNumLoops() != op.getNumParallelLoops())
     return {};
@@ -30,19 +33,41 @@ AffineMap nm_sparse::getRearrangement(linalg::LinalgOp op) {
   return in.compose(inversePermutation(out));
 }
 
-/// One step from `value` to what it rearranges, which `map` leads to.
-static Value getArranged(Value value, AffineMap &map) {
-  Operation *op = value.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<tensor::CastOp>(op)) {
-    Value source = cast.getSource();
-    return isa<RankedTensorType>(source.getType()) ? source : Value();
+/// The same for a reshape, unless it splits a dimension.
+static AffineMap getArrangement(tensor::ExpandShapeOp op) {
+  SmallVector<unsigned> dims;
+  for (const ReassociationIndices &group : op.getReassociationIndices()) {
+    std::optional<int64_t> whole;
+    for (int64_t dim : group) {
+      if (op.getResultType().getDimSize(dim) == 1)
+        continue;
+      if (whole)
+        return {};
+      whole = dim;
+    }
+    dims.push_back(whole.value_or(group.back()));
   }
-  auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op);
-  AffineMap step = linalgOp ? getRearrangement(linalgOp) : AffineMap();
-  if (!step)
-    return {};
-  map = step.compose(map);
-  return linalgOp.getDpsInputOperand(0)->get();
+  return AffineMap::getMultiDimMapWithTargets(op.getResultType().getRank(),
+                                              dims, op.getContext());
+}
+
+std::optional<WeightView> nm_sparse::getRearrangement(Operation *op) {
+  Value source;
+  AffineMap map;
+  if (auto cast = dyn_cast<tensor::CastOp>(op)) {
+    source = cast.getSource();
+    if (auto type = dyn_cast<RankedTensorType>(source.getType()))
+      map = AffineMap::getMultiDimIdentityMap(type.getRank(), op->getContext());
+  } else if (auto reshape = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    source = reshape.getSrc();
+    map = getArrangement(reshape);
+  } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    map = getArrangement(linalgOp);
+    source = map ? linalgOp.getDpsInputOperand(0)->get() : Value();
+  }
+  if (!map)
+    return std::nullopt;
+  return WeightView{source, map};
 }
 
 /// Whether the encodings of both say the same of the value that is viewed.
@@ -59,18 +84,22 @@ std::optional<WeightView> nm_sparse::findWeight(Value value) {
   if (!type)
     return std::nullopt;
   std::optional<WeightView> found;
-  AffineMap map =
-      AffineMap::getMultiDimIdentityMap(type.getRank(), value.getContext());
-  for (Value current = value; current; current = getArranged(current, map)) {
-    if (!getEncoding(current.getType()))
-      continue;
-    WeightView view{current, map};
-    // A cast to another pattern says that the data has that one.
-    if (found && !haveSamePattern(*found, view))
-      break;
-    found = view;
+  WeightView view{value, AffineMap::getMultiDimIdentityMap(type.getRank(),
+                                                           value.getContext())};
+  while (true) {
+    if (getEncoding(view.weight.getType())) {
+      // A cast to another pattern says that the data has that one.
+      if (found && !haveSamePattern(*found, view))
+        return found;
+      found = view;
+    }
+    Operation *op = view.weight.getDefiningOp();
+    std::optional<WeightView> step =
+        op ? getRearrangement(op) : std::optional<WeightView>();
+    if (!step)
+      return found;
+    view = {step->weight, step->map.compose(view.map)};
   }
-  return found;
 }
 
 bool nm_sparse::hasEncodedWeight(linalg::LinalgOp op) {

@@ -42,6 +42,9 @@ FailureOr<Contraction> matchContraction(linalg::LinalgOp op,
                                         ArrayRef<AffineMap> maps,
                                         std::string &reason);
 
+/// `a` and `b`, before exact extensions, of a body that yields `out + a * b`.
+std::optional<std::pair<Value, Value>> getFactors(Block *body);
+
 /// `init + x * weight` as a linalg.generic over `maps`, those of x, weight and
 /// init. Sums are in f32, or i32 of integers, whatever the type of `init`,
 /// which is that of the result.

@@ -12,20 +12,20 @@
 
 namespace mlir::nm_sparse {
 
-/// An encoded weight that a value is another arrangement of.
+/// What a value is another arrangement of.
 struct WeightView {
   Value weight;
   AffineMap map; ///< Dimensions of the value to those of the weight.
 };
 
-/// How `op` arranges its one input anew, as a map from the dimensions of its
-/// result to those of the input; null unless it is a transposition or a
-/// broadcast, named or generic.
-AffineMap getRearrangement(linalg::LinalgOp op);
+/// What the result of `op` arranges anew: the operand of a transposition or a
+/// broadcast, named or generic, of a reshape that adds dimensions of size 1, or
+/// of a cast that changes nothing but the encoding and what is known of the
+/// shape.
+std::optional<WeightView> getRearrangement(Operation *op);
 
-/// The weight behind `value`, which it is itself or a rearrangement of, through
-/// any number of transpositions, broadcasts and casts that change nothing but
-/// the encoding and what is known of the shape.
+/// The encoded weight behind `value`, which it is itself, or a rearrangement of
+/// any number of steps.
 std::optional<WeightView> findWeight(Value value);
 
 /// Whether `op` is a contraction with an encoded weight, also one that is
