@@ -24,6 +24,11 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     with a vector becomes a matmul of one token. An attribute
     `nm_sparse.schedule` on the linalg operation becomes the matmul's schedule.
 
+    A weight may be transposed, broadcast, cast or given dimensions of size 1 on
+    its way to the product, which then reads the weight itself: `dim` is counted
+    in the weight's dimensions. What `--linalg-fuse-elementwise-ops` computes of
+    the activations in the product's body is taken out of it.
+
     Upstream's spelling of element-wise n:m becomes ours first, as
     `--convert-sparse-tensor-to-nm-sparse` does it. A tensor with any other
     encoding is an error.

@@ -62,3 +62,24 @@ func.func @reshaped_weight(%x: tensor<8x64xf32>, %x3: tensor<1x8x64xf32>, %w: te
   %z = linalg.batch_matmul ins(%x3, %b : tensor<1x8x64xf32>, tensor<1x64x96xf32>) outs(%init3 : tensor<1x8x96xf32>) -> tensor<1x8x96xf32>
   return %y, %z : tensor<8x96xf32>, tensor<1x8x96xf32>
 }
+
+// -----
+
+// --math-uplift-to-fma
+
+#w = #nm_sparse.encoding<2:4>
+
+// CHECK-LABEL: func @fma
+func.func @fma(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
+  // CHECK: nm_sparse.matmul
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                       affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %0 = math.fma %a, %b, %c : f32
+      linalg.yield %0 : f32
+  } -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}

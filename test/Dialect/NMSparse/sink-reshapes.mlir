@@ -101,3 +101,32 @@ func.func @others(%x: tensor<16x64xf32>, %v: tensor<32x64xf32>, %i: tensor<32x64
   %y = linalg.exp ins(%x3 : tensor<2x8x64xf32>) outs(%f : tensor<2x8x64xf32>) -> tensor<2x8x64xf32>
   return %t, %y : tensor<8x2x64xf32>, tensor<2x8x64xf32>
 }
+
+// -----
+
+// --linalg-fuse-elementwise-ops lets the product have three dimensions, between
+// reshapes that take back each other: one that is shown to have the same sizes.
+
+#w = #nm_sparse.encoding<2:4>
+#xm = affine_map<(b, m, n, k) -> (b, m, k)>
+#wm = affine_map<(b, m, n, k) -> (k, n)>
+#ym = affine_map<(b, m, n, k) -> (b, m, n)>
+
+// CHECK-LABEL: func @pair
+func.func @pair(%x: tensor<?x?x64xf32>, %v: tensor<32x96xf32>, %i: tensor<32x96xi8>, %other: index) -> (tensor<?x?x96xf32>, tensor<?x?x96xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %b = tensor.dim %x, %c0 : tensor<?x?x64xf32>
+  %s = tensor.dim %x, %c1 : tensor<?x?x64xf32>
+  %b2 = tensor.dim %x, %c0 : tensor<?x?x64xf32>
+  %e = tensor.empty(%b, %s) : tensor<?x?x96xf32>
+  // CHECK: %[[P:.+]] = nm_sparse.matmul
+  %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<?x?x64xf32>, tensor<32x96xf32>, tensor<32x96xi8>) outs(%e : tensor<?x?x96xf32>) -> tensor<?x?x96xf32>
+  %c = tensor.collapse_shape %p [[0, 1], [2]] : tensor<?x?x96xf32> into tensor<?x96xf32>
+  %same = tensor.expand_shape %c [[0, 1], [2]] output_shape [%b2, %s, 96] : tensor<?x96xf32> into tensor<?x?x96xf32>
+  // CHECK: %[[OTHER:.+]] = tensor.expand_shape
+  // CHECK: return %[[P]], %[[OTHER]]
+  %differs = tensor.expand_shape %c [[0, 1], [2]] output_shape [%other, %s, 96] : tensor<?x96xf32> into tensor<?x?x96xf32>
+  return %same, %differs : tensor<?x?x96xf32>, tensor<?x?x96xf32>
+}

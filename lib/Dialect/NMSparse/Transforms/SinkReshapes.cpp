@@ -20,6 +20,8 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
@@ -92,12 +94,48 @@ struct ResolveDim : public OpRewritePattern<tensor::DimOp> {
   }
 };
 
+/// The sizes of `value` as what it is computed in says them.
+SmallVector<OpFoldResult> getKnownSizes(Value value) {
+  while (auto op = value.getDefiningOp<DestinationStyleOpInterface>())
+    value = op.getTiedOpOperand(cast<OpResult>(value))->get();
+  if (auto empty = value.getDefiningOp<tensor::EmptyOp>())
+    return empty.getMixedSizes();
+  if (auto reshape = value.getDefiningOp<tensor::ExpandShapeOp>())
+    return reshape.getMixedOutputShape();
+  return {};
+}
+
+/// A collapse that is expanded to the same sizes again. Upstream folds this
+/// where at most one size of a group is dynamic.
+struct FoldReshapePair : public OpRewritePattern<tensor::ExpandShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ExpandShapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto collapse = op.getSrc().getDefiningOp<tensor::CollapseShapeOp>();
+    if (!collapse || collapse.getSrcType() != op.getResultType() ||
+        collapse.getReassociationIndices() != op.getReassociationIndices())
+      return rewriter.notifyMatchFailure(op, "expands no such collapse");
+    SmallVector<OpFoldResult> before = getKnownSizes(collapse.getSrc());
+    SmallVector<OpFoldResult> after = op.getMixedOutputShape();
+    if (before.size() != after.size())
+      return rewriter.notifyMatchFailure(op, "sizes are not known");
+    for (auto [a, b] : llvm::zip(before, after)) {
+      FailureOr<bool> equal = ValueBoundsConstraintSet::areEqual(a, b);
+      if (failed(equal) || !*equal)
+        return rewriter.notifyMatchFailure(op, "sizes may differ");
+    }
+    rewriter.replaceOp(op, collapse.getSrc());
+    return success();
+  }
+};
+
 struct SinkReshapes
     : public nm_sparse::impl::NMSparseSinkReshapesPassBase<SinkReshapes> {
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
-    patterns.add<GeneralizeReader, ResolveDim>(context);
+    patterns.add<FoldReshapePair, GeneralizeReader, ResolveDim>(context);
     linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns, shouldSink);
     // The reshapes that collapsing leaves at other operands.
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);

@@ -9,6 +9,7 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elements.h"
 
 using namespace mlir;
@@ -35,9 +36,12 @@ static Value skipExtensions(Value value) {
 
 std::optional<std::pair<Value, Value>> nm_sparse::getFactors(Block *block) {
   Operation *add = block->getTerminator()->getOperand(0).getDefiningOp();
+  Value out = block->getArguments().back();
+  if (auto fma = dyn_cast_or_null<math::FmaOp>(add); fma && fma.getC() == out)
+    return std::make_pair(skipExtensions(fma.getA()),
+                          skipExtensions(fma.getB()));
   if (!add || !isa<arith::AddFOp, arith::AddIOp>(add))
     return std::nullopt;
-  Value out = block->getArguments().back();
   Value term =
       add->getOperand(0) == out ? add->getOperand(1) : add->getOperand(0);
   if (add->getOperand(0) != out && add->getOperand(1) != out)

@@ -1,0 +1,51 @@
+"""Compiles programs behind each pass that docs/Input.md says may run before ours,
+and behind all of them; prints what differs from the program as it is.
+
+Usage: upstream_passes.py NM_OPT PAGE PROGRAM...
+"""
+
+import re
+import subprocess
+import sys
+
+nm_opt, page, *programs = sys.argv[1:]
+with open(page, encoding="utf-8") as file:
+    text = file.read()
+table = text.split("## Passes that may run before")[1].split("These may not")[0]
+passes = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+
+
+def get_pipeline(name):
+    """`name` on a module; passes of functions alone are nested."""
+    nested = ("linalg-generalize", "linalg-morph", "convert-elementwise")
+    return f"func.func({name})" if name.startswith(nested) else name
+
+
+def compile_behind(before, program):
+    """Launches of kernels, and linalg operations that the host has."""
+    steps = [*before, "nm-sparse-to-nvvm{chip=sm_90a}"]
+    run = subprocess.run(
+        [nm_opt, program, f"--pass-pipeline=builtin.module({','.join(steps)})"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        return run.stderr.splitlines()[0]
+    launches = run.stdout.count("gpu.launch_func")
+    host = len(re.findall(r"\blinalg\.(?!yield)", run.stdout))
+    return f"{launches} launches, {host} operations of the host"
+
+
+differences = 0
+for program in programs:
+    expected = compile_behind([], program)
+    assert "launches" in expected, expected
+    pipelines = [[get_pipeline(name)] for name in passes]
+    pipelines.append([get_pipeline(name) for name in passes])
+    for before in pipelines:
+        found = compile_behind(before, program)
+        if found != expected:
+            differences += 1
+            print(f"{program} behind {before}: {found}, else {expected}")
+print(f"{len(passes)} passes before {len(programs)} programs: {differences} differ")
