@@ -32,9 +32,9 @@ func.func @dynamic(%x: tensor<?x64xf32>, %v: tensor<32x96xf32>, %i: tensor<32x96
   } -> tensor<?x?x96xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x96xf32>) -> tensor<?x?x96xf32>
   // CHECK-NOT: tensor.dim
-  // A named op is generalized.
+  // A named op is generalized, and a constant tensor read as the constant.
   // CHECK: %[[R:.+]] = linalg.generic
-  // CHECK-SAME: ins(%[[A]], %{{.*}} : tensor<?x96xf32>, tensor<?x96xf32>)
+  // CHECK-SAME: ins(%[[A]], %{{.*}} : tensor<?x96xf32>, f32)
   // CHECK: %[[Y:.+]] = tensor.expand_shape %[[R]]
   // CHECK: return %[[Y]]
   %r = linalg.max ins(%a, %f : tensor<?x?x96xf32>, tensor<?x?x96xf32>) outs(%e : tensor<?x?x96xf32>) -> tensor<?x?x96xf32>
@@ -129,4 +129,33 @@ func.func @pair(%x: tensor<?x?x64xf32>, %v: tensor<32x96xf32>, %i: tensor<32x96x
   // CHECK: return %[[P]], %[[OTHER]]
   %differs = tensor.expand_shape %c [[0, 1], [2]] output_shape [%other, %s, 96] : tensor<?x96xf32> into tensor<?x?x96xf32>
   return %same, %differs : tensor<?x?x96xf32>, tensor<?x?x96xf32>
+}
+
+// -----
+
+// A bias that is broadcast by an op of its own.
+
+#w = #nm_sparse.encoding<2:4>
+
+// CHECK-DAG: #[[ID:.+]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[BIAS:.+]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func @broadcast
+// CHECK-SAME: %[[B:[^:]*]]: tensor<96xf32>, %[[T:[^:]*]]: tensor<16xf32>
+func.func @broadcast(%x: tensor<16x64xf32>, %v: tensor<32x96xf32>, %i: tensor<32x96xi8>, %init: tensor<16x96xf32>,
+                     %bias: tensor<96xf32>, %other: tensor<16xf32>) -> (tensor<16x96xf32>, tensor<96x16xf32>) {
+  // CHECK: %[[P:.+]] = nm_sparse.matmul
+  %p = nm_sparse.matmul #w indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<16x64xf32>, tensor<32x96xf32>, tensor<32x96xi8>) outs(%init : tensor<16x96xf32>) -> tensor<16x96xf32>
+  %e = tensor.empty() : tensor<16x96xf32>
+  // CHECK: %[[Y:.+]] = linalg.generic {indexing_maps = [#[[ID]], #[[BIAS]], #[[ID]]]
+  // CHECK-SAME: ins(%[[P]], %[[B]] :
+  %b = linalg.broadcast ins(%bias : tensor<96xf32>) outs(%e : tensor<16x96xf32>) dimensions = [0]
+  %y = linalg.add ins(%p, %b : tensor<16x96xf32>, tensor<16x96xf32>) outs(%e : tensor<16x96xf32>) -> tensor<16x96xf32>
+  // What has nothing to do with a product stays as it is.
+  // CHECK: %[[O:.+]] = linalg.broadcast ins(%[[T]]
+  // CHECK: linalg.exp ins(%[[O]]
+  %f = tensor.empty() : tensor<96x16xf32>
+  %o = linalg.broadcast ins(%other : tensor<16xf32>) outs(%f : tensor<96x16xf32>) dimensions = [0]
+  %z = linalg.exp ins(%o : tensor<96x16xf32>) outs(%f : tensor<96x16xf32>) -> tensor<96x16xf32>
+  return %y, %z : tensor<16x96xf32>, tensor<96x16xf32>
 }

@@ -63,7 +63,11 @@ func.func @layer(%x: tensor<BATCHxSEQx64xf16>, %w: tensor<96x64xf16, #w>, %bias:
     %2 = arith.addf %0, %1 : f32
     linalg.yield %2 : f32
   } -> tensor<BATCHxSEQx96xf32>
-  %r = linalg.add ins(%a, %res : tensor<BATCHxSEQx96xf32>, tensor<BATCHxSEQx96xf32>)
+  %c = tensor.empty(SIZES) : tensor<BATCHxSEQx96xf32>
+  %d = linalg.broadcast ins(%bias : tensor<96xf32>) outs(%c : tensor<BATCHxSEQx96xf32>) dimensions = [0, 1]
+  %q = linalg.mul ins(%a, %d : tensor<BATCHxSEQx96xf32>, tensor<BATCHxSEQx96xf32>)
+                  outs(%c : tensor<BATCHxSEQx96xf32>) -> tensor<BATCHxSEQx96xf32>
+  %r = linalg.add ins(%q, %res : tensor<BATCHxSEQx96xf32>, tensor<BATCHxSEQx96xf32>)
                   outs(%e3 : tensor<BATCHxSEQx96xf32>) -> tensor<BATCHxSEQx96xf32>
   %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%r : tensor<BATCHxSEQx96xf32>) outs(%e3 : tensor<BATCHxSEQx96xf32>) {

@@ -7,7 +7,8 @@
 // A layer over batch x sequence x features multiplies tokens x features, and
 // its bias and activation come after the tensor.expand_shape that takes the
 // tokens apart again. They are computed for tokens instead, where they can be
-// fused with the product, and the reshape moves behind them.
+// fused with the product, and the reshape moves behind them. What is broadcast
+// or transposed for them is read as it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESINKRESHAPESPASS
@@ -34,7 +36,8 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Whether a product computes `value`, or elementwise ops behind one do.
+/// Whether a product computes `value`, or elementwise ops and reshapes behind
+/// one do.
 static bool comesFromProduct(Value value) {
   SmallVector<Value> pending = {value};
   llvm::DenseSet<Value> seen;
@@ -44,6 +47,8 @@ static bool comesFromProduct(Value value) {
       continue;
     if (current.getDefiningOp<MatmulOp>())
       return true;
+    if (auto reshape = current.getDefiningOp<tensor::ExpandShapeOp>())
+      pending.push_back(reshape.getSrc());
     auto op = current.getDefiningOp<linalg::LinalgOp>();
     if (op && isFusableElementwise(op))
       llvm::append_range(pending, op.getDpsInputs());
@@ -74,6 +79,39 @@ struct GeneralizeReader : public OpInterfaceRewritePattern<linalg::LinalgOp> {
                       [](OpOperand &operand) { return shouldSink(&operand); }))
       return rewriter.notifyMatchFailure(op, "reads no reshaped product");
     return linalg::generalizeNamedOp(rewriter, op);
+  }
+};
+
+/// A bias that is broadcast, or anything transposed, for an elementwise op
+/// behind a product is read as it was, with another map.
+struct ReadArranged : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isFusableElementwise(op))
+      return rewriter.notifyMatchFailure(op, "not elementwise");
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      auto producer = input->get().getDefiningOp<linalg::LinalgOp>();
+      std::optional<WeightView> view =
+          producer ? getRearrangement(producer) : std::nullopt;
+      if (!view || comesFromProduct(view->weight) ||
+          !comesFromProduct(op->getResult(0)))
+        continue;
+      if (!isa<linalg::GenericOp>(op))
+        return linalg::generalizeNamedOp(rewriter, op);
+      auto generic = cast<linalg::GenericOp>(op.getOperation());
+      SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
+      AffineMap &map = maps[input->getOperandNumber()];
+      map = view->map.compose(map);
+      rewriter.modifyOpInPlace(generic, [&] {
+        input->set(view->weight);
+        generic.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+      });
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "nothing is arranged for it, or no "
+                                           "product comes before it");
   }
 };
 
@@ -133,9 +171,15 @@ struct FoldReshapePair : public OpRewritePattern<tensor::ExpandShapeOp> {
 struct SinkReshapes
     : public nm_sparse::impl::NMSparseSinkReshapesPassBase<SinkReshapes> {
   void runOnOperation() override {
+    if (!getOperation()
+             .walk([](MatmulOp) { return WalkResult::interrupt(); })
+             .wasInterrupted())
+      return;
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
     patterns.add<FoldReshapePair, GeneralizeReader, ResolveDim>(context);
+    // First, while no reshape hides how an operand is arranged.
+    patterns.add<ReadArranged>(context, /*benefit=*/2);
     linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns, shouldSink);
     // The reshapes that collapsing leaves at other operands.
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);

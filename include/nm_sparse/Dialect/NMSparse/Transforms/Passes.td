@@ -140,7 +140,9 @@ def NMSparseSinkReshapesPass
     elementwise op that reads a `tensor.expand_shape` of a product, or of what is
     computed elementwise from one, is collapsed to the dimensions before the
     reshape, which moves behind it. Other operands are collapsed, too. At the next
-    product's `tensor.collapse_shape` both vanish.
+    product's `tensor.collapse_shape` both vanish. A bias that is broadcast for
+    such an op, or another operand that is transposed, is read as it is, with
+    another indexing map.
 
     ```mlir
     // Before
