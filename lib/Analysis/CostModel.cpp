@@ -11,13 +11,28 @@
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// Bytes, up to a sector, at multiples of which rows of `x` begin: those of the
+/// program's own tensors at whole sectors; a caller's have no gaps.
+static int64_t getXAlignment(Value x, int64_t dynamicExtent) {
+  constexpr int64_t kSectorBytes = 32;
+  while (Operation *op = x.getDefiningOp()) {
+    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+      return kSectorBytes;
+    x = op->getOperand(0);
+  }
+  return getRowAlignment(cast<ShapedType>(x.getType()), dynamicExtent,
+                         kSectorBytes);
+}
 
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   auto x = cast<RankedTensorType>(op.getX().getType());
@@ -45,6 +60,7 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   // Rows of x and of values are gathered as they lie, which is MN-major.
   problem.tensorCores = format->isLegalOrder(MajorOrder::MN);
   problem.xFeatureMajor = op.isXFeatureMajor();
+  problem.xAlignment = getXAlignment(op.getX(), dynamicTokens);
   problem.yFeatureMajor = isWrittenFeatureMajor(op);
   problem.yTransposable = canBeTransposed(op);
   return problem;

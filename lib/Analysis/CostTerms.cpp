@@ -44,8 +44,11 @@ std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
 /// one instead of 16 bytes at a time. Measured on an H200.
 static double getNarrowCopySeconds(const MatmulProblem &problem,
                                    ScheduleAttr schedule, double elements) {
-  if (problem.xFeatureMajor || hasTokenRows(problem, schedule))
-    return 0;
+  if (problem.xFeatureMajor || hasTokenRows(problem, schedule)) {
+    if (problem.xAlignment >= 16)
+      return 0;
+    return elements * (problem.elementBytes >= 4 ? 0.1e-9 : 1.9e-9);
+  }
   if (problem.elementBytes >= 4)
     return elements * (schedule.gathersX() ? 0.095e-9 : 0.055e-9);
   return schedule.gathersX() ? elements * 1.5e-9 : 0;
@@ -187,6 +190,10 @@ void TermCounter::countStep() {
          xElements) *
         double(problem.elementBytes);
   }
+  // Eight copies of 16 bytes from the middle of a sector on reach into five
+  // sectors instead of four.
+  if (problem.xAlignment < 32)
+    l2Bytes += xElements * double(problem.elementBytes) / 4.0;
   terms.l2 = perSM * l2Bytes / (chip.l2Bytes / sms);
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   terms.shared = perSM *

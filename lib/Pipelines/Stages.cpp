@@ -43,6 +43,10 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   propagate.layout = options.layout;
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
+  NMSparseAlignOperandsPassOptions align;
+  align.chip = options.chip;
+  align.tokens = options.tokens;
+  pm.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
 }
 
 void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
@@ -70,6 +74,7 @@ void nm_sparse::buildVectorizePipeline(OpPassManager &pm,
 
 void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
                                        const GPUPipelineOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseAlignRowsPass());
   pm.addPass(createNMSparseLowerHostPackPass());
   pm.addPass(createNMSparseBufferizePass());
 }
@@ -78,6 +83,7 @@ void nm_sparse::buildMapPipeline(OpPassManager &pm,
                                  const GPUPipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createNMSparseMapToGPUPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseLowerTransposePass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerAlignRowsPass());
 }
 
 void nm_sparse::buildStagingPipeline(OpPassManager &pm,
@@ -114,7 +120,7 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
 ArrayRef<Stage> nm_sparse::getStages() {
   static const Stage stages[] = {
       {"front", "packed weights and nm_sparse.matmul", buildFrontPipeline},
-      {"layout", "feature-major activations", buildLayoutPipeline},
+      {"layout", "feature-major, aligned activations", buildLayoutPipeline},
       {"schedule", "a schedule on every matmul", buildSchedulePipeline},
       {"tile", "CTA tiles and K steps", buildTilePipeline},
       {"promote", "operand tiles in shared memory", buildPromotePipeline},

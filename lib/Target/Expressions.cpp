@@ -75,6 +75,21 @@ std::string nm_sparse::describeExpression(Value value) {
                ? describeSize(dim.getSource(), *index)
                : "?";
   }
+  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op)) {
+    Value source = metadata.getSource();
+    while (auto cast = source.getDefiningOp<memref::CastOp>())
+      source = cast.getSource();
+    auto number = cast<OpResult>(value).getResultNumber();
+    int64_t rank = cast<MemRefType>(source.getType()).getRank();
+    if (!isa<BlockArgument>(source) || number == 0)
+      return "?";
+    std::string name = describeExpression(source);
+    if (number == 1)
+      return name + ".offset";
+    return llvm::formatv("{0}.{1}[{2}]", name,
+                         number < 2 + rank ? "size" : "stride",
+                         (number - 2) % rank);
+  }
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
     return describe(apply.getMap(), apply.getOperands(), "");
   if (auto max = dyn_cast<affine::AffineMaxOp>(op))

@@ -49,7 +49,8 @@ protected:
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
     return {encoding,    1,   tokens, 4096,  128,
-            f16 ? 2 : 4, f16, false,  false, true};
+            f16 ? 2 : 4, f16, false,  false, true,
+            32};
   }
 
   MLIRContext context;

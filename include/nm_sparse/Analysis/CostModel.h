@@ -31,6 +31,7 @@ struct MatmulProblem {
   bool xFeatureMajor;   ///< Consecutive tokens are neighbours in memory.
   bool yFeatureMajor;   ///< So are they in what is written in the end.
   bool yTransposable;   ///< Warps can transpose that as they write it.
+  int64_t xAlignment = 32; ///< Rows of x begin at multiples of so many bytes.
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens
   /// or, of blocks that high, parts of a token.

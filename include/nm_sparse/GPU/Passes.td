@@ -241,8 +241,10 @@ def NMSparseLowerTransposePass
 
     Each thread reads a block of 8 x 8 elements of 16 bits, or 4 x 4 of 32 bits,
     as rows of 16 bytes, exchanges rows and columns in registers, and writes rows
-    of 16 bytes. Blocks at ragged edges, and all blocks when rows are not a
-    multiple of 16 bytes apart, are copied element by element.
+    of 16 bytes. Where rows of the result end in padding that the program owns,
+    the blocks there are whole, too. Rows of the source that are not a multiple
+    of 16 bytes apart are read element by element; blocks at other ragged edges,
+    and all where those of the result are not, are copied element by element.
 
     ```mlir
     // Before
@@ -280,6 +282,32 @@ def NMSparseLowerExpandShapePass : Pass<"nm-sparse-lower-expand-shape"> {
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];
+}
+
+def NMSparseLowerAlignRowsPass
+    : Pass<"nm-sparse-lower-align-rows", "::mlir::func::FuncOp"> {
+  let summary = "turn each nm_tile.align_rows of buffers into a kernel";
+  let description = [{
+    A `nm_tile.align_rows` on memrefs of two or three dimensions becomes a
+    `gpu.launch` that copies the rows, whose grid is empty when they are aligned,
+    and a choice between the two buffers.
+
+    ```mlir
+    // Before
+    %a = nm_tile.align_rows ins(%x : memref<4096x?xf16>) outs(%copy : ...) -> ...
+    // After
+    %misaligned = affine.apply affine_map<()[s0] -> (s0 mod 8)>()[%pitch]
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1) ...
+    %aligned = arith.cmpi eq, %misaligned, %c0 : index
+    %a = arith.select %aligned, %x, %copy : memref<4096x?xf16, strided<[?, 1], offset: ?>>
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 def NMSparseAllocateSharedMemoryPass

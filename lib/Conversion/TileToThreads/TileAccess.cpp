@@ -9,7 +9,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -18,7 +21,8 @@ TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
                        VectorTransferOpInterface transfer)
     : b(b), loc(transfer.getLoc()), layout(layout), buffer(transfer.getBase()),
       type(cast<MemRefType>(buffer.getType())), indices(transfer.getIndices()),
-      inBounds(transfer.getInBoundsValues()) {
+      inBounds(transfer.getInBoundsValues()),
+      isWrite(isa<vector::TransferWriteOp>(transfer)) {
   for (unsigned side = 0; side < 2; ++side)
     if (auto dim = dyn_cast<AffineDimExpr>(
             transfer.getPermutationMap().getResult(side)))
@@ -71,12 +75,30 @@ Value TileAccess::exists(ArrayRef<Value> at) {
   return result;
 }
 
+memref::SubViewOp TileAccess::getPaddedTile() {
+  auto tile = buffer.getDefiningOp<memref::SubViewOp>();
+  return tile && getPaddedBuffer(tile.getSource()) ? tile : memref::SubViewOp();
+}
+
+/// Elements along `side` that the tile has; a write may fill padding, too.
+Value TileAccess::getExtent(unsigned side) {
+  int64_t dim = dims[side];
+  memref::SubViewOp tile = isWrite ? getPaddedTile() : memref::SubViewOp();
+  if (!tile || tile.getDroppedDims().any())
+    return memref::DimOp::create(b, loc, buffer, dim);
+  Value whole = memref::DimOp::create(b, loc,
+                                      getPaddedBuffer(tile.getSource()), dim);
+  Value first = getValueOrCreateConstantIndexOp(b, loc,
+                                                tile.getMixedOffsets()[dim]);
+  return arith::SubIOp::create(b, loc, whole, first);
+}
+
 Value TileAccess::allowsWide(int64_t width) {
   Value result = width > 1 ? isAligned(width) : Value();
   for (unsigned side = 0; side < 2; ++side) {
     if (isBroadcast(side) || inBounds[side])
       continue;
-    Value extent = memref::DimOp::create(b, loc, buffer, dims[side]);
+    Value extent = getExtent(side);
     Value end = arith::AddIOp::create(
         b, loc, indices[dims[side]],
         constant(side ? layout.tileOutputs : layout.tileTokens));
@@ -102,8 +124,6 @@ bool TileAccess::isAlwaysAligned(int64_t width) {
   });
 }
 
-/// i1: each row, and the tile's place in it, are multiples of `width` elements;
-/// null when they always are.
 Value TileAccess::isAligned(int64_t width) {
   if (isAlwaysAligned(width))
     return Value();

@@ -9,6 +9,7 @@
 
 #include "nm_sparse/Conversion/TileToThreads/ThreadLayout.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/VectorInterfaces.h"
 
 namespace mlir::nm_sparse {
@@ -29,6 +30,11 @@ public:
   /// dimension over which the buffer is broadcast.
   TileAccess(OpBuilder &b, const ThreadLayout &layout,
              VectorTransferOpInterface transfer);
+  /// `other` by the threads of another layout.
+  TileAccess(const TileAccess &other, const ThreadLayout &layout)
+      : b(other.b), loc(other.loc), layout(layout), buffer(other.buffer),
+        type(other.type), indices(other.indices), inBounds(other.inBounds),
+        dims{other.dims[0], other.dims[1]}, isWrite(other.isWrite) {}
 
   bool isBroadcast(unsigned side) const { return dims[side] < 0; }
 
@@ -44,9 +50,18 @@ public:
   /// i1: the element at `at` exists; null when it is known to.
   Value exists(ArrayRef<Value> at);
 
-  /// i1: the whole CTA tile exists and runs of `width` elements along the last
-  /// dimension are aligned; null when both are known.
+  /// i1: the whole CTA tile exists, or may at least be written, and runs of
+  /// `width` elements along the last dimension are aligned; null when both are
+  /// known.
   Value allowsWide(int64_t width);
+
+  /// The tile as a part of a buffer of the program's that ends in padding; null
+  /// where it is none.
+  memref::SubViewOp getPaddedTile();
+
+  /// i1: each row, and the tile's place in it, are multiples of `width`
+  /// elements; null when they always are.
+  Value isAligned(int64_t width);
 
   /// Runs to access together: along the side that is contiguous in memory, up
   /// to 16 bytes wide; single elements when neither is.
@@ -67,11 +82,12 @@ public:
   SmallVector<Value> indices;
   SmallVector<bool> inBounds;
   int64_t dims[2] = {-1, -1};
+  bool isWrite;
 
 private:
   Value constant(int64_t v);
+  Value getExtent(unsigned side);
   bool isAlwaysAligned(int64_t width);
-  Value isAligned(int64_t width);
 };
 
 /// Runs in groups whose accesses share one `scf.if`: all in one group, or, when

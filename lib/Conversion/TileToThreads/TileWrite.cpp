@@ -4,11 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A transfer to global memory tests bounds element by element, unless the whole
-// tile lies inside and its address allows wide accesses.
+// A tile that lies inside of its buffer, at an address that allows wide
+// accesses, is written without tests. EdgeWriter.cpp writes the others.
 //
 //===----------------------------------------------------------------------===//
 
+#include "EdgeWriter.h"
 #include "FragmentStore.h"
 #include "TileAccess.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
@@ -43,25 +44,6 @@ namespace {
 
 struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
   using EpiloguePattern::EpiloguePattern;
-
-  void writeElement(TileAccess &access, int64_t e, Value scalar) const {
-    OpBuilder &b = access.b;
-    SmallVector<Value> at = access.getIndices(layout.getOffset(e));
-    OpBuilder::InsertionGuard guard(b);
-    if (Value exists = access.exists(at)) {
-      auto ifOp =
-          scf::IfOp::create(b, access.loc, exists, /*withElseRegion=*/false);
-      b.setInsertionPointToStart(ifOp.thenBlock());
-    }
-    memref::StoreOp::create(b, access.loc, scalar, access.buffer, at);
-  }
-
-  void writeElements(TileAccess &access, ArrayRef<TileRun> runs,
-                     ValueRange scalars) const {
-    for (ArrayRef<int64_t> run : runs)
-      for (int64_t e : run)
-        writeElement(access, e, scalars[e]);
-  }
 
   /// Writes `runs`, all of whose elements exist.
   void writeRuns(TileAccess &access, ArrayRef<TileRun> runs,
@@ -209,6 +191,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
     TileAccess access(rewriter, layout, op);
     auto runs = access.getRuns();
     ++epilogue.numWrites;
+    bool unties =
+        mustUntie(layout, access.type.getElementType(), epilogue);
     StoreForm form = getStoreForm(access);
     TileVersion version = epilogue.versions.lookup(op);
     Value allowsWide = version == TileVersion::Unknown
@@ -222,7 +206,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
                              form != StoreForm::Transposed &&
                              !epilogue.reads.empty())) {
       if (version == TileVersion::Edge) {
-        writeElements(access, group, scalars);
+        EdgeWriter(access, form, unties).write(group, scalars);
         continue;
       }
       if (!allowsWide) {
@@ -237,7 +221,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
       rewriter.setInsertionPointToStart(ifOp.elseBlock());
       if (form == StoreForm::Transposed)
         access.buffer = hideStrides(access);
-      writeElements(access, group, scalars);
+      EdgeWriter(access, form, unties).write(group, scalars);
     }
     rewriter.eraseOp(op);
     return success();

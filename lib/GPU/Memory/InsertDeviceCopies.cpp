@@ -102,7 +102,12 @@ LogicalResult BlockRewriter::visit(Operation *op) {
     return visitTensorMap(map);
 
   if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-    untouched.insert(alloc.getResult());
+    // What pads the rows is copied with them, and so must be written once.
+    if (llvm::none_of(alloc->getUsers(), [](Operation *user) {
+          return user->getNumResults() == 1 &&
+                 getPaddedBuffer(user->getResult(0));
+        }))
+      untouched.insert(alloc.getResult());
     return success();
   }
   if (auto dealloc = dyn_cast<memref::DeallocOp>(op)) {

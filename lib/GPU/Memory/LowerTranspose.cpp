@@ -11,7 +11,12 @@
 // are read, 64 bytes. Nothing goes through shared memory: no barrier keeps a
 // warp from having its 8 reads under way, and there are no banks to conflict.
 //
+// Where the rows of a buffer of the program end in padding, blocks there are
+// whole, too: what lies past the last row of the source is read from that row.
+//
 //===----------------------------------------------------------------------===//
+
+#include "UnalignedLoad.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,6 +28,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
 #include "nm_sparse/GPU/Passes.h"
 
@@ -44,9 +50,12 @@ constexpr int64_t kAccessBytes = 16;
 /// Emits the code of one thread.
 class TransposeKernel {
 public:
+  /// `target` may have longer rows than `source` has rows, to be filled with
+  /// anything.
   TransposeKernel(OpBuilder &b, Location loc, Value source, Value target,
-                  int64_t dim)
-      : b(b), loc(loc), source(source), target(target), dim(dim),
+                  int64_t dim, bool isPadded)
+      : b(b), loc(loc), source(source), target(target), isPadded(isPadded),
+        dim(dim),
         last(cast<MemRefType>(source.getType()).getRank() - 1),
         width(kAccessBytes * 8 /
               cast<MemRefType>(source.getType()).getElementTypeBitWidth()) {}
@@ -64,8 +73,9 @@ public:
     firstColumn = add(column, times(columnBlock, width));
     rows = memref::DimOp::create(b, loc, source, dim);
     columns = memref::DimOp::create(b, loc, source, last);
-    Value wide = both(isInside(firstRow, rows), isInside(firstColumn, columns));
-    wide = both(wide, both(isAligned(source), isAligned(target)));
+    Value end =
+        isPadded ? memref::DimOp::create(b, loc, target, last) : rows;
+    Value wide = both(isInside(firstRow, end), isAligned(target));
     auto ifOp = scf::IfOp::create(b, loc, wide, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
@@ -75,26 +85,102 @@ public:
   }
 
 private:
-  /// A whole block, whose rows are aligned on both sides.
-  void emitBlock() {
-    Type element = cast<MemRefType>(source.getType()).getElementType();
-    auto type = VectorType::get({width}, element);
-    llvm::Align alignment(kAccessBytes);
+  VectorType getLineType() {
+    return VectorType::get(
+        {width}, cast<MemRefType>(source.getType()).getElementType());
+  }
+
+  /// The row of the source that is read for line `i` of the block.
+  Value getRow(int64_t i) {
+    Value row = add(firstRow, constant(i));
+    if (!isPadded)
+      return row;
+    return arith::MinSIOp::create(
+        b, loc, row, arith::SubIOp::create(b, loc, rows, constant(1)));
+  }
+
+  SmallVector<Value> loadLines() {
     SmallVector<Value> lines;
     for (int64_t i = 0; i < width; ++i)
       lines.push_back(vector::LoadOp::create(
-          b, loc, type, source,
-          getIndices(add(firstRow, constant(i)), firstColumn),
-          /*nontemporal=*/false, alignment));
+          b, loc, getLineType(), source, getIndices(getRow(i), firstColumn),
+          /*nontemporal=*/false, llvm::Align(kAccessBytes)));
+    return lines;
+  }
+
+  /// The same from rows that are not aligned.
+  SmallVector<Value> shiftLines(UnalignedLoad &load) {
+    SmallVector<Value> lines;
+    for (int64_t i = 0; i < width; ++i)
+      lines.push_back(load.load(getIndices(getRow(i), firstColumn)));
+    return lines;
+  }
+
+  /// The same element by element; the last column stands for those past it.
+  SmallVector<Value> loadElements() {
+    SmallVector<Value> lines;
+    Value lastColumn = arith::SubIOp::create(b, loc, columns, constant(1));
+    for (int64_t i = 0; i < width; ++i) {
+      Value row = getRow(i);
+      SmallVector<Value> elements;
+      for (int64_t j = 0; j < width; ++j) {
+        Value column = arith::MinSIOp::create(
+            b, loc, add(firstColumn, constant(j)), lastColumn);
+        elements.push_back(
+            memref::LoadOp::create(b, loc, source, getIndices(row, column)));
+      }
+      lines.push_back(vector::FromElementsOp::create(b, loc, getLineType(),
+                                                     elements));
+    }
+    return lines;
+  }
+
+  /// The lines of a block, in the way that their place allows.
+  SmallVector<Value> readBlock() {
+    SmallVector<Type> types(width, getLineType());
+    OpBuilder::InsertionGuard guard(b);
+    Value whole = isInside(firstColumn, columns);
+    auto wide = scf::IfOp::create(b, loc, types, both(whole, isAligned(source)),
+                                  /*withElseRegion=*/true);
+    b.setInsertionPointToStart(wide.thenBlock());
+    scf::YieldOp::create(b, loc, loadLines());
+    b.setInsertionPointToStart(wide.elseBlock());
+    UnalignedLoad load(b, loc, source);
+    Value inside =
+        both(load.isInside(getIndices(getRow(0), firstColumn)),
+             load.isInside(getIndices(getRow(width - 1), firstColumn)));
+    auto shifted = scf::IfOp::create(b, loc, types, both(whole, inside),
+                                     /*withElseRegion=*/true);
+    scf::YieldOp::create(b, loc, shifted.getResults());
+    b.setInsertionPointToStart(shifted.thenBlock());
+    scf::YieldOp::create(b, loc, shiftLines(load));
+    b.setInsertionPointToStart(shifted.elseBlock());
+    scf::YieldOp::create(b, loc, loadElements());
+    return SmallVector<Value>(wide.getResults());
+  }
+
+  /// A block of whole, aligned rows of the target.
+  void emitBlock() {
+    Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                      firstColumn, columns);
+    auto inside = scf::IfOp::create(b, loc, any, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(inside.thenBlock());
+    SmallVector<Value> lines = readBlock();
     for (int64_t j = 0; j < width; ++j) {
+      Value column = add(firstColumn, constant(j));
+      Value exists = arith::CmpIOp::create(
+          b, loc, arith::CmpIPredicate::slt, column, columns);
+      auto store = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(store.thenBlock());
       SmallVector<Value> elements;
       for (Value line : lines)
         elements.push_back(vector::ExtractOp::create(b, loc, line, j));
-      Value line = vector::FromElementsOp::create(b, loc, type, elements);
-      vector::StoreOp::create(
-          b, loc, line, target,
-          getIndices(add(firstColumn, constant(j)), firstRow),
-          /*nontemporal=*/false, alignment);
+      Value line =
+          vector::FromElementsOp::create(b, loc, getLineType(), elements);
+      vector::StoreOp::create(b, loc, line, target, getIndices(column, firstRow),
+                              /*nontemporal=*/false, llvm::Align(kAccessBytes));
     }
   }
 
@@ -164,6 +250,7 @@ private:
   OpBuilder &b;
   Location loc;
   Value source, target;
+  bool isPadded;
   int64_t dim, last, width;
   Value batch, firstRow, firstColumn, rows, columns;
 };
@@ -230,7 +317,9 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     rewriter.setInsertionPointToStart(&launch.getBody().front());
     gpu::KernelDim3 ids = launch.getBlockIds();
     Value step = arith::ConstantIndexOp::create(rewriter, loc, side);
-    TransposeKernel(rewriter, loc, op.getInput(), op.getInit(), *dim)
+    Value padded = getPaddedBuffer(op.getInit());
+    TransposeKernel(rewriter, loc, op.getInput(),
+                    padded ? padded : op.getInit(), *dim, padded != nullptr)
         .emit(launch.getThreadIds().x,
               arith::MulIOp::create(rewriter, loc, ids.x, step),
               arith::MulIOp::create(rewriter, loc, ids.y, step), ids.z);

@@ -157,8 +157,8 @@ void CopyEmitter::emitWholeRows() {
   SmallVector<Value> counts;
   for (int64_t c = 0; c < perRow; ++c) {
     Value at = math.add(rows.first.column, plan.getOffset(c).column);
-    counts.push_back(
-        selectCount(ends.columns.find(b, loc, at).exists, Value()));
+    counts.push_back(ends.columns.count(
+        b, loc, ends.columns.find(b, loc, at), width));
   }
   SmallVector<Chunk> batch;
   SmallVector<ChunkSource> sources;
@@ -190,14 +190,17 @@ CopyEmitter::ChunkSource CopyEmitter::findSource(const Chunk &to) {
   };
   // What is looked up is tested first, or else the row of the source.
   bool columnFirst = ends.transposed && ends.rows.isPlain();
-  SourceIndex first = columnFirst ? findColumn() : findRow();
-  SourceIndex second = columnFirst ? findRow() : findColumn();
-  Value count = selectCount(second.exists, Value());
-  ChunkSource from{first.position, second.position,
-                   selectCount(first.exists, count)};
-  if (ends.transposed && !columnFirst)
-    std::swap(from.row, from.column);
-  return from;
+  if (columnFirst) {
+    SourceIndex column = findColumn(), row = findRow();
+    Value count = selectCount(row.exists, Value());
+    return {column.position, row.position, selectCount(column.exists, count)};
+  }
+  SourceIndex row = findRow(), column = findColumn();
+  Value valid = selectCount(row.exists,
+                            ends.columns.count(b, loc, column, width));
+  if (ends.transposed)
+    return {column.position, row.position, valid};
+  return {row.position, column.position, valid};
 }
 
 void CopyEmitter::copy(ArrayRef<Chunk> batch) {

@@ -48,12 +48,9 @@ Value FlatSource::isAligned(OpBuilder &b, Location loc, int64_t width) const {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, src);
   Value address = math.add(base, math.mul(metadata.getOffset(), bytes));
-  Value extents =
-      math.mul(arith::OrIOp::create(b, loc, metadata.getStrides()[0],
-                                    metadata.getSizes()[1]),
-               bytes);
+  Value rows = math.mul(metadata.getStrides()[0], bytes);
   Value misaligned =
-      math.rem(arith::OrIOp::create(b, loc, address, extents), width * bytes);
+      math.rem(arith::OrIOp::create(b, loc, address, rows), width * bytes);
   Value aligned = math.isEqual(misaligned, 0);
   Value span = math.mul(metadata.getSizes()[0], metadata.getStrides()[0]);
   Value fits = math.isLess(span, math.constant(int64_t(1) << 31));

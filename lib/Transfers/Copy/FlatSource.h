@@ -28,9 +28,8 @@ public:
   /// isAligned never holds.
   bool mayBeContiguous() const;
 
-  /// i1: address, pitch and row length are multiples of `width` elements, so
-  /// that each chunk exists whole or not at all, the elements of a row are
-  /// neighbours, and the source spans less than 2^31 elements.
+  /// i1: address and pitch are multiples of `width` elements, the elements of a
+  /// row are neighbours, and the source spans less than 2^31 elements.
   Value isAligned(OpBuilder &b, Location loc, int64_t width) const;
 
   /// Place of element (row, column). `isFast` where isAligned guards the code:

@@ -9,9 +9,30 @@
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+Value SourceDim::count(OpBuilder &b, Location loc, const SourceIndex &found,
+                       int64_t width) const {
+  if (!found.exists)
+    return Value();
+  IndexMath math{b, loc};
+  Value all = math.constant(width), none = math.constant(0);
+  Value extent = getExtent();
+  std::optional<int64_t> known =
+      extent ? getConstantIntValue(extent) : std::nullopt;
+  // Where the end is a multiple of the width, they exist together.
+  if (!extent || width == 1 || (known && *known % width == 0))
+    return math.select(found.exists, all, none);
+  Value left = math.narrow(math.sub(extent, found.position));
+  left = b.createOrFold<arith::MinSIOp>(loc, left, math.word(width));
+  left = math.widen(
+      b.createOrFold<arith::MaxSIOp>(loc, left, math.word(0)));
+  // A position that was not found is not one to count from.
+  return isPlain() ? left : math.select(found.exists, left, none);
+}
 
 SourceIndex PlainDim::find(OpBuilder &b, Location loc, Value index) const {
   if (!extent)

@@ -26,9 +26,19 @@ public:
   /// Neighbours in the destination are neighbours in the source.
   virtual bool isPlain() const = 0;
   /// Largest number of indices of the destination, from a multiple of it on,
-  /// whose sources are neighbours and, if they are aligned, exist together.
+  /// whose sources are neighbours.
   virtual int64_t getRun() const = 0;
   virtual SourceIndex find(OpBuilder &b, Location loc, Value index) const = 0;
+  /// Of the `width` neighbours from `found` on, which begin at a multiple of
+  /// `width`, how many exist; null where all of them do. For sources whose
+  /// positions fit in 31 bits.
+  Value count(OpBuilder &b, Location loc, const SourceIndex &found,
+              int64_t width) const;
+
+protected:
+  /// Extent of the dimension of the source; null where all that is asked for
+  /// lies inside.
+  virtual Value getExtent() const = 0;
 };
 
 /// Index i of the destination is index i of the source.
@@ -40,6 +50,9 @@ public:
   bool isPlain() const override { return true; }
   int64_t getRun() const override { return int64_t(1) << 62; }
   SourceIndex find(OpBuilder &b, Location loc, Value index) const override;
+
+protected:
+  Value getExtent() const override { return extent; }
 
 private:
   Value extent;
@@ -56,6 +69,9 @@ public:
   bool isPlain() const override { return false; }
   int64_t getRun() const override { return encoding.getBlockK(); }
   SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+
+protected:
+  Value getExtent() const override { return sourceRows; }
 
 private:
   EncodingAttr encoding;
@@ -75,6 +91,9 @@ public:
   bool isPlain() const override { return false; }
   int64_t getRun() const override { return blockRows; }
   SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+
+protected:
+  Value getExtent() const override { return sourceRows; }
 
 private:
   Value index;

@@ -51,14 +51,12 @@ struct PropagateLayout
     double gain = 0;
     for (MatmulOp op : getTokenMajorReaders(value, dim)) {
       MatmulProblem problem = MatmulProblem::get(op, tokens);
-      // Rows of tokens must allow copies of 16 bytes. What has no schedule is
-      // reported where schedules are chosen.
-      if (problem.tokens * problem.elementBytes % 16 != 0 ||
-
-          ShapedType::isDynamic(problem.windows))
+      // What has no schedule is reported where schedules are chosen.
+      if (ShapedType::isDynamic(problem.windows))
         return std::nullopt;
       auto before = predictProduct(problem, op.getScheduleAttr(),
                                    /*xFeatureMajor=*/false, target);
+      problem.xAlignment = 32; // The program's own, see NMSparseAlignRowsPass.
       auto after = predictProduct(problem, op.getScheduleAttr(),
                                   /*xFeatureMajor=*/true, target);
       if (!before || !after)

@@ -6,11 +6,54 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 
 Value nm_sparse::getBufferOf(Value value) {
   auto buffer = dyn_cast<MemrefValue>(value);
   return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
+}
+
+int64_t nm_sparse::getRowAlignment(ShapedType type, int64_t dynamicExtent,
+                                   int64_t most) {
+  int64_t last = type.getShape().back();
+  if (ShapedType::isDynamic(last))
+    last = dynamicExtent;
+  return std::gcd(last * type.getElementTypeBitWidth() / 8, most);
+}
+
+int64_t nm_sparse::getRowPitchUnit(ShapedType type) {
+  constexpr int64_t kLineBits = 128 * 8;
+  Type element = type.getElementType();
+  if (type.getRank() < 2 || !element.isIntOrFloat())
+    return 1;
+  int64_t bits = element.getIntOrFloatBitWidth();
+  if (bits < 8 || !llvm::isPowerOf2_64(bits))
+    return 1;
+  int64_t unit = kLineBits / bits, last = type.getShape().back();
+  if (ShapedType::isDynamic(last))
+    return unit;
+  // Short rows need not be as far apart.
+  unit = std::min(unit, std::max<int64_t>(128 / bits, llvm::PowerOf2Ceil(last)));
+  return last == 1 || last % unit == 0 ? 1 : unit;
+}
+
+Value nm_sparse::getPaddedBuffer(Value value) {
+  auto view = value.getDefiningOp<memref::SubViewOp>();
+  auto alloc = view ? view.getSource().getDefiningOp<memref::AllocOp>()
+                    : memref::AllocOp();
+  if (!alloc || view.getDroppedDims().any() ||
+      !llvm::all_of(view.getMixedOffsets(), isZeroInteger) ||
+      !llvm::all_of(view.getMixedStrides(), isOneInteger))
+    return Value();
+  bool isAlone = llvm::all_of(alloc->getUsers(), [&](Operation *user) {
+    return user == view || isa<memref::DeallocOp>(user);
+  });
+  return isAlone ? alloc.getResult() : Value();
 }

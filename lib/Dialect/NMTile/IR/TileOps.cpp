@@ -80,6 +80,39 @@ static LogicalResult verifyTileMaps(Operation *op,
 }
 
 //===----------------------------------------------------------------------===//
+// AlignRowsOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AlignRowsOp::verify() {
+  auto src = cast<ShapedType>(getSrc().getType());
+  if (src.getRank() < 2 || !src.getElementType().isIntOrFloat())
+    return emitOpError("needs rows of integers or floats, so a rank of at "
+                       "least 2, got ")
+           << src;
+  if (int64_t bytes = getAlignment(); bytes != 16 && bytes != 32)
+    return emitOpError("alignment must be 16 or 32 bytes, got ") << bytes;
+  if (isa<MemRefType>(src) != static_cast<bool>(getDst()))
+    return emitOpError(isa<MemRefType>(src)
+                           ? "a buffer needs a destination for its copy"
+                           : "a tensor has no destination");
+  for (Value value : {Value(getDst()), Value(getResult())}) {
+    auto type = value ? cast<ShapedType>(value.getType()) : src;
+    if (isa<TensorType>(type) != isa<TensorType>(src) ||
+        type.getShape() != src.getShape() ||
+        type.getElementType() != src.getElementType())
+      return emitOpError("needs source, destination and result of one shape and "
+                         "element type, all tensors or all buffers, got ")
+             << src << " and " << type;
+  }
+  return success();
+}
+
+void AlignRowsOp::getEffects(Effects &effects) {
+  MutableOperandRange dst = getDstMutable();
+  addEffects(getSrcMutable(), dst.empty() ? nullptr : &*dst.begin(), effects);
+}
+
+//===----------------------------------------------------------------------===//
 // AsyncCopyOp
 //===----------------------------------------------------------------------===//
 

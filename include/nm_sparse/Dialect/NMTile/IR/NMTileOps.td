@@ -20,6 +20,35 @@ include "nm_sparse/Dialect/NMTile/IR/NMTileRingOps.td"
 
 def NMTile_Tile : AnyTypeOf<[AnyRankedTensor, AnyMemRef]>;
 
+def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "rows that begin at multiples of so many bytes";
+  let description = [{
+    `src`, if its rows begin at multiples of `alignment` bytes in memory; else a
+    copy of it whose rows do. Which of the two is known at run time alone, since a
+    caller chooses the distance of rows. It is decided by strides and offset: a
+    buffer is taken to start at such a multiple. On buffers the copy is made in
+    `dst`. Copies of 16 bytes need an alignment of 16; with 32, no two copies share
+    a sector of L2 with a third.
+
+    ```mlir
+    %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<4096x?xf16>)
+           -> tensor<4096x?xf16>
+    %b = nm_tile.align_rows alignment = 16 ins(%x : memref<4096x?xf16>)
+           outs(%copy : memref<4096x?xf16, strided<[?, 1]>>)
+           -> memref<4096x?xf16, strided<[?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins NMTile_Tile:$src, Optional<AnyMemRef>:$dst,
+                       I64Attr:$alignment);
+  let results = (outs NMTile_Tile:$result);
+  let assemblyFormat = [{
+    `alignment` `=` $alignment `ins` `(` $src `:` type($src) `)`
+    (`outs` `(` $dst^ `:` type($dst) `)`)? attr-dict `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     [DestinationStyleOpInterface,
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

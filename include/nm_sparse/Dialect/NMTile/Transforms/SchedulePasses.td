@@ -9,6 +9,34 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NMSparseAlignOperandsPass
+    : Pass<"nm-sparse-align-operands", "::mlir::func::FuncOp"> {
+  let summary = "align the rows of a caller's activations where that pays";
+  let description = [{
+    Feature-major activations that a caller gives have rows of as many elements as
+    there are tokens, or of what the caller chooses. Where their distance may be
+    no multiple of 32 bytes, or of 16, and the cost model predicts that the
+    products that read them gain more than a copy takes, they read a
+    `nm_tile.align_rows` with that alignment.
+
+    ```mlir
+    // Before
+    %y = nm_sparse.matmul ... ins(%x, ... : tensor<4096x?xf16>, ...)
+    // After
+    %a = nm_tile.align_rows alignment = 32 ins(%x : tensor<4096x?xf16>)
+           -> tensor<4096x?xf16>
+    %y = nm_sparse.matmul ... ins(%a, ... : tensor<4096x?xf16>, ...)
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "GPU to choose for">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "number of tokens to assume where it is dynamic">
+  ];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
+}
+
 def NMSparseSelectSchedulePass
     : Pass<"nm-sparse-select-schedule", "::mlir::func::FuncOp"> {
   let summary = "give each matmul the schedule that the cost model predicts best";
@@ -165,11 +193,35 @@ def NMSparseVectorizePass : Pass<"nm-sparse-vectorize", "::mlir::func::FuncOp"> 
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseAlignRowsPass : Pass<"nm-sparse-align-rows", "::mlir::func::FuncOp"> {
+  let summary = "give tensors of the program rows of whole 128 bytes";
+  let description = [{
+    A `tensor.empty` outside of kernels whose rows may not be a multiple of 128
+    bytes becomes the front part of one whose rows are (of the next power of two,
+    at least 16, where they are known to be shorter). Its buffer then has that
+    pitch, and kernels copy 16 bytes at a time, whole lines of L2 together,
+    whatever the number of tokens. A function that returns such a tensor returns a
+    buffer with that pitch.
+
+    ```mlir
+    // Before
+    %t = tensor.empty(%m) : tensor<4096x?xf16>
+    // After
+    %p = affine.apply affine_map<()[s0] -> (s0 ceildiv 64 * 64)>()[%m]
+    %w = tensor.empty(%p) : tensor<4096x?xf16>
+    %t = tensor.extract_slice %w[0, 0] [4096, %m] [1, 1] : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseBufferizePass : Pass<"nm-sparse-bufferize", "::mlir::ModuleOp"> {
   let summary = "bufferize, and keep workgroup memory out of the K loop";
   let description = [{
-    One-shot bufferization across functions with identity layouts; a result is
-    written into the argument that it was computed in. Workgroup tiles become
+    One-shot bufferization across functions, whose arguments have identity
+    layouts; a result is written into the argument that it was computed in, and
+    has the layout of the buffer where the program made one. Workgroup tiles become
     `memref.alloc` in `#gpu.address_space<workgroup>` at the top of their
     `scf.forall`.
 

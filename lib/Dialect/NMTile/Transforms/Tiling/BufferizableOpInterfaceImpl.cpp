@@ -4,8 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
@@ -31,6 +34,21 @@ getBufferOperands(RewriterBase &rewriter, Operation *op,
   return operands;
 }
 
+/// A buffer of the shape of `buffer`, whose rows are aligned.
+static Value createAligned(OpBuilder &b, Value buffer) {
+  Location loc = buffer.getLoc();
+  auto type = cast<MemRefType>(buffer.getType());
+  SmallVector<OpFoldResult> sizes = memref::getMixedSizes(b, loc, buffer);
+  SmallVector<OpFoldResult> whole = sizes;
+  int64_t unit = getRowPitchUnit(type);
+  whole.back() = affine::makeComposedFoldedAffineApply(
+      b, loc, b.getAffineSymbolExpr(0).ceilDiv(unit) * unit, {sizes.back()});
+  Value alloc = memref::AllocOp::create(b, loc, whole, type.getElementType());
+  SmallVector<OpFoldResult> zeros(sizes.size(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> ones(sizes.size(), b.getIndexAttr(1));
+  return memref::SubViewOp::create(b, loc, alloc, zeros, sizes, ones);
+}
+
 namespace {
 
 /// async_copy and async_gather: the whole destination is overwritten.
@@ -52,6 +70,53 @@ struct CopyModel
     OpTy::create(rewriter, op->getLoc(), TypeRange(), *operands,
                  op->getAttrs());
     replaceOpWithBufferizedValues(rewriter, op, operands->back());
+    return success();
+  }
+};
+
+/// align_rows: its result is what it reads, or a copy that nobody else sees.
+struct AlignRowsModel
+    : public BufferizableOpInterface::ExternalModel<AlignRowsModel,
+                                                    AlignRowsOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &,
+                                      const AnalysisState &) const {
+    return {{op->getResult(0), BufferRelation::Unknown, /*isDefinite=*/false}};
+  }
+  bool isWritable(Operation *, Value, const AnalysisState &) const {
+    return false;
+  }
+  FailureOr<BufferLikeType> getBufferType(Operation *, Value value,
+                                          const BufferizationOptions &,
+                                          const BufferizationState &,
+                                          SmallVector<Value> &) const {
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+    strides.back() = 1;
+    auto layout = StridedLayoutAttr::get(value.getContext(),
+                                         ShapedType::kDynamic, strides);
+    return cast<BufferLikeType>(
+        MemRefType::get(type.getShape(), type.getElementType(), layout));
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    FailureOr<Value> src =
+        getBuffer(rewriter, op->getOperand(0), options, state);
+    FailureOr<BufferLikeType> type =
+        bufferization::getBufferType(op->getResult(0), options, state);
+    if (failed(src) || failed(type))
+      return failure();
+    replaceOpWithNewBufferizedOp<AlignRowsOp>(
+        rewriter, op, Type(*type), *src, createAligned(rewriter, *src),
+        cast<AlignRowsOp>(op).getAlignment());
     return success();
   }
 };
@@ -125,6 +190,7 @@ struct KLoopModel
 void nm_sparse::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
+    AlignRowsOp::attachInterface<AlignRowsModel>(*context);
     AsyncCopyOp::attachInterface<CopyModel<AsyncCopyOp>>(*context);
     AsyncGatherOp::attachInterface<CopyModel<AsyncGatherOp>>(*context);
     KLoopOp::attachInterface<KLoopModel>(*context);

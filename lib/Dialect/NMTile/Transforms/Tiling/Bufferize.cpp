@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,8 +33,20 @@ LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
   options.bufferizeFunctionBoundaries = true;
   // What a loop of the program carries from product to product.
   options.allowReturnAllocsFromLoops = true;
+  // A buffer that the program returns has the pitch that the program chose.
   options.setFunctionBoundaryTypeConversion(
-      bufferization::LayoutMapOption::IdentityLayoutMap);
+      bufferization::LayoutMapOption::InferLayoutMap);
+  StringRef layout = bufferization::BufferizationDialect::kBufferLayoutAttrName;
+  SmallVector<std::pair<func::FuncOp, unsigned>> given;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      if (auto tensor = dyn_cast<RankedTensorType>(type);
+          tensor && !function.getArgAttr(i, layout)) {
+        auto identity = AffineMap::getMultiDimIdentityMap(
+            tensor.getRank(), module.getContext());
+        function.setArgAttr(i, layout, AffineMapAttr::get(identity));
+        given.emplace_back(function, i);
+      }
   // What a K loop carries before promotion is a loop's like any other.
   IRRewriter rewriter(module.getContext());
   module.walk([&](KLoopOp loop) {
@@ -41,7 +54,11 @@ LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
       lowerToFor(rewriter, loop);
   });
   bufferization::BufferizationState state;
-  return bufferization::runOneShotModuleBufferize(module, options, state);
+  LogicalResult result =
+      bufferization::runOneShotModuleBufferize(module, options, state);
+  for (auto [function, i] : given)
+    function.removeArgAttr(i, layout);
+  return result;
 }
 
 void nm_sparse::hoistWorkgroupAllocs(scf::ForallOp forall) {

@@ -1,0 +1,110 @@
+//===- AlignOperands.cpp - copies of rows that are not aligned ------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rows of a caller's feature-major activations that do not begin at multiples
+// of 16 bytes can only be copied element by element. Where that takes longer
+// than to align them first, the products read a nm_tile.align_rows of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEALIGNOPERANDSPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Whether a caller chooses how the rows of `x` lie in memory.
+static bool isGiven(Value x) {
+  while (Operation *op = x.getDefiningOp()) {
+    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
+            op))
+      return false;
+    x = op->getOperand(0);
+  }
+  return true;
+}
+
+namespace {
+struct AlignOperands
+    : public nm_sparse::impl::NMSparseAlignOperandsPassBase<AlignOperands> {
+  using Base::Base;
+
+  /// Predicted seconds of `op` with rows of its activations that begin at
+  /// multiples of so many bytes. None when nothing is known of it.
+  std::optional<double> predictAligned(MatmulOp op, int64_t alignment,
+                                       const Chip &target) {
+    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    if (ShapedType::isDynamic(problem.windows))
+      return std::nullopt;
+    problem.xAlignment = alignment;
+    return predictProduct(problem, op.getScheduleAttr(), /*xFeatureMajor=*/true,
+                          target);
+  }
+
+  /// Predicted seconds that `products` take less with rows at multiples of
+  /// `after` bytes than with `before`.
+  double getGain(ArrayRef<MatmulOp> products, int64_t before, int64_t after,
+                 const Chip &target) {
+    double gain = 0;
+    for (MatmulOp op : products) {
+      auto slow = predictAligned(op, before, target);
+      auto fast = predictAligned(op, after, target);
+      if (slow && fast)
+        gain += *slow - *fast;
+    }
+    return gain;
+  }
+
+  static Value align(OpBuilder &b, Value x, int64_t alignment) {
+    b.setInsertionPointAfterValue(x);
+    return AlignRowsOp::create(b, x.getLoc(), x.getType(), x, Value(),
+                               alignment);
+  }
+
+  void runOnOperation() override {
+    const Chip *target = findChip(chip);
+    // An unknown chip is an error where schedules are chosen.
+    if (!target)
+      return;
+    llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
+    getOperation().walk([&](MatmulOp op) {
+      Value x = op.getX();
+      if (op.isXFeatureMajor() && isGiven(x) &&
+          getRowPitchUnit(cast<ShapedType>(x.getType())) > 1)
+        readers[x].push_back(op);
+    });
+    OpBuilder b(&getContext());
+    for (auto &[x, products] : readers) {
+      auto type = cast<ShapedType>(x.getType());
+      // Rows of a known number of tokens have no gaps.
+      int64_t element = type.getElementTypeBitWidth() / 8;
+      int64_t own = type.hasStaticShape() ? getRowAlignment(type, 1, 32)
+                                          : element;
+      double cost = predictTranspose(type, tokens, *target);
+      int64_t alignment = 0;
+      if (own < 32 && getGain(products, 16, 32, *target) > cost)
+        alignment = 32;
+      else if (own < 16 && getGain(products, element, 16, *target) > cost)
+        alignment = 16;
+      if (!alignment)
+        continue;
+      Value aligned = align(b, x, alignment);
+      for (MatmulOp op : products)
+        op.getXMutable().assign(aligned);
+    }
+  }
+};
+} // namespace
