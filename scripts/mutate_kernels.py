@@ -62,7 +62,7 @@ KNOWN_SURVIVORS = {
     "block-wgmma-two-token-result block-wgmma-two-feature-result "
     "block-wgmma-persistent-token-result block-wgmma-persistent-feature-result "
     "block-mma-token-gather-resident-3of8-8 block-mma-token-copy-resident-3of8-8 "
-    "parts-wgmma-token-3of4": (
+    "parts-wgmma-token-3of4 wgmma-tma-stages3-split2-none": (
         "nvvm.bar.warp.sync",
         "cp.async copies all rows: no thread stores what its warp arrives for",
     ),

@@ -45,6 +45,22 @@ namespace {
 struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
   using EpiloguePattern::EpiloguePattern;
 
+  void writeElements(TileAccess &access, ArrayRef<TileRun> runs,
+                     ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    for (ArrayRef<int64_t> run : runs)
+      for (int64_t e : run) {
+        SmallVector<Value> at = access.getIndices(layout.getOffset(e));
+        OpBuilder::InsertionGuard guard(b);
+        if (Value exists = access.exists(at)) {
+          auto ifOp =
+              scf::IfOp::create(b, access.loc, exists, /*withElseRegion=*/false);
+          b.setInsertionPointToStart(ifOp.thenBlock());
+        }
+        memref::StoreOp::create(b, access.loc, scalars[e], access.buffer, at);
+      }
+  }
+
   /// Writes `runs`, all of whose elements exist.
   void writeRuns(TileAccess &access, ArrayRef<TileRun> runs,
                  ValueRange scalars) const {
@@ -206,7 +222,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
                              form != StoreForm::Transposed &&
                              !epilogue.reads.empty())) {
       if (version == TileVersion::Edge) {
-        EdgeWriter(access, form, unties).write(group, scalars);
+        // Each where it has been computed: see EpilogueOrder.cpp.
+        writeElements(access, group, scalars);
         continue;
       }
       if (!allowsWide) {

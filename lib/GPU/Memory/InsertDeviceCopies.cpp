@@ -102,11 +102,9 @@ LogicalResult BlockRewriter::visit(Operation *op) {
     return visitTensorMap(map);
 
   if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-    // What pads the rows is copied with them, and so must be written once.
-    if (llvm::none_of(alloc->getUsers(), [](Operation *user) {
-          return user->getNumResults() == 1 &&
-                 getPaddedBuffer(user->getResult(0));
-        }))
+    // What lies outside of a view of it, such as padding, is copied with the
+    // rest, and so must be written once.
+    if (llvm::none_of(alloc->getUsers(), llvm::IsaPred<memref::SubViewOp>))
       untouched.insert(alloc.getResult());
     return success();
   }

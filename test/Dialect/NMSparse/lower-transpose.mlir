@@ -1,7 +1,8 @@
 // RUN: nm-opt %s --nm-sparse-lower-transpose | FileCheck %s
 
-// Tokens on grid x; 8 reads and 8 writes of 16 bytes, and a loop for what lies
-// at the edges.
+// Tokens on grid x; 8 reads and 8 writes of 16 bytes. Rows that are not aligned
+// are read in aligned words, which are shifted. A loop for what lies at the
+// edges.
 
 // CHECK-DAG: #[[GRID:.*]] = affine_map<()[s0] -> (s0 ceildiv 128)>
 // CHECK-LABEL: func @f16
@@ -11,6 +12,9 @@
 // CHECK: gpu.launch {{.*}} in (%{{.*}} = %[[GX]], %{{.*}} = %c32, %{{.*}} = %c1) threads({{.*}}) in (%{{.*}} = %c256, {{.*}} function(@f16_transpose)
 // CHECK: scf.if
 // CHECK-COUNT-8: vector.load %[[X]]{{.*}} {alignment = 16 : i64} : memref<?x4096xf16>, vector<8xf16>
+// CHECK: else
+// CHECK-COUNT-16: llvm.load {{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK: llvm.intr.fshr
 // CHECK: vector.from_elements
 // CHECK-COUNT-8: vector.store {{.*}}, %[[T]]{{.*}} {alignment = 16 : i64}
 // CHECK: else
@@ -22,6 +26,25 @@ func.func @f16(%x: memref<?x4096xf16>, %t: memref<4096x?xf16>) {
   linalg.transpose ins(%x : memref<?x4096xf16>) outs(%t : memref<4096x?xf16>)
       permutation = [1, 0]
   return
+}
+
+// Rows that end in padding: whole blocks, which read the last row again.
+
+// CHECK-LABEL: func @padded
+// CHECK: %[[ALL:.*]] = memref.alloc({{.*}}) : memref<4096x?xf16>
+// CHECK: gpu.launch
+// CHECK: %[[END:.*]] = memref.dim %[[ALL]], %c1
+// CHECK: arith.cmpi sle, %{{.*}}, %[[END]]
+// CHECK: arith.minsi
+// CHECK: vector.store {{.*}}, %[[ALL]]
+func.func @padded(%x: memref<?x4096xf16>, %m: index, %p: index)
+    -> memref<4096x?xf16, strided<[?, 1]>> {
+  %all = memref.alloc(%p) : memref<4096x?xf16>
+  %t = memref.subview %all[0, 0] [4096, %m] [1, 1]
+      : memref<4096x?xf16> to memref<4096x?xf16, strided<[?, 1]>>
+  linalg.transpose ins(%x : memref<?x4096xf16>)
+      outs(%t : memref<4096x?xf16, strided<[?, 1]>>) permutation = [1, 0]
+  return %t : memref<4096x?xf16, strided<[?, 1]>>
 }
 
 // CHECK-LABEL: func @f32_batch

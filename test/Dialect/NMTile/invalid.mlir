@@ -294,3 +294,44 @@ func.func @hints() {
   nm_tile.hints accumulators = 0
   return
 }
+
+// -----
+
+func.func @alignment(%x: tensor<64x?xf16>) -> tensor<64x?xf16> {
+  // expected-error @below {{alignment must be 16 or 32 bytes, got 8}}
+  %a = nm_tile.align_rows alignment = 8 ins(%x : tensor<64x?xf16>) -> tensor<64x?xf16>
+  return %a : tensor<64x?xf16>
+}
+
+// -----
+
+func.func @align_vector(%x: tensor<?xf16>) -> tensor<?xf16> {
+  // expected-error @below {{needs rows of integers or floats, so a rank of at least 2}}
+  %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<?xf16>) -> tensor<?xf16>
+  return %a : tensor<?xf16>
+}
+
+// -----
+
+func.func @align_nowhere(%x: memref<64x?xf16>) -> memref<64x?xf16> {
+  // expected-error @below {{a buffer needs a destination for its copy}}
+  %a = nm_tile.align_rows alignment = 16 ins(%x : memref<64x?xf16>) -> memref<64x?xf16>
+  return %a : memref<64x?xf16>
+}
+
+// -----
+
+func.func @align_tensor(%x: tensor<64x?xf16>, %d: memref<64x?xf16>) -> tensor<64x?xf16> {
+  // expected-error @below {{a tensor has no destination}}
+  %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<64x?xf16>)
+      outs(%d : memref<64x?xf16>) -> tensor<64x?xf16>
+  return %a : tensor<64x?xf16>
+}
+
+// -----
+
+func.func @align_shapes(%x: tensor<64x?xf16>) -> tensor<32x?xf16> {
+  // expected-error @below {{needs source, destination and result of one shape and element type}}
+  %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<64x?xf16>) -> tensor<32x?xf16>
+  return %a : tensor<32x?xf16>
+}

@@ -12,8 +12,11 @@ import argparse
 import re
 import sys
 
-LAUNCH = re.compile(r"( *)(%\w+) = gpu\.launch_func async \[(%\w+)\](.*)")
-RESULT = re.compile(r" gpu\.memcpy async \[%\w+\] %alloc, (%\w+) : (memref<\S*x(\w+)>)")
+# Not that of the kernel before it that aligns rows.
+LAUNCH = re.compile(
+    r"( *)(%\w+) = gpu\.launch_func async \[(%\w+)\]( @\w+::@\w+_kernel .*)"
+)
+RESULT = re.compile(r" gpu\.memcpy async \[%\w+\] %alloc\w*, (%\w+) : (memref<\S*x(\w+)>)")
 # Behind the fence of the thread that finds the other part.
 RESET = re.compile(
     r"memory\.barrier <gpu>\n.*getelementptr.*\n( *llvm\.store.*i32.*\n)"
@@ -21,7 +24,7 @@ RESET = re.compile(
 
 
 def launch_twice(text):
-    buffer, type_, element = RESULT.search(text).groups()
+    buffer, type_, element = RESULT.findall(text)[-1]
     launches = LAUNCH.findall(text)
     assert len(launches) == 1, f"{len(launches)} launches"
 

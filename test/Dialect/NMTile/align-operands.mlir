@@ -1,0 +1,58 @@
+// RUN: nm-opt %s --nm-sparse-align-operands="chip=sm_90a tokens=1001" --split-input-file | FileCheck %s
+
+// Rows that a caller gives may lie at any distance, which costs much more than
+// a copy where there are many; one copy serves all that read them.
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
+
+// CHECK-LABEL: func @given
+// CHECK-SAME: %[[X:.*]]: tensor<4096x?xf16>,
+// CHECK: %[[A:.*]] = nm_tile.align_rows alignment = {{16|32}} ins(%[[X]] : tensor<4096x?xf16>) -> tensor<4096x?xf16>
+// CHECK-NOT: nm_tile.align_rows
+// CHECK-COUNT-2: nm_sparse.matmul {{.*}} ins(%[[A]],
+func.func @given(%x: tensor<4096x?xf16>, %v: tensor<2048x4096xf16>,
+    %i: tensor<2048x32xi8>, %o: tensor<4096x?xf16>)
+    -> (tensor<4096x?xf16>, tensor<4096x?xf16>) {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x?xf16>, tensor<2048x4096xf16>, tensor<2048x32xi8>)
+      outs(%o : tensor<4096x?xf16>) -> tensor<4096x?xf16>
+  %z = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x?xf16>, tensor<2048x4096xf16>, tensor<2048x32xi8>)
+      outs(%y : tensor<4096x?xf16>) -> tensor<4096x?xf16>
+  return %y, %z : tensor<4096x?xf16>, tensor<4096x?xf16>
+}
+
+// -----
+
+// Rows of a known number of tokens have no gaps, and what the program makes is
+// aligned.
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (n, m)>
+
+// CHECK-LABEL: func @static
+// CHECK-NOT: nm_tile.align_rows
+// CHECK-LABEL: func @made
+// CHECK-NOT: nm_tile.align_rows
+func.func @static(%x: tensor<4096x1024xf16>, %v: tensor<2048x4096xf16>,
+    %i: tensor<2048x32xi8>, %o: tensor<4096x1024xf16>) -> tensor<4096x1024xf16> {
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x1024xf16>, tensor<2048x4096xf16>, tensor<2048x32xi8>)
+      outs(%o : tensor<4096x1024xf16>) -> tensor<4096x1024xf16>
+  return %y : tensor<4096x1024xf16>
+}
+func.func @made(%a: tensor<?x4096xf16>, %e: tensor<4096x?xf16>,
+    %v: tensor<2048x4096xf16>, %i: tensor<2048x32xi8>, %o: tensor<4096x?xf16>)
+    -> tensor<4096x?xf16> {
+  %x = linalg.transpose ins(%a : tensor<?x4096xf16>)
+      outs(%e : tensor<4096x?xf16>) permutation = [1, 0]
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %i : tensor<4096x?xf16>, tensor<2048x4096xf16>, tensor<2048x32xi8>)
+      outs(%o : tensor<4096x?xf16>) -> tensor<4096x?xf16>
+  return %y : tensor<4096x?xf16>
+}
