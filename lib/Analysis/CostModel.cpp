@@ -26,7 +26,8 @@ using namespace mlir::nm_sparse;
 static int64_t getXAlignment(Value x, int64_t dynamicExtent) {
   constexpr int64_t kSectorBytes = 32;
   while (Operation *op = x.getDefiningOp()) {
-    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
+            op))
       return kSectorBytes;
     x = op->getOperand(0);
   }

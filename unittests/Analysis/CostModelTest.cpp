@@ -48,9 +48,8 @@ protected:
                     "<warps = [2, 2]>, pipeline = async_groups<stages = 3>");
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
-    return {encoding,    1,   tokens, 4096,  128,
-            f16 ? 2 : 4, f16, false,  false, true,
-            32};
+    return {encoding, 1,     tokens, 4096, 128, f16 ? 2 : 4,
+            f16,      false, false,  true, 32};
   }
 
   MLIRContext context;

@@ -26,11 +26,11 @@ struct MatmulProblem {
   int64_t tokens; ///< Rows of x; an estimate when they are dynamic.
   int64_t outputs;
   int64_t windows;
-  int64_t elementBytes; ///< Of x and values.
-  bool tensorCores;     ///< The element type can use mma.sync.
-  bool xFeatureMajor;   ///< Consecutive tokens are neighbours in memory.
-  bool yFeatureMajor;   ///< So are they in what is written in the end.
-  bool yTransposable;   ///< Warps can transpose that as they write it.
+  int64_t elementBytes;    ///< Of x and values.
+  bool tensorCores;        ///< The element type can use mma.sync.
+  bool xFeatureMajor;      ///< Consecutive tokens are neighbours in memory.
+  bool yFeatureMajor;      ///< So are they in what is written in the end.
+  bool yTransposable;      ///< Warps can transpose that as they write it.
   int64_t xAlignment = 32; ///< Rows of x begin at multiples of so many bytes.
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens

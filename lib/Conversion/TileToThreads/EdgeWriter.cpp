@@ -39,7 +39,8 @@ EdgeWriter::EdgeWriter(const TileAccess &whole, StoreForm form, bool unties)
     : layout(hideCoordinates(whole.b, whole.loc, whole.layout)),
       access(whole, layout), b(access.b), loc(access.loc), form(form),
       unties(unties), along(access.isContiguous(0) ? 0 : 1),
-      width(getStoreWidth(access)), isPadded(access.getPaddedTile() != nullptr) {
+      width(getStoreWidth(access)),
+      isPadded(access.getPaddedTile() != nullptr) {
   llvm::DenseSet<int64_t> rows;
   int64_t elements = layout.getNumElements();
   for (int64_t e = 0; e < elements; ++e)
@@ -134,8 +135,8 @@ void EdgeWriter::addTail(Tail &tail, Value vector, TileOffset offset,
 /// has that bit.
 void EdgeWriter::writeTail(const Tail &tail) {
   SmallVector<Value> at(tail.at);
-  Value count = arith::IndexCastUIOp::create(b, loc, b.getIndexType(),
-                                             tail.count);
+  Value count =
+      arith::IndexCastUIOp::create(b, loc, b.getIndexType(), tail.count);
   at.back() = arith::SubIOp::create(
       b, loc, memref::DimOp::create(b, loc, access.buffer, access.dims[along]),
       count);
@@ -157,21 +158,26 @@ void EdgeWriter::writeTail(const Tail &tail) {
   }
 }
 
-void EdgeWriter::writeVector(Value vector, TileOffset offset,
-                             const Shifts &shifts) {
+void EdgeWriter::writeVector(Value vector, TileOffset offset, Value shift) {
   SmallVector<Value> at = access.getIndices(offset);
-  for (unsigned side = 0; side < 2; ++side)
-    if (shifts[side])
-      at[access.dims[side]] = arith::AddIOp::create(
-          b, loc, at[access.dims[side]], shifts[side]);
-  Value left = countLeft(along, shifts[along]);
-  Value isRow = exists(countLeft(1 - along, shifts[1 - along]),
-                       getOffset(offset, 1 - along), 1);
+  if (shift)
+    at.back() = arith::AddIOp::create(b, loc, at.back(), shift);
+  Value left = countLeft(along, shift);
+  Value isRow =
+      exists(countLeft(1 - along, Value()), getOffset(offset, 1 - along), 1);
   int64_t needed = isPadded ? 1 : width;
   storeIf(both(b, loc, isRow, exists(left, getOffset(offset, along), needed)),
           vector, at);
   if (!left || isPadded)
     return;
+  if (width == 2) {
+    Value isLast =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left,
+                              constant(getOffset(offset, along) + 1));
+    storeIf(both(b, loc, isRow, isLast),
+            vector::ExtractOp::create(b, loc, vector, 0), at);
+    return;
+  }
   auto [found, isNew] = tails.try_emplace(getOffset(offset, 1 - along));
   if (isNew)
     found->second.at = at;
@@ -184,12 +190,6 @@ void EdgeWriter::writeVector(Value vector, TileOffset offset,
 }
 
 void EdgeWriter::writeWide(ArrayRef<TileRun> runs, ValueRange scalars) {
-  auto shift = [&](Value byAlong, Value byRow) {
-    Shifts shifts;
-    shifts[along] = byAlong;
-    shifts[1 - along] = byRow;
-    return shifts;
-  };
   switch (form) {
   case StoreForm::Runs:
     for (ArrayRef<int64_t> run : runs) {
@@ -199,24 +199,18 @@ void EdgeWriter::writeWide(ArrayRef<TileRun> runs, ValueRange scalars) {
       Value vector = vector::FromElementsOp::create(
           b, loc, VectorType::get({width}, access.type.getElementType()),
           elements);
-      writeVector(vector, layout.getOffset(run.front()), Shifts());
+      writeVector(vector, layout.getOffset(run.front()), Value());
     }
     break;
   case StoreForm::Fragments:
     storeFragments(b, loc, layout, scalars, runs.front().front(),
                    runs.size() * 2,
-                   [&](Value vector, TileOffset offset, Value by) {
-                     writeVector(vector, offset, shift(by, Value()));
+                   [&](Value vector, TileOffset offset, Value shift) {
+                     writeVector(vector, offset, shift);
                    });
     break;
   case StoreForm::Transposed:
-    storeTransposed(b, loc, layout, scalars,
-                    [&](Value vector, TileOffset offset, Value rowShift,
-                        Value columnShift) {
-                      writeVector(vector, offset,
-                                  shift(rowShift, columnShift));
-                    });
-    break;
+    llvm_unreachable("is written element by element");
   }
   for (auto &[offset, tail] : tails)
     writeTail(tail);
@@ -224,7 +218,8 @@ void EdgeWriter::writeWide(ArrayRef<TileRun> runs, ValueRange scalars) {
 }
 
 void EdgeWriter::write(ArrayRef<TileRun> runs, ValueRange scalars) {
-  if (width == 1)
+  // Warps that transpose have no registers for tests beside the addresses.
+  if (width == 1 || form == StoreForm::Transposed)
     return writeElements(runs, scalars);
   Value aligned = access.isAligned(width);
   if (!aligned)

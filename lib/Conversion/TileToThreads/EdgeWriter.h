@@ -17,8 +17,9 @@ namespace mlir::nm_sparse {
 /// Writes those elements of a tile that exist.
 class EdgeWriter {
 public:
-  /// To be made where the code goes. `form` is how the tile is written where all of it exists.
-  /// With `unties` the elements are copied first, see copyToAnyRegister.
+  /// To be made where the code goes. `form` is how the tile is written where
+  /// all of it exists. With `unties` the elements are copied first, see
+  /// copyToAnyRegister.
   EdgeWriter(const TileAccess &access, StoreForm form, bool unties);
 
   /// Writes `runs`: as wide as they are where rows are aligned, and element by
@@ -26,8 +27,6 @@ public:
   void write(ArrayRef<TileRun> runs, ValueRange scalars);
 
 private:
-  /// How far the thread's elements move along (tokens, outputs).
-  using Shifts = std::array<Value, 2>;
   /// The access in which a row ends, as far as it is known, and how many
   /// elements of it exist. `at` is where the row begins.
   struct Tail {
@@ -49,7 +48,8 @@ private:
   void storeIf(Value condition, Value vector, ArrayRef<Value> at);
   void writeElements(ArrayRef<TileRun> runs, ValueRange scalars);
   void writeWide(ArrayRef<TileRun> runs, ValueRange scalars);
-  void writeVector(Value vector, TileOffset offset, const Shifts &shifts);
+  /// The thread's elements move by `shift` along memory, if it is not null.
+  void writeVector(Value vector, TileOffset offset, Value shift);
   void addTail(Tail &tail, Value vector, TileOffset offset, Value isRow,
                Value left);
   void writeTail(const Tail &tail);

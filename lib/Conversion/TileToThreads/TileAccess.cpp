@@ -7,9 +7,9 @@
 #include "TileAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
@@ -86,10 +86,10 @@ Value TileAccess::getExtent(unsigned side) {
   memref::SubViewOp tile = isWrite ? getPaddedTile() : memref::SubViewOp();
   if (!tile || tile.getDroppedDims().any())
     return memref::DimOp::create(b, loc, buffer, dim);
-  Value whole = memref::DimOp::create(b, loc,
-                                      getPaddedBuffer(tile.getSource()), dim);
-  Value first = getValueOrCreateConstantIndexOp(b, loc,
-                                                tile.getMixedOffsets()[dim]);
+  Value whole =
+      memref::DimOp::create(b, loc, getPaddedBuffer(tile.getSource()), dim);
+  Value first =
+      getValueOrCreateConstantIndexOp(b, loc, tile.getMixedOffsets()[dim]);
   return arith::SubIOp::create(b, loc, whole, first);
 }
 

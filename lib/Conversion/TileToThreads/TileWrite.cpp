@@ -53,8 +53,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
         SmallVector<Value> at = access.getIndices(layout.getOffset(e));
         OpBuilder::InsertionGuard guard(b);
         if (Value exists = access.exists(at)) {
-          auto ifOp =
-              scf::IfOp::create(b, access.loc, exists, /*withElseRegion=*/false);
+          auto ifOp = scf::IfOp::create(b, access.loc, exists,
+                                        /*withElseRegion=*/false);
           b.setInsertionPointToStart(ifOp.thenBlock());
         }
         memref::StoreOp::create(b, access.loc, scalars[e], access.buffer, at);
@@ -207,8 +207,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
     TileAccess access(rewriter, layout, op);
     auto runs = access.getRuns();
     ++epilogue.numWrites;
-    bool unties =
-        mustUntie(layout, access.type.getElementType(), epilogue);
+    bool unties = mustUntie(layout, access.type.getElementType(), epilogue);
     StoreForm form = getStoreForm(access);
     TileVersion version = epilogue.versions.lookup(op);
     Value allowsWide = version == TileVersion::Unknown

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread copies 16 bytes of a row. Where the rows are aligned already the grid is empty, and no kernel
-// is launched. Which of the two buffers to read is decided by the kernels that
-// do, from the same number.
+// A thread copies 16 bytes of a row. Where the rows are aligned already the
+// grid is empty, and no kernel is launched. Which of the two buffers to read is
+// decided by the kernels that do, from the same number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,8 @@ public:
         width(kAccessBytes * 8 / type.getElementTypeBitWidth()),
         unit(op.getAlignment() * 8 / type.getElementTypeBitWidth()) {
     Value padded = getPaddedBuffer(op.getDst());
-    target = padded ? padded : op.getDst();
+    isPadded = padded != nullptr;
+    target = isPadded ? padded : op.getDst();
   }
 
   /// Replaces the result.
@@ -66,6 +67,8 @@ private:
 
   AlignRowsOp op;
   Value source, target;
+  /// Rows of `target` are aligned, and end in padding up to whole accesses.
+  bool isPadded;
   MemRefType type;
   /// Elements of an access, and of what rows must be a multiple of.
   int64_t last, width, unit;
@@ -101,13 +104,13 @@ void RowCopy::emitChunk(SmallVector<Value> at) {
       b, loc, both(isLess(at[last - 1], rows), isLess(column, columns)),
       /*withElseRegion=*/false);
   b.setInsertionPointToStart(exists.thenBlock());
-  Value end = memref::DimOp::create(b, loc, target, last);
-  Value fits = compare(arith::CmpIPredicate::ule, add(column, width), end);
-  auto whole = scf::IfOp::create(b, loc, fits, /*withElseRegion=*/true);
-  b.setInsertionPointToStart(whole.thenBlock());
-  vector::StoreOp::create(b, loc, read(at, columns), target, at);
-  b.setInsertionPointToStart(whole.elseBlock());
-  auto rest = scf::ForOp::create(b, loc, column, columns, constant(1));
+  if (isPadded) {
+    vector::StoreOp::create(b, loc, read(at, columns), target, at,
+                            /*nontemporal=*/false, llvm::Align(kAccessBytes));
+    return;
+  }
+  Value end = min(add(column, width), columns);
+  auto rest = scf::ForOp::create(b, loc, column, end, constant(1));
   b.setInsertionPointToStart(rest.getBody());
   Value element = load(at, rest.getInductionVar());
   at.back() = rest.getInductionVar();
@@ -151,16 +154,15 @@ void RowCopy::emitLaunch(Value misaligned) {
       b, loc,
       affine::makeComposedFoldedAffineMin(
           b, loc,
-          AffineMap::get(
-              0, 1, {b.getAffineSymbolExpr(0), b.getAffineConstantExpr(1)},
-              b.getContext()),
+          AffineMap::get(0, 1,
+                         {b.getAffineSymbolExpr(0), b.getAffineConstantExpr(1)},
+                         b.getContext()),
           {OpFoldResult(misaligned)}));
   Value one = constant(1);
   Value batches =
       last == 2 ? getValueOrCreateConstantIndexOp(b, loc, sizes[0]) : one;
-  auto launch =
-      gpu::LaunchOp::create(b, loc, mul(ctas, any), one, batches,
-                            constant(kThreads), one, one);
+  auto launch = gpu::LaunchOp::create(b, loc, mul(ctas, any), one, batches,
+                                      constant(kThreads), one, one);
   auto function = op->getParentOfType<func::FuncOp>();
   launch.setFunctionAttr(SymbolRefAttr::get(
       b.getContext(), (function.getSymName() + "_align").str()));

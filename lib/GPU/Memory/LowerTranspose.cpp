@@ -55,8 +55,7 @@ public:
   TransposeKernel(OpBuilder &b, Location loc, Value source, Value target,
                   int64_t dim, bool isPadded)
       : b(b), loc(loc), source(source), target(target), isPadded(isPadded),
-        dim(dim),
-        last(cast<MemRefType>(source.getType()).getRank() - 1),
+        dim(dim), last(cast<MemRefType>(source.getType()).getRank() - 1),
         width(kAccessBytes * 8 /
               cast<MemRefType>(source.getType()).getElementTypeBitWidth()) {}
 
@@ -73,8 +72,7 @@ public:
     firstColumn = add(column, times(columnBlock, width));
     rows = memref::DimOp::create(b, loc, source, dim);
     columns = memref::DimOp::create(b, loc, source, last);
-    Value end =
-        isPadded ? memref::DimOp::create(b, loc, target, last) : rows;
+    Value end = isPadded ? memref::DimOp::create(b, loc, target, last) : rows;
     Value wide = both(isInside(firstRow, end), isAligned(target));
     auto ifOp = scf::IfOp::create(b, loc, wide, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
@@ -86,8 +84,8 @@ public:
 
 private:
   VectorType getLineType() {
-    return VectorType::get(
-        {width}, cast<MemRefType>(source.getType()).getElementType());
+    return VectorType::get({width},
+                           cast<MemRefType>(source.getType()).getElementType());
   }
 
   /// The row of the source that is read for line `i` of the block.
@@ -129,8 +127,8 @@ private:
         elements.push_back(
             memref::LoadOp::create(b, loc, source, getIndices(row, column)));
       }
-      lines.push_back(vector::FromElementsOp::create(b, loc, getLineType(),
-                                                     elements));
+      lines.push_back(
+          vector::FromElementsOp::create(b, loc, getLineType(), elements));
     }
     return lines;
   }
@@ -169,8 +167,8 @@ private:
     SmallVector<Value> lines = readBlock();
     for (int64_t j = 0; j < width; ++j) {
       Value column = add(firstColumn, constant(j));
-      Value exists = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::slt, column, columns);
+      Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                           column, columns);
       auto store = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(store.thenBlock());
@@ -179,7 +177,8 @@ private:
         elements.push_back(vector::ExtractOp::create(b, loc, line, j));
       Value line =
           vector::FromElementsOp::create(b, loc, getLineType(), elements);
-      vector::StoreOp::create(b, loc, line, target, getIndices(column, firstRow),
+      vector::StoreOp::create(b, loc, line, target,
+                              getIndices(column, firstRow),
                               /*nontemporal=*/false, llvm::Align(kAccessBytes));
     }
   }

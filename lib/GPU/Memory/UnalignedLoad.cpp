@@ -34,9 +34,9 @@ UnalignedLoad::UnalignedLoad(OpBuilder &b, Location loc, Value source)
   };
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, source);
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, source);
-  begin = arith::AddIOp::create(
-      b, loc, toI64(b, loc, base),
-      mul(toI64(b, loc, metadata.getOffset()), bytes));
+  begin =
+      arith::AddIOp::create(b, loc, toI64(b, loc, base),
+                            mul(toI64(b, loc, metadata.getOffset()), bytes));
   end = arith::AddIOp::create(b, loc, begin, bytes);
   for (auto [size, stride] :
        llvm::zip_equal(metadata.getSizes(), metadata.getStrides())) {
@@ -85,7 +85,8 @@ Value UnalignedLoad::load(ArrayRef<Value> indices) {
   Value bytes = arith::SubIOp::create(b, loc, address, low);
   SmallVector<Value> words;
   for (Value part :
-       {low, arith::AddIOp::create(b, loc, low, constant(kBytes)).getResult()}) {
+       {low,
+        arith::AddIOp::create(b, loc, low, constant(kBytes)).getResult()}) {
     Value vector = loadWords(part);
     for (int64_t i = 0; i < 4; ++i)
       words.push_back(vector::ExtractOp::create(b, loc, vector, i));
@@ -97,8 +98,8 @@ Value UnalignedLoad::load(ArrayRef<Value> indices) {
                                         constant(0));
     SmallVector<Value> moved;
     for (size_t i = 0; i + step < words.size(); ++i)
-      moved.push_back(arith::SelectOp::create(b, loc, moves, words[i + step],
-                                              words[i]));
+      moved.push_back(
+          arith::SelectOp::create(b, loc, moves, words[i + step], words[i]));
     words = moved;
   }
   Type word = b.getI32Type();

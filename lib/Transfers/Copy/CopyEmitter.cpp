@@ -157,8 +157,8 @@ void CopyEmitter::emitWholeRows() {
   SmallVector<Value> counts;
   for (int64_t c = 0; c < perRow; ++c) {
     Value at = math.add(rows.first.column, plan.getOffset(c).column);
-    counts.push_back(ends.columns.count(
-        b, loc, ends.columns.find(b, loc, at), width));
+    counts.push_back(
+        ends.columns.count(b, loc, ends.columns.find(b, loc, at), width));
   }
   SmallVector<Chunk> batch;
   SmallVector<ChunkSource> sources;
@@ -196,8 +196,8 @@ CopyEmitter::ChunkSource CopyEmitter::findSource(const Chunk &to) {
     return {column.position, row.position, selectCount(column.exists, count)};
   }
   SourceIndex row = findRow(), column = findColumn();
-  Value valid = selectCount(row.exists,
-                            ends.columns.count(b, loc, column, width));
+  Value valid =
+      selectCount(row.exists, ends.columns.count(b, loc, column, width));
   if (ends.transposed)
     return {column.position, row.position, valid};
   return {row.position, column.position, valid};

@@ -28,8 +28,7 @@ Value SourceDim::count(OpBuilder &b, Location loc, const SourceIndex &found,
     return math.select(found.exists, all, none);
   Value left = math.narrow(math.sub(extent, found.position));
   left = b.createOrFold<arith::MinSIOp>(loc, left, math.word(width));
-  left = math.widen(
-      b.createOrFold<arith::MaxSIOp>(loc, left, math.word(0)));
+  left = math.widen(b.createOrFold<arith::MaxSIOp>(loc, left, math.word(0)));
   // A position that was not found is not one to count from.
   return isPlain() ? left : math.select(found.exists, left, none);
 }

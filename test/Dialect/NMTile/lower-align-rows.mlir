@@ -5,23 +5,27 @@
 
 // CHECK: affine_map<()[s0] -> (s0 mod 16)>
 // CHECK-LABEL: func @f
-// CHECK-SAME: %[[X:.*]]: memref<4096x?xf16>, %[[COPY:.*]]: memref<4096x?xf16>
+// CHECK-SAME: %[[X:.*]]: memref<4096x?xf16>,
+// CHECK: %[[COPY:.*]] = memref.alloc
 // CHECK: %[[MISALIGNED:.*]] = affine.apply
 // CHECK: %[[ANY:.*]] = affine.min
 // CHECK: %[[GRID:.*]] = arith.muli %{{.*}}, %[[ANY]]
 // CHECK: gpu.launch {{.*}} in (%{{.*}} = %[[GRID]], {{.*}} function(@f_align)
 // CHECK: llvm.load
 // CHECK: llvm.intr.fshr
-// CHECK: vector.store {{.*}}, %[[COPY]]
+// CHECK: vector.store {{.*}}, %[[COPY]]{{.*}} {alignment = 16 : i64}
 // CHECK: gpu.launch
 // CHECK: %[[ALIGNED:.*]] = arith.cmpi eq, %[[MISALIGNED]]
 // CHECK: %[[A:.*]] = arith.select %[[ALIGNED]], %{{.*}}, %{{.*}} : memref<4096x?xf16, strided<[?, 1], offset: ?>>
 // CHECK: memref.load %[[A]]
-func.func @f(%x: memref<4096x?xf16>, %copy: memref<4096x?xf16>, %y: memref<1xf16>) {
+func.func @f(%x: memref<4096x?xf16>, %m: index, %p: index, %y: memref<1xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %all = memref.alloc(%p) : memref<4096x?xf16>
+  %copy = memref.subview %all[0, 0] [4096, %m] [1, 1]
+      : memref<4096x?xf16> to memref<4096x?xf16, strided<[?, 1]>>
   %a = nm_tile.align_rows alignment = 32 ins(%x : memref<4096x?xf16>)
-      outs(%copy : memref<4096x?xf16>)
+      outs(%copy : memref<4096x?xf16, strided<[?, 1]>>)
       -> memref<4096x?xf16, strided<[?, 1], offset: ?>>
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {

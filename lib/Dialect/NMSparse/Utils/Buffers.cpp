@@ -40,7 +40,8 @@ int64_t nm_sparse::getRowPitchUnit(ShapedType type) {
   if (ShapedType::isDynamic(last))
     return unit;
   // Short rows need not be as far apart.
-  unit = std::min(unit, std::max<int64_t>(128 / bits, llvm::PowerOf2Ceil(last)));
+  unit =
+      std::min(unit, std::max<int64_t>(128 / bits, llvm::PowerOf2Ceil(last)));
   return last == 1 || last % unit == 0 ? 1 : unit;
 }
 

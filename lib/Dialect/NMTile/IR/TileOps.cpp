@@ -100,8 +100,9 @@ LogicalResult AlignRowsOp::verify() {
     if (isa<TensorType>(type) != isa<TensorType>(src) ||
         type.getShape() != src.getShape() ||
         type.getElementType() != src.getElementType())
-      return emitOpError("needs source, destination and result of one shape and "
-                         "element type, all tensors or all buffers, got ")
+      return emitOpError(
+                 "needs source, destination and result of one shape and "
+                 "element type, all tensors or all buffers, got ")
              << src << " and " << type;
   }
   return success();

@@ -16,7 +16,9 @@ import sys
 LAUNCH = re.compile(
     r"( *)(%\w+) = gpu\.launch_func async \[(%\w+)\]( @\w+::@\w+_kernel .*)"
 )
-RESULT = re.compile(r" gpu\.memcpy async \[%\w+\] %alloc\w*, (%\w+) : (memref<\S*x(\w+)>)")
+RESULT = re.compile(
+    r" gpu\.memcpy async \[%\w+\] %alloc\w*, (%\w+) : (memref<\S*x(\w+)>)"
+)
 # Behind the fence of the thread that finds the other part.
 RESET = re.compile(
     r"memory\.barrier <gpu>\n.*getelementptr.*\n( *llvm\.store.*i32.*\n)"

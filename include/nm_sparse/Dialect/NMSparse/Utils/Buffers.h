@@ -26,9 +26,9 @@ int64_t getRowAlignment(ShapedType type, int64_t dynamicExtent, int64_t most);
 /// reads of a row are whole lines of L2: 16-byte multiples take a third longer.
 int64_t getRowPitchUnit(ShapedType type);
 
-/// All of the buffer of which `value` is the front part of the first rows, where
-/// the program allocates it and sees no other part of it: the rest is padding.
-/// Else null.
+/// All of the buffer of which `value` is the front part of the first rows,
+/// where the program allocates it and sees no other part of it: the rest is
+/// padding. Else null.
 Value getPaddedBuffer(Value value);
 
 } // namespace mlir::nm_sparse

@@ -91,8 +91,8 @@ struct AlignOperands
       auto type = cast<ShapedType>(x.getType());
       // Rows of a known number of tokens have no gaps.
       int64_t element = type.getElementTypeBitWidth() / 8;
-      int64_t own = type.hasStaticShape() ? getRowAlignment(type, 1, 32)
-                                          : element;
+      int64_t own =
+          type.hasStaticShape() ? getRowAlignment(type, 1, 32) : element;
       double cost = predictTranspose(type, tokens, *target);
       int64_t alignment = 0;
       if (own < 32 && getGain(products, 16, 32, *target) > cost)

@@ -42,8 +42,8 @@ LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
       if (auto tensor = dyn_cast<RankedTensorType>(type);
           tensor && !function.getArgAttr(i, layout)) {
-        auto identity = AffineMap::getMultiDimIdentityMap(
-            tensor.getRank(), module.getContext());
+        auto identity = AffineMap::getMultiDimIdentityMap(tensor.getRank(),
+                                                          module.getContext());
         function.setArgAttr(i, layout, AffineMapAttr::get(identity));
         given.emplace_back(function, i);
       }
