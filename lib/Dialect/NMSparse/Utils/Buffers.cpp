@@ -54,7 +54,7 @@ Value nm_sparse::getPaddedBuffer(Value value) {
       !llvm::all_of(view.getMixedStrides(), isOneInteger))
     return Value();
   bool isAlone = llvm::all_of(alloc->getUsers(), [&](Operation *user) {
-    return user == view || isa<memref::DeallocOp>(user);
+    return user == view || isa<memref::DeallocOp, memref::DimOp>(user);
   });
   return isAlone ? alloc.getResult() : Value();
 }
