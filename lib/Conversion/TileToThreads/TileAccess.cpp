@@ -29,6 +29,9 @@ TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
       dims[side] = dim.getPosition();
 }
 
+/// Accesses that a branch around them pays for.
+static constexpr size_t kLeastTogether = 8;
+
 /// Elements of `type` in 16 bytes.
 static int64_t getWidestRun(MemRefType type) {
   return 128 / type.getElementTypeBitWidth();
@@ -91,6 +94,38 @@ Value TileAccess::getExtent(unsigned side) {
   Value first =
       getValueOrCreateConstantIndexOp(b, loc, tile.getMixedOffsets()[dim]);
   return arith::SubIOp::create(b, loc, whole, first);
+}
+
+SmallVector<SmallVector<int64_t>>
+TileAccess::groupByBounds(ArrayRef<TileRun> runs, size_t most) const {
+  auto isTested = [&](unsigned side) {
+    return !isBroadcast(side) && !inBounds[side];
+  };
+  SmallVector<SmallVector<int64_t>> groups;
+  llvm::DenseMap<std::pair<int64_t, int64_t>, size_t> groupOf;
+  for (ArrayRef<int64_t> run : runs)
+    for (int64_t e : run) {
+      TileOffset offset = layout.getOffset(e);
+      size_t &group = groupOf
+                          .try_emplace({isTested(0) ? offset.token : 0,
+                                        isTested(1) ? offset.output : 0},
+                                       groups.size())
+                          .first->second;
+      if (group < groups.size() && groups[group].size() == most)
+        group = groups.size();
+      if (group == groups.size())
+        groups.emplace_back();
+      groups[group].push_back(e);
+    }
+  if (llvm::all_of(groups, [](ArrayRef<int64_t> group) {
+        return group.size() >= kLeastTogether;
+      }))
+    return groups;
+  groups.clear();
+  for (ArrayRef<int64_t> run : runs)
+    for (int64_t e : run)
+      groups.push_back({e});
+  return groups;
 }
 
 Value TileAccess::allowsWide(int64_t width) {

@@ -50,6 +50,16 @@ public:
   /// i1: the element at `at` exists; null when it is known to.
   Value exists(ArrayRef<Value> at);
 
+  /// The elements of `runs`, those together of which all exist or none does, so
+  /// that one test and one branch do for them: with one for each element, the
+  /// code of a kernel is mostly branches, which LLVM and ptxas spend their time
+  /// on. Each alone where few belong together, for ptxas makes predicated
+  /// instructions of a single access. `most` bounds the elements of a group,
+  /// for want of registers.
+  SmallVector<SmallVector<int64_t>>
+  groupByBounds(ArrayRef<TileRun> runs,
+                size_t most = std::numeric_limits<size_t>::max()) const;
+
   /// i1: the whole CTA tile exists, or may at least be written, and runs of
   /// `width` elements along the last dimension are aligned; null when both are
   /// known.

@@ -20,35 +20,55 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Elements that an epilogue of little room reads at once.
+static constexpr size_t kReadTogether = 8;
+
 namespace {
 
 struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
   using EpiloguePattern::EpiloguePattern;
 
-  /// Element `e`, or the padding where it does not exist.
-  Value readElement(TileAccess &access, int64_t e, Value padding) const {
+  /// The elements of `group`, all of which exist or none does, or the padding.
+  SmallVector<Value> readElements(TileAccess &access, ArrayRef<int64_t> group,
+                                  Value padding) const {
     OpBuilder &b = access.b;
-    SmallVector<Value> at = access.getIndices(layout.getOffset(e));
-    Value exists = access.exists(at);
+    SmallVector<SmallVector<Value>> at;
+    for (int64_t e : group)
+      at.push_back(access.getIndices(layout.getOffset(e)));
+    auto load = [&] {
+      return llvm::map_to_vector(at, [&](ArrayRef<Value> indices) -> Value {
+        return memref::LoadOp::create(b, access.loc, access.buffer, indices);
+      });
+    };
+    Value exists = access.exists(at.front());
     if (!exists)
-      return memref::LoadOp::create(b, access.loc, access.buffer, at);
-    auto ifOp = scf::IfOp::create(b, access.loc, access.type.getElementType(),
-                                  exists, /*withElseRegion=*/true);
+      return load();
+    SmallVector<Type> types(group.size(), access.type.getElementType());
+    auto ifOp = scf::IfOp::create(b, access.loc, types, exists,
+                                  /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    scf::YieldOp::create(
-        b, access.loc,
-        ValueRange{memref::LoadOp::create(b, access.loc, access.buffer, at)});
-    b.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(b, access.loc, padding);
-    return ifOp.getResult(0);
+    b.setInsertionPointToStart(&ifOp.getThenRegion().front());
+    scf::YieldOp::create(b, access.loc, load());
+    b.setInsertionPointToStart(&ifOp.getElseRegion().front());
+    scf::YieldOp::create(b, access.loc,
+                         SmallVector<Value>(group.size(), padding));
+    return SmallVector<Value>(ifOp.getResults());
   }
 
-  void readElements(TileAccess &access, ArrayRef<TileRun> runs, Value padding,
-                    SmallVectorImpl<Value> &values) const {
+  /// The elements of `runs`, in order, `most` of them with one test.
+  SmallVector<Value>
+  readNarrow(TileAccess &access, ArrayRef<TileRun> runs, Value padding,
+             size_t most = std::numeric_limits<size_t>::max()) const {
+    llvm::DenseMap<int64_t, Value> values;
+    for (ArrayRef<int64_t> group : access.groupByBounds(runs, most))
+      for (auto [e, value] :
+           llvm::zip_equal(group, readElements(access, group, padding)))
+        values[e] = value;
+    SmallVector<Value> ordered;
     for (ArrayRef<int64_t> run : runs)
       for (int64_t e : run)
-        values.push_back(readElement(access, e, padding));
+        ordered.push_back(values[e]);
+    return ordered;
   }
 
   /// The elements of `runs`, which all exist, in order.
@@ -88,9 +108,7 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     b.setInsertionPointToStart(&ifOp.getThenRegion().front());
     scf::YieldOp::create(b, access.loc, readRuns(access, runs));
     b.setInsertionPointToStart(&ifOp.getElseRegion().front());
-    SmallVector<Value> narrow;
-    readElements(access, runs, padding, narrow);
-    scf::YieldOp::create(b, access.loc, narrow);
+    scf::YieldOp::create(b, access.loc, readNarrow(access, runs, padding));
     return SmallVector<Value>(ifOp.getResults());
   }
 
@@ -114,7 +132,8 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
         version == TileVersion::Unknown ? access.allowsWide(width) : Value();
     for (ArrayRef<TileRun> group : groupRuns(distinct, small)) {
       if (version == TileVersion::Edge) {
-        readElements(access, group, op.getPadding(), values);
+        llvm::append_range(
+            values, readNarrow(access, group, op.getPadding(), kReadTogether));
         continue;
       }
       llvm::append_range(values,
