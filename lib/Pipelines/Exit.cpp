@@ -105,6 +105,8 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
 static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
   if (options.format == "mlir")
     return pm.addPass(createNMSparseEmbedKernelsPass());
+  if (options.format == "isa")
+    return pm.addPass(createNMSparseCompileKernelsPass());
   // What has no LLVM intrinsic becomes inline PTX.
   pm.addNestedPass<gpu::GPUModuleOp>(createConvertNVVMToLLVMPass());
   GpuModuleToBinaryPassOptions binary;

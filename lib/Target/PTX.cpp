@@ -4,10 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "mlir/Pass/PassManager.h"
+#include "nm_sparse/GPU/Codegen.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -33,30 +31,11 @@ llvm::Expected<std::string> nm_sparse::translateToPTX(ModuleOp module) {
             "--nm-sparse-merge-kernels before the kernels are lowered",
             kernels.size())
             .str());
-  gpu::GPUModuleOp kernel = kernels.front();
-  ArrayAttr targets = kernel.getTargetsAttr();
-  auto target = targets && targets.size() == 1
-                    ? dyn_cast<gpu::TargetAttrInterface>(targets[0])
-                    : gpu::TargetAttrInterface();
-  if (!target)
-    return llvm::createStringError(
-        "gpu.module @" + kernel.getName().str() +
-        " needs exactly one target; --nvvm-attach-target sets it");
-  // What has no LLVM intrinsic becomes inline PTX.
-  OwningOpRef<gpu::GPUModuleOp> lowered(kernel.clone());
-  PassManager pm(module.getContext(), gpu::GPUModuleOp::getOperationName());
-  pm.addPass(createConvertNVVMToLLVMPass());
-  gpu::TargetOptions options({}, {}, {}, {}, gpu::CompilationTarget::Assembly);
   ErrorCollector errors(module.getContext());
-  std::optional<SmallVector<char, 0>> text;
-  if (succeeded(pm.run(*lowered)))
-    text = target.serializeToObject(*lowered, options);
-  if (!text)
-    return llvm::createStringError(
-        "gpu.module @" + kernel.getName().str() +
-        " could not be translated to PTX: " + errors.getFirst().str());
-  // The text is a C string.
-  return std::string(StringRef(text->data(), text->size()).rtrim('\0'));
+  FailureOr<std::string> text = compileToPTX(kernels.front());
+  if (failed(text))
+    return llvm::createStringError(errors.getFirst());
+  return std::move(*text);
 }
 
 std::string nm_sparse::findPtxas() {

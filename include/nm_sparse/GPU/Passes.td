@@ -231,6 +231,22 @@ def NMSparseEmbedKernelsPass
                            "::mlir::NVVM::NVVMDialect"];
 }
 
+def NMSparseCompileKernelsPass
+    : Pass<"nm-sparse-compile-kernels", "::mlir::ModuleOp"> {
+  let summary = "embed kernels as PTX";
+  let description = [{
+    Stands in for `--gpu-module-to-binary=format=isa`: each `gpu.module` in the
+    NVVM dialect with an `#nvvm.target` becomes a `gpu.binary` whose one object,
+    in assembly format and with a zero byte at its end, is its PTX. The kernels of
+    a module are compiled each for itself, by as many threads as the context has;
+    the text does not depend on their number. At optimization level 3 LLVM runs
+    those of its passes that kernels gain by.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
 def NMSparseLowerTransposePass
     : Pass<"nm-sparse-lower-transpose", "::mlir::func::FuncOp"> {
   let summary = "turn each linalg.transpose of buffers into a kernel";
