@@ -93,6 +93,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createReconcileUnrealizedCastsPass());
   kernels.addPass(createNMSparseVerifyKernelsPass());
 
+  pm.addPass(createNMSparseRestoreFunctionsPass());
   GpuNVVMAttachTargetOptions target;
   target.chip = options.chip;
   target.features = options.features.empty()

@@ -28,6 +28,7 @@ static void buildFront(OpPassManager &pm, bool unpackWithoutKernel) {
 
 void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
+  pm.addPass(createNMSparseFoldFunctionsPass());
   buildFront(pm, /*unpackWithoutKernel=*/false);
 }
 

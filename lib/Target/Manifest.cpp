@@ -16,6 +16,7 @@
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/GPU/Copies.h"
 #include "nm_sparse/Target/Target.h"
 #include "nm_sparse/Version.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -278,14 +279,21 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
   std::vector<ScheduledProduct> products;
   module.walk([&](MatmulOp matmul) {
     ScheduledProduct product;
-    if (auto function = matmul->getParentOfType<func::FuncOp>())
-      product.function = function.getSymName().str();
     product.encoding = print(Attribute(matmul.getEncoding()));
     if (ScheduleAttr schedule = matmul.getScheduleAttr())
       product.schedule = print(Attribute(schedule));
     product.shape = print(matmul.getX().getType()) + " x " +
                     print(matmul.getValues().getType());
-    products.push_back(std::move(product));
+    auto function = matmul->getParentOfType<func::FuncOp>();
+    if (function)
+      product.function = function.getSymName().str();
+    products.push_back(product);
+    if (!function)
+      return;
+    for (StringRef copy : getCopies(function)) {
+      product.function = copy.str();
+      products.push_back(product);
+    }
   });
   return products;
 }

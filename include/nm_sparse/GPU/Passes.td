@@ -9,13 +9,48 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NMSparseFoldFunctionsPass
+    : Pass<"nm-sparse-fold-functions", "::mlir::ModuleOp"> {
+  let summary = "keep one of the functions that differ in their names alone";
+  let description = [{
+    A model has hundreds of layers of a few kinds. Erases functions that are equal
+    to one before them but for name and locations, and that nothing refers to. The
+    first keeps their names in `nm_tile.copies`, each with that of the function
+    before it, by which --nm-sparse-restore-functions brings them back when the
+    kernels are there.
+
+    ```mlir
+    func.func @up(%x: tensor<?x64xf16>) -> tensor<?x64xf16> { ... }
+    func.func @gate(%x: tensor<?x64xf16>) -> tensor<?x64xf16> { ... }
+    ```
+    becomes
+    ```mlir
+    func.func @up(%x: tensor<?x64xf16>) -> tensor<?x64xf16>
+      attributes {nm_tile.copies = [{after = "up", name = "gate"} ]} { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mlir::nm_sparse::NMTileDialect"];
+}
+
+def NMSparseRestoreFunctionsPass
+    : Pass<"nm-sparse-restore-functions", "::mlir::ModuleOp"> {
+  let summary = "bring back what --nm-sparse-fold-functions erased";
+  let description = [{
+    Copies each function that has `nm_tile.copies` under their names, to where
+    they were.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 def NMSparseMergeKernelsPass
     : Pass<"nm-sparse-merge-kernels", "::mlir::ModuleOp"> {
   let summary = "all kernels in one gpu.module";
   let description = [{
     Outlining makes one `gpu.module` for each launch. Moves all kernels into one,
     named `kernels`, renames those whose names repeat, and updates the launches.
-    Modules that hold anything but `gpu.func` are left alone.
+    Of kernels that differ in their names alone the first is kept. Modules that
+    hold anything but `gpu.func` are left alone.
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
 }

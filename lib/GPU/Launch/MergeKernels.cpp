@@ -5,8 +5,11 @@
 // Outlining makes a gpu.module for each launch, with kernel names that repeat.
 // One module is one PTX file and one load at run time. Kernels get names that
 // PTX can spell: those of functions, such as main.1 or jit-main, may be any.
+// Equal kernels, such as those of two products of one shape, become one.
 //
 //===----------------------------------------------------------------------===//
+
+#include "EqualCode.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
@@ -51,10 +54,16 @@ struct MergeKernels
                                 {FlatSymbolRefAttr::get(kernel)});
     };
     SmallVector<std::pair<Attribute, gpu::GPUFuncOp>> kernels;
+    nm_sparse::EqualFunctions<gpu::GPUFuncOp> known;
     for (gpu::GPUModuleOp module : modules)
       for (gpu::GPUFuncOp kernel :
            llvm::to_vector(module.getOps<gpu::GPUFuncOp>())) {
-        kernels.push_back({refer(module, kernel), kernel});
+        gpu::GPUFuncOp first = known.findOrAdd(kernel);
+        kernels.push_back({refer(module, kernel), first});
+        if (first != kernel) {
+          kernel.erase();
+          continue;
+        }
         std::string name = spell(kernel.getName());
         if (module == merged && name == kernel.getName())
           continue;

@@ -1,4 +1,5 @@
-// Functions may have names that PTX cannot spell; kernels get others.
+// Functions may have names that PTX cannot spell; kernels get others. (The block
+// sizes keep these from being equal.)
 
 // RUN: nm-opt %s --nm-sparse-merge-kernels | FileCheck %s
 // CHECK: gpu.launch_func @kernels::@main_1_kernel blocks
@@ -24,18 +25,18 @@ module attributes {gpu.container_module} {
     return
   }
   gpu.module @a {
-    gpu.func @"main.1_kernel"() kernel { gpu.return }
+    gpu.func @"main.1_kernel"() kernel attributes {known_block_size = array<i32: 1, 1, 1>} { gpu.return }
   }
   gpu.module @b {
-    gpu.func @"jit-main_kernel"() kernel { gpu.return }
+    gpu.func @"jit-main_kernel"() kernel attributes {known_block_size = array<i32: 2, 1, 1>} { gpu.return }
   }
   gpu.module @c {
     gpu.func @"jit main_kernel"() kernel { gpu.return }
   }
   gpu.module @d {
-    gpu.func @"1f_kernel"() kernel { gpu.return }
+    gpu.func @"1f_kernel"() kernel attributes {known_block_size = array<i32: 3, 1, 1>} { gpu.return }
   }
   gpu.module @e {
-    gpu.func @plain$kernel() kernel { gpu.return }
+    gpu.func @plain$kernel() kernel attributes {known_block_size = array<i32: 4, 1, 1>} { gpu.return }
   }
 }
