@@ -77,14 +77,15 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
       problem.elementBytes == 2 ? Type(b.getF16Type()) : Type(b.getF32Type());
   Type position = b.getIntegerType(encoding.getIndexBitWidth());
   int64_t panels = schedule.getTilePanels(encoding);
-  auto countBytes = [](ArrayRef<int64_t> shape, Type type) {
-    return getAllocatedBytes(MemRefType::get(shape, type));
+  // Thousands of schedules are compared, so without making types of buffers.
+  auto countBytes = [](int64_t elements, Type type) {
+    return getAllocatedBytes(elements, type);
   };
   auto countRing = [&](int64_t rows, int64_t columns, Type type,
                        bool isTransposed = false) {
-    auto tile = MemRefType::get({rows, columns}, type);
-    return getAllocatedBytes(
-        getRingType(schedule, tile, schedule.getStages(), isTransposed));
+    return countBytes(schedule.getStages() * rows *
+                          getPaddedColumns(type, columns, isTransposed),
+                      type);
   };
 
   auto [xRows, xColumns] = getXTile(problem, schedule);
@@ -95,18 +96,18 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
       countRing(schedule.getStepRows(), schedule.getTileOutputs(), element);
   // The mbarriers of --nm-sparse-specialize-warps.
   if (schedule.getProducers() > 0)
-    bytes += 2 * countBytes({schedule.getStages()}, b.getI64Type());
+    bytes += 2 * countBytes(schedule.getStages(), b.getI64Type());
   // What one thread tells the others: which CTA of a tile was the last, or
   // whether parts of a shared tile are there.
   int64_t words = schedule.isStreamK() ? 2 : schedule.getSplitK() > 1 ? 1 : 0;
-  bytes += words * countBytes({1}, b.getI32Type());
+  bytes += words * countBytes(1, b.getI32Type());
   if (schedule.hasRowTable()) {
     RowTable table = getRowTable(schedule, encoding, problem.windows);
-    bytes += countBytes({table.rows, panels}, b.getIntegerType(table.bits));
+    bytes += countBytes(table.rows * panels, b.getIntegerType(table.bits));
   } else if (schedule.hasResidentIndex()) {
     int64_t windows =
         llvm::alignTo(problem.windows, schedule.getTileWindows(encoding));
-    bytes += countBytes({windows * encoding.getN(), panels}, position);
+    bytes += countBytes(windows * encoding.getN() * panels, position);
   } else if (!schedule.gathersX()) {
     bytes += countRing(schedule.getTileWindows(encoding) * encoding.getN(),
                        panels, position);

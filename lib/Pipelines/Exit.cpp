@@ -44,10 +44,12 @@ StringRef nm_sparse::getDefaultFeatures(StringRef name) {
   return chip ? chip->features : StringRef();
 }
 
-/// Leaves the control flow to LLVM, which simplifies it far faster.
+/// Leaves the control flow to LLVM, which simplifies it far faster, and what
+/// one pass over the operations does not fold.
 static std::unique_ptr<Pass> createKernelCanonicalizer() {
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  config.setMaxIterations(1);
   return createCanonicalizerPass(config);
 }
 
@@ -88,7 +90,6 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
   kernels.addPass(createConvertVectorToLLVMPass());
   kernels.addPass(createNMSparseExternSharedMemoryPass());
-  kernels.addPass(createKernelCanonicalizer());
   kernels.addPass(createCSEPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
   kernels.addPass(createNMSparseVerifyKernelsPass());

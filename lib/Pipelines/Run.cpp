@@ -7,6 +7,7 @@
 #include "nm_sparse/Pipelines/Run.h"
 
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
@@ -46,8 +47,10 @@ llvm::Error nm_sparse::runPipeline(ModuleOp module, StringRef what,
                                    function_ref<void(OpPassManager &)> build) {
   PassManager passes(module.getContext());
   build(passes);
+  // Once for all passes of a stage, for that takes as long as some of them.
+  passes.enableVerifier(false);
   ErrorCollector errors(module.getContext());
-  if (succeeded(passes.run(module)))
+  if (succeeded(passes.run(module)) && succeeded(verify(module)))
     return llvm::Error::success();
   return llvm::createStringError(
       llvm::formatv("{0} failed: {1}", what, errors.getFirst()).str());

@@ -111,9 +111,12 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
       createNMSparseApproximateMathPass(approximate));
   pm.addPass(createConvertTileToThreadsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
-  // A kernel has hundreds of blocks; LLVM simplifies them far faster.
+  // A kernel has hundreds of blocks; LLVM simplifies them far faster. Without
+  // what CSE finds there is less to fold, and once is enough.
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  config.setMaxIterations(1);
+  pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass(config));
   pm.addPass(createCSEPass());
 }

@@ -11,10 +11,14 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+static bool isSwizzled(Type element, int64_t columns) {
+  return (element.isF16() || element.isBF16()) &&
+         columns % kSwizzledColumns == 0;
+}
+
 bool nm_sparse::isSwizzled(MemRefType tile) {
-  Type element = tile.getElementType();
-  return (element.isF16() || element.isBF16()) && tile.getRank() == 2 &&
-         tile.getDimSize(1) % kSwizzledColumns == 0;
+  return tile.getRank() == 2 &&
+         ::isSwizzled(tile.getElementType(), tile.getDimSize(1));
 }
 
 bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
@@ -51,26 +55,28 @@ TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
 /// those sectors twice. So only where nothing else helps: not for tiles that
 /// are swizzled, nor for 32-bit tiles, whose rows are read by whole warps,
 /// unless their columns are written one element a thread.
-static int64_t getPadding(MemRefType type, TileLayout layout, bool transposed) {
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  if (layout != TileLayout::Rows || (bytes == 4 && !transposed))
-    return 0;
-  int64_t rowBytes = type.getDimSize(1) * bytes;
-  return rowBytes % 32 == 0 ? 16 / bytes : 0;
+int64_t nm_sparse::getPaddedColumns(Type element, int64_t columns,
+                                    bool isTransposed) {
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  if (::isSwizzled(element, columns) || (bytes == 4 && !isTransposed))
+    return columns;
+  return columns * bytes % 32 == 0 ? columns + 16 / bytes : columns;
 }
 
-MemRefType nm_sparse::getRingType(ScheduleAttr schedule, MemRefType tile,
-                                  int64_t stages, bool isTransposed) {
-  int64_t padding =
-      getPadding(tile, getTileLayout(schedule, tile), isTransposed);
-  return MemRefType::get(
-      {stages, tile.getDimSize(0), tile.getDimSize(1) + padding},
-      tile.getElementType(), MemRefLayoutAttrInterface(),
-      tile.getMemorySpace());
+MemRefType nm_sparse::getRingType(MemRefType tile, int64_t stages,
+                                  bool isTransposed) {
+  return MemRefType::get({stages, tile.getDimSize(0),
+                          getPaddedColumns(tile.getElementType(),
+                                           tile.getDimSize(1), isTransposed)},
+                         tile.getElementType(), MemRefLayoutAttrInterface(),
+                         tile.getMemorySpace());
+}
+
+int64_t nm_sparse::getAllocatedBytes(int64_t elements, Type element) {
+  return llvm::alignTo(elements * element.getIntOrFloatBitWidth() / 8,
+                       kTileAlignment);
 }
 
 int64_t nm_sparse::getAllocatedBytes(MemRefType buffer) {
-  return llvm::alignTo(buffer.getNumElements() *
-                           buffer.getElementTypeBitWidth() / 8,
-                       kTileAlignment);
+  return getAllocatedBytes(buffer.getNumElements(), buffer.getElementType());
 }

@@ -59,14 +59,16 @@ constexpr int64_t kTileAlignment = 128;
 /// The layout of `tile` in launches whose products have `schedule`.
 TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
 
-/// The buffer of a ring of `stages` such tiles, whose rows are padded where
-/// that avoids bank conflicts. `isTransposed`: a copy that transposes fills
-/// them.
-MemRefType getRingType(ScheduleAttr schedule, MemRefType tile, int64_t stages,
-                       bool isTransposed);
+/// The elements of a row of `columns` in a ring, padded where that avoids bank
+/// conflicts. `isTransposed`: a copy that transposes fills the tiles.
+int64_t getPaddedColumns(Type element, int64_t columns, bool isTransposed);
+
+/// The buffer of a ring of `stages` such tiles.
+MemRefType getRingType(MemRefType tile, int64_t stages, bool isTransposed);
 
 /// Bytes of shared memory from the start of `buffer` to where the next one can
 /// start.
+int64_t getAllocatedBytes(int64_t elements, Type element);
 int64_t getAllocatedBytes(MemRefType buffer);
 
 } // namespace mlir::nm_sparse

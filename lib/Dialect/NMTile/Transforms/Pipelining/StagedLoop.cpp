@@ -72,8 +72,7 @@ Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
                                 int64_t stages, ScheduleAttr schedule) {
   MemRefType type = tile.getType();
   auto ring = memref::AllocOp::create(
-      b, tile.getLoc(),
-      getRingType(schedule, type, stages, isFilledTransposed(tile)));
+      b, tile.getLoc(), getRingType(type, stages, isFilledTransposed(tile)));
   if (getTileLayout(schedule, type) == TileLayout::SwizzledBlocks)
     ring.setAlignment(kSwizzledBlockAlignment);
   return ring;
