@@ -7,7 +7,7 @@
 // Upstream runs all of O3, most of which is for code with calls and with memory
 // of its own. Here are the passes that kernels gain by, found by leaving out
 // one after the other while what ptxas makes of them stayed as it was.
-// docs/decisions/032-shorter-compilation.md has the figures.
+// docs/decisions/034-shorter-compilation.md has the figures.
 //
 //===----------------------------------------------------------------------===//
 
