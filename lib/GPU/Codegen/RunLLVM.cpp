@@ -27,7 +27,7 @@ using namespace mlir::nm_sparse;
 /// addresses.
 static constexpr llvm::StringLiteral kPasses =
     "function("
-    "nvvm-intr-range,simplifycfg,early-cse,sccp,"
+    "nvvm-intr-range,simplifycfg,sccp,"
     "instcombine<no-verify-fixpoint>,early-cse<memssa>,"
     "speculative-execution<only-if-divergent-target>,"
     "correlated-propagation,simplifycfg<switch-range-to-icmp>,reassociate,"
