@@ -86,6 +86,14 @@ TILE_OPS = r"nm_sparse\.(async|tile)|nm_tile\."
 # each pattern. Skipped lines become one "...".
 SHOWN = {
     "front": [r"func\.func", r"linalg\.fill", r"nm_sparse\.matmul", r"linalg\.generic"],
+    "specialize": [
+        r"tensor\.dim %arg0",
+        r"token_class",
+        r"index_switch",
+        r"^    (case|default)",
+        r"call @",
+        r"func\.func private",
+    ],
     "schedule": [r"nm_sparse\.matmul"],
     "tile": [
         r"scf\.forall \(",
@@ -262,12 +270,13 @@ class Generators:
 
     def explain(self, file):
         with tempfile.TemporaryDirectory() as scratch:
-            text = self.tool("nm-compile", file, "-o", f"{scratch}/ptx", "--explain")
+            arguments = ["-o", f"{scratch}/ptx", "--tokens", "2048", "--explain"]
+            text = self.tool("nm-compile", file, *arguments)
         # Trailing blanks are how an empty list of changes is printed.
         return "\n".join(line.rstrip() for line in text.splitlines())
 
     def compile(self, _):
-        command = f"nm-compile {EXAMPLE} -o linear.ptx --explain"
+        command = f"nm-compile {EXAMPLE} -o linear.ptx --tokens 2048 --explain"
         return console(command, self.explain(EXAMPLE))
 
     def compiletime(self, _):
@@ -275,7 +284,8 @@ class Generators:
         with tempfile.TemporaryDirectory() as scratch:
             for _ in range(3):
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                self.tool("nm-compile", EXAMPLE, "-o", f"{scratch}/ptx")
+                arguments = ["-o", f"{scratch}/ptx", "--tokens", "2048"]
+                self.tool("nm-compile", EXAMPLE, *arguments)
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 times.append(
                     after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -299,7 +309,10 @@ class Generators:
         return fenced(self.explain(WALK))
 
     def stage(self, name):
-        text = self.tool("nm-compile", WALK, "-o", "-", "--emit", name)
+        # One kernel is enough to follow, but where there are several.
+        tokens = "auto" if name == "specialize" else "2048"
+        arguments = ["-o", "-", "--emit", name, "--tokens", tokens]
+        text = self.tool("nm-compile", WALK, *arguments)
         return fenced(select(text, name), "" if name == "ptx" else "mlir")
 
     def speed(self, part):

@@ -131,6 +131,10 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products, int64_t sets,
   report.json["time"] = toJSON(ours);
   report.json["tflops_dense_equivalent"] = tflops;
   report.json["launches"] = nmsRecordCount() / sets;
+  llvm::json::Array kernels;
+  for (int64_t launch = 0; launch < nmsRecordCount() / sets; ++launch)
+    kernels.push_back(std::string(nmsRecordKernelName(launch)));
+  report.json["kernels"] = std::move(kernels);
   report.json["overlapping_launches"] = nmsRecordOverlapCount() / sets;
   report.json["sets"] = sets;
   // When the clocks that another program reads are those of this measurement.

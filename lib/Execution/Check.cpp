@@ -9,6 +9,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Runtime/Reference.h"
@@ -33,6 +34,28 @@ static double getTolerance(Type type) {
   return 0;
 }
 
+/// What the sums of a contraction of 16-bit elements lose where tensor cores
+/// add them up: those of Hopper add the products of 16 rows at a time, and
+/// round each sum towards zero, which is half of its last bit
+/// (docs/Emulator.md).
+static double getSummationTolerance(linalg::LinalgOp op) {
+  if (llvm::none_of(op.getDpsInputs(), [](Value input) {
+        Type element = getElementTypeOrSelf(input.getType());
+        return element.isF16() || element.isBF16();
+      }))
+    return 0;
+  double rows = 1;
+  for (auto [extent, kind] :
+       llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction &&
+        !ShapedType::isDynamic(extent))
+      rows *= static_cast<double>(extent);
+  for (Value input : op.getDpsInputs())
+    if (std::optional<WeightView> view = findWeight(input))
+      rows *= getEncoding(view->weight.getType()).getDensity();
+  return std::ldexp(rows / 16, -24);
+}
+
 /// The largest tolerance of what `op`, what is in it and what it calls compute.
 static double getTolerance(Operation *op,
                            llvm::SmallPtrSetImpl<Operation *> &seen) {
@@ -44,6 +67,8 @@ static double getTolerance(Operation *op,
       if (callee && seen.insert(callee).second)
         tolerance = std::max(tolerance, getTolerance(callee, seen));
     }
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(nested))
+      tolerance = std::max(tolerance, getSummationTolerance(linalgOp));
     // Arithmetic, also that of a contraction's region, rounds; constants and
     // what moves values do not.
     if (!isa<arith::ArithDialect, math::MathDialect>(nested->getDialect()) ||

@@ -79,7 +79,8 @@ static Lowered cloneForLowering(ModuleOp module, StringRef entry) {
 }
 
 llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
-                                               StringRef chip, int64_t tokens,
+                                               StringRef chip,
+                                               const RunRequest &request,
                                                StringRef format) {
   Lowered lowered = cloneForLowering(module, entry);
   GPUPipelineOptions options;
@@ -87,7 +88,9 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
   options.format = format.str();
   options.hostMemory = true;
   options.checkIndex = true;
-  options.tokens = std::max<int64_t>(tokens, 1);
+  options.maxKernels = request.maxKernels;
+  options.tokens = request.tokens.value_or(
+      SmallVector<int64_t>{std::max<int64_t>(request.dynamicSize, 1)});
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =
             runPipeline(*lowered.module, ("stage " + stage.name).str(),
@@ -97,6 +100,9 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
       lowered.module->walk([&](MatmulOp matmul) {
         std::string text;
         llvm::raw_string_ostream stream(text);
+        auto function = matmul->getParentOfType<func::FuncOp>();
+        if (function.getSymName() != entry)
+          stream << "@" << function.getSymName() << ": ";
         if (ScheduleAttr schedule = matmul.getScheduleAttr())
           stream << schedule;
         lowered.schedules.push_back(text);

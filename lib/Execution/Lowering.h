@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "nm_sparse/Execution/CompiledModule.h"
+#include "nm_sparse/Execution/Run.h"
 #include "llvm/Support/Error.h"
 
 namespace mlir::nm_sparse {
@@ -24,10 +25,10 @@ struct Lowered {
 /// Puts the schedule in `text` on every contraction with an encoded operand.
 llvm::Error forceSchedule(ModuleOp module, StringRef text);
 
-/// Schedules are chosen for `tokens` tokens where their number is dynamic.
-/// `format` is what becomes of the kernels (GPUPipelineOptions).
+/// Lowers for `chip` and the numbers of tokens of `request`. `format` is what
+/// becomes of the kernels (GPUPipelineOptions).
 llvm::Expected<Lowered> lowerForGPU(ModuleOp module, StringRef entry,
-                                    StringRef chip, int64_t tokens,
+                                    StringRef chip, const RunRequest &request,
                                     StringRef format);
 /// The rest of lowerForGPU for the module in `file`, which
 /// `nm-opt --nm-sparse-to-nvvm` printed. An error when its function `entry`

@@ -208,7 +208,7 @@ llvm::Expected<Lowered> Runner::lower() {
   if (!request.lowered.empty())
     return lowerFromNVVM(context, request.lowered, name, inputs.packed,
                          resultTypes, format);
-  return lowerForGPU(*module, name, chip, request.dynamicSize, format);
+  return lowerForGPU(*module, name, chip, request, format);
 }
 
 llvm::Expected<std::vector<HostArray>>

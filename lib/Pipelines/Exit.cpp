@@ -62,7 +62,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   pm.addPass(createNMSparseSetOccupancyPass(occupancy));
   NMSparseInsertPrefetchesPassOptions prefetches;
   prefetches.chip = options.chip;
-  prefetches.tokens = options.tokens;
+  prefetches.tokens = getExpectedTokens(options);
   pm.addPass(createNMSparseInsertPrefetchesPass(prefetches));
   pm.addPass(createNMSparseMergeKernelsPass());
   NMSparseInsertDeviceCopiesPassOptions copies;

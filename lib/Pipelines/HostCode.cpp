@@ -18,6 +18,7 @@
 using namespace mlir;
 
 void nm_sparse::buildHostLoops(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerTokenClassPass());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   pm.addPass(createConvertVectorToSCFPass());
   pm.addPass(createNMSparseLowerExpandShapePass());

@@ -63,3 +63,22 @@ llvm::Expected<Attribute> nm_sparse::parseAttributeText(MLIRContext &context,
     return attribute;
   return llvm::createStringError(errors.getFirst());
 }
+
+llvm::Expected<SmallVector<int64_t>>
+nm_sparse::parseTokenCounts(StringRef text) {
+  SmallVector<int64_t> counts;
+  SmallVector<StringRef> numbers;
+  if (text != "auto")
+    text.split(numbers, ',');
+  for (StringRef number : numbers) {
+    int64_t count;
+    // 2^24 tokens are more than any index computation is tested for.
+    if (number.getAsInteger(10, count) || count < 1 || count > (1 << 24))
+      return llvm::createStringError(
+          "'" + number.str() +
+          "' is not a number of tokens; legal are auto, or numbers from 1 to "
+          "16777216 with commas between them");
+    counts.push_back(count);
+  }
+  return counts;
+}

@@ -36,17 +36,33 @@ void nm_sparse::buildOracleFrontPipeline(OpPassManager &pm) {
   buildFront(pm, /*unpackWithoutKernel=*/true);
 }
 
+int64_t nm_sparse::getExpectedTokens(const GPUPipelineOptions &options) {
+  return options.tokens.size() == 1 ? options.tokens.front() : 2048;
+}
+
+void nm_sparse::buildSpecializePipeline(OpPassManager &pm,
+                                        const GPUPipelineOptions &options) {
+  if (options.tokens.size() == 1)
+    return;
+  NMSparseSpecializeTokensPassOptions specialize;
+  specialize.chip = options.chip;
+  specialize.tokens = llvm::to_vector(options.tokens);
+  specialize.maxKernels = options.maxKernels;
+  specialize.layout = options.layout;
+  pm.addPass(createNMSparseSpecializeTokensPass(specialize));
+}
+
 void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
                                     const GPUPipelineOptions &options) {
   NMSparsePropagateLayoutPassOptions propagate;
   propagate.chip = options.chip;
-  propagate.tokens = options.tokens;
+  propagate.tokens = getExpectedTokens(options);
   propagate.layout = options.layout;
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
   NMSparseAlignOperandsPassOptions align;
   align.chip = options.chip;
-  align.tokens = options.tokens;
+  align.tokens = getExpectedTokens(options);
   pm.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
 }
 
@@ -54,7 +70,7 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   NMSparseSelectSchedulePassOptions select;
   select.chip = options.chip;
-  select.tokens = options.tokens;
+  select.tokens = getExpectedTokens(options);
   pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
 }
 
@@ -124,6 +140,8 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
 ArrayRef<Stage> nm_sparse::getStages() {
   static const Stage stages[] = {
       {"front", "packed weights and nm_sparse.matmul", buildFrontPipeline},
+      {"specialize", "a copy of each function for each class of token counts",
+       buildSpecializePipeline},
       {"layout", "feature-major, aligned activations", buildLayoutPipeline},
       {"schedule", "a schedule on every matmul", buildSchedulePipeline},
       {"tile", "CTA tiles and K steps", buildTilePipeline},

@@ -21,6 +21,7 @@ namespace {
 
 struct Action {
   cuda::Function function = nullptr; // null: a memset
+  std::string name;
   LaunchShape shape;
   std::vector<uint64_t> paramWords;
   std::vector<size_t> paramOffsets; // in words
@@ -79,6 +80,7 @@ bool nms::recordLaunch(cuda::Function function, const FunctionInfo &info,
                  name, count, static_cast<long long>(paramCount));
   Action action;
   action.function = function;
+  action.name = info.name;
   action.shape = shape;
   for (size_t i = 0; i < count; ++i) {
     size_t bytes = info.paramsKnown ? info.paramBytes[i] : sizeof(uint64_t);
@@ -228,7 +230,15 @@ extern "C" int64_t nmsRecordCount() {
   return state().launches;
 }
 
-extern "C" int64_t nmsRecordOverlapCount() {
+extern "C" const char *nmsRecordKernelName(int64_t launch) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  for (const Action &action : state().actions)
+    if (action.function && launch-- == 0)
+      return action.name.c_str();
+  return nullptr;
+}
+
+int64_t nmsRecordOverlapCount() {
   std::lock_guard<std::mutex> lock(state().mutex);
   return std::count_if(
       state().actions.begin(), state().actions.end(),

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
@@ -195,9 +196,51 @@ static bool isReset(gpu::MemsetOp memset) {
       });
 }
 
+/// The function that `region` calls with the arguments of `function`, where it
+/// does nothing else; empty otherwise.
+static StringRef getOnlyCall(Region &region, func::FuncOp function) {
+  auto calls = region.getOps<func::CallOp>();
+  auto isViewOrCall = [](Operation &op) {
+    return isa<func::CallOp, memref::CastOp, scf::YieldOp>(op);
+  };
+  if (!llvm::hasSingleElement(calls) ||
+      !llvm::all_of(region.front(), isViewOrCall) ||
+      !llvm::equal((*calls.begin()).getOperands(), function.getArguments()))
+    return "";
+  return (*calls.begin()).getCallee();
+}
+
+std::optional<TokenSelection>
+nm_sparse::findTokenSelection(func::FuncOp function) {
+  auto switches = function.getOps<scf::IndexSwitchOp>();
+  if (!llvm::hasSingleElement(switches))
+    return std::nullopt;
+  scf::IndexSwitchOp choice = *switches.begin();
+  TokenSelection selection;
+  selection.classOf = choice.getArg().getDefiningOp<TokenClassOp>();
+  if (!selection.classOf)
+    return std::nullopt;
+  // Cases are classes, and the default stands for the others.
+  ArrayRef<int64_t> cases = choice.getCases();
+  int64_t classes = 1 + *llvm::max_element(selection.classOf.getClasses());
+  for (int64_t number = 0; number < classes; ++number) {
+    auto found = llvm::find(cases, number);
+    Region &region = found == cases.end()
+                         ? choice.getDefaultRegion()
+                         : choice.getCaseRegions()[found - cases.begin()];
+    selection.functions.push_back(getOnlyCall(region, function));
+    if (selection.functions.back().empty())
+      return std::nullopt;
+  }
+  return selection;
+}
+
 SmallVector<Operation *> nm_sparse::collectHostOps(func::FuncOp function) {
   SmallVector<Operation *> found;
+  bool isSelection = findTokenSelection(function).has_value();
   for (Operation &op : function.getOps()) {
+    if (isSelection && isa<scf::IndexSwitchOp>(op))
+      continue;
     if (isa<func::ReturnOp, gpu::LaunchFuncOp, gpu::WaitOp, gpu::AllocOp,
             gpu::DeallocOp, memref::AllocOp, memref::DeallocOp,
             nvgpu::TmaCreateDescriptorOp>(op))

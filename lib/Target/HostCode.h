@@ -8,6 +8,7 @@
 #define NM_SPARSE_LIB_TARGET_HOSTCODE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include <optional>
 #include <string>
 
@@ -29,6 +30,16 @@ std::optional<ViewDescription> describeView(Value value, StringRef name);
 /// The size of dimension `dim` of `view`, which contains "?" when it is no
 /// expression over the arguments' sizes.
 std::string describeSize(Value view, int64_t dim);
+
+/// A function that calls one of others, by its number of tokens.
+struct TokenSelection {
+  TokenClassOp classOf;
+  /// For each class, the function that is called with the same arguments.
+  SmallVector<StringRef> functions;
+};
+
+/// What `function` selects between, where that is all that it does.
+std::optional<TokenSelection> findTokenSelection(func::FuncOp function);
 
 /// The operations of `function` that are neither launches nor what a manifest
 /// says of buffers and sizes.

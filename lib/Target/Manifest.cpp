@@ -55,6 +55,16 @@ public:
       if (ComponentAttr component = getComponent(argument);
           component && component.getComponent().role == ComponentRole::Values)
         weights.push_back(writeWeight(component));
+    Object object{{"name", function.getSymName()},
+                  {"arguments", std::move(arguments)},
+                  {"weights", std::move(weights)}};
+    if (std::optional<TokenSelection> selection =
+            findTokenSelection(function)) {
+      current = selection->classOf;
+      object["tokens"] = describe(selection->classOf.getTokens());
+      object["cases"] = writeCases(*selection);
+      return finish(std::move(object));
+    }
     for (auto launch : function.getOps<gpu::LaunchFuncOp>()) {
       current = launch;
       launches.push_back(writeLaunch(launch));
@@ -63,12 +73,10 @@ public:
     current = function.getBody().front().getTerminator();
     for (Value result : current->getOperands())
       results.push_back(writeResult(result));
-    if (failed(described))
-      return failure();
-    return Object{
-        {"name", function.getSymName()},   {"arguments", std::move(arguments)},
-        {"weights", std::move(weights)},   {"buffers", std::move(buffers)},
-        {"launches", std::move(launches)}, {"results", std::move(results)}};
+    object["buffers"] = std::move(buffers);
+    object["launches"] = std::move(launches);
+    object["results"] = std::move(results);
+    return finish(std::move(object));
   }
 
 private:
@@ -79,6 +87,25 @@ private:
           << " cannot be told by a manifest: leave out --manifest and run the "
              "host's code too (--emit nvvm shows it, docs/Runtime.md says how)";
     described = failure();
+  }
+
+  FailureOr<Object> finish(Object object) {
+    if (failed(described))
+      return failure();
+    return object;
+  }
+
+  /// Which function to call for the tokens after those of the case before.
+  static Array writeCases(const TokenSelection &selection) {
+    Array cases;
+    TokenClassOp classOf = selection.classOf;
+    for (auto [i, number] : llvm::enumerate(classOf.getClasses())) {
+      Object entry{{"function", selection.functions[number]}};
+      if (i < classOf.getLast().size())
+        entry["at_most"] = classOf.getLast()[i];
+      cases.push_back(std::move(entry));
+    }
+    return cases;
   }
 
   std::string describe(Value value) {
@@ -301,7 +328,12 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
 FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
                                           ArrayRef<ScheduledProduct> products,
                                           const ResourceMap *resources) {
-  Object manifest{{"manifest_version", 2},
+  // Version 3 has functions with `cases`.
+  bool hasCases =
+      llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
+        return findTokenSelection(function).has_value();
+      });
+  Object manifest{{"manifest_version", hasCases ? 3 : 2},
                   {"compiler", Object{{"name", "nm_sparse"},
                                       {"version", NM_SPARSE_VERSION},
                                       {"commit", NM_SPARSE_COMMIT}}}};

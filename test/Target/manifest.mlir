@@ -1,5 +1,5 @@
-// RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | nm-translate --nm-sparse-to-manifest | FileCheck %s
-// RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | nm-translate --nm-sparse-to-ptx | FileCheck %s --check-prefix=PTX
+// RUN: nm-opt %s --nm-sparse-to-nvvm="chip=sm_90a tokens=2048" | nm-translate --nm-sparse-to-manifest | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-to-nvvm="chip=sm_90a tokens=2048" | nm-translate --nm-sparse-to-ptx | FileCheck %s --check-prefix=PTX
 // RUN: not nm-translate --nm-sparse-to-ptx %s 2>&1 | FileCheck %s --check-prefix=ERROR
 
 // ERROR: the module has no gpu.module

@@ -107,7 +107,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
                                    "' is not a known chip");
   llvm::json::Array products;
   module.walk([&](MatmulOp op) {
-    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    MatmulProblem problem =
+        MatmulProblem::get(op, getExpectedTokens(op, tokens));
     llvm::json::Array candidates;
     for (const Ranked &entry :
          takeDistinct(rankSchedules(problem, *chip), static_cast<size_t>(count),
@@ -137,7 +138,8 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
     ScheduleAttr schedule = op.getScheduleAttr();
     if (!chip || !schedule)
       return;
-    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    MatmulProblem problem =
+        MatmulProblem::get(op, getExpectedTokens(op, tokens));
     Prediction chosen = predict(problem, schedule, *chip);
     double dense = predictDense(problem, *chip);
     SmallVector<Ranked> ranked = rankSchedules(problem, *chip);
@@ -166,7 +168,8 @@ static double getTransposeShare(MatmulOp op, int64_t tokens, const Chip &chip) {
     return 0;
   auto readers = llvm::count_if(transpose->getUsers(), llvm::IsaPred<MatmulOp>);
   auto type = cast<ShapedType>(transpose.getInput().getType());
-  return predictTranspose(type, tokens, chip) / static_cast<double>(readers);
+  return predictTranspose(type, getExpectedTokens(op, tokens), chip) /
+         static_cast<double>(readers);
 }
 
 void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
@@ -176,7 +179,8 @@ void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
     ScheduleAttr schedule = op.getScheduleAttr();
     if (!chip || !schedule)
       return;
-    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    MatmulProblem problem =
+        MatmulProblem::get(op, getExpectedTokens(op, tokens));
     double transpose = getTransposeShare(op, tokens, *chip);
     double seconds = predict(problem, schedule, *chip).seconds + transpose;
     double dense = predictDense(problem, *chip);

@@ -24,10 +24,11 @@ void nm_sparse::explainTransposes(llvm::raw_ostream &os, ModuleOp module,
     if (readers == 0)
       return;
     auto type = cast<ShapedType>(op.getInput().getType());
-    os << llvm::formatv("  @{0}: {1} is transposed for {2} product{3}, {4:f1} "
-                        "us predicted\n",
-                        op->getParentOfType<func::FuncOp>().getSymName(), type,
-                        readers, readers == 1 ? "" : "s",
-                        predictTranspose(type, tokens, *chip) * 1e6);
+    os << llvm::formatv(
+        "  @{0}: {1} is transposed for {2} product{3}, {4:f1} "
+        "us predicted\n",
+        op->getParentOfType<func::FuncOp>().getSymName(), type, readers,
+        readers == 1 ? "" : "s",
+        predictTranspose(type, getExpectedTokens(op, tokens), *chip) * 1e6);
   });
 }

@@ -29,7 +29,10 @@ Compiles linalg with sparse weights to GPU kernels.
   --emit WHAT        ptx (default), cubin, or the IR after a stage
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
-  --tokens N         tokens to choose the schedule for, where M is dynamic
+  --tokens LIST      where the number of tokens is dynamic: auto (default; what
+                     is compiled serves any number, with kernels as the model
+                     says), or the numbers to compile for, such as 16,2048
+  --max-kernels N    with --tokens, compile for at most N numbers; default 8
   --layout L         of activations between products: auto (default; as the
                      model says), feature-major, or keep
   --candidates N     print the N best schedules of each family of kernels, for
@@ -70,7 +73,7 @@ static bool isStage(StringRef name) {
 static llvm::Error parseOptions(ArrayRef<const char *> arguments,
                                 Options &options) {
   bool hostMemory = false;
-  int64_t tokens = -1;
+  int64_t maxKernels = -1;
   CommandLine line;
   line.addString("o", options.output);
   line.addString("manifest", options.manifest);
@@ -80,7 +83,14 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   line.addFlag("version", options.version);
   line.addFlag("help", options.help);
   line.addFlag("h", options.help);
-  line.addNumber<int64_t>("tokens", tokens, 1, 1 << 24);
+  line.addNumber<int64_t>("max-kernels", maxKernels, 1, 1000);
+  line.addValue("tokens", [&](StringRef text) -> llvm::Error {
+    auto counts = parseTokenCounts(text);
+    if (!counts)
+      return counts.takeError();
+    options.pipeline.tokens = *counts;
+    return llvm::Error::success();
+  });
   line.addNumber<int64_t>("candidates", options.candidates, 1, 1000);
   line.addValue("chip", [&](StringRef text) -> llvm::Error {
     if (getDefaultFeatures(text).empty())
@@ -108,8 +118,8 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   if (!positional)
     return positional.takeError();
   options.pipeline.hostMemory = hostMemory;
-  if (tokens > 0)
-    options.pipeline.tokens = tokens;
+  if (maxKernels > 0)
+    options.pipeline.maxKernels = maxKernels;
   if (options.help || options.version || options.printSupport)
     return llvm::Error::success();
   if (positional->size() != 1)
@@ -150,11 +160,11 @@ static void explain(const Stage &stage, ModuleOp module, const Options &options,
   explainStage(log, stage.name, before, after, milliseconds);
   if (stage.name == "layout")
     explainTransposes(log, module, options.pipeline.chip,
-                      options.pipeline.tokens);
+                      getExpectedTokens(options.pipeline));
   if (stage.name == "schedule") {
     explainProducts(log, products);
     explainCandidates(log, module, options.pipeline.chip,
-                      options.pipeline.tokens);
+                      getExpectedTokens(options.pipeline));
   }
   if (stage.name == "nvvm")
     explainLaunches(log, module);
@@ -177,7 +187,7 @@ static llvm::Error runStages(ModuleOp module, const Options &options,
     if (stage.name == "schedule") {
       products = collectProducts(module);
       warnOfSlowProducts(llvm::errs(), module, options.pipeline.chip,
-                         options.pipeline.tokens);
+                         getExpectedTokens(options.pipeline));
     }
     if (options.explain) {
       OpCounts after = countOps(module);
@@ -245,8 +255,8 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
     return error;
   if (options.candidates)
     return printCandidates(module, options.pipeline.chip,
-                           options.pipeline.tokens, options.candidates,
-                           llvm::outs());
+                           getExpectedTokens(options.pipeline),
+                           options.candidates, llvm::outs());
 
   std::string output;
   std::optional<Assembled> assembled;

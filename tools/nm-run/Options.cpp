@@ -9,6 +9,7 @@
 #include "../common/CommandLine.h"
 #include "../common/OutputFile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -25,6 +26,20 @@ static llvm::Error parseSize(StringRef text, int64_t &size) {
   return llvm::Error::success();
 }
 
+/// FIRST:LAST, numbers of tokens.
+static llvm::Error parseRange(StringRef text, RunOptions &options) {
+  auto [first, last] = text.split(':');
+  int64_t least, most;
+  if (first.getAsInteger(10, least) || last.getAsInteger(10, most) ||
+      least < 1 || most < least || most > (1 << 24))
+    return llvm::createStringError(
+        "'" + text.str() +
+        "' is not a range of tokens; expected FIRST:LAST with 1 <= FIRST <= "
+        "LAST <= 16777216, such as 1:8192");
+  options.sweep = {least, most};
+  return llvm::Error::success();
+}
+
 static llvm::Error parseDevice(StringRef text, Device &device) {
   std::optional<Device> parsed = llvm::StringSwitch<std::optional<Device>>(text)
                                      .Case("auto", Device::Auto)
@@ -37,6 +52,24 @@ static llvm::Error parseDevice(StringRef text, Device &device) {
                                    "' is not auto, cuda, emulate or cpu");
   device = *parsed;
   return llvm::Error::success();
+}
+
+/// Which numbers of tokens to compile and run for.
+static void addTokenOptions(CommandLine &line, RunOptions &options) {
+  RunRequest &request = options.request;
+  line.addNumber<int64_t>("max-kernels", request.maxKernels, 1, 1000);
+  line.addValue("size", [&](StringRef text) {
+    return parseSize(text, request.dynamicSize);
+  });
+  line.addValue("tokens", [&](StringRef text) -> llvm::Error {
+    auto counts = parseTokenCounts(text);
+    if (!counts)
+      return counts.takeError();
+    request.tokens = *counts;
+    return llvm::Error::success();
+  });
+  line.addValue("sweep-tokens",
+                [&](StringRef text) { return parseRange(text, options); });
 }
 
 llvm::Expected<RunOptions>
@@ -72,9 +105,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addNumber<int64_t>("deadline", options.deadline, 1, 86400);
   line.addNumber<int64_t>("timeout", options.timeout, 1, 86400);
   line.addNumber<uint64_t>("seed", request.seed, 0, INT64_MAX);
-  line.addValue("size", [&](StringRef text) {
-    return parseSize(text, request.dynamicSize);
-  });
+  addTokenOptions(line, options);
   line.addValue("device", [&](StringRef text) {
     return parseDevice(text, request.device);
   });
@@ -105,6 +136,9 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
                  : "--batch takes its inputs from the list alone");
   if (expected)
     request.file = positional->front();
+  if (options.sweep && !options.batch.empty())
+    return llvm::createStringError("--sweep-tokens takes one input, not a "
+                                   "--batch");
   for (StringRef input : {request.file, request.lowered, options.batch})
     if (!input.empty() && isSameFile(input, options.json))
       return llvm::createStringError("--json names an input, " + options.json +

@@ -15,6 +15,8 @@ struct RunOptions {
   RunRequest request;
   std::string json;
   std::string batch;
+  /// First and last number of tokens of a sweep.
+  std::optional<std::pair<int64_t, int64_t>> sweep;
   int64_t jobs = 1;
   int64_t timeout = 120;
   int64_t deadline = 0;
@@ -30,6 +32,10 @@ llvm::Expected<RunOptions> parseRunOptions(ArrayRef<const char *> arguments);
 /// Runs each line of `options.batch` (the arguments of one nm-run) in a pool of
 /// processes. Returns the exit status.
 int runBatch(const RunOptions &options, llvm::json::Object header);
+
+/// Times `options.request` for numbers of tokens from the first to the last of
+/// `options.sweep`, and prints a table of them. Returns the exit status.
+int runSweep(const RunOptions &options, llvm::json::Object header);
 
 /// Writes `value` to `path` at once or not at all.
 llvm::Error writeJSON(StringRef path, llvm::json::Value value);

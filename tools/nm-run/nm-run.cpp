@@ -28,6 +28,11 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
                      if there is a GPU, else emulate
   --size m=N         size of each dynamic dimension that neither a weight nor an
                      operation determines; default 64
+  --tokens LIST      compile for these numbers of tokens, such as 16,2048, where
+                     theirs is dynamic, or for any (auto); default: the --size
+  --max-kernels N    with --tokens auto, for at most N numbers; default 8
+  --sweep-tokens F:L time the function, compiled for any number of tokens, with
+                     numbers from F to L, and cuBLAS beside it
   --seed S           seed of the inputs; default 0
   --check            compare with a float64 dense product; status 1 if wrong
   --tolerance T      largest relative Frobenius error; default by the narrowest
@@ -121,6 +126,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   llvm::json::Object header = makeHeader(argc, argv);
+  if (options->sweep)
+    return runSweep(*options, std::move(header));
   if (!options->batch.empty())
     return runBatch(*options, std::move(header));
 

@@ -28,6 +28,10 @@ struct RunRequest {
   std::string chip; ///< Empty: the GPU's own; sm_90a for the emulator.
   /// Of each dynamic dimension that no weight or operation determines.
   int64_t dynamicSize = 64;
+  /// Numbers of tokens to compile for, where theirs is dynamic; none: as the
+  /// cost model says. nullopt: `dynamicSize` alone.
+  std::optional<SmallVector<int64_t>> tokens;
+  int64_t maxKernels = 8; ///< Of `tokens`, at most.
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in

@@ -26,11 +26,16 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
   PassOptions::Option<std::string> chip{
       *this, "chip", llvm::cl::desc("GPU to compile for, such as sm_90a"),
       llvm::cl::init(kDefaultChip)};
-  PassOptions::Option<int64_t> tokens{
+  PassOptions::ListOption<int64_t> tokens{
       *this, "tokens",
-      llvm::cl::desc("number of tokens to choose schedules for where it is "
-                     "dynamic"),
-      llvm::cl::init(2048)};
+      llvm::cl::desc(
+          "where the number of tokens is dynamic, those to compile a "
+          "function for: it selects between them when it is called; "
+          "none: as the cost model says, from 1 up")};
+  PassOptions::Option<int64_t> maxKernels{
+      *this, "max-kernels",
+      llvm::cl::desc("numbers of tokens to compile a function for at most"),
+      llvm::cl::init(8)};
   PassOptions::Option<std::string> layout{
       *this, "layout",
       llvm::cl::desc("of activations between products: auto (as the cost model "
@@ -65,6 +70,10 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::init("isa")};
 };
 
+/// The number of tokens to decide for where one has to do: the only one that
+/// `options` name, or 2048.
+int64_t getExpectedTokens(const GPUPipelineOptions &options);
+
 /// One stage of the data path.
 struct Stage {
   StringRef name;    ///< As in `nm-compile --emit NAME`.
@@ -86,6 +95,10 @@ StringRef getDefaultFeatures(StringRef chip);
 void buildFrontPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
 /// The same for the CPU, which needs no kernels: any weight that can be packed.
 void buildOracleFrontPipeline(OpPassManager &pm);
+/// Functions of any number of tokens select between copies that are compiled
+/// for some.
+void buildSpecializePipeline(OpPassManager &pm,
+                             const GPUPipelineOptions &options);
 /// Activations between matmuls become feature-major.
 void buildLayoutPipeline(OpPassManager &pm, const GPUPipelineOptions &options);
 /// Every matmul gets a schedule.

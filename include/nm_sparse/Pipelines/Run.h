@@ -36,6 +36,10 @@ llvm::Error runPipeline(ModuleOp module, StringRef what,
 llvm::Expected<Attribute> parseAttributeText(MLIRContext &context,
                                              StringRef text);
 
+/// The numbers of tokens that `text` names: none for `auto`, or one or several
+/// with commas between them.
+llvm::Expected<SmallVector<int64_t>> parseTokenCounts(StringRef text);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_PIPELINES_RUN_H

@@ -46,6 +46,10 @@ NMS_API int64_t nmsRecordMemsetCount(void);
 /// Of the launches recorded so far, those that overlap with the one before.
 NMS_API int64_t nmsRecordOverlapCount(void);
 
+/// Name of the kernel of recorded launch `launch`, valid until nmsRecordEnd;
+/// null when there is none.
+NMS_API const char *nmsRecordKernelName(int64_t launch);
+
 /// A field that is 0 (or a null options pointer) means the default.
 typedef struct NmsBenchOptions {
   int32_t warmup;         // replays before the first sample; default 10

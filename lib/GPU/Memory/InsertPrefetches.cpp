@@ -133,16 +133,17 @@ private:
     buffers.remove_if([&](Value buffer) {
       return !isFromOutside(buffer) || touched.contains(buffer);
     });
+    int64_t expected = getExpectedTokens(launch, tokens);
     double all = 0;
     for (Value buffer : buffers)
-      all += countBytes(cast<MemRefType>(buffer.getType()), tokens);
+      all += countBytes(cast<MemRefType>(buffer.getType()), expected);
     if (all == 0)
       return;
     double budget =
         kHiddenSeconds * target.dramBytes / double(target.multiprocessors);
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
     for (Value buffer : buffers) {
-      double part = countBytes(cast<MemRefType>(buffer.getType()), tokens);
+      double part = countBytes(cast<MemRefType>(buffer.getType()), expected);
       constexpr int64_t piece = PrefetchOp::kPieceBytes;
       int64_t bytes = llvm::alignTo(int64_t(budget * part / all), piece);
       PrefetchOp::create(b, buffer.getLoc(),

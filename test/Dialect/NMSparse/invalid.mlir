@@ -921,7 +921,7 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // Attributes of the dialect on other operations.
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo'; that of an operation is 'nm_sparse.schedule'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.schedule' and 'nm_sparse.tokens'}}
 "test.op"() {nm_sparse.foo} : () -> ()
 
 // -----
@@ -1042,4 +1042,51 @@ func.func @prefetch_ctas(%x: memref<8x8xf32>) {
   // expected-error @below {{number of CTAs that ask must be positive, got 0}}
   nm_tile.prefetch %x, 2048 of 0 : memref<8x8xf32>
   return
+}
+
+// -----
+
+// expected-error @below {{'nm_sparse.tokens' must be an i64 of at least 1, got 0 : i64}}
+func.func private @no_tokens() attributes {nm_sparse.tokens = 0 : i64}
+
+// -----
+
+// expected-error @below {{'nm_sparse.tokens' must be an i64 of at least 1, got "many"}}
+func.func private @word_for_tokens() attributes {nm_sparse.tokens = "many"}
+
+// -----
+
+// expected-error @below {{'nm_sparse.tokens' belongs to a function}}
+"test.op"() {nm_sparse.tokens = 8 : i64} : () -> ()
+
+// -----
+
+func.func @class_missing(%m: index) -> index {
+  // expected-error @below {{needs one class more than last numbers: 3, got 2}}
+  %c = nm_sparse.token_class %m last = [8, 16] classes = [0, 1]
+  return %c : index
+}
+
+// -----
+
+func.func @class_order(%m: index) -> index {
+  // expected-error @below {{last numbers must be at least 0 and ascend, got 8 after 8}}
+  %c = nm_sparse.token_class %m last = [8, 8] classes = [0, 1, 0]
+  return %c : index
+}
+
+// -----
+
+func.func @class_negative_last(%m: index) -> index {
+  // expected-error @below {{last numbers must be at least 0 and ascend, got -1 first}}
+  %c = nm_sparse.token_class %m last = [-1] classes = [0, 1]
+  return %c : index
+}
+
+// -----
+
+func.func @class_negative(%m: index) -> index {
+  // expected-error @below {{classes must be at least 0, got -1}}
+  %c = nm_sparse.token_class %m last = [8] classes = [0, -1]
+  return %c : index
 }

@@ -20,12 +20,12 @@
 // CHECK: PASS
 // PASS: PASS
 
-// RUN: nm-compile %t-both.mlir -o %t.ptx --manifest %t.json
+// RUN: nm-compile %t-both.mlir --tokens 64 -o %t.ptx --manifest %t.json
 // RUN: FileCheck %s --check-prefix=PTX --implicit-check-not=.entry < %t.ptx
 // RUN: FileCheck %s --check-prefix=MANIFEST < %t.json
-// RUN: nm-compile %t-batch.mlir -o - --manifest %t.json | FileCheck %s --check-prefix=PTX --implicit-check-not=.entry
-// RUN: nm-compile %t-sequence.mlir -o - --manifest %t.json | FileCheck %s --check-prefix=PTX --implicit-check-not=.entry
-// RUN: nm-compile %t-static.mlir -o - --manifest %t.json | FileCheck %s --check-prefix=PTX --implicit-check-not=.entry
+// RUN: nm-compile %t-batch.mlir --tokens 64 -o - --manifest %t.json | FileCheck %s --check-prefix=PTX --implicit-check-not=.entry
+// RUN: nm-compile %t-sequence.mlir --tokens 64 -o - --manifest %t.json | FileCheck %s --check-prefix=PTX --implicit-check-not=.entry
+// RUN: nm-compile %t-static.mlir --tokens 64 -o - --manifest %t.json | FileCheck %s --check-prefix=PTX --implicit-check-not=.entry
 // PTX: .visible .entry
 // The one launch has the tokens of both dimensions, and the result has both.
 // MANIFEST: "grid": [

@@ -13,7 +13,7 @@
 // the layers.
 
 // RUN: nm-opt %t/layers.mlir -o %t/low.mlir \
-// RUN:   --nm-sparse-to-nvvm="chip=sm_90a host-memory=true layout=feature-major"
+// RUN:   --nm-sparse-to-nvvm="chip=sm_90a host-memory=true layout=feature-major tokens=2048"
 // RUN: FileCheck %s --check-prefix=LAYERS --input-file %t/low.mlir
 // RUN: nm-run %t/layers.mlir --device emulate --check --size m=100 --lowered %t/low.mlir | FileCheck %s --check-prefix=PASS
 // RUN: nm-run %t/layers.mlir --device emulate --check --size m=128 --lowered %t/low.mlir | FileCheck %s --check-prefix=PASS

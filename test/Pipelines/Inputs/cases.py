@@ -256,9 +256,9 @@ def assemble(ptx, chip, ptxas):
 
 
 def compile_text(source, chip="sm_90a", ptxas=None, tool="nm-compile", emit="ptx"):
-    """Compiles MLIR text; with `ptxas`, its kernels too."""
+    """Compiles MLIR text for 2048 tokens; with `ptxas`, its kernels too."""
     done = subprocess.run(
-        [tool, "-", "-o", "-", f"--chip={chip}", f"--emit={emit}"],
+        [tool, "-", "-o", "-", f"--chip={chip}", f"--emit={emit}", "--tokens=2048"],
         input=source,
         capture_output=True,
         text=True,

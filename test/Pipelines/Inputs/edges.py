@@ -88,7 +88,7 @@ def main():
     for case in LARGE:
         source = text(case)
         threads = subprocess.run(
-            ["nm-compile", "-", "-o", "-", "--chip=sm_90a", "--emit=threads"],
+            ["nm-compile", "-", "-o", "-", "--emit=threads", "--tokens=2048"],
             input=source,
             capture_output=True,
             text=True,

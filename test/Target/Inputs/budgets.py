@@ -255,7 +255,8 @@ def measure(case, ptxas):
         ptx, manifest = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.json")
         cubin = os.path.join(folder, "k")
         # The token-major kernels, not a transposition and others.
-        command = ["nm-compile", "-", "-o", ptx, "--manifest", manifest]
+        command = ["nm-compile", "-", "-o", ptx, "--tokens=2048"]
+        command += ["--manifest", manifest]
         command += ["--layout", "keep"]
         subprocess.run(command, input=text(case), text=True, check=True)
         report = subprocess.run(

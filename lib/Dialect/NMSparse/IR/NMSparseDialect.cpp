@@ -108,9 +108,36 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'")
            << name << "' belongs to an argument or a result of a function, not "
            << "to an operation";
+  if (name == TokensAttrHelper::getNameStr()) {
+    auto tokens = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!isa<FunctionOpInterface>(op))
+      return op->emitError("'") << name << "' belongs to a function";
+    if (!tokens || !tokens.getType().isInteger(64) || tokens.getInt() < 1)
+      return op->emitError("'")
+             << name << "' must be an i64 of at least 1, got "
+             << attribute.getValue();
+    return success();
+  }
   return op->emitError("unknown attribute '")
-         << name << "'; that of an operation is '"
-         << ScheduleAttrHelper::getNameStr() << "'";
+         << name << "'; those of operations are '"
+         << ScheduleAttrHelper::getNameStr() << "' and '"
+         << TokensAttrHelper::getNameStr() << "'";
+}
+
+Operation *NMSparseDialect::materializeConstant(OpBuilder &b, Attribute value,
+                                                Type type, Location loc) {
+  return arith::ConstantOp::materialize(b, value, type, loc);
+}
+
+int64_t nm_sparse::getExpectedTokens(Operation *op, int64_t otherwise) {
+  Operation *function = op;
+  while (function && !isa<FunctionOpInterface>(function))
+    function = function->getParentOp();
+  if (!function)
+    return otherwise;
+  NMSparseDialect::TokensAttrHelper helper(op->getContext());
+  IntegerAttr tokens = helper.getAttr(function);
+  return tokens ? tokens.getInt() : otherwise;
 }
 
 /// Checks `nm_sparse.component` on argument or result `number` (`what`) of

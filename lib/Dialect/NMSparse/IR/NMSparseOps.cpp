@@ -170,3 +170,32 @@ OpFoldResult UnpackOp::fold(FoldAdaptor) {
     return producer.getWeight();
   return {};
 }
+
+//===----------------------------------------------------------------------===//
+// TokenClassOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult TokenClassOp::verify() {
+  ArrayRef<int64_t> last = getLast(), classes = getClasses();
+  if (classes.size() != last.size() + 1)
+    return emitOpError("needs one class more than last numbers: ")
+           << last.size() + 1 << ", got " << classes.size();
+  for (size_t i = 0; i < last.size(); ++i)
+    if (last[i] <= (i == 0 ? -1 : last[i - 1]))
+      return emitOpError("last numbers must be at least 0 and ascend, got ")
+             << last[i] << (i == 0 ? " first" : " after ")
+             << (i == 0 ? "" : std::to_string(last[i - 1]));
+  for (int64_t number : classes)
+    if (number < 0)
+      return emitOpError("classes must be at least 0, got ") << number;
+  return success();
+}
+
+OpFoldResult TokenClassOp::fold(FoldAdaptor adaptor) {
+  auto tokens = dyn_cast_or_null<IntegerAttr>(adaptor.getTokens());
+  if (!tokens)
+    return {};
+  const int64_t *found = llvm::lower_bound(getLast(), tokens.getInt());
+  return IntegerAttr::get(tokens.getType(),
+                          getClasses()[found - getLast().begin()]);
+}

@@ -50,7 +50,7 @@ struct PropagateLayout
   std::optional<double> getGain(Value value, int64_t dim, const Chip &target) {
     double gain = 0;
     for (MatmulOp op : getTokenMajorReaders(value, dim)) {
-      MatmulProblem problem = MatmulProblem::get(op, tokens);
+      MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
       // What has no schedule is reported where schedules are chosen.
       if (ShapedType::isDynamic(problem.windows))
         return std::nullopt;
@@ -73,7 +73,7 @@ struct PropagateLayout
     std::optional<double> gain = getGain(value, dim, target);
     double cost = transposed
                       ? predictTranspose(cast<ShapedType>(value.getType()),
-                                         tokens, target)
+                                         expectedTokens, target)
                       : 0;
     return gain && *gain > cost;
   }
@@ -126,6 +126,7 @@ struct PropagateLayout
           << layout.getValue() << "'; legal are auto, feature-major and keep";
       return signalPassFailure();
     }
+    expectedTokens = getExpectedTokens(getOperation(), tokens);
     if (tokens < 1) {
       getOperation().emitError("cannot choose layouts for ")
           << tokens.getValue() << " tokens; legal are 1 and more";
@@ -151,6 +152,7 @@ struct PropagateLayout
     Value value, transposed;
     int64_t dim;
   };
+  int64_t expectedTokens = 0;
   SmallVector<Copy> copies;
   llvm::SmallSetVector<Value, 8> changed;
 };

@@ -52,6 +52,10 @@ EncodingAttr getEncoding(Type type);
 /// `type` without an nm_sparse encoding.
 RankedTensorType stripEncoding(RankedTensorType type);
 
+/// The number of tokens to decide for in `op` where it is dynamic: the
+/// `nm_sparse.tokens` of the function that `op` is or is in, else `otherwise`.
+int64_t getExpectedTokens(Operation *op, int64_t otherwise);
+
 /// Extents of a weight and of the packed form of its outer level.
 struct PackedShape {
   int64_t batch;   ///< 0 when the weight has no batch dimension.

@@ -55,8 +55,12 @@ def NMSparse_Dialect : Dialect {
     "::mlir::nm_sparse::ScheduleAttr":$schedule,
     // On an argument or result of a function that holds a component of a
     // packed weight.
-    "::mlir::nm_sparse::ComponentAttr":$component
+    "::mlir::nm_sparse::ComponentAttr":$component,
+    // On a function: the number of tokens that its layouts and schedules are
+    // chosen for, where that is dynamic.
+    "::mlir::IntegerAttr":$tokens
   );
+  let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;

@@ -211,4 +211,22 @@ def NMSparsePropagateLayoutPass
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparseLowerTokenClassPass
+    : Pass<"nm-sparse-lower-token-class", "::mlir::func::FuncOp"> {
+  let summary = "turn nm_sparse.token_class into comparisons";
+  let description = [{
+    Replaces each `nm_sparse.token_class` by a chain of `arith.select`.
+
+    ```mlir
+    %c = nm_sparse.token_class %tokens last = [64] classes = [0, 1]
+    ```
+    becomes
+    ```mlir
+    %isFew = arith.cmpi sle, %tokens, %c64 : index
+    %c = arith.select %isFew, %c0, %c1 : index
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 #endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PASSES_TD

@@ -9,6 +9,67 @@
 
 include "mlir/Pass/PassBase.td"
 
+def NMSparseSpecializeTokensPass
+    : Pass<"nm-sparse-specialize-tokens", "::mlir::ModuleOp"> {
+  let summary = "select by the number of tokens between copies of a function";
+  let description = [{
+    A kernel that is best for 2048 tokens takes several times too long for 16. A
+    function whose products have a dynamic number of tokens becomes a selection
+    between private copies of it, each with the number of tokens, as
+    `nm_sparse.tokens`, that the later passes decide for.
+
+    Layouts and schedules are chosen for many numbers of tokens, in copies that
+    are thrown away, and each choice is held against the others, by the cost
+    model, at numbers up to 16384. At most `max-kernels` of them are kept, as few
+    as stay within 3 % of the best everywhere. With `tokens` all the given ones
+    are kept whose choices differ. A function for which one is enough gets the
+    attribute alone.
+
+    Functions whose products differ in their number of tokens, or compute it in a
+    loop, are left alone, with a remark.
+
+    ```mlir
+    // Before
+    func.func @f(%x: tensor<?x4096xf16>, ...) -> tensor<?x4096xf16> { ... }
+    // After
+    func.func @f(%x: tensor<?x4096xf16>, ...) -> tensor<?x4096xf16> {
+      %tokens = tensor.dim %x, %c0 : tensor<?x4096xf16>
+      %class = nm_sparse.token_class %tokens last = [64] classes = [0, 1]
+      %y = scf.index_switch %class -> tensor<?x4096xf16>
+      case 0 {
+        %r = func.call @f_tokens_64(%x, ...)
+        scf.yield %r
+      }
+      default {
+        %r = func.call @f_tokens_2048(%x, ...)
+        scf.yield %r
+      }
+      return %y
+    }
+    func.func private @f_tokens_64(...) attributes {nm_sparse.tokens = 64} { ... }
+    func.func private @f_tokens_2048(...) ...
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU to choose for">,
+    ListOption<"tokens", "tokens", "int64_t",
+               "numbers of tokens to choose among; none: as the model says">,
+    Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"8",
+           "copies of a function at most">,
+    Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",
+           "as in --nm-sparse-propagate-layout">
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseAlignOperandsPass
     : Pass<"nm-sparse-align-operands", "::mlir::func::FuncOp"> {
   let summary = "align the rows of a caller's activations where that pays";

@@ -59,7 +59,7 @@ struct SelectSchedule
   }
 
   LogicalResult select(MatmulOp op, const Chip &target) {
-    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (op.getScheduleAttr())
       return checkGiven(op, problem, target);
     if (failed(checkProblem(op, problem)))
@@ -83,6 +83,7 @@ struct SelectSchedule
         diag << " " << known.name;
       return signalPassFailure();
     }
+    expectedTokens = getExpectedTokens(getOperation(), tokens);
     if (tokens < 1) {
       getOperation().emitError("cannot choose schedules for ")
           << tokens.getValue() << " tokens; legal are 1 and more";
@@ -94,5 +95,7 @@ struct SelectSchedule
       if (failed(select(op, *target)))
         return signalPassFailure();
   }
+
+  int64_t expectedTokens = 0;
 };
 } // namespace

@@ -46,7 +46,7 @@ struct AlignOperands
   /// multiples of so many bytes. None when nothing is known of it.
   std::optional<double> predictAligned(MatmulOp op, int64_t alignment,
                                        const Chip &target) {
-    MatmulProblem problem = MatmulProblem::get(op, tokens);
+    MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (ShapedType::isDynamic(problem.windows))
       return std::nullopt;
     problem.xAlignment = alignment;
@@ -79,6 +79,7 @@ struct AlignOperands
     // An unknown chip is an error where schedules are chosen.
     if (!target)
       return;
+    expectedTokens = getExpectedTokens(getOperation(), tokens);
     llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
     getOperation().walk([&](MatmulOp op) {
       Value x = op.getX();
@@ -93,7 +94,7 @@ struct AlignOperands
       int64_t element = type.getElementTypeBitWidth() / 8;
       int64_t own =
           type.hasStaticShape() ? getRowAlignment(type, 1, 32) : element;
-      double cost = predictTranspose(type, tokens, *target);
+      double cost = predictTranspose(type, expectedTokens, *target);
       int64_t alignment = 0;
       if (own < 32 && getGain(products, 16, 32, *target) > cost)
         alignment = 32;
@@ -106,5 +107,7 @@ struct AlignOperands
         op.getXMutable().assign(aligned);
     }
   }
+
+  int64_t expectedTokens = 0;
 };
 } // namespace

@@ -1,0 +1,264 @@
+//===- SpecializeTokens.cpp - copies of a function for token counts -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What would be compiled for a number of tokens is asked of the passes that
+// decide it: they run on copies of the function, in a module that is thrown
+// away. Its predicted time for other numbers says which copies to keep.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenCount.h"
+#include "nm_sparse/Analysis/TokenClasses.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Pass/PassManager.h"
+#include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "llvm/ADT/ScopeExit.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESPECIALIZETOKENSPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// How far the kept copies may be from the best, and how much of that a range
+/// of tokens may take to be one.
+static constexpr double kTolerance = 0.03, kRangeTolerance = 0.01;
+
+/// Predicted seconds of the kernels of `function`, whose products have
+/// schedules, for so many tokens. A product of which the model knows nothing
+/// takes none.
+static double predictFunction(func::FuncOp function, int64_t tokens,
+                              const Chip &chip) {
+  double seconds = 0;
+  function.walk([&](Operation *op) {
+    auto matmul = dyn_cast<MatmulOp>(op);
+    if (matmul && isa<ProductCostInterface>(
+                      Attribute(matmul.getScheduleAttr().getProduct())))
+      seconds += predict(MatmulProblem::get(matmul, tokens),
+                         matmul.getScheduleAttr(), chip)
+                     .seconds;
+    else if (isa<linalg::TransposeOp, AlignRowsOp>(op))
+      seconds += predictTranspose(cast<ShapedType>(op->getResultTypes()[0]),
+                                  tokens, chip);
+  });
+  return seconds;
+}
+
+/// Calls the one of `copies` that `number` says; the last for all others.
+static SmallVector<Value> createSelection(OpBuilder &b, func::FuncOp function,
+                                          Value number,
+                                          ArrayRef<func::FuncOp> copies) {
+  Location loc = function.getLoc();
+  SmallVector<int64_t> cases =
+      llvm::to_vector(llvm::seq<int64_t>(0, copies.size() - 1));
+  auto choice = scf::IndexSwitchOp::create(b, loc, function.getResultTypes(),
+                                           number, cases, cases.size());
+  for (auto [i, copy] : llvm::enumerate(copies)) {
+    Region &region = i < cases.size() ? choice.getCaseRegions()[i]
+                                      : choice.getDefaultRegion();
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&region);
+    auto call = func::CallOp::create(b, loc, copy, function.getArguments());
+    scf::YieldOp::create(b, loc, call.getResults());
+  }
+  return SmallVector<Value>(choice.getResults());
+}
+
+namespace {
+
+struct SpecializeTokens
+    : public nm_sparse::impl::NMSparseSpecializeTokensPassBase<
+          SpecializeTokens> {
+  using Base::Base;
+
+  /// Chooses layouts and schedules in each function of `module`.
+  LogicalResult decide(ModuleOp module) {
+    OpPassManager passes(ModuleOp::getOperationName());
+    NMSparsePropagateLayoutPassOptions propagate;
+    propagate.chip = chip;
+    propagate.layout = layout;
+    passes.addNestedPass<func::FuncOp>(
+        createNMSparsePropagateLayoutPass(propagate));
+    NMSparseAlignOperandsPassOptions align;
+    align.chip = chip;
+    passes.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
+    NMSparseSelectSchedulePassOptions select;
+    select.chip = chip;
+    passes.addNestedPass<func::FuncOp>(
+        createNMSparseSelectSchedulePass(select));
+    // What is wrong is reported where it is decided for good.
+    ScopedDiagnosticHandler ignore(&getContext(),
+                                   [](Diagnostic &) { return success(); });
+    return runPipeline(passes, module);
+  }
+
+  static void setTokens(func::FuncOp function, int64_t tokens) {
+    NMSparseDialect::TokensAttrHelper(function.getContext())
+        .setAttr(function,
+                 Builder(function.getContext()).getI64IntegerAttr(tokens));
+  }
+
+  /// A private copy of `function` that is compiled for `tokens`.
+  static func::FuncOp copyFor(func::FuncOp function, int64_t tokens,
+                              SymbolTable &symbols) {
+    std::string name =
+        (function.getSymName() + "_tokens_" + Twine(tokens)).str();
+    auto copy = func::FuncOp::create(function.getLoc(), name,
+                                     function.getFunctionType());
+    if (ArrayAttr attributes = function.getArgAttrsAttr())
+      copy.setArgAttrsAttr(attributes);
+    if (ArrayAttr attributes = function.getResAttrsAttr())
+      copy.setResAttrsAttr(attributes);
+    copy.setPrivate();
+    setTokens(copy, tokens);
+    IRMapping mapping;
+    function.getBody().cloneInto(&copy.getBody(), mapping);
+    symbols.insert(copy);
+    return copy;
+  }
+
+  /// Adds what `function` refers to, of functions the declaration alone.
+  void declareUsed(func::FuncOp function, SymbolTable &symbols) {
+    auto uses = SymbolTable::getSymbolUses(function);
+    for (SymbolTable::SymbolUse use : *uses) {
+      StringAttr name = use.getSymbolRef().getRootReference();
+      Operation *used = SymbolTable::lookupSymbolIn(getOperation(), name);
+      if (!used || symbols.lookup(name))
+        continue;
+      bool isFunction = isa<func::FuncOp>(used);
+      Operation *copy =
+          isFunction ? used->cloneWithoutRegions() : used->clone();
+      if (isFunction)
+        SymbolTable::setSymbolVisibility(copy,
+                                         SymbolTable::Visibility::Private);
+      symbols.insert(copy);
+    }
+  }
+
+  /// What copies of `function` that are decided for `candidates` take. None
+  /// when one cannot be decided.
+  std::optional<TokenCosts> getCosts(func::FuncOp function,
+                                     ArrayRef<int64_t> candidates,
+                                     const Chip &target) {
+    auto planned = ModuleOp::create(function.getLoc());
+    getOperation().push_back(planned);
+    SymbolTable symbols(planned);
+    declareUsed(function, symbols);
+    SmallVector<func::FuncOp> copies;
+    for (int64_t tokens : candidates)
+      copies.push_back(copyFor(function, tokens, symbols));
+    std::optional<TokenCosts> costs;
+    if (succeeded(decide(planned))) {
+      costs.emplace();
+      costs->tokens = getTokenGrid();
+      for (func::FuncOp copy : copies) {
+        SmallVector<double> &seconds = costs->seconds.emplace_back();
+        for (int64_t tokens : costs->tokens)
+          seconds.push_back(predictFunction(copy, tokens, target));
+      }
+    }
+    planned.erase();
+    return costs;
+  }
+
+  /// Replaces the body of `function` by a selection between copies of it.
+  static void select(func::FuncOp function, func::FuncOp count,
+                     ArrayRef<TokenRange> ranges, ArrayRef<int64_t> candidates,
+                     SymbolTable &symbols) {
+    SmallVector<func::FuncOp> copies;
+    llvm::SmallDenseMap<unsigned, int64_t> numbers;
+    SmallVector<int64_t> last, classes;
+    for (TokenRange range : ranges) {
+      auto [number, isNew] =
+          numbers.try_emplace(range.candidate, copies.size());
+      if (isNew)
+        copies.push_back(
+            copyFor(function, candidates[range.candidate], symbols));
+      last.push_back(range.last);
+      classes.push_back(number->second);
+    }
+    last.pop_back();
+    Block &body = function.getBody().front();
+    body.clear();
+    auto b = OpBuilder::atBlockEnd(&body);
+    IRMapping mapping;
+    mapping.map(count.getArguments(), function.getArguments());
+    for (Operation &op : count.getBody().front().without_terminator())
+      b.clone(op, mapping);
+    Value tokens =
+        mapping.lookup(count.getBody().front().getTerminator()->getOperand(0));
+    Value number =
+        TokenClassOp::create(b, function.getLoc(), tokens, last, classes);
+    func::ReturnOp::create(b, function.getLoc(),
+                           createSelection(b, function, number, copies));
+  }
+
+  void specialize(func::FuncOp function, const Chip &target,
+                  SymbolTable &symbols) {
+    SmallVector<int64_t> candidates =
+        tokens.empty() ? getCandidateTokens() : llvm::to_vector(tokens);
+    func::FuncOp count = createTokenCount(function);
+    if (!count)
+      return;
+    llvm::scope_exit erase([&] { count.erase(); });
+    auto costs = getCosts(function, candidates, target);
+    if (!costs)
+      return;
+    SmallVector<unsigned> chosen = getDistinct(*costs);
+    if (tokens.empty())
+      chosen = chooseCandidates(*costs, chosen, maxKernels, kTolerance);
+    auto ranges = assignTokens(*costs, chosen, kRangeTolerance);
+    if (llvm::all_equal(llvm::map_range(
+            ranges, [](TokenRange range) { return range.candidate; })))
+      return setTokens(function, candidates[ranges.front().candidate]);
+    select(function, count, ranges, candidates, symbols);
+  }
+
+  /// Checks the options, and puts the given numbers in order.
+  LogicalResult checkOptions() {
+    if (maxKernels < 1)
+      return getOperation().emitError("cannot keep at most ")
+             << maxKernels.getValue() << " copies of a function; legal are 1 "
+             << "and more";
+    if (static_cast<int64_t>(tokens.size()) > maxKernels)
+      return getOperation().emitError("cannot compile for ")
+             << tokens.size() << " numbers of tokens with max-kernels = "
+             << maxKernels.getValue();
+    for (int64_t count : tokens)
+      if (count < 1)
+        return getOperation().emitError("cannot compile for ")
+               << count << " tokens; legal are 1 and more";
+    SmallVector<int64_t> ordered = llvm::to_vector(tokens);
+    llvm::sort(ordered);
+    ordered.erase(llvm::unique(ordered), ordered.end());
+    tokens = ordered;
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(checkOptions()))
+      return signalPassFailure();
+    const Chip *target = findChip(chip);
+    // An unknown chip is an error where schedules are chosen.
+    if (!target)
+      return;
+    SymbolTable symbols(getOperation());
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      if (!function.isExternal() && hasDynamicTokens(function))
+        specialize(function, *target, symbols);
+  }
+};
+} // namespace
