@@ -79,12 +79,13 @@ static Lowered cloneForLowering(ModuleOp module, StringRef entry) {
 }
 
 llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
-                                               StringRef chip,
+                                               StringRef chip, StringRef gpu,
                                                const RunRequest &request,
                                                StringRef format) {
   Lowered lowered = cloneForLowering(module, entry);
   GPUPipelineOptions options;
   options.chip = chip.str();
+  options.gpu = gpu.str();
   options.format = format.str();
   options.hostMemory = true;
   options.checkIndex = true;

@@ -25,10 +25,11 @@ struct Lowered {
 /// Puts the schedule in `text` on every contraction with an encoded operand.
 llvm::Error forceSchedule(ModuleOp module, StringRef text);
 
-/// Lowers for `chip` and the numbers of tokens of `request`. `format` is what
-/// becomes of the kernels (GPUPipelineOptions).
+/// Lowers for `chip`, by the rates of `gpu`, and the numbers of tokens of
+/// `request`. `format` is what becomes of the kernels (GPUPipelineOptions).
 llvm::Expected<Lowered> lowerForGPU(ModuleOp module, StringRef entry,
-                                    StringRef chip, const RunRequest &request,
+                                    StringRef chip, StringRef gpu,
+                                    const RunRequest &request,
                                     StringRef format);
 /// The rest of lowerForGPU for the module in `file`, which
 /// `nm-opt --nm-sparse-to-nvvm` printed. An error when its function `entry`

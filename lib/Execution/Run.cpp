@@ -12,9 +12,11 @@
 #include "Lowering.h"
 #include "Memory.h"
 #include "Output.h"
+#include "Target.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Conversion/SparseTensorEncoding.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
@@ -34,18 +36,6 @@
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-llvm::Expected<std::string> nm_sparse::getDeviceChip() {
-  NmsDeviceInfo info;
-  if (nmsDeviceInfo(&info))
-    return llvm::createStringError(nmsLastError());
-  std::string chip =
-      llvm::formatv("sm_{0}{1}", info.ccMajor, info.ccMinor).str();
-  // Kernels for these chips use instructions of the architecture alone.
-  if (info.ccMajor >= 9)
-    chip += "a";
-  return chip;
-}
 
 llvm::Expected<Operation *> nm_sparse::findEntry(ModuleOp module,
                                                  StringRef name) {
@@ -139,7 +129,7 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp entry;
   Device device = Device::CPU; ///< Never Auto.
-  std::string chip;            ///< Of a GPU.
+  std::string chip, gpu;       ///< Of a GPU; its rates may not be known.
   Inputs inputs;
   SmallVector<ResultType> resultTypes;
   std::unique_ptr<CompiledModule> compiled;
@@ -183,9 +173,11 @@ llvm::Error Runner::openGPU() {
   report.json["device"] = "cuda";
   report.json["chip"] = chip;
   NmsDeviceInfo info;
-  if (!nmsDeviceInfo(&info))
+  if (!nmsDeviceInfo(&info)) {
     report.json["gpu"] = std::string(info.name);
-  return llvm::Error::success();
+    gpu = getGPUOfDevice(info.name).str();
+  }
+  return chooseRates(chip, request.gpu, gpu);
 }
 
 llvm::Error Runner::openEmulator() {
@@ -197,6 +189,8 @@ llvm::Error Runner::openEmulator() {
   chip = options.chip;
   report.json["device"] = "emulate";
   report.json["chip"] = chip;
+  if (llvm::Error error = chooseRates(chip, request.gpu, gpu))
+    return error;
   return useEmulator(options);
 }
 
@@ -208,7 +202,7 @@ llvm::Expected<Lowered> Runner::lower() {
   if (!request.lowered.empty())
     return lowerFromNVVM(context, request.lowered, name, inputs.packed,
                          resultTypes, format);
-  return lowerForGPU(*module, name, chip, request, format);
+  return lowerForGPU(*module, name, chip, gpu, request, format);
 }
 
 llvm::Expected<std::vector<HostArray>>

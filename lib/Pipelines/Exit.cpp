@@ -62,6 +62,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   pm.addPass(createNMSparseSetOccupancyPass(occupancy));
   NMSparseInsertPrefetchesPassOptions prefetches;
   prefetches.chip = options.chip;
+  prefetches.gpu = options.gpu;
   prefetches.tokens = getExpectedTokens(options);
   pm.addPass(createNMSparseInsertPrefetchesPass(prefetches));
   pm.addPass(createNMSparseMergeKernelsPass());

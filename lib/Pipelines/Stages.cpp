@@ -46,6 +46,7 @@ void nm_sparse::buildSpecializePipeline(OpPassManager &pm,
     return;
   NMSparseSpecializeTokensPassOptions specialize;
   specialize.chip = options.chip;
+  specialize.gpu = options.gpu;
   specialize.tokens = llvm::to_vector(options.tokens);
   specialize.maxKernels = options.maxKernels;
   specialize.layout = options.layout;
@@ -56,12 +57,14 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
                                     const GPUPipelineOptions &options) {
   NMSparsePropagateLayoutPassOptions propagate;
   propagate.chip = options.chip;
+  propagate.gpu = options.gpu;
   propagate.tokens = getExpectedTokens(options);
   propagate.layout = options.layout;
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
   NMSparseAlignOperandsPassOptions align;
   align.chip = options.chip;
+  align.gpu = options.gpu;
   align.tokens = getExpectedTokens(options);
   pm.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
 }
@@ -70,6 +73,7 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
   NMSparseSelectSchedulePassOptions select;
   select.chip = options.chip;
+  select.gpu = options.gpu;
   select.tokens = getExpectedTokens(options);
   pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
 }
@@ -114,6 +118,7 @@ void nm_sparse::buildStagingPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createNMSparseSpecializeWarpsPass(specialize));
   NMSparsePersistPassOptions persist;
   persist.chip = options.chip;
+  persist.gpu = options.gpu;
   pm.addNestedPass<func::FuncOp>(createNMSparsePersistPass(persist));
   pm.addNestedPass<func::FuncOp>(createNMSparseStreamKPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseLowerRolesPass());

@@ -98,32 +98,27 @@ static void explainCandidate(llvm::raw_ostream &os, const Ranked &entry,
                       entry.second.bound, entry.first);
 }
 
-llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
+llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
                                        int64_t tokens, int64_t count,
                                        llvm::raw_ostream &os) {
-  const Chip *chip = findChip(chipName);
-  if (!chip)
-    return llvm::createStringError("'" + chipName.str() +
-                                   "' is not a known chip");
   llvm::json::Array products;
   module.walk([&](MatmulOp op) {
     MatmulProblem problem =
         MatmulProblem::get(op, getExpectedTokens(op, tokens));
     llvm::json::Array candidates;
     for (const Ranked &entry :
-         takeDistinct(rankSchedules(problem, *chip), static_cast<size_t>(count),
+         takeDistinct(rankSchedules(problem, chip), static_cast<size_t>(count),
                       /*ofEach=*/true))
-      candidates.push_back(describe(entry, *chip));
+      candidates.push_back(describe(entry, chip));
     llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
         {"encoding", print(op.getEncoding())},
         {"tokens", problem.tokens},
         {"outputs", problem.outputs},
-        {"dense_us", predictDense(problem, *chip) * 1e6},
+        {"dense_us", predictDense(problem, chip) * 1e6},
         {"candidates", std::move(candidates)}};
     if (ScheduleAttr given = op.getScheduleAttr())
-      product["given"] =
-          describe({given, predict(problem, given, *chip)}, *chip);
+      product["given"] = describe({given, predict(problem, given, chip)}, chip);
     products.push_back(std::move(product));
   });
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(products)));
@@ -131,18 +126,17 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, StringRef chipName,
 }
 
 void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
-                                  StringRef chipName, int64_t tokens) {
+                                  const Chip &chip, int64_t tokens) {
   constexpr size_t shown = 5;
-  const Chip *chip = findChip(chipName);
   module.walk([&](MatmulOp op) {
     ScheduleAttr schedule = op.getScheduleAttr();
-    if (!chip || !schedule)
+    if (!schedule)
       return;
     MatmulProblem problem =
         MatmulProblem::get(op, getExpectedTokens(op, tokens));
-    Prediction chosen = predict(problem, schedule, *chip);
-    double dense = predictDense(problem, *chip);
-    SmallVector<Ranked> ranked = rankSchedules(problem, *chip);
+    Prediction chosen = predict(problem, schedule, chip);
+    double dense = predictDense(problem, chip);
+    SmallVector<Ranked> ranked = rankSchedules(problem, chip);
     os << llvm::formatv(
         "  @{0}, {1} tokens: {2:f1} us predicted, bound by {3}; {4}\n",
         op->getParentOfType<func::FuncOp>().getSymName(), problem.tokens,
@@ -173,17 +167,16 @@ static double getTransposeShare(MatmulOp op, int64_t tokens, const Chip &chip) {
 }
 
 void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
-                                   StringRef chipName, int64_t tokens) {
-  const Chip *chip = findChip(chipName);
+                                   const Chip &chip, int64_t tokens) {
   module.walk([&](MatmulOp op) {
     ScheduleAttr schedule = op.getScheduleAttr();
-    if (!chip || !schedule)
+    if (!schedule)
       return;
     MatmulProblem problem =
         MatmulProblem::get(op, getExpectedTokens(op, tokens));
-    double transpose = getTransposeShare(op, tokens, *chip);
-    double seconds = predict(problem, schedule, *chip).seconds + transpose;
-    double dense = predictDense(problem, *chip);
+    double transpose = getTransposeShare(op, tokens, chip);
+    double seconds = predict(problem, schedule, chip).seconds + transpose;
+    double dense = predictDense(problem, chip);
     if (seconds > dense)
       os << llvm::formatv("nm-compile: warning: @{0}, {1} tokens: {2:f1} us "
                           "predicted{3}; {4}\n",

@@ -11,6 +11,7 @@
 #include <map>
 
 namespace mlir::nm_sparse {
+struct Chip;
 
 /// Number of operations of each dialect.
 using OpCounts = std::map<std::string, int64_t>;
@@ -30,23 +31,23 @@ void explainPTX(llvm::raw_ostream &os, StringRef ptx,
 
 /// Activations of sparse matmuls that `module`, as the layout stage left it,
 /// transposes, and the predicted time of that.
-void explainTransposes(llvm::raw_ostream &os, ModuleOp module, StringRef chip,
+void explainTransposes(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens);
 
 /// For each sparse matmul of `module`, as the layout stage left it, the `count`
 /// best schedules of each family of kernels for `tokens` tokens, as JSON; the
 /// first one is the choice. A schedule that the matmul was given comes beside
 /// them.
-llvm::Error printCandidates(ModuleOp module, StringRef chip, int64_t tokens,
+llvm::Error printCandidates(ModuleOp module, const Chip &chip, int64_t tokens,
                             int64_t count, llvm::raw_ostream &os);
 
 /// For each sparse matmul of `module`, as the schedule stage left it, what the
 /// model predicts, what it compared, and what a dense product would take.
-void explainCandidates(llvm::raw_ostream &os, ModuleOp module, StringRef chip,
+void explainCandidates(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens);
 /// Names the sparse matmuls that a dense product is predicted to beat.
-void warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module, StringRef chip,
-                        int64_t tokens);
+void warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
+                        const Chip &chip, int64_t tokens);
 
 /// The support table: each combination is compiled.
 void printSupport(MLIRContext &context, llvm::raw_ostream &os);

@@ -15,10 +15,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 void nm_sparse::explainTransposes(llvm::raw_ostream &os, ModuleOp module,
-                                  StringRef chipName, int64_t tokens) {
-  const Chip *chip = findChip(chipName);
-  if (!chip)
-    return;
+                                  const Chip &chip, int64_t tokens) {
   module.walk([&](linalg::TransposeOp op) {
     auto readers = llvm::count_if(op->getUsers(), llvm::IsaPred<MatmulOp>);
     if (readers == 0)
@@ -29,6 +26,6 @@ void nm_sparse::explainTransposes(llvm::raw_ostream &os, ModuleOp module,
         "us predicted\n",
         op->getParentOfType<func::FuncOp>().getSymName(), type, readers,
         readers == 1 ? "" : "s",
-        predictTranspose(type, getExpectedTokens(op, tokens), *chip) * 1e6);
+        predictTranspose(type, getExpectedTokens(op, tokens), chip) * 1e6);
   });
 }

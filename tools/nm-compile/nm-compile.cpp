@@ -8,6 +8,7 @@
 #include "../common/OutputFile.h"
 #include "../common/Version.h"
 #include "Explain.h"
+#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
@@ -26,6 +27,8 @@ Compiles linalg with sparse weights to GPU kernels.
 
   -o OUT             output file; - is standard output
   --chip C           GPU to compile for; default sm_90a
+  --gpu G            GPU whose rates to choose kernels by, such as h100; default
+                     h200 where the chip is sm_90a. It names the chip, too
   --emit WHAT        ptx (default), cubin, or the IR after a stage
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
@@ -48,7 +51,7 @@ Stages: )";
 namespace {
 
 struct Options {
-  std::string output, emit = "ptx", manifest;
+  std::string output, emit = "ptx", manifest, chip;
   GPUPipelineOptions pipeline;
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
@@ -68,6 +71,29 @@ static std::string listStages() {
 static bool isStage(StringRef name) {
   return llvm::any_of(getStages(),
                       [&](const Stage &stage) { return stage.name == name; });
+}
+
+/// A GPU says which chip it has, which the user may say, too.
+static llvm::Error chooseChip(StringRef chip, StringRef gpu,
+                              GPUPipelineOptions &options) {
+  const Chip *found = findGPU(gpu);
+  if (!found)
+    return llvm::Error::success();
+  if (!chip.empty() && chip != found->name)
+    return llvm::createStringError(
+        llvm::formatv("--gpu {0} has the chip {1}, and --chip says {2}; leave "
+                      "out one of them",
+                      gpu, found->name, chip));
+  options.chip = found->name.str();
+  return llvm::Error::success();
+}
+
+static llvm::Error checkGPU(StringRef gpu) {
+  if (findGPU(gpu))
+    return llvm::Error::success();
+  return llvm::createStringError("'" + gpu.str() +
+                                 "' is not a known GPU; expected one of " +
+                                 llvm::join(getGPUs(), ", "));
 }
 
 static llvm::Error parseOptions(ArrayRef<const char *> arguments,
@@ -97,8 +123,12 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
       return llvm::createStringError("'" + text.str() +
                                      "' is not a known chip; expected one of " +
                                      llvm::join(getSupportedChips(), ", "));
-    options.pipeline.chip = text.str();
+    options.pipeline.chip = options.chip = text.str();
     return llvm::Error::success();
+  });
+  line.addValue("gpu", [&](StringRef text) {
+    options.pipeline.gpu = text.str();
+    return checkGPU(text);
   });
   line.addValue("layout", [&](StringRef text) -> llvm::Error {
     if (text != "auto" && text != "feature-major" && text != "keep")
@@ -118,6 +148,9 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   if (!positional)
     return positional.takeError();
   options.pipeline.hostMemory = hostMemory;
+  if (llvm::Error error =
+          chooseChip(options.chip, options.pipeline.gpu, options.pipeline))
+    return error;
   if (maxKernels > 0)
     options.pipeline.maxKernels = maxKernels;
   if (options.help || options.version || options.printSupport)
@@ -146,6 +179,11 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   return llvm::Error::success();
 }
 
+/// The options were checked.
+static const Chip &getChip(const Options &options) {
+  return *findChip(options.pipeline.chip, options.pipeline.gpu);
+}
+
 /// Standard output, unless a result goes there.
 static llvm::raw_ostream &getLog(const Options &options) {
   return options.output == "-" || options.manifest == "-" ? llvm::errs()
@@ -159,11 +197,11 @@ static void explain(const Stage &stage, ModuleOp module, const Options &options,
   llvm::raw_ostream &log = getLog(options);
   explainStage(log, stage.name, before, after, milliseconds);
   if (stage.name == "layout")
-    explainTransposes(log, module, options.pipeline.chip,
+    explainTransposes(log, module, getChip(options),
                       getExpectedTokens(options.pipeline));
   if (stage.name == "schedule") {
     explainProducts(log, products);
-    explainCandidates(log, module, options.pipeline.chip,
+    explainCandidates(log, module, getChip(options),
                       getExpectedTokens(options.pipeline));
   }
   if (stage.name == "nvvm")
@@ -186,7 +224,7 @@ static llvm::Error runStages(ModuleOp module, const Options &options,
       return llvm::Error::success();
     if (stage.name == "schedule") {
       products = collectProducts(module);
-      warnOfSlowProducts(llvm::errs(), module, options.pipeline.chip,
+      warnOfSlowProducts(llvm::errs(), module, getChip(options),
                          getExpectedTokens(options.pipeline));
     }
     if (options.explain) {
@@ -254,7 +292,7 @@ static llvm::Error compile(MLIRContext &context, const Options &options) {
   if (llvm::Error error = runStages(module, options, products))
     return error;
   if (options.candidates)
-    return printCandidates(module, options.pipeline.chip,
+    return printCandidates(module, getChip(options),
                            getExpectedTokens(options.pipeline),
                            options.candidates, llvm::outs());
 

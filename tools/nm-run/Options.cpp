@@ -95,6 +95,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
     request.schedule = text.str();
     return llvm::Error::success();
   });
+  line.addString("gpu", request.gpu);
   line.addString("lowered", request.lowered);
   line.addString("output", request.output);
   line.addString("lock", request.lock);

@@ -45,6 +45,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
                      docs/Schedule.md lists the fields
   --chip C           chip to compile for, and to emulate; default: the GPU's,
                      or sm_90a
+  --gpu G            GPU whose rates to choose kernels by, such as h100; default:
+                     the one that there is
   --last-first       emulate the last CTAs first
   --lowered FILE     run this module, with IN.mlir's inputs and reference: what
                      nm-opt --nm-sparse-to-nvvm="chip=C host-memory=true" made of

@@ -83,6 +83,23 @@ TEST_F(CostModel, PackedTypesArePaddedToWindowsAndPanels) {
   EXPECT_EQ(encoding(1, 257, 1).getIndexBitWidth(), 16u);
 }
 
+TEST(Chips, GPUsOfOneChip) {
+  const Chip *h100 = findChip("sm_90a", "h100");
+  const Chip *h200 = findChip("sm_90a");
+  ASSERT_TRUE(h100 && h200);
+  EXPECT_EQ(h200->gpu, "h200");
+  EXPECT_LT(h100->dramBytes, h200->dramBytes);
+  EXPECT_EQ(findGPU("h100"), h100);
+  EXPECT_EQ(findChip("sm_80", "h100"), nullptr);
+  EXPECT_EQ(findGPU("v100"), nullptr);
+  // As the driver calls them.
+  EXPECT_EQ(getGPUOfDevice("NVIDIA H100 80GB HBM3"), "h100");
+  EXPECT_EQ(getGPUOfDevice("NVIDIA H200"), "h200");
+  EXPECT_EQ(getGPUOfDevice("NVIDIA GeForce RTX 4090"), "rtx4090");
+  EXPECT_EQ(getGPUOfDevice("NVIDIA A100-SXM4-80GB"), "a100");
+  EXPECT_EQ(getGPUOfDevice("Tesla V100-SXM2-16GB"), "");
+}
+
 TEST_F(CostModel, EveryScheduleIsLegalAndFits) {
   // The same numbers in every run.
   // NOLINTNEXTLINE(bugprone-random-generator-seed)

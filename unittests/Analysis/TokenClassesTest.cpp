@@ -62,7 +62,9 @@ TEST(TokenClasses, RangesGoOnWithinTolerance) {
 /// Whatever the costs: no more candidates than allowed, and within the
 /// tolerance when as many as there are may be chosen.
 TEST(TokenClasses, RandomCosts) {
-  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  // The same numbers in every run.
+  // NOLINTNEXTLINE(bugprone-random-generator-seed)
+  std::mt19937 random(14);
   std::uniform_real_distribution<double> seconds(1.0, 2.0);
   for (int round = 0; round < 200; ++round) {
     TokenCosts costs;

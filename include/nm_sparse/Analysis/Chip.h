@@ -8,15 +8,17 @@
 #define NM_SPARSE_ANALYSIS_CHIP_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir::nm_sparse {
 
 /// Limits and ceilings of one GPU. Rates are per second for the whole chip.
-/// Those of sm_90a were measured on an H200; those of the others are scaled
-/// from vendor data by the share of its peak that the H200 reaches.
+/// Those of h100 and h200 were measured; those of the others are scaled from
+/// vendor data by the share of its peak that the H200 reaches.
 struct Chip {
-  llvm::StringRef name;
+  llvm::StringRef name;     ///< The architecture, such as sm_90a.
+  llvm::StringRef gpu;      ///< The GPU that the rates are of, such as h200.
   llvm::StringRef features; ///< Oldest PTX version that knows the chip.
   int64_t sharedBytes;      ///< Shared memory of one CTA, at most.
   int64_t sharedBytesPerSM; ///< Shared memory of one SM.
@@ -48,11 +50,22 @@ private:
   }
 };
 
-/// All chips that are compiled for, oldest first.
+/// All chips that are compiled for, oldest first, with the rates of one GPU.
 llvm::ArrayRef<Chip> getChips();
 
-/// The chip called `name`, or null.
-const Chip *findChip(llvm::StringRef name);
+/// The chip called `name`, with the rates of `gpu` where that is not empty.
+/// Null where there is no such chip, or `gpu` is not one.
+const Chip *findChip(llvm::StringRef name, llvm::StringRef gpu = "");
+
+/// The chip of the GPU called `gpu`, or null.
+const Chip *findGPU(llvm::StringRef gpu);
+
+/// The GPU whose name is in `device`, which is what the driver calls it; empty
+/// when its rates are not known.
+llvm::StringRef getGPUOfDevice(llvm::StringRef device);
+
+/// The names of all GPUs whose rates are known.
+llvm::SmallVector<llvm::StringRef> getGPUs();
 
 } // namespace mlir::nm_sparse
 

@@ -26,6 +26,7 @@ struct RunRequest {
   std::string entry; ///< Empty: the only public function.
   Device device = Device::Auto;
   std::string chip; ///< Empty: the GPU's own; sm_90a for the emulator.
+  std::string gpu;  ///< Whose rates to choose by; empty: the GPU's own.
   /// Of each dynamic dimension that no weight or operation determines.
   int64_t dynamicSize = 64;
   /// Numbers of tokens to compile for, where theirs is dynamic; none: as the

@@ -171,6 +171,8 @@ def NMSparseInsertPrefetchesPass
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">,
+                 Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+                        "GPU of that chip, such as h100">,
                  Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
                         "extents that are not known at compile time">];
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];

@@ -26,6 +26,10 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
   PassOptions::Option<std::string> chip{
       *this, "chip", llvm::cl::desc("GPU to compile for, such as sm_90a"),
       llvm::cl::init(kDefaultChip)};
+  PassOptions::Option<std::string> gpu{
+      *this, "gpu",
+      llvm::cl::desc("GPU of that chip whose rates to choose by, such as h100; "
+                     "empty: h200 for sm_90a")};
   PassOptions::ListOption<int64_t> tokens{
       *this, "tokens",
       llvm::cl::desc(

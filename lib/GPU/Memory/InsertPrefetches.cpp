@@ -103,7 +103,7 @@ struct InsertPrefetches
   using Base::Base;
 
   void runOnOperation() override {
-    const Chip *target = findChip(chip);
+    const Chip *target = findChip(chip, gpu);
     if (!target || !target->hasDependentLaunch())
       return;
     SymbolTableCollection symbols;

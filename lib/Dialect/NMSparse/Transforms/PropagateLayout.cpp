@@ -132,7 +132,7 @@ struct PropagateLayout
           << tokens.getValue() << " tokens; legal are 1 and more";
       return signalPassFailure();
     }
-    const Chip *target = findChip(chip);
+    const Chip *target = findChip(chip, gpu);
     // An unknown chip is an error where schedules are chosen.
     if (!target || layout == "keep")
       return;

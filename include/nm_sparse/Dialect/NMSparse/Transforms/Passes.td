@@ -200,6 +200,8 @@ def NMSparsePropagateLayoutPass
   let options = [
     Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">,
     Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",

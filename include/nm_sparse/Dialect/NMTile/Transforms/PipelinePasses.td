@@ -163,7 +163,9 @@ def NMSparsePersistPass : Pass<"nm-sparse-persist", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
-                        "GPU to compile for">];
+                        "GPU to compile for">,
+                 Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+                        "GPU of that chip, such as h100">];
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect"];

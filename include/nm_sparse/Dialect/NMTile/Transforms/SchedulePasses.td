@@ -53,6 +53,8 @@ def NMSparseSpecializeTokensPass
   let options = [
     Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
     ListOption<"tokens", "tokens", "int64_t",
                "numbers of tokens to choose among; none: as the model says">,
     Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"8",
@@ -90,8 +92,10 @@ def NMSparseAlignOperandsPass
     ```
   }];
   let options = [
-    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">
   ];
@@ -109,6 +113,8 @@ def NMSparseSelectSchedulePass
   let options = [
     Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">
   ];

@@ -277,10 +277,11 @@ struct Persist : public nm_sparse::impl::NMSparsePersistPassBase<Persist> {
     });
     if (products.empty())
       return;
-    const Chip *target = findChip(chip);
+    const Chip *target = findChip(chip, gpu);
     if (!target) {
       getOperation().emitError("unknown chip '")
-          << chip << "': how many CTAs stay on it is not known";
+          << chip << "', or GPU '" << gpu
+          << "' of it: how many CTAs stay on it is not known";
       return signalPassFailure();
     }
     for (auto [launch, product] : products)

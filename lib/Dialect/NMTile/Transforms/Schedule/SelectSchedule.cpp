@@ -74,13 +74,26 @@ struct SelectSchedule
     return checkSchedule(op);
   }
 
-  void runOnOperation() override {
-    const Chip *target = findChip(chip);
-    if (!target) {
+  /// Says which of `chip` and `gpu` is not known.
+  void reportUnknown() {
+    if (!findChip(chip)) {
       InFlightDiagnostic diag = getOperation().emitError("unknown chip '")
                                 << chip << "'; supported are";
       for (const Chip &known : getChips())
         diag << " " << known.name;
+      return;
+    }
+    InFlightDiagnostic diag = getOperation().emitError("unknown GPU '")
+                              << gpu << "' of " << chip << "; known are";
+    for (StringRef known : getGPUs())
+      if (findChip(chip, known))
+        diag << " " << known;
+  }
+
+  void runOnOperation() override {
+    const Chip *target = findChip(chip, gpu);
+    if (!target) {
+      reportUnknown();
       return signalPassFailure();
     }
     expectedTokens = getExpectedTokens(getOperation(), tokens);

@@ -89,14 +89,17 @@ struct SpecializeTokens
     OpPassManager passes(ModuleOp::getOperationName());
     NMSparsePropagateLayoutPassOptions propagate;
     propagate.chip = chip;
+    propagate.gpu = gpu;
     propagate.layout = layout;
     passes.addNestedPass<func::FuncOp>(
         createNMSparsePropagateLayoutPass(propagate));
     NMSparseAlignOperandsPassOptions align;
     align.chip = chip;
+    align.gpu = gpu;
     passes.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
     NMSparseSelectSchedulePassOptions select;
     select.chip = chip;
+    select.gpu = gpu;
     passes.addNestedPass<func::FuncOp>(
         createNMSparseSelectSchedulePass(select));
     // What is wrong is reported where it is decided for good.
@@ -251,7 +254,7 @@ struct SpecializeTokens
   void runOnOperation() override {
     if (failed(checkOptions()))
       return signalPassFailure();
-    const Chip *target = findChip(chip);
+    const Chip *target = findChip(chip, gpu);
     // An unknown chip is an error where schedules are chosen.
     if (!target)
       return;

@@ -75,7 +75,7 @@ struct AlignOperands
   }
 
   void runOnOperation() override {
-    const Chip *target = findChip(chip);
+    const Chip *target = findChip(chip, gpu);
     // An unknown chip is an error where schedules are chosen.
     if (!target)
       return;
