@@ -6,7 +6,10 @@
 
 #include "Explain.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -44,6 +47,38 @@ void nm_sparse::explainStage(llvm::raw_ostream &os, StringRef stage,
       os << " " << dialect << " " << get(before) << ">" << get(after);
   }
   os << "\n";
+}
+
+void nm_sparse::explainClasses(llvm::raw_ostream &os, ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](TokenClassOp op) {
+      // The cases are the classes, and the default is the last of them.
+      SmallVector<StringRef> copies;
+      for (Operation *user : op->getUsers())
+        if (auto choice = dyn_cast<scf::IndexSwitchOp>(user)) {
+          auto add = [&](func::CallOp call) {
+            copies.push_back(call.getCallee());
+          };
+          for (Region &region : choice.getCaseRegions())
+            region.walk(add);
+          choice.getDefaultRegion().walk(add);
+        }
+      if (copies.empty())
+        return;
+      os << "  @" << function.getSymName() << " selects between "
+         << copies.size() << " copies\n";
+      int64_t first = 0;
+      for (auto [i, number] : llvm::enumerate(op.getClasses())) {
+        std::string range = llvm::formatv("{0} and more", first);
+        if (i < op.getLast().size()) {
+          range = llvm::formatv("{0} to {1}", first, op.getLast()[i]);
+          first = op.getLast()[i] + 1;
+        }
+        os << llvm::formatv(
+            "    {0,15} tokens: @{1}\n", range,
+            copies[std::min<size_t>(number, copies.size() - 1)]);
+      }
+    });
 }
 
 void nm_sparse::explainProducts(llvm::raw_ostream &os,

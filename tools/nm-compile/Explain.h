@@ -22,6 +22,8 @@ OpCounts countOps(ModuleOp module);
 void explainStage(llvm::raw_ostream &os, StringRef stage,
                   const OpCounts &before, const OpCounts &after,
                   double milliseconds);
+/// Which copies functions select between, and for how many tokens.
+void explainClasses(llvm::raw_ostream &os, ModuleOp module);
 void explainProducts(llvm::raw_ostream &os,
                      ArrayRef<ScheduledProduct> products);
 /// Launches with grid, block and shared memory.

@@ -196,6 +196,8 @@ static void explain(const Stage &stage, ModuleOp module, const Options &options,
                     const OpCounts &after, double milliseconds) {
   llvm::raw_ostream &log = getLog(options);
   explainStage(log, stage.name, before, after, milliseconds);
+  if (stage.name == "specialize")
+    explainClasses(log, module);
   if (stage.name == "layout")
     explainTransposes(log, module, getChip(options),
                       getExpectedTokens(options.pipeline));

@@ -7,6 +7,13 @@
 // RUN: nm-run %s --entry twice --tokens 8,4096 --size 7 --device emulate --check | FileCheck %s --check-prefix=SELECT
 // RUN: nm-run %s --entry sequences --tokens 8,4096 --size 33 --device emulate --check | FileCheck %s --check-prefix=SELECT
 
+// RUN: nm-compile %s --tokens 8,4096 --explain -o %t.ptx | FileCheck %s --check-prefix=EXPLAIN
+
+// EXPLAIN: specialize
+// EXPLAIN-NEXT: @layer selects between 2 copies
+// EXPLAIN-NEXT: 0 to 1024 tokens: @layer_tokens_8
+// EXPLAIN-NEXT: 1025 and more tokens: @layer_tokens_4096
+
 // CHECK-DAG: func.func private @layer_tokens_8
 // CHECK-DAG: func.func private @layer_tokens_4096
 // CHECK-DAG: func.func private @sequences_tokens_8
