@@ -99,11 +99,15 @@ func.func @f(%x: tensor<?x1024xf16>, %w: tensor<1024x1024xf16, #w>)
 """
 
 
+# Which only the later one of two builds may know.
+ANY = ("--tokens", "auto")
+
+
 @dataclasses.dataclass
 class Program:
     name: str
     source: str
-    arguments: tuple = ()
+    arguments: tuple = ("--tokens", "2048")
     rounds: int = 0  # of all, when 0
     sides: tuple = SIDES
 
@@ -118,12 +122,15 @@ def programs():
             layer = Layer("f16", "50", 128, kind, (2048, 4096, 4096), epilogue)
             single[f"f16 {kind} {epilogue}"] = layer.text()
     single["f32"] = Layer("f32", "75", 32, "feature", (2048, 4096, 4096)).text()
+    token = single["f16 token product"]
     return [
         *(Program(name, source) for name, source in single.items()),
         Program("64 equal layers", equal_layers(64), rounds=1),
         Program("7 kinds of layers", layers(7)),
         Program("560 layers of 7 kinds", layers(560), sides=("after",)),
         Program("1000 elementwise operations", elementwise(1000), rounds=3),
+        Program("f16 token product, any tokens", token, ANY, sides=("after",)),
+        Program("7 kinds of layers, any tokens", layers(7), ANY, sides=("after",)),
     ]
 
 

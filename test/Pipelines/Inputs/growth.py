@@ -18,7 +18,7 @@ from compile_time import elementwise  # noqa: E402
 def count(folder, steps):
     """{stage: operations}, with the lines of PTX."""
     output = folder / f"{steps}.ptx"
-    command = ["nm-compile", "-", "-o", str(output), "--explain"]
+    command = ["nm-compile", "-", "-o", str(output), "--explain", "--tokens=2048"]
     said = subprocess.run(
         command, input=elementwise(steps), capture_output=True, text=True, check=True
     ).stdout

@@ -21,7 +21,8 @@ def NMSparseSpecializeTokensPass
     Layouts and schedules are chosen for many numbers of tokens, in copies that
     are thrown away, and each choice is held against the others, by the cost
     model, at numbers up to 16384. At most `max-kernels` of them are kept, as few
-    as stay within 3 % of the best everywhere. With `tokens` all the given ones
+    as stay within 3 % of the best everywhere, and fewer where hundreds of operations
+    follow a product, which take long to compile. With `tokens` all the given ones
     are kept whose choices differ. A function for which one is enough gets the
     attribute alone.
 

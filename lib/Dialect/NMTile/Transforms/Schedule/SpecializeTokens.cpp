@@ -37,6 +37,23 @@ using namespace mlir::nm_sparse;
 /// of tokens may take to be one.
 static constexpr double kTolerance = 0.03, kRangeTolerance = 0.01;
 
+/// Operations behind one product, in all copies of a function together, beyond
+/// which there are fewer copies: all of them are compiled for each element that
+/// a thread has.
+static constexpr int64_t kMostOperations = 1024;
+
+/// How many copies of `function` to keep, `most` unless its products are
+/// followed by very many operations.
+static int64_t getMostCopies(func::FuncOp function, int64_t most) {
+  int64_t products = 0, operations = 0;
+  function.walk([&](Operation *op) {
+    products += isa<MatmulOp>(op);
+    operations += isa<linalg::LinalgOp>(op);
+  });
+  return std::clamp<int64_t>(
+      kMostOperations * products / std::max<int64_t>(operations, 1), 1, most);
+}
+
 /// Predicted seconds of the kernels of `function`, whose products have
 /// schedules, for so many tokens. A product of which the model knows nothing
 /// takes none.
@@ -222,7 +239,8 @@ struct SpecializeTokens
       return;
     SmallVector<unsigned> chosen = getDistinct(*costs);
     if (tokens.empty())
-      chosen = chooseCandidates(*costs, chosen, maxKernels, kTolerance);
+      chosen = chooseCandidates(
+          *costs, chosen, getMostCopies(function, maxKernels), kTolerance);
     auto ranges = assignTokens(*costs, chosen, kRangeTolerance);
     if (llvm::all_equal(llvm::map_range(
             ranges, [](TokenRange range) { return range.candidate; })))
