@@ -134,14 +134,7 @@ def ask(sample, tool):
     layer = sample.layer
     if layer.epilogue not in EPILOGUES:  # Of older files; the model knows none.
         layer = dataclasses.replace(layer, epilogue="product")
-    source, count = re.subn(
-        r"(linalg\.matmul indexing_maps = \[.*?\])",
-        lambda match: f"{match[1]} {{nm_sparse.schedule = {sample.schedule}}}",
-        layer.text(),
-        flags=re.S,
-    )
-    assert count == 1
-    source = respell_module(source)
+    source = respell_module(layer.text(sample.schedule))
     done = subprocess.run(
         [tool, "-", "--candidates", "1", "--layout", "keep"]
         + ["--tokens", str(sample.layer.shape[0])],

@@ -5,7 +5,6 @@ its result should be: the packed layout is that of docs/Encoding.md."""
 import math
 
 import launches
-from layers import SPARSITIES
 
 KINDS = ("data", "values", "index")
 
@@ -50,7 +49,7 @@ class Inputs:
         return made.to(element_type(torch, element))
 
     def pattern(self):
-        return tuple(map(int, SPARSITIES[self.layer.sparsity].split(":")))
+        return tuple(map(int, self.layer.pattern.split(":")))
 
     def rows(self):
         """Contraction step of each kept value."""

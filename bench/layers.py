@@ -14,7 +14,7 @@ PLAIN = """\
 #w = #nm_sparse.encoding<{pattern}, block = [1, {length}]>
 func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
              %init: tensor<{y}xf32>) -> tensor<{y}xf32> {{
-  %y = linalg.matmul indexing_maps = [{maps}]
+  %y = linalg.matmul indexing_maps = [{maps}]{given}
       ins(%x, %w : tensor<{x}x{type}>, tensor<{k}x{n}x{type}, #w>)
       outs(%init : tensor<{y}xf32>) -> tensor<{y}xf32>
   return %y : tensor<{y}xf32>
@@ -32,7 +32,7 @@ func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>)
   %empty = tensor.empty(%m) : tensor<{y}x{type}>
   %init = linalg.fill ins(%zero : {type}) outs(%empty : tensor<{y}x{type}>)
       -> tensor<{y}x{type}>
-  %y = linalg.matmul indexing_maps = [{maps}]
+  %y = linalg.matmul indexing_maps = [{maps}]{given}
       ins(%x, %w : tensor<{x}x{type}>, tensor<{k}x{n}x{type}, #w>)
       outs(%init : tensor<{y}x{type}>) -> tensor<{y}x{type}>
   return %y : tensor<{y}x{type}>
@@ -53,7 +53,7 @@ func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
   %empty = tensor.empty(%m) : tensor<{y}xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<{y}xf32>)
       -> tensor<{y}xf32>
-  %y = linalg.matmul indexing_maps = [{maps}]
+  %y = linalg.matmul indexing_maps = [{maps}]{given}
       ins(%x, %w : tensor<{x}x{type}>, tensor<{k}x{n}x{type}, #w>)
       outs(%init : tensor<{y}xf32>) -> tensor<{y}xf32>
   %out = tensor.empty(%m) : tensor<{y}x{type}>
@@ -81,14 +81,16 @@ func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
 EPILOGUES = {"plain": PLAIN, "product": PRODUCT, "gelu": GELU}
 
 NAME = re.compile(
-    r"(?P<type>\w+?)_s(?P<sparsity>[\d.]+)_L(?P<length>\d+)_(?P<layout>\w+?)_"
+    r"(?P<type>\w+?)_s(?P<sparsity>[\d.]+)(of(?P<window>\d+))?_L(?P<length>\d+)_"
+    r"(?P<layout>\w+?)_"
     r"(?P<shape>\d+x\d+x\d+)_(?P<epilogue>\w+)$"
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """`shape` is (tokens, outputs, contraction); see the tables above."""
+    """`shape` is (tokens, outputs, contraction), `window` the rows of which some
+    are kept; see the tables above."""
 
     type: str
     sparsity: str
@@ -96,23 +98,35 @@ class Layer:
     layout: str
     shape: tuple
     epilogue: str = "product"
+    window: int = 32
 
     @property
     def name(self):
         shape = "x".join(map(str, self.shape))
+        window = "" if self.window == 32 else f"of{self.window}"
         return (
-            f"{self.type}_s{self.sparsity}_L{self.length}_{self.layout}_"
+            f"{self.type}_s{self.sparsity}{window}_L{self.length}_{self.layout}_"
             f"{shape}_{self.epilogue}"
         )
 
-    def text(self):
+    @property
+    def pattern(self):
+        """As encodings spell it, such as 16:32."""
+        kept, window = map(int, SPARSITIES[self.sparsity].split(":"))
+        assert kept * self.window % window == 0
+        return f"{kept * self.window // window}:{self.window}"
+
+    def text(self, schedule=None):
+        """A function, whose product has `schedule` if one is given."""
         _, n, k = self.shape
         x, y = LAYOUTS[self.layout]
         maps = ", ".join(
             f"affine_map<(m, n, k) -> ({dims[0]}, {dims[1]})>" for dims in (x, "kn", y)
         )
+        given = f" {{nm_sparse.schedule = {schedule}}}" if schedule else ""
         return EPILOGUES[self.epilogue].format(
-            pattern=SPARSITIES[self.sparsity],
+            given=given,
+            pattern=self.pattern,
             length=self.length,
             type=self.type,
             k=k,
@@ -128,10 +142,10 @@ class Layer:
         )
 
     def write(self, folder):
-        """The file, and the arguments of nm-run that choose the input."""
+        """The file's name."""
         path = folder / f"{self.name}.mlir"
         path.write_text(self.text())
-        return f"{path} --size {self.shape[0]}"
+        return path
 
 
 def parse(name):
@@ -142,4 +156,5 @@ def parse(name):
         return None
     parts = match.groupdict()
     shape = tuple(int(size) for size in parts["shape"].split("x"))
-    return Layer(**{**parts, "length": int(parts["length"]), "shape": shape})
+    numbers = {"length": int(parts["length"]), "window": int(parts["window"] or 32)}
+    return Layer(**{**parts, **numbers, "shape": shape})

@@ -37,15 +37,24 @@ def sweep():
     ]
 
 
+def line(case, path, seed, flags):
+    """The line of the list that runs `case`, whose file is `path`."""
+    schedule = f' --schedule "{case.schedule}"' if case.schedule else ""
+    return f"{path} --size {case.layer.shape[0]} --seed {seed} {flags}{schedule}"
+
+
+def write_list(lines, folder):
+    (folder / "list.txt").write_text("\n".join(lines) + "\n")
+
+
 def write(cases, folder, flags):
     """Writes the files; the lines of the list."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = []
-    for case in cases:
-        schedule = f' --schedule "{case.schedule}"' if case.schedule else ""
-        line = f"{case.layer.write(folder)} --seed {len(lines)} {flags}{schedule}"
-        lines.append(line)
-    (folder / "list.txt").write_text("\n".join(lines) + "\n")
+    lines = [
+        line(case, case.layer.write(folder), seed, flags)
+        for seed, case in enumerate(cases)
+    ]
+    write_list(lines, folder)
     return lines
 
 

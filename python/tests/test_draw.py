@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""bench/draw.py: layers of a seed, and schedules of theirs that compile."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import draw  # noqa: E402
+import layers  # noqa: E402
+
+BIN = Path(os.environ.get("NM_BUILD_DIR", ROOT / "build"), "bin")
+needs_compiler = pytest.mark.skipif(
+    not (BIN / "nm-compile").exists(), reason="no build of the compiler"
+)
+
+
+def test_a_seed_names_its_layers():
+    first = draw.draw(1, 50)
+    assert first == draw.draw(1, 50) and first[:20] == draw.draw(1, 20)
+    assert len(set(first)) == 50 and not set(first) & set(draw.draw(2, 50))
+    # A change of what is drawn makes figures of old seeds another set's.
+    assert first[0].name == "f16_s87.5of16_L128_token_86x6912x960_product"
+
+
+def test_layers_are_of_every_kind_and_within_their_bounds():
+    drawn = draw.draw(3, 400)
+    for kind, names in [
+        ("type", draw.TYPES),
+        ("sparsity", draw.SPARSITIES),
+        ("layout", draw.LAYOUTS),
+        ("epilogue", draw.EPILOGUES),
+        ("window", draw.WINDOWS),
+    ]:
+        assert {getattr(layer, kind) for layer in drawn} == set(names)
+    assert {(layer.type, layer.length) for layer in drawn} == {
+        (type_, length) for type_, lengths in draw.LENGTHS.items() for length in lengths
+    }
+    for layer in drawn:
+        m, n, k = layer.shape
+        assert 1 <= m <= draw.MOST_TOKENS and draw.is_small(layer)
+        assert draw.LEAST_SIZE <= min(n, k) and max(n, k) <= draw.MOST_SIZE
+        assert layers.parse(layer.name) == layer
+    # As many of 1 to 90 tokens as of 91 to 8192, and rows of x with any alignment.
+    assert 150 < sum(layer.shape[0] <= 90 for layer in drawn) < 250
+    assert any(layer.shape[0] % 2 for layer in drawn if layer.layout == "feature")
+    assert any(n % 2 and k % 8 == 0 for _, n, k in (layer.shape for layer in drawn))
+
+
+def test_patterns_of_other_windows():
+    layer = layers.Layer("f16", "87.5", 64, "token", (3, 768, 768), window=16)
+    assert layer.name == "f16_s87.5of16_L64_token_3x768x768_product"
+    assert "encoding<2:16, block = [1, 64]>" in layer.text()
+    assert layers.parse(layer.name) == layer
+    old = layers.parse("f16_s87.5_L64_token_3x768x768_product")
+    assert old.pattern == "4:32"
+
+
+def test_schedules_are_the_choice_other_families_and_the_next_best():
+    ranked = [
+        {"schedule": f"{family} {us}", "family": family, "predicted_us": us}
+        for us, family in [(10, "a"), (11, "a"), (12, "a"), (13, "b"), (14, "b")]
+        + [(15, "a"), (39, "c"), (41, "d")]
+    ]
+    for seed in range(20):
+        chosen = draw.choose(ranked, 5, draw.Draw(seed))
+        assert chosen[0] == "a 10" and len(set(chosen)) == 5
+        # 41 us are more than four times the best.
+        assert set(chosen[1:3]) == {"b 13", "c 39"}
+        assert set(chosen[3:]) < {"a 11", "a 12", "b 14", "a 15"}
+    assert draw.choose(ranked[:2], 5, draw.Draw(0)) == ["a 10", "a 11"]
+
+
+@needs_compiler
+def test_every_schedule_of_a_drawn_layer_compiles(tmp_path):
+    command = ["--seed", "3", "--count", "12", "--candidates", "3"]
+    draw.main([*command, "--bin", str(BIN), "--out", str(tmp_path)])
+    lines = (tmp_path / "list.txt").read_text().splitlines()
+    assert len(lines) > 24
+    for line in lines:
+        words = shlex.split(line)
+        layer = layers.parse(Path(words[0]).stem)
+        assert (tmp_path / words[0]).read_text() == layer.text()
+        schedule = words[words.index("--schedule") + 1]
+        size = words[words.index("--size") + 1]
+        done = subprocess.run(
+            [BIN / "nm-compile", "-", "-o", "-", "--emit", "nvvm", "--tokens", size],
+            input=layer.text(schedule),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, (line, done.stderr)
+    checked = [line for line in lines if "--check" in line]
+    assert len(checked) == 12  # The first of each layer.
