@@ -11,6 +11,16 @@
 
 using namespace mlir::nm_sparse;
 
+double mlir::nm_sparse::combineKernelsBefore(const CostTerms &terms,
+                                             const SharedCosts &shared) {
+  double seconds = 0;
+  if (terms.transposed > 0)
+    seconds += shared.transposition + terms.transposed;
+  if (terms.aligned > 0)
+    seconds += shared.rowCopy + terms.aligned;
+  return seconds;
+}
+
 CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
                                            const FamilyCosts &costs,
                                            const SharedCosts &shared) {
@@ -40,7 +50,11 @@ CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
       steps * std::max(0.0, costs.latency / (terms.stages - 1) - busy / steps);
   result.seconds +=
       steps * (terms.boxes * costs.step / terms.hiding + terms.narrow) +
-      exposed + terms.waves * (costs.tile + costs.written * terms.write);
+      exposed +
+      terms.waves *
+          (costs.tile + costs.index * terms.index +
+           costs.written * terms.write + shared.init * terms.init +
+           shared.apply * terms.apply + shared.scattered * terms.scattered);
   // CTAs that are at the same place of the contraction share what L2 delivers;
   // those at different places do not.
   if (terms.shares > 0) {
@@ -52,6 +66,7 @@ CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
   }
   if (terms.parts > 1)
     result.seconds += shared.split + terms.exchange;
-  result.seconds += shared.launch - shared.overlap * terms.overlaps;
+  result.seconds += shared.launch - shared.overlap * terms.overlaps +
+                    combineKernelsBefore(terms, shared);
   return result;
 }

@@ -25,14 +25,10 @@ using namespace mlir::nm_sparse;
 /// program's own tensors at whole sectors; a caller's have no gaps.
 static int64_t getXAlignment(Value x, int64_t dynamicExtent) {
   constexpr int64_t kSectorBytes = 32;
-  while (Operation *op = x.getDefiningOp()) {
-    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
-            op))
-      return kSectorBytes;
-    x = op->getOperand(0);
-  }
-  return getRowAlignment(cast<ShapedType>(x.getType()), dynamicExtent,
-                         kSectorBytes);
+  Value given = getCallersTensor(x);
+  return given ? getRowAlignment(cast<ShapedType>(given.getType()),
+                                 dynamicExtent, kSectorBytes)
+               : kSectorBytes;
 }
 
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
@@ -64,6 +60,9 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.xAlignment = getXAlignment(op.getX(), dynamicTokens);
   problem.yFeatureMajor = isWrittenFeatureMajor(op);
   problem.yTransposable = canBeTransposed(op);
+  int64_t rows = x.getDimSize(op.getXReductionDim());
+  problem.denseRows = ShapedType::isDynamic(rows) ? 0 : rows;
+  problem.epilogue = getEpilogue(op, dynamicTokens);
   return problem;
 }
 
@@ -147,17 +146,4 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
     break;
   }
   return result;
-}
-
-double nm_sparse::predictDense(const MatmulProblem &problem, const Chip &chip) {
-  auto batch = double(problem.batch), tokens = double(problem.tokens),
-       outputs = double(problem.outputs);
-  double rows =
-      double(problem.windows) * double(problem.encoding.getWindowRows());
-  double math = 2.0 * tokens * outputs * rows /
-                (problem.tensorCores ? chip.dense : chip.denseFFMA);
-  double bytes = double(problem.elementBytes) *
-                 (tokens * rows + rows * outputs + tokens * outputs);
-  return getSharedCosts(chip).denseLaunch +
-         batch * std::max(math, bytes / chip.dramBytes);
 }

@@ -8,6 +8,7 @@
 
 #include "nm_sparse/Analysis/CombineTerms.h"
 #include <cstddef>
+#include <iterator>
 
 using namespace mlir::nm_sparse;
 
@@ -40,4 +41,13 @@ double nmsCombineTerms(const double *terms, const double *familyCosts,
                       read(familyCostFields, familyCosts),
                       read(sharedCostFields, sharedCosts))
       .seconds;
+}
+
+void nmsCombineAllTerms(unsigned count, const double *terms,
+                        const double *familyCosts, const double *sharedCosts,
+                        double *seconds) {
+  for (unsigned i = 0; i < count; ++i)
+    seconds[i] = nmsCombineTerms(terms + i * std::size(costTermFields),
+                                 familyCosts + i * std::size(familyCostFields),
+                                 sharedCosts);
 }

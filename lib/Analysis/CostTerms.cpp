@@ -41,7 +41,8 @@ std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
 }
 
 /// Seconds that one SM needs for the elements of x that its threads copy one by
-/// one instead of 16 bytes at a time. Measured on an H200.
+/// one instead of 16 bytes at a time. Copies have at least 4 bytes: smaller
+/// elements pass through registers. Measured on an H200.
 static double getNarrowCopySeconds(const MatmulProblem &problem,
                                    ScheduleAttr schedule, double elements) {
   if (problem.xFeatureMajor || hasTokenRows(problem, schedule)) {
@@ -85,7 +86,8 @@ public:
       : problem(problem), encoding(problem.encoding), schedule(schedule),
         cost(getCost(schedule)), chip(chip), about(about),
         tokens(schedule.getTileTokens()), outputs(schedule.getTileOutputs()),
-        warps(schedule.getNumThreads() / 32), sms(chip.multiprocessors),
+        warps(schedule.getNumThreads() / 32),
+        present(std::min(tokens, problem.tokens)), sms(chip.multiprocessors),
         resident(getResidentCtas(schedule, about.sharedBytes, chip)),
         perSM(std::min<int64_t>(
             resident, llvm::divideCeil(about.ctas, chip.multiprocessors))) {}
@@ -99,6 +101,8 @@ private:
   void countWaves();
   void countStep();
   void countBoxes(double rows);
+  void countIndex();
+  void countResult();
   void countWhole();
 
   const MatmulProblem &problem;
@@ -108,6 +112,8 @@ private:
   const Chip &chip;
   const Prediction &about;
   int64_t tokens, outputs, warps;
+  /// Tokens of a tile that there are.
+  int64_t present;
   double sms;
   /// CTAs that an SM holds, and those of them that there are.
   int64_t resident, perSM;
@@ -168,7 +174,8 @@ void TermCounter::countStep() {
   terms.math = busy * flops / (cost.getCeiling(chip).flops / sms);
   // A gather of single elements reads each sector of 32 bytes that has one:
   // with the rows of several panels, nearly all. One of 16 bytes reads two.
-  double l2Bytes = stepBytes;
+  double xBytes = xElements * double(problem.elementBytes);
+  double l2Bytes = xBytes;
   if (schedule.gathersX() && hasTokenRows(problem, schedule)) {
     auto block = double(encoding.getBlockK() * problem.elementBytes);
     l2Bytes += xElements * double(problem.elementBytes) *
@@ -193,13 +200,23 @@ void TermCounter::countStep() {
   // Eight copies of 16 bytes from the middle of a sector on reach into five
   // sectors instead of four.
   if (problem.xAlignment < 32)
-    l2Bytes += xElements * double(problem.elementBytes) / 4.0;
+    l2Bytes += xBytes / 4.0;
+  // Of tokens that there are none of nothing is read, but whole sectors of rows
+  // of few tokens.
+  bool isByToken = !problem.xFeatureMajor;
+  double rowBytes = double(present * problem.elementBytes);
+  l2Bytes *= std::min(1.0, (isByToken ? rowBytes : std::max(32.0, rowBytes)) /
+                               double(tokens * problem.elementBytes));
+  l2Bytes += stepBytes - xBytes;
   terms.l2 = perSM * l2Bytes / (chip.l2Bytes / sms);
   // Shared memory moves 128 bytes a cycle and SM at about 1.7 GHz.
   terms.shared = perSM *
                  (cost.countSharedReads(problem, schedule) + stepBytes) /
                  (128.0 * 1.7e9);
-  terms.narrow = perSM * getNarrowCopySeconds(problem, schedule, xElements);
+  double copiedElements =
+      xElements * (isByToken ? double(present) / double(tokens) : 1.0);
+  terms.narrow =
+      perSM * getNarrowCopySeconds(problem, schedule, copiedElements);
   int64_t copiers = schedule.getProducers() > 0 ? schedule.getProducers() * 32
                                                 : schedule.getNumThreads();
   double copied = schedule.hasBulkValues()
@@ -231,22 +248,51 @@ void TermCounter::countBoxes(double rows) {
     terms.copies *= 3;
 }
 
-/// The whole product, its result, and the parts of its tiles.
+/// A CTA copies the rows of its panels, of all of the contraction where they
+/// are resident. They lie side by side in rows of all panels: a single panel's
+/// are bytes that lie apart, each of which is a copy.
+void TermCounter::countIndex() {
+  int64_t kept =
+      problem.windows * encoding.getKeptRows() / encoding.getBlockK();
+  int64_t panels = schedule.getTilePanels(encoding);
+  int64_t all = llvm::divideCeil(problem.outputs, encoding.getBlockN());
+  int64_t together = std::gcd(std::gcd(panels, all), int64_t(16));
+  terms.index = double(perSM) * double(kept) * double(panels / together);
+  if (!schedule.hasResidentIndex() && !schedule.hasRowTable())
+    terms.index /= double(schedule.getSplitK());
+}
+
+/// What CTAs do once they have the products of a tile.
+void TermCounter::countResult() {
+  const Epilogue &epilogue = problem.epilogue;
+  double elements = double(perSM) * double(present) * double(outputs);
+  double rate = chip.l2Bytes / sms;
+  terms.write = elements * double(epilogue.writtenBytes) / rate;
+  terms.init = elements * double(epilogue.readBytes) / rate;
+  // 128 lanes of an SM issue an instruction each at about 1.7 GHz.
+  terms.apply = elements * double(epilogue.instructions) / (128.0 * 1.7e9);
+  if (epilogue.readBytes > 0 && epilogue.alignment < 16)
+    terms.scattered =
+        elements * double(epilogue.readBytes) / double(epilogue.alignment);
+}
+
+/// The whole product, and the parts of its tiles.
 void TermCounter::countWhole() {
-  double tileBytes = 4.0 * double(tokens) * double(outputs);
   double inputs = double(problem.elementBytes) * double(problem.windows) *
                   (double(problem.tokens) * double(encoding.getWindowRows()) +
                    double(encoding.getKeptRows()) * double(problem.outputs));
-  terms.dram = double(problem.batch) *
-               (inputs + 4.0 * double(problem.tokens) * problem.outputs) /
-               chip.dramBytes;
-  terms.write = perSM * tileBytes / (chip.l2Bytes / sms);
+  double results =
+      double(problem.tokens) * double(problem.outputs) *
+      double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
+  terms.dram = double(problem.batch) * (inputs + results) / chip.dramBytes;
   if (schedule.getSplitK() == 1)
     return;
-  // Parts are written to the workspace and read back by one CTA of S: of the
-  // traffic, four fifths show, be it in one wave or in many.
+  // All parts are written to the workspace and read back through L2; the last
+  // CTA of a tile reads all of its parts by itself.
+  double tileBytes = 4.0 * double(tokens) * double(outputs);
   terms.parts = double(schedule.getSplitK());
-  terms.exchange = 0.8 * double(about.ctas) * tileBytes * 2.0 / chip.dramBytes;
+  terms.exchange = tileBytes * terms.parts / (chip.l2Bytes / sms) +
+                   double(about.ctas) * tileBytes * 2.0 / chip.l2Bytes;
   // The last wave is charged above.
   if (cost.getExchangeStall() > 0 && resident == 1)
     terms.exchange += cost.getExchangeStall() * (terms.waves - 1.0) *
@@ -256,6 +302,8 @@ void TermCounter::countWhole() {
 CostTerms TermCounter::count() {
   countWaves();
   countStep();
+  countIndex();
+  countResult();
   countWhole();
   return terms;
 }

@@ -6,8 +6,10 @@
 
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -80,15 +82,69 @@ bool nm_sparse::canBeTransposed(MatmulOp op) {
       reads);
 }
 
-double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,
-                                   const Chip &chip) {
-  // A launch beside the product's, and blocks of 8 x 8 elements whose accesses
-  // are whole sectors on both sides: 85 % of what a plain copy reaches.
-  constexpr double launch = 3e-6, share = 0.85;
+/// Instructions of `op` for one element of a result of `bytes` bytes, about.
+static int64_t countInstructions(Operation &op, int64_t bytes) {
+  // Those that feed a 16-bit result are computed in pairs (ApproximateMath).
+  if (isa<math::ErfOp>(op))
+    return bytes == 2 ? 16 : 64;
+  if (isa<math::MathDialect>(op.getDialect()))
+    return bytes == 2 ? 8 : 16;
+  return op.hasTrait<OpTrait::IsTerminator>() ? 0 : 1;
+}
+
+static int64_t getElementBytes(Value value) {
+  return cast<ShapedType>(value.getType()).getElementTypeBitWidth() / 8;
+}
+
+Epilogue nm_sparse::getEpilogue(MatmulOp op, int64_t dynamicExtent) {
+  Epilogue result;
+  auto addRead = [&](Value tile) {
+    result.readBytes += getElementBytes(tile);
+    if (Value given = getCallersTensor(tile))
+      result.alignment = std::min(
+          result.alignment, getRowAlignment(cast<ShapedType>(given.getType()),
+                                            dynamicExtent, 16));
+  };
+  Operation *init = op.getInit().getDefiningOp();
+  if (!isa_and_nonnull<linalg::FillOp, linalg::BroadcastOp>(init))
+    addRead(op.getInit());
+  SmallVector<linalg::LinalgOp> steps;
+  Value value = op.getResult();
+  while (linalg::LinalgOp consumer = getOnlyConsumer(value)) {
+    if (!getEpilogueOperand(consumer, value))
+      break;
+    for (OpOperand &operand : consumer->getOpOperands())
+      if (operand.get() != value && readsTile(consumer, operand))
+        addRead(operand.get());
+    steps.push_back(consumer);
+    value = consumer->getResult(0);
+  }
+  result.writtenBytes = getElementBytes(value);
+  for (linalg::LinalgOp step : steps)
+    for (Operation &inner : *step.getBlock())
+      result.instructions += countInstructions(inner, result.writtenBytes);
+  return result;
+}
+
+double nm_sparse::countBytes(ShapedType type, int64_t dynamicExtent) {
   double bytes = type.getElementTypeBitWidth() / 8.0;
   for (int64_t extent : type.getShape())
     bytes *= double(ShapedType::isDynamic(extent) ? dynamicExtent : extent);
-  return launch + 2.0 * bytes / (share * chip.dramBytes);
+  return bytes;
+}
+
+double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,
+                                   const Chip &chip) {
+  CostTerms terms{};
+  terms.transposed = 2.0 * countBytes(type, dynamicExtent) / chip.dramBytes;
+  return combineKernelsBefore(terms, getSharedCosts(chip));
+}
+
+double nm_sparse::predictRowCopy(ShapedType type, int64_t dynamicExtent,
+                                 const Chip &chip) {
+  CostTerms terms{};
+  terms.aligned = 2.0 * countBytes(type, dynamicExtent) / chip.dramBytes;
+  return combineKernelsBefore(terms, getSharedCosts(chip));
 }
 
 std::optional<double> nm_sparse::predictProduct(MatmulProblem problem,

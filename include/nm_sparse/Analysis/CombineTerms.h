@@ -25,20 +25,29 @@ struct CostTerms {
   /// Boxes of a step that one thread issues, or producers gather in the time
   /// of, while no products run; else 1.
   double boxes;
-  /// One step of the CTAs of an SM: products, bytes from L2, bytes to and from
-  /// shared memory, elements that are copied one by one, and pieces of less
-  /// than 64 bytes, which L2 delivers no faster than those.
+  /// One step of the CTAs of an SM: products, bytes from L2 of what there is,
+  /// bytes to and from shared memory, elements that are copied one by one, and
+  /// pieces of less than 64 bytes, which L2 delivers no faster than those.
   double math, l2, shared, narrow, pieces;
   /// Copies of 16 bytes that a thread makes in a step.
   double copies;
   /// The whole product: each byte of its operands and result once.
   double dram;
-  /// The results of one wave.
-  double write;
+  /// Copies of parts of the index, of 16 bytes or of as many as lie together,
+  /// that the CTAs of an SM make for a tile, be it at once or step by step.
+  double index;
+  /// The results of one wave: bytes written, bytes read beside them, the
+  /// instructions of an epilogue, and accesses of less than 16 bytes to rows of
+  /// a caller, counted.
+  double write, init, apply, scattered;
   /// The parts of tiles whose contraction is split, and how many of a tile.
   double exchange, parts;
   /// 1 where the launch overlaps with the end of the kernel before, else 0.
   double overlaps;
+  /// Kernels before the product's: bytes of activations that are transposed, or
+  /// whose rows are copied to where they are aligned, read and written at the
+  /// rate of device memory.
+  double transposed, aligned;
 };
 
 /// How one family of kernels differs from what its counts say.
@@ -58,8 +67,12 @@ struct FamilyCosts {
   double latency;
   /// Seconds to fill the ring and to fetch the first index, once a tile.
   double tile;
-  /// Part of the time in which the result is written that shows.
+  /// Part of the time in which the result is written that shows; more than 1
+  /// where few warps write.
   double written;
+  /// Seconds of a copy of a part of the index, which waits in threads of its
+  /// own or before the first step.
+  double index;
 };
 
 /// What surrounds the K loops, alike in all families.
@@ -76,8 +89,16 @@ struct SharedCosts {
   double apart;
   /// Seconds that a launch takes less if it overlaps with the kernel before.
   double overlap;
-  /// Seconds to launch a dense product of the vendor's library.
-  double denseLaunch;
+  /// Times as long as L2 takes at its rate to read what a result starts from:
+  /// threads wait for it.
+  double init;
+  /// Times as long as the instructions of an epilogue take to issue.
+  double apply;
+  /// Seconds of an SM for one access of less than 16 bytes.
+  double scattered;
+  /// Seconds of a transposition and of a copy of rows before the product,
+  /// beside those of their bytes: a launch, and a wait for its end.
+  double transposition, rowCopy;
 };
 
 /// What is busy longest.
@@ -90,6 +111,9 @@ struct CombinedTime {
 
 CombinedTime combineTerms(const CostTerms &terms, const FamilyCosts &costs,
                           const SharedCosts &shared);
+
+/// Seconds of the kernels before the product's, of `terms`.
+double combineKernelsBefore(const CostTerms &terms, const SharedCosts &shared);
 
 /// A member of one of the structs above, by its name.
 template <typename T>
@@ -105,21 +129,29 @@ inline constexpr NamedField<CostTerms> costTermFields[] = {
     {"math", &CostTerms::math},         {"l2", &CostTerms::l2},
     {"shared", &CostTerms::shared},     {"narrow", &CostTerms::narrow},
     {"pieces", &CostTerms::pieces},     {"copies", &CostTerms::copies},
-    {"dram", &CostTerms::dram},         {"write", &CostTerms::write},
+    {"dram", &CostTerms::dram},         {"index", &CostTerms::index},
+    {"write", &CostTerms::write},       {"init", &CostTerms::init},
+    {"apply", &CostTerms::apply},       {"scattered", &CostTerms::scattered},
     {"exchange", &CostTerms::exchange}, {"parts", &CostTerms::parts},
-    {"overlaps", &CostTerms::overlaps}};
+    {"overlaps", &CostTerms::overlaps}, {"transposed", &CostTerms::transposed},
+    {"aligned", &CostTerms::aligned}};
 inline constexpr NamedField<FamilyCosts> familyCostFields[] = {
     {"mathShare", &FamilyCosts::mathShare}, {"l2Share", &FamilyCosts::l2Share},
     {"shown", &FamilyCosts::shown},         {"step", &FamilyCosts::step},
     {"copy", &FamilyCosts::copy},           {"latency", &FamilyCosts::latency},
-    {"tile", &FamilyCosts::tile},           {"written", &FamilyCosts::written}};
+    {"tile", &FamilyCosts::tile},           {"written", &FamilyCosts::written},
+    {"index", &FamilyCosts::index}};
 inline constexpr NamedField<SharedCosts> sharedCostFields[] = {
     {"launch", &SharedCosts::launch},
     {"split", &SharedCosts::split},
     {"stream", &SharedCosts::stream},
     {"apart", &SharedCosts::apart},
     {"overlap", &SharedCosts::overlap},
-    {"denseLaunch", &SharedCosts::denseLaunch}};
+    {"init", &SharedCosts::init},
+    {"apply", &SharedCosts::apply},
+    {"scattered", &SharedCosts::scattered},
+    {"transposition", &SharedCosts::transposition},
+    {"rowCopy", &SharedCosts::rowCopy}};
 
 } // namespace mlir::nm_sparse
 

@@ -19,6 +19,16 @@
 
 namespace mlir::nm_sparse {
 
+/// What is done for each element of a result.
+struct Epilogue {
+  int64_t writtenBytes = 2;
+  int64_t readBytes = 0; ///< Of tensors of the result's shape.
+  int64_t instructions = 0;
+  /// Rows of a caller's tensor that is read begin at multiples of so many
+  /// bytes; those of the program's own at 16 and more.
+  int64_t alignment = 16;
+};
+
 /// What the model needs to know of one matmul.
 struct MatmulProblem {
   EncodingAttr encoding;
@@ -32,6 +42,15 @@ struct MatmulProblem {
   bool yFeatureMajor;      ///< So are they in what is written in the end.
   bool yTransposable;      ///< Warps can transpose that as they write it.
   int64_t xAlignment = 32; ///< Rows of x begin at multiples of so many bytes.
+  Epilogue epilogue = {};
+  /// Rows of the dense weight, without those that pad its last window; 0 where
+  /// there are none of these.
+  int64_t denseRows = 0;
+
+  /// Rows of the dense weight.
+  int64_t getDenseRows() const {
+    return denseRows ? denseRows : windows * encoding.getWindowRows();
+  }
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens
   /// or, of blocks that high, parts of a token.

@@ -26,6 +26,12 @@ const char *nmsSharedCostName(unsigned i);
 double nmsCombineTerms(const double *terms, const double *familyCosts,
                        const double *sharedCosts);
 
+/* Those of `count` schedules, which have a row of `terms` and of `familyCosts`
+ * each. */
+void nmsCombineAllTerms(unsigned count, const double *terms,
+                        const double *familyCosts, const double *sharedCosts,
+                        double *seconds);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,10 +33,22 @@ inline bool canBeTransposed(int64_t writes, unsigned bits, bool reads) {
 /// consume its result, compute.
 bool canBeTransposed(MatmulOp op);
 
+/// What is done for each element that `op`, and the elementwise ops that alone
+/// consume its result, compute. `dynamicExtent` stands for sizes that are not
+/// known.
+Epilogue getEpilogue(MatmulOp op, int64_t dynamicExtent);
+
 /// Predicted time of the kernel that transposes a buffer of this type, whose
 /// dynamic sizes are taken to be `dynamicExtent`.
 double predictTranspose(ShapedType type, int64_t dynamicExtent,
                         const Chip &chip);
+
+/// Predicted time of the kernel that copies the rows of such a buffer to where
+/// they are aligned.
+double predictRowCopy(ShapedType type, int64_t dynamicExtent, const Chip &chip);
+
+/// Bytes of a buffer of this type.
+double countBytes(ShapedType type, int64_t dynamicExtent);
 
 /// Predicted time of `problem` with its activations in the given layout, under
 /// `given`, or under the best schedule where that is null. None when no

@@ -19,12 +19,12 @@ using Choices = ScheduleEnumerator::Choices;
 // Cost
 //===----------------------------------------------------------------------===//
 
-// Fitted to the f32 layers of bench/results/h200-model.json and h200-f32.json.
-// mathShare, l2Share, shown, step, copy, latency, tile, written
-static constexpr FamilyCosts h200 = {1,    0.9,    0.15,   0.39e-6,
-                                     8e-9, 1.2e-6, 0.6e-6, 1};
-static constexpr FamilyCosts h200Producers = {1,     0.3,    0.13,   0.05e-6,
-                                              28e-9, 1.8e-6, 0.5e-6, 1};
+// Fitted to bench/results/h200-random-fit.json.
+// mathShare, l2Share, shown, step, copy, latency, tile, written, index
+static constexpr FamilyCosts h200 = {
+    1.06, 0.3, 0.387, 0.0642e-6, 63.3e-9, 0.563e-6, 0.71e-6, 0.625, 0.219e-9};
+static constexpr FamilyCosts h200Producers = {
+    1.1, 0.3, 0.546, 0.01e-6, 8e-9, 1.8e-6, 0.535e-6, 0.275, 1.38e-9};
 
 namespace {
 struct SimtCost
@@ -69,8 +69,15 @@ struct SimtCost
     int64_t group =
         std::min<int64_t>(threadOutputs, problem.encoding.getBlockN());
     double groups = double(threadOutputs) / double(group);
+    // Four threads side by side along the outputs read the same tokens: of one
+    // row where they are in one panel, of rows that lie in the same banks where
+    // they are in several. A wavefront has room for two.
+    double rowsApart = std::clamp(
+        double(warpOutputs) / double(problem.encoding.getBlockN()), 1.0, 4.0);
+    double wavefronts = std::max(1.0, rowsApart / 2.0);
     return rows * warps * 16.0 * 4.0 *
-           (double(warpTokens) / 8.0 * groups + double(warpOutputs) / 4.0);
+           (double(warpTokens) / 8.0 * groups * wavefronts +
+            double(warpOutputs) / 4.0);
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,6 +19,16 @@ using namespace mlir;
 Value nm_sparse::getBufferOf(Value value) {
   auto buffer = dyn_cast<MemrefValue>(value);
   return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
+}
+
+Value nm_sparse::getCallersTensor(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
+            op))
+      return Value();
+    value = op->getOperand(0);
+  }
+  return value;
 }
 
 int64_t nm_sparse::getRowAlignment(ShapedType type, int64_t dynamicExtent,

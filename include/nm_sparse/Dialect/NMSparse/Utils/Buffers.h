@@ -16,6 +16,10 @@ namespace mlir::nm_sparse {
 /// is no memref.
 Value getBufferOf(Value value);
 
+/// The tensor of a caller that `value` is, as it is or under another type or
+/// shape; null when the program makes it.
+Value getCallersTensor(Value value);
+
 /// The largest power of two of bytes, up to `most`, of which rows of `type` are
 /// a multiple apart when they have no gaps; `dynamicExtent` stands for a row
 /// whose size is not known.

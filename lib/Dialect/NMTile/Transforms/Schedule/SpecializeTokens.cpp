@@ -67,9 +67,12 @@ static double predictFunction(func::FuncOp function, int64_t tokens,
       seconds += predict(MatmulProblem::get(matmul, tokens),
                          matmul.getScheduleAttr(), chip)
                      .seconds;
-    else if (isa<linalg::TransposeOp, AlignRowsOp>(op))
+    else if (isa<linalg::TransposeOp>(op))
       seconds += predictTranspose(cast<ShapedType>(op->getResultTypes()[0]),
                                   tokens, chip);
+    else if (auto align = dyn_cast<AlignRowsOp>(op))
+      seconds += predictRowCopy(cast<ShapedType>(align.getSource().getType()),
+                                tokens, chip);
   });
   return seconds;
 }

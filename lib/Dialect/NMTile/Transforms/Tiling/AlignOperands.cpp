@@ -94,7 +94,7 @@ struct AlignOperands
       int64_t element = type.getElementTypeBitWidth() / 8;
       int64_t own =
           type.hasStaticShape() ? getRowAlignment(type, 1, 32) : element;
-      double cost = predictTranspose(type, expectedTokens, *target);
+      double cost = predictRowCopy(type, expectedTokens, *target);
       int64_t alignment = 0;
       if (own < 32 && getGain(products, 16, 32, *target) > cost)
         alignment = 32;
