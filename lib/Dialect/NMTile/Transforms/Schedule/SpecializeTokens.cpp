@@ -71,7 +71,7 @@ static double predictFunction(func::FuncOp function, int64_t tokens,
       seconds += predictTranspose(cast<ShapedType>(op->getResultTypes()[0]),
                                   tokens, chip);
     else if (auto align = dyn_cast<AlignRowsOp>(op))
-      seconds += predictRowCopy(cast<ShapedType>(align.getSource().getType()),
+      seconds += predictRowCopy(cast<ShapedType>(align.getSrc().getType()),
                                 tokens, chip);
   });
   return seconds;
