@@ -89,9 +89,13 @@ def judge(samples, costs, picks, caution):
         ("choice / best, 95 %", share_of(losses, 0.95), MOST_LOSS_OF_95),
         ("slower than dense, not said", len(verdicts.missed), 0),
     ]
-    text = table(header, rows) + "\n\n" + table(
-        ["bar", "found", "at most"],
-        [[name, f"{value:.3f}", f"{most:.3f}"] for name, value, most in bars],
+    text = (
+        table(header, rows)
+        + "\n\n"
+        + table(
+            ["bar", "found", "at most"],
+            [[name, f"{value:.3f}", f"{most:.3f}"] for name, value, most in bars],
+        )
     )
     text += (
         f"\n\nchosen: {len(verdicts.slow)} of {len(picks)} slower than dense, "

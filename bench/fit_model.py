@@ -278,7 +278,7 @@ def main(argv=None):
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"))
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--hold", action="store_true", help="fail if a bar is missed")
-    parser.add_argument("--judge", action="store_true", help="as layers drawn at random")
+    parser.add_argument("--judge", action="store_true", help="by the bars")
     parser.add_argument("--list", type=pathlib.Path, help="of kernels lowered apart")
     parser.add_argument("--record", type=pathlib.Path, help="condense a report, only")
     parser.add_argument("--note", default="")

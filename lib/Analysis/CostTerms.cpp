@@ -257,7 +257,8 @@ void TermCounter::countIndex() {
   int64_t panels = schedule.getTilePanels(encoding);
   int64_t all = llvm::divideCeil(problem.outputs, encoding.getBlockN());
   int64_t together = std::gcd(std::gcd(panels, all), int64_t(16));
-  terms.index = double(perSM) * double(kept) * double(panels / together);
+  int64_t copies = kept * panels / together;
+  terms.index = double(perSM) * double(copies);
   if (!schedule.hasResidentIndex() && !schedule.hasRowTable())
     terms.index /= double(schedule.getSplitK());
 }

@@ -14,9 +14,9 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 // Fitted to bench/results/h200-random-fit.json.
-// The seconds of a tile of warps that also copy are raised from 0.1e-6: of small
-// products that were measured with producers alone they came out too short.
-// mathShare, l2Share, shown, step, copy, latency, tile, written, index
+// The seconds of a tile of warps that also copy are raised from 0.1e-6: of
+// small products that were measured with producers alone they came out too
+// short. mathShare, l2Share, shown, step, copy, latency, tile, written, index
 static constexpr FamilyCosts h200 = {0.777,    0.651,  0.139, 0.14e-6, 8e-9,
                                      0.452e-6, 0.5e-6, 1.05,  0.404e-9};
 static constexpr FamilyCosts h200Producers = {
