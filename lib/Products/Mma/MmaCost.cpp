@@ -19,7 +19,9 @@ using Choices = ScheduleEnumerator::Choices;
 // Cost
 //===----------------------------------------------------------------------===//
 
-// Fitted to bench/results/h200-random-fit.json.
+// Fitted to bench/results/h200-random-fit.json, and among the schedules of one
+// layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch, -stream
+// and -mma.
 // mathShare, l2Share, shown, step, copy, latency, tile, written, index
 static constexpr FamilyCosts h200 = {0.84,   0.3,     0.264, 0.089e-6, 22.9e-9,
                                      0.4e-6, 0.16e-6, 0.524, 0.308e-9};

@@ -19,7 +19,9 @@ using Choices = ScheduleEnumerator::Choices;
 // Cost
 //===----------------------------------------------------------------------===//
 
-// Fitted to bench/results/h200-random-fit.json.
+// Fitted to bench/results/h200-random-fit.json, and among the schedules of one
+// layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch, -stream
+// and -mma.
 // mathShare, l2Share, shown, step, copy, latency, tile, written, index
 static constexpr FamilyCosts h200 = {
     1.06, 0.3, 0.387, 0.0642e-6, 63.3e-9, 0.563e-6, 0.71e-6, 0.625, 0.219e-9};

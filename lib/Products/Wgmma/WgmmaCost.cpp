@@ -13,7 +13,9 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-// Fitted to bench/results/h200-random-fit.json.
+// Fitted to bench/results/h200-random-fit.json, and among the schedules of one
+// layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch, -stream
+// and -mma.
 // The seconds of a tile of warps that also copy are raised from 0.1e-6: of
 // small products that were measured with producers alone they came out too
 // short. mathShare, l2Share, shown, step, copy, latency, tile, written, index
