@@ -41,7 +41,7 @@ from schedule_spelling import respell_module  # noqa: E402
 
 # nm-compile warns of products that are predicted to take longer than this part of
 # what the dense library is predicted to (kCaution in tools/nm-compile).
-CAUTION = 0.8
+CAUTION = 0.75
 
 # What --hold demands: the median error of each family, and how much longer than
 # the best measured schedule the chosen one may take, on average and in 95 % of the

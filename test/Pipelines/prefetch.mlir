@@ -17,7 +17,8 @@ func.func @layer(%x: tensor<1024x256xf16>, %w: tensor<1024x1024xf16, #w>,
   %y = linalg.generic {indexing_maps = [#xm, #wm, #ym],
                        iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<1024x256xf16>, tensor<1024x1024xf16, #w>)
-      outs(%init : tensor<1024x256xf32>) {
+      outs(%init : tensor<1024x256xf32>)
+      attrs = {nm_sparse.schedule = #nm_sparse.schedule<tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 6, producers = 4>, grid = flat>} {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %ae = arith.extf %a : f16 to f32
     %be = arith.extf %b : f16 to f32
@@ -41,7 +42,8 @@ func.func @space(%buffer: memref<1024x256xf16, 1>, %w: tensor<1024x1024xf16, #w>
   %y = linalg.generic {indexing_maps = [#xm, #wm, #ym],
                        iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<1024x256xf16>, tensor<1024x1024xf16, #w>)
-      outs(%init : tensor<1024x256xf32>) {
+      outs(%init : tensor<1024x256xf32>)
+      attrs = {nm_sparse.schedule = #nm_sparse.schedule<tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 6, producers = 4>, grid = flat>} {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %ae = arith.extf %a : f16 to f32
     %be = arith.extf %b : f16 to f32

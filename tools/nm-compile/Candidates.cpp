@@ -126,8 +126,8 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
 
 /// A product that is predicted to take this part of the dense one's time, or
 /// more, may take longer: the ratio of the two predictions is lower than what
-/// is measured by more than this in 2 of 100 layers.
-static constexpr double kCaution = 0.8;
+/// is measured by more than this in 1 of 100 layers.
+static constexpr double kCaution = 0.75;
 
 /// Whether the vendor's dense product would do better.
 static std::string compareWithDense(double seconds, double dense) {
@@ -157,8 +157,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     MatmulProblem problem = MatmulProblem::get(op, expected);
     Preparation before = getPreparation(op, expected);
     auto describeWhole = [&](ScheduleAttr schedule) {
-      return describe(
-          {schedule, predictWhole(problem, schedule, chip, before)}, chip);
+      return describe({schedule, predictWhole(problem, schedule, chip, before)},
+                      chip);
     };
     llvm::json::Array candidates;
     for (const Ranked &entry :

@@ -23,7 +23,7 @@ def get_pipeline(name):
 
 def compile_behind(before, program):
     """Launches of kernels, and linalg operations that the host has."""
-    steps = [*before, "nm-sparse-to-nvvm{chip=sm_90a tokens=2048}"]
+    steps = [*before, "nm-sparse-to-nvvm{chip=sm_90a layout=keep tokens=2048}"]
     run = subprocess.run(
         [nm_opt, program, f"--pass-pipeline=builtin.module({','.join(steps)})"],
         capture_output=True,
