@@ -131,6 +131,7 @@ def programs():
         Program("1000 elementwise operations", elementwise(1000), rounds=3),
         Program("f16 token product, any tokens", token, ANY, sides=("after",)),
         Program("7 kinds of layers, any tokens", layers(7), ANY, sides=("after",)),
+        Program("1000 operations, any tokens", elementwise(1000), ANY, 3, ("after",)),
     ]
 
 

@@ -55,12 +55,5 @@ int nm_sparse::runBatch(const RunOptions &options, llvm::json::Object header) {
   if (pool.done < count)
     llvm::outs() << ", " << count - pool.done << " not begun in time";
   llvm::outs() << "\n";
-  if (!options.json.empty()) {
-    header["runs"] = std::move(pool.reports);
-    if (llvm::Error error = writeJSON(options.json, std::move(header))) {
-      llvm::errs() << "nm-run: " << llvm::toString(std::move(error)) << "\n";
-      return 1;
-    }
-  }
-  return pool.failed || pool.errors ? 1 : 0;
+  return finishPool(options, std::move(header), std::move(pool));
 }

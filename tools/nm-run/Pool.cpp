@@ -260,3 +260,15 @@ PoolResults nm_sparse::runPool(const RunOptions &options,
   pool.run();
   return {pool.takeResults(), pool.done, pool.failed, pool.errors};
 }
+
+int nm_sparse::finishPool(const RunOptions &options, llvm::json::Object header,
+                          PoolResults pool) {
+  if (!options.json.empty()) {
+    header["runs"] = std::move(pool.reports);
+    if (llvm::Error error = writeJSON(options.json, std::move(header))) {
+      llvm::errs() << "nm-run: " << llvm::toString(std::move(error)) << "\n";
+      return 1;
+    }
+  }
+  return pool.failed || pool.errors ? 1 : 0;
+}

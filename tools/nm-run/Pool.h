@@ -26,6 +26,11 @@ struct PoolResults {
 PoolResults runPool(const RunOptions &options, std::vector<RunOptions> runs,
                     std::vector<std::string> texts);
 
+/// Writes the reports behind `header` where `options` ask for JSON. Returns the
+/// exit status.
+int finishPool(const RunOptions &options, llvm::json::Object header,
+               PoolResults pool);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_TOOLS_NM_RUN_POOL_H

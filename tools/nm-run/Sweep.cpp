@@ -93,12 +93,5 @@ int nm_sparse::runSweep(const RunOptions &options, llvm::json::Object header) {
                << "  a mark for each tenth           kernels\n";
   for (const llvm::json::Value &report : pool.reports)
     printRow(*report.getAsObject(), llvm::outs());
-  if (!options.json.empty()) {
-    header["runs"] = std::move(pool.reports);
-    if (llvm::Error error = writeJSON(options.json, std::move(header))) {
-      llvm::errs() << "nm-run: " << llvm::toString(std::move(error)) << "\n";
-      return 1;
-    }
-  }
-  return pool.failed || pool.errors ? 1 : 0;
+  return finishPool(options, std::move(header), std::move(pool));
 }
