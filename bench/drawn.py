@@ -57,6 +57,7 @@ def runs(report):
         for entry in layer["schedules"]:
             run = {
                 "file": f"{layer['layer']}.mlir",
+                "drawn": True,
                 "passed": True,
                 "time": {"median_us": entry["us"]},
                 "schedules": [entry["schedule"]],

@@ -108,20 +108,21 @@ def apply(params, logs, start):
 
 def fit(samples, start):
     """The costs for which the sum of robust squares is least, by Gauss-Newton steps
-    in the logarithms of costs and times. Times of other files than the first sample's
-    are of another day: they count against those of the same layer alone."""
+    in the logarithms of costs and times. Times of layers that nobody drew count against
+    those of the same layer alone, beside layers that were drawn."""
     params, predict = parameters(start), Predictor(samples)
     logs_of_times = np.log([sample.us for sample in samples])
     keys = {}
     layer = np.array([keys.setdefault((s.layer, s.source), len(keys)) for s in samples])
     sizes = np.bincount(layer)
-    today = np.array([sample.source == samples[0].source for sample in samples])
+    drawn = np.array([sample.drawn for sample in samples])
+    counts = drawn | ~drawn.any()
     low, high = np.array([p.bounds for p in params]).T
 
     def residuals(logs):
         wrong = np.log(predict(apply(params, logs, start))) - logs_of_times
         relative = wrong - (np.bincount(layer, wrong) / sizes)[layer]
-        return np.concatenate([wrong * today, RELATIVE * relative, MOVED * logs])
+        return np.concatenate([wrong * counts, RELATIVE * relative, MOVED * logs])
 
     def total(found):
         return np.sum(np.sqrt(1 + (found / ROBUST) ** 2) - 1)

@@ -91,6 +91,11 @@ class Sample:
         return self.model["family"]
 
     @property
+    def drawn(self):
+        """Of a layer that bench/draw.py drew, and nobody chose."""
+        return self.run.get("drawn", False)
+
+    @property
     def layout(self):
         """As in the run: what the compiler would do now may differ."""
         before = self.run.get("before")

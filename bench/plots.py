@@ -13,6 +13,7 @@ import re
 import statistics
 from collections import defaultdict
 
+import random_layers
 import report
 from layers import SPARSITIES
 
@@ -90,6 +91,28 @@ def roofline_data(results, ceilings):
         flops = 2 * m * n * k * kept
         points[result.layer.type].append([flops / moved, flops / result.us * 1e-6])
     return {"points": {t: sorted(p) for t, p in points.items()}, "ceilings": ceilings}
+
+
+def drawn_data(_):
+    """{sparsity: [[tokens, speed]]} of the layers that bench/draw.py drew."""
+    data = defaultdict(list)
+    for layer, speed in random_layers.chosen():
+        data[layer.sparsity].append([layer.shape[0], speed])
+    return {sparsity: sorted(points) for sparsity, points in data.items()}
+
+
+def tokens_data(_):
+    """{pattern: {shape: [[tokens, speed]]}} of functions for any number of tokens,
+    token-major."""
+    data = defaultdict(dict)
+    for layer, times in random_layers.functions():
+        if layer.layout == "token":
+            kind = f"{layer.sparsity} % sparse, L = {layer.length}"
+            _, outputs, features = layer.shape
+            data[kind][f"{outputs} x {features}"] = [
+                [tokens, dense / us] for tokens, us, dense in times
+            ]
+    return dict(data)
 
 
 def start(columns=1, width=7.2, height=3.6):
@@ -230,7 +253,52 @@ def draw_roofline(data):
     return plt, figure
 
 
+def label_speeds(axis, lowest, highest):
+    """A logarithmic axis of speeds over cuBLAS against numbers of tokens."""
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log", base=2)
+    ticks = [t for t in (0.25, 0.5, 1, 2, 4, 8, 16) if lowest < t < highest]
+    axis.set_yticks(ticks, [f"{t:g}x" for t in ticks])
+    places = [1, 8, 64, 512, 4096]
+    axis.set_xticks(places, [str(place) for place in places])
+    axis.set_ylim(lowest, highest)
+    axis.set_xlabel("tokens")
+
+
+def draw_drawn(data):
+    plt, figure, (axis,) = start(height=3.8)
+    shades = ["#9ecae1", "#4292c6", "#08519c", "#08244d"]
+    for sparsity, color in zip(SPARSITIES, shades):
+        points = data.get(sparsity, [])
+        if points:
+            label = f"{sparsity} % sparse"
+            axis.plot(*zip(*points), "o", color=color, markersize=4, label=label)
+    speeds = [speed for points in data.values() for _, speed in points]
+    label_speeds(axis, 0.9 * min(speeds), 1.1 * max(speeds))
+    axis.set_ylabel("speed over dense cuBLAS; a dot is a layer")
+    axis.legend(loc="upper left")
+    return plt, figure
+
+
+def draw_tokens(data):
+    plt, figure, axes = start(len(data), 3.4 * len(data), 3.4)
+    speeds = [s for lines in data.values() for line in lines.values() for _, s in line]
+    for axis, (kind, lines) in zip(axes, sorted(data.items())):
+        for (shape, points), color in zip(
+            sorted(lines.items()), (BLUE, ORANGE, GREEN, PURPLE)
+        ):
+            axis.plot(*zip(*points), color=color, linewidth=1, label=shape)
+        label_speeds(axis, 0.9 * min(speeds), 1.1 * max(speeds))
+        axis.set_title(kind, loc="left")
+    axes[0].set_ylabel("speed over dense cuBLAS")
+    axes[0].legend(title="outputs x contraction", fontsize=7.5)
+    return plt, figure
+
+
 FIGURES = {
+    "drawn": (drawn_data, draw_drawn, "Speed over dense cuBLAS of drawn layers"),
+    "tokens": (tokens_data, draw_tokens, "Speed over dense cuBLAS by tokens"),
     "speedup": (speedup_data, draw_speedup, "Speed over dense cuBLAS by sparsity"),
     "share": (share_data, draw_share, "Share of the ideal speed, shape by shape"),
     "roofline": (roofline_data, draw_roofline, "Products under the measured ceilings"),

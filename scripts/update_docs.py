@@ -30,6 +30,7 @@ import doc_results
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import plots  # noqa: E402
+import random_layers  # noqa: E402
 import report  # noqa: E402
 
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
@@ -335,8 +336,8 @@ class Generators:
             raise SystemExit(f"update_docs.py: no attribute {name} is documented")
         return f"{found[1]}.\n\n{found[2].strip()}"
 
-    def performance(self, _):
-        return report.page()
+    def performance(self, what):
+        return random_layers.PAGES[what]() if what else report.page()
 
     def figure(self, name):
         return plots.make(name, ROOT / "docs/images", write=self.write)

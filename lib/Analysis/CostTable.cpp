@@ -10,19 +10,19 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 // Fitted by bench/fit_model.py to layers drawn at random, on an NVIDIA H200
-// (bench/results/h200-random-fit.json, -fit-2). What tiles take that CTAs
+// (bench/results/h200-random-fit.json to -fit-4). What tiles take that CTAs
 // share: bench/results/h200-stream.json, and a memset.
 static constexpr SharedCosts h200 = {
-    /*launch*/ 1.51e-6,
-    /*split*/ 1.74e-6,
-    /*stream*/ 16.1e-6,
+    /*launch*/ 1.45e-6,
+    /*split*/ 2.26e-6,
+    /*stream*/ 17.5e-6,
     /*apart*/ 1.26,
-    /*overlap*/ 0.485e-6,
-    /*init*/ 2.28,
-    /*apply*/ 1.13,
-    /*scattered*/ 0.422e-9,
-    /*transposition*/ 2.87e-6,
-    /*rowCopy*/ 5.01e-6};
+    /*overlap*/ 0.381e-6,
+    /*init*/ 2.42,
+    /*apply*/ 0.996,
+    /*scattered*/ 0.32e-9,
+    /*transposition*/ 2.9e-6,
+    /*rowCopy*/ 4.79e-6};
 
 // One chip has been measured; the seconds of the others are taken to be alike,
 // and their rates are in the table of chips.

@@ -58,16 +58,28 @@ bool nm_sparse::isWrittenFeatureMajor(MatmulOp op) {
   return *dim + 1 == cast<ShapedType>(value.getType()).getRank();
 }
 
-/// True for tensors that are read in whole, and not a splat.
+static bool readsTile(linalg::LinalgOp op, OpOperand &operand);
+
+/// False for splats and for rows that are broadcast, as named operations or as
+/// generic ones: they have no element of their own for each of a result.
+static bool hasTile(Value value) {
+  auto op = value.getDefiningOp<linalg::LinalgOp>();
+  if (!op || op.getNumParallelLoops() != op.getNumLoops())
+    return true;
+  return llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+    return readsTile(op, operand);
+  });
+}
+
+/// True for tensors that are read in whole.
 static bool readsTile(linalg::LinalgOp op, OpOperand &operand) {
   return op.payloadUsesValueFromOperand(&operand) &&
          op.getMatchingIndexingMap(&operand).isPermutation() &&
-         !operand.get().getDefiningOp<linalg::FillOp>();
+         hasTile(operand.get());
 }
 
 bool nm_sparse::canBeTransposed(MatmulOp op) {
-  auto init = op.getInit().getDefiningOp();
-  bool reads = !isa_and_nonnull<linalg::FillOp, linalg::BroadcastOp>(init);
+  bool reads = hasTile(op.getInit());
   Value value = op.getResult();
   while (linalg::LinalgOp consumer = getOnlyConsumer(value)) {
     OpOperand *read = getEpilogueOperand(consumer, value);
@@ -105,8 +117,7 @@ Epilogue nm_sparse::getEpilogue(MatmulOp op, int64_t dynamicExtent) {
           result.alignment, getRowAlignment(cast<ShapedType>(given.getType()),
                                             dynamicExtent, 16));
   };
-  Operation *init = op.getInit().getDefiningOp();
-  if (!isa_and_nonnull<linalg::FillOp, linalg::BroadcastOp>(init))
+  if (hasTile(op.getInit()))
     addRead(op.getInit());
   SmallVector<linalg::LinalgOp> steps;
   Value value = op.getResult();

@@ -86,8 +86,7 @@ static Preparation getPreparation(MatmulOp op, int64_t tokens) {
   if (!align)
     return {"transposition", bytes, readers};
   // What is aligned already is not copied.
-  int64_t alignment = align.getAlignment();
-  if (getRowAlignment(type, tokens, alignment) == alignment)
+  if (!align.copiesRows(tokens))
     return {};
   return {"row copy", bytes, readers};
 }

@@ -58,7 +58,9 @@ public:
   void emit();
 
 private:
-  Value countMisaligned();
+  Value countMisaligned(int64_t unit);
+  Value atMostOne(AffineExpr number, OpFoldResult symbol);
+  Value countCopied();
   void emitLaunch(Value misaligned);
   void emitChunk(SmallVector<Value> at);
   Value load(ArrayRef<Value> at, Value column);
@@ -76,8 +78,8 @@ private:
 
 } // namespace
 
-/// Zero where all rows are aligned.
-Value RowCopy::countMisaligned() {
+/// Zero where all rows begin at multiples of so many elements.
+Value RowCopy::countMisaligned(int64_t unit) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, source);
   AffineExpr sum = b.getAffineConstantExpr(0);
   SmallVector<OpFoldResult> numbers = metadata.getConstifiedMixedStrides();
@@ -86,6 +88,26 @@ Value RowCopy::countMisaligned() {
     sum = sum + b.getAffineSymbolExpr(i) % unit;
   return getValueOrCreateConstantIndexOp(
       b, loc, affine::makeComposedFoldedAffineApply(b, loc, sum, numbers));
+}
+
+/// `number`, but 1 for all that are more.
+Value RowCopy::atMostOne(AffineExpr number, OpFoldResult symbol) {
+  AffineMap map = AffineMap::get(0, 1, {number, b.getAffineConstantExpr(1)},
+                                 b.getContext());
+  return getValueOrCreateConstantIndexOp(
+      b, loc, affine::makeComposedFoldedAffineMin(b, loc, map, {symbol}));
+}
+
+/// Zero where no row has to be copied. Affine expressions alone: the manifest
+/// has the grid of the copy as a formula.
+Value RowCopy::countCopied() {
+  Value misaligned = countMisaligned(unit);
+  if (!op.getFrom())
+    return misaligned;
+  AffineExpr symbol = b.getAffineSymbolExpr(0);
+  Value isLong = atMostOne(symbol.floorDiv(static_cast<int64_t>(*op.getFrom())),
+                           memref::getMixedSize(b, loc, source, last));
+  return add(countMisaligned(width), mul(misaligned, isLong));
 }
 
 Value RowCopy::load(ArrayRef<Value> at, Value column) {
@@ -150,14 +172,7 @@ void RowCopy::emitLaunch(Value misaligned) {
   };
   Value across = count(sizes[last], kWarp * width);
   Value ctas = mul(across, count(sizes[last - 1], kRows));
-  Value any = getValueOrCreateConstantIndexOp(
-      b, loc,
-      affine::makeComposedFoldedAffineMin(
-          b, loc,
-          AffineMap::get(0, 1,
-                         {b.getAffineSymbolExpr(0), b.getAffineConstantExpr(1)},
-                         b.getContext()),
-          {OpFoldResult(misaligned)}));
+  Value any = atMostOne(b.getAffineSymbolExpr(0), misaligned);
   Value one = constant(1);
   Value batches =
       last == 2 ? getValueOrCreateConstantIndexOp(b, loc, sizes[0]) : one;
@@ -194,7 +209,7 @@ Value RowCopy::choose(OpBuilder &at, Value misaligned) {
 }
 
 void RowCopy::emit() {
-  Value misaligned = countMisaligned();
+  Value misaligned = countCopied();
   emitLaunch(misaligned);
   // Kernels choose for themselves: the host only hands buffers over.
   llvm::MapVector<gpu::LaunchOp, Value> chosen;

@@ -19,14 +19,14 @@ using Choices = ScheduleEnumerator::Choices;
 // Cost
 //===----------------------------------------------------------------------===//
 
-// Fitted to bench/results/h200-random-fit.json and -fit-2, and among those of
+// Fitted to bench/results/h200-random-fit.json to -fit-4, and among those of
 // one layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch,
 // -stream and -mma. mathShare, l2Share, shown, step, copy, latency, tile,
 // written, index
 static constexpr FamilyCosts h200 = {
-    1.04, 0.3, 0.38, 0.0498e-6, 64.4e-9, 0.565e-6, 0.561e-6, 0.0996, 0.204e-9};
+    1.05, 0.3, 0.384, 0.0124e-6, 57.3e-9, 0.537e-6, 0.1e-6, 0.55, 0.307e-9};
 static constexpr FamilyCosts h200Producers = {
-    1.1, 0.3, 0.553, 0.01e-6, 8e-9, 1.8e-6, 1.25e-6, 0.0689, 1.08e-9};
+    1.1, 0.3, 0.555, 0.01e-6, 8e-9, 1.8e-6, 0.2e-6, 0.368, 0.781e-9};
 
 namespace {
 struct SimtCost

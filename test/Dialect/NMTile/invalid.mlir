@@ -305,6 +305,14 @@ func.func @alignment(%x: tensor<64x?xf16>) -> tensor<64x?xf16> {
 
 // -----
 
+func.func @align_from(%x: tensor<64x?xf16>) -> tensor<64x?xf16> {
+  // expected-error @below {{'from' must be a number of elements, beside an alignment of 32 bytes, got 64 beside 16}}
+  %a = nm_tile.align_rows alignment = 16 from 64 ins(%x : tensor<64x?xf16>) -> tensor<64x?xf16>
+  return %a : tensor<64x?xf16>
+}
+
+// -----
+
 func.func @align_vector(%x: tensor<?xf16>) -> tensor<?xf16> {
   // expected-error @below {{needs rows of integers or floats, so a rank of at least 2}}
   %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<?xf16>) -> tensor<?xf16>

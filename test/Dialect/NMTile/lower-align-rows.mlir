@@ -38,6 +38,28 @@ func.func @f(%x: memref<4096x?xf16>, %m: index, %p: index, %y: memref<1xf16>) {
 
 // -----
 
+// Rows at multiples of 16 bytes are copied if they are long.
+
+// CHECK-DAG: #[[UNIT:.*]] = affine_map<()[s0] -> (s0 mod 16)>
+// CHECK-DAG: #[[LONG:.*]] = affine_map<()[s0] -> (s0 floordiv 512, 1)>
+// CHECK-DAG: #[[ACCESS:.*]] = affine_map<()[s0] -> (s0 mod 8)>
+// CHECK-LABEL: func @long
+// CHECK: %[[SECTORS:.*]] = affine.apply #[[UNIT]]
+// CHECK: %[[LONG_ROWS:.*]] = affine.min #[[LONG]]
+// CHECK: %[[ACCESSES:.*]] = affine.apply #[[ACCESS]]
+// CHECK: %[[BOTH:.*]] = arith.muli %[[SECTORS]], %[[LONG_ROWS]]
+// CHECK: %[[COPIED:.*]] = arith.addi %[[ACCESSES]], %[[BOTH]]
+// CHECK: affine.min #{{.*}}()[%[[COPIED]]]
+func.func @long(%x: memref<4096x?xf16>, %copy: memref<4096x?xf16, strided<[?, 1]>>)
+    -> memref<4096x?xf16, strided<[?, 1], offset: ?>> {
+  %a = nm_tile.align_rows alignment = 32 from 512 ins(%x : memref<4096x?xf16>)
+      outs(%copy : memref<4096x?xf16, strided<[?, 1]>>)
+      -> memref<4096x?xf16, strided<[?, 1], offset: ?>>
+  return %a : memref<4096x?xf16, strided<[?, 1], offset: ?>>
+}
+
+// -----
+
 func.func @tensors(%x: tensor<4096x?xf16>) -> tensor<4096x?xf16> {
   // expected-error @below {{must be on buffers of two or three dimensions}}
   %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<4096x?xf16>)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -91,6 +92,10 @@ LogicalResult AlignRowsOp::verify() {
            << src;
   if (int64_t bytes = getAlignment(); bytes != 16 && bytes != 32)
     return emitOpError("alignment must be 16 or 32 bytes, got ") << bytes;
+  if (getFrom() && (getAlignment() != 32 || *getFrom() < 1))
+    return emitOpError("'from' must be a number of elements, beside an "
+                       "alignment of 32 bytes, got ")
+           << *getFrom() << " beside " << getAlignment();
   if (isa<MemRefType>(src) != static_cast<bool>(getDst()))
     return emitOpError(isa<MemRefType>(src)
                            ? "a buffer needs a destination for its copy"
@@ -106,6 +111,16 @@ LogicalResult AlignRowsOp::verify() {
              << src << " and " << type;
   }
   return success();
+}
+
+bool AlignRowsOp::copiesRows(int64_t extent) {
+  auto type = cast<ShapedType>(getSrc().getType());
+  int64_t found = getRowAlignment(type, extent, getAlignment());
+  int64_t last = type.getShape().back();
+  if (found >= 16 && (ShapedType::isDynamic(last) ? extent : last) <
+                         static_cast<int64_t>(getFrom().value_or(0)))
+    return false;
+  return found < static_cast<int64_t>(getAlignment());
 }
 
 void AlignRowsOp::getEffects(Effects &effects) {

@@ -29,7 +29,8 @@ def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
     caller chooses the distance of rows. It is decided by strides and offset: a
     buffer is taken to start at such a multiple. On buffers the copy is made in
     `dst`. Copies of 16 bytes need an alignment of 16; with 32, no two copies share
-    a sector of L2 with a third.
+    a sector of L2 with a third. That pays for long rows alone: with `from`, rows of
+    fewer elements stay where they are if they begin at multiples of 16 bytes.
 
     ```mlir
     %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<4096x?xf16>)
@@ -37,16 +38,23 @@ def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
     %b = nm_tile.align_rows alignment = 16 ins(%x : memref<4096x?xf16>)
            outs(%copy : memref<4096x?xf16, strided<[?, 1]>>)
            -> memref<4096x?xf16, strided<[?, 1], offset: ?>>
+    %c = nm_tile.align_rows alignment = 32 from 512 ins(%x : tensor<4096x?xf16>)
+           -> tensor<4096x?xf16>
     ```
   }];
   let arguments = (ins NMTile_Tile:$src, Optional<AnyMemRef>:$dst,
-                       I64Attr:$alignment);
+                       I64Attr:$alignment, OptionalAttr<I64Attr>:$from);
   let results = (outs NMTile_Tile:$result);
   let assemblyFormat = [{
-    `alignment` `=` $alignment `ins` `(` $src `:` type($src) `)`
+    `alignment` `=` $alignment (`from` $from^)? `ins` `(` $src `:` type($src) `)`
     (`outs` `(` $dst^ `:` type($dst) `)`)? attr-dict `->` type($result)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether rows without gaps between them are copied, with `extent` elements
+    /// where their number is dynamic.
+    bool copiesRows(int64_t extent);
+  }];
 }
 
 def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",

@@ -70,7 +70,8 @@ static double predictFunction(func::FuncOp function, int64_t tokens,
     else if (isa<linalg::TransposeOp>(op))
       seconds += predictTranspose(cast<ShapedType>(op->getResultTypes()[0]),
                                   tokens, chip);
-    else if (auto align = dyn_cast<AlignRowsOp>(op))
+    else if (auto align = dyn_cast<AlignRowsOp>(op);
+             align && align.copiesRows(tokens))
       seconds += predictRowCopy(cast<ShapedType>(align.getSrc().getType()),
                                 tokens, chip);
   });
@@ -187,10 +188,17 @@ struct SpecializeTokens
     if (succeeded(decide(planned))) {
       costs.emplace();
       costs->tokens = getTokenGrid();
+      // Where rows may have to be copied, as often as not they have.
+      bool readsRows =
+          planned.walk([](AlignRowsOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
       for (func::FuncOp copy : copies) {
         SmallVector<double> &seconds = costs->seconds.emplace_back();
-        for (int64_t tokens : costs->tokens)
+        for (int64_t tokens : costs->tokens) {
           seconds.push_back(predictFunction(copy, tokens, target));
+          if (readsRows)
+            seconds.back() += predictFunction(copy, tokens - 1, target);
+        }
       }
     }
     planned.erase();

@@ -17,6 +17,7 @@
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include <cmath>
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEALIGNOPERANDSPASS
@@ -25,6 +26,9 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// Tokens from which on it does not matter what a copy takes.
+static constexpr int64_t kMostTokens = 16384;
 
 /// Whether a caller chooses how the rows of `x` lie in memory.
 static bool isGiven(Value x) {
@@ -68,10 +72,41 @@ struct AlignOperands
     return gain;
   }
 
-  static Value align(OpBuilder &b, Value x, int64_t alignment) {
+  /// How `x`, which `products` read, is aligned for them, or null. What a copy
+  /// costs and what it gains both grow with the tokens, but for the launch, so
+  /// that rows at multiples of 16 bytes are worth one from some number of
+  /// tokens on.
+  AlignRowsOp createCopy(OpBuilder &b, Value x, ArrayRef<MatmulOp> products,
+                         const Chip &target) {
+    auto type = cast<ShapedType>(x.getType());
+    // Rows of a known number of tokens have no gaps.
+    int64_t element = type.getElementTypeBitWidth() / 8;
+    int64_t own =
+        type.hasStaticShape() ? getRowAlignment(type, 1, 32) : element;
+    if (own >= 32)
+      return {};
+    double cost = predictRowCopy(type, expectedTokens, target);
+    double gain = getGain(products, 16, 32, target);
+    int64_t alignment = 0, from = 0;
+    if (gain > cost)
+      alignment = 32;
+    else if (own < 16 && getGain(products, element, 16, target) > cost)
+      alignment = 16;
+    // Copied for some tokens already, it is for more of them for less.
+    double launch = predictRowCopy(type, 1, target);
+    double gained = gain - (cost - launch);
+    if (alignment && !type.hasStaticShape() &&
+        gained * double(kMostTokens) > launch * double(expectedTokens)) {
+      alignment = 32;
+      from = static_cast<int64_t>(
+          std::ceil(launch * double(expectedTokens) / gained));
+    }
+    if (!alignment)
+      return {};
     b.setInsertionPointAfterValue(x);
     return AlignRowsOp::create(b, x.getLoc(), x.getType(), x, Value(),
-                               alignment);
+                               b.getI64IntegerAttr(alignment),
+                               from ? b.getI64IntegerAttr(from) : nullptr);
   }
 
   void runOnOperation() override {
@@ -89,22 +124,11 @@ struct AlignOperands
     });
     OpBuilder b(&getContext());
     for (auto &[x, products] : readers) {
-      auto type = cast<ShapedType>(x.getType());
-      // Rows of a known number of tokens have no gaps.
-      int64_t element = type.getElementTypeBitWidth() / 8;
-      int64_t own =
-          type.hasStaticShape() ? getRowAlignment(type, 1, 32) : element;
-      double cost = predictRowCopy(type, expectedTokens, *target);
-      int64_t alignment = 0;
-      if (own < 32 && getGain(products, 16, 32, *target) > cost)
-        alignment = 32;
-      else if (own < 16 && getGain(products, element, 16, *target) > cost)
-        alignment = 16;
-      if (!alignment)
+      AlignRowsOp aligned = createCopy(b, x, products, *target);
+      if (!aligned)
         continue;
-      Value aligned = align(b, x, alignment);
       for (MatmulOp op : products)
-        op.getXMutable().assign(aligned);
+        op.getXMutable().assign(aligned.getResult());
     }
   }
 

@@ -116,7 +116,8 @@ struct AlignRowsModel
       return failure();
     replaceOpWithNewBufferizedOp<AlignRowsOp>(
         rewriter, op, Type(*type), *src, createAligned(rewriter, *src),
-        cast<AlignRowsOp>(op).getAlignment());
+        cast<AlignRowsOp>(op).getAlignmentAttr(),
+        cast<AlignRowsOp>(op).getFromAttr());
     return success();
   }
 };
