@@ -13,7 +13,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import numpy as np
 
 FORMAT = "nm_sparse"
-VERSIONS = (1, 2)  # by the number of levels
+VERSIONS = (1, 2, 3)  # of one level, of two, and of a free one
 
 
 class EncodingError(ValueError):
@@ -39,19 +39,24 @@ class Level:
         for name, value in zip(("n", "m", "bk", "bn"), numbers):
             if not isinstance(value, int):
                 raise EncodingError(f"{name} is {value!r}: legal is an integer")
-        if not 1 <= self.n <= self.m <= 1 << 31:
+        if not self.is_free and not 1 <= self.n <= self.m <= 1 << 31:
             raise EncodingError(
                 f"n:m is {self.n}:{self.m}: legal is 1 <= n <= m <= 2^31"
             )
         if min(self.block) < 1:
             raise EncodingError(f"block is {list(self.block)}: legal is at least 1")
 
+    @property
+    def is_free(self) -> bool:
+        return False
+
 
 @dataclass(frozen=True)
 class Encoding(Level):
     """`#nm_sparse.encoding<n:m, block = [bk, bn], dim = dim, order = order>`.
 
-    n, m, block:  the outer level, which the dense weight obeys.
+    n, m, block:  the outer level, which the dense weight obeys; 0:0 stands for
+                  `free`, whose panels keep any number of blocks each.
     dim:          contraction dimension of the weight, one of its last two.
     order:        "identity"; "shuffled" has no packed layout.
     inner:        a second level, which what the outer one keeps obeys.
@@ -76,6 +81,8 @@ class Encoding(Level):
             )
         if self.inner is None:
             return
+        if self.is_free:
+            raise EncodingError("a free level has no windows for an inner one")
         (bk, bn), (ik, jn) = self.block, self.inner.block
         if bk % ik or bn % jn:
             raise EncodingError(
@@ -87,9 +94,25 @@ class Encoding(Level):
                 f"{self.n * bk} that the outer level keeps of a window"
             )
 
+    @staticmethod
+    def free(block: Tuple[int, int] = (1, 1), dim: int = 0) -> "Encoding":
+        """`#nm_sparse.encoding<free, block = [bk, bn], dim = dim>`."""
+        return Encoding(0, 0, block, dim)
+
+    @property
+    def is_free(self) -> bool:
+        return self.n == self.m == 0
+
+    @property
+    def version(self) -> int:
+        """The version of the packed layout that such a weight has."""
+        return 3 if self.is_free else len(self.levels)
+
     @property
     def levels(self) -> Tuple[Level, ...]:
         """The outer level and, if there is one, the inner one."""
+        if self.is_free:
+            return (self,)
         outer = Level(self.n, self.m, self.block)
         return (outer,) if self.inner is None else (outer, self.inner)
 
@@ -120,12 +143,16 @@ class Packed:
     def inner_index(self) -> np.ndarray:
         return self.components["inner_index"]
 
+    @property
+    def offsets(self) -> np.ndarray:
+        return self.components["offsets"]
+
     def metadata(self) -> str:
         """The JSON text that is stored beside the tensors."""
         e = self.encoding
         keys: Dict[str, Any] = {
             "format": FORMAT,
-            "version": len(e.levels),
+            "version": e.version,
             "n": e.n,
             "m": e.m,
             "block": list(e.block),
@@ -156,7 +183,7 @@ class Packed:
         if d["format"] != FORMAT or d["version"] not in VERSIONS:
             raise EncodingError(
                 f"metadata says {d['format']!r} version {d['version']!r}: "
-                f"this reader knows {FORMAT!r} versions 1 and 2"
+                f"this reader knows {FORMAT!r} versions 1, 2 and 3"
             )
         keys = ("n", "m", "block", "dim", "order", "shape", "dtype")
         _check_keys(d, keys + (("inner",) if d["version"] == 2 else ()), "metadata")
@@ -168,6 +195,11 @@ class Packed:
         encoding = Encoding(
             d["n"], d["m"], tuple(d["block"]), d["dim"], d["order"], inner
         )
+        if encoding.version != d["version"]:
+            raise EncodingError(
+                f"metadata says version {d['version']} of {encoding.n}:{encoding.m}, "
+                f"which has version {encoding.version}"
+            )
         return Packed(dict(components), encoding, tuple(d["shape"]), d["dtype"])
 
 
@@ -192,10 +224,13 @@ def packed_shapes(
     index:        [batch,] W * n,      P        (one position per kept block)
     inner_index:  the same of the inner level
 
-    Raises EncodingError when the rank is not 2 or 3 or `dim` does not fit it.
+    A free encoding has no shapes of its own: they depend on the weight. Raises
+    EncodingError for one, and when the rank is not 2 or 3 or `dim` does not fit it.
     """
     _, k, outputs = extents(encoding, shape)
     (bk, bn), inner = encoding.block, encoding.levels[-1]
+    if encoding.is_free:
+        raise EncodingError("how much a free weight keeps depends on its elements")
     windows, panels = -(-k // (encoding.m * bk)), -(-outputs // bn)
     lead = (shape[0],) if len(shape) == 3 else ()
     columns = panels * bn

@@ -13,6 +13,7 @@ from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
+from . import free
 from .encoding import (
     Encoding,
     EncodingError,
@@ -142,6 +143,9 @@ def encode(
     shape = extents(e, weight.shape)
     bits, sign = _bits(weight, dtype, "weight")
     rows = _turn(bits, e).reshape(shape)
+    if e.is_free:
+        blocks = _blocks(rows, Level(1, 1, e.block))[:, :, 0]
+        return Packed(free.pack(blocks, weight.dtype), e, weight.shape, dtype)
     batched = weight.ndim == 3
     where = [("", "panel", batched)]
     where.append((f" in what {e.n}:{e.m} keeps", "inner panel", batched))
@@ -166,6 +170,9 @@ def decode(packed: Packed) -> np.ndarray:
     """
     e, shape, parts = packed.encoding, packed.shape, packed.components
     batch, k, outputs = extents(e, shape)
+    if e.is_free:
+        rows = free.unpack(e, (batch, k, outputs), parts)
+        return _crop(_bits(rows, packed.dtype, "values")[0], packed)
     shapes = packed_shapes(e, shape)
     if {name: part.shape for name, part in parts.items()} != shapes:
         found = ", ".join(f"{name} {part.shape}" for name, part in parts.items())
@@ -182,6 +189,13 @@ def decode(packed: Packed) -> np.ndarray:
             )
         index = index.reshape((batch,) + shapes[name][-2:])
         rows = _unpack_level(rows, index, level, name)
+    return _crop(rows, packed)
+
+
+def _crop(rows: np.ndarray, packed: Packed) -> np.ndarray:
+    """The dense weight in `rows`, which end in padding."""
+    e, shape = packed.encoding, packed.shape
+    _, k, outputs = extents(e, shape)
     if rows[:, k:].any() or rows[:, :, outputs:].any():
         raise EncodingError("values beyond the last row or output are not +0")
     dense = rows[:, :k, :outputs].reshape(shape[:-2] + (k, outputs))
@@ -220,22 +234,33 @@ def _best(scores: np.ndarray, n: int) -> np.ndarray:
 
 
 def prune(
-    weight: np.ndarray, encoding: Encoding, dtype: Optional[str] = None
+    weight: np.ndarray,
+    encoding: Encoding,
+    dtype: Optional[str] = None,
+    density: Optional[float] = None,
 ) -> np.ndarray:
     """The weight with +0 wherever the pattern has no room.
 
-    Keeps the blocks of largest magnitude, as docs/Encoding.md says. Raises
-    EncodingError when shape, dim or type do not fit.
+    Keeps the blocks of largest magnitude, as docs/Encoding.md says; of a free
+    encoding the share `density` of all blocks, from 0 to 1. Raises EncodingError
+    when shape, dim or type do not fit.
     """
+    if encoding.is_free != (density is not None):
+        raise EncodingError("a density is for free encodings, which need one")
     e, dtype = encoding, dtype or _default_dtype(weight)
     batch, k, outputs = extents(e, weight.shape)
     bits, _ = _bits(weight, dtype, "weight")
     if bits.size == 0:
         return weight.copy()
-    blocks = _blocks(_turn(bits, e).reshape(batch, k, outputs), e)
+    level = Level(1, 1, e.block) if e.is_free else e
+    blocks = _blocks(_turn(bits, e).reshape(batch, k, outputs), level)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = _numbers(np.ascontiguousarray(blocks), dtype) ** 2
-        keep = _keep(squares, e)
+        if density is None:
+            keep = _keep(squares, e)
+        else:
+            best = free.keep(_sum(squares[:, :, 0], 2, 4), density)
+            keep = np.broadcast_to(best[:, :, None, None, :, None], squares.shape)
     rows = np.where(keep, blocks, 0).reshape(batch, -1, keep.shape[-2] * e.block[1])
     dense = _turn(rows[:, :k, :outputs].reshape(weight.shape[:-2] + (k, outputs)), e)
     return np.ascontiguousarray(dense.astype(bits.dtype)).view(weight.dtype)

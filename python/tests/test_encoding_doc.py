@@ -32,7 +32,7 @@ def test_python_blocks(text):
 
 def test_metadata_blocks(text):
     blocks = re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)
-    assert [json.loads(block)["version"] for block in blocks] == [1, 2]
+    assert [json.loads(block)["version"] for block in blocks] == [1, 3, 2]
     for block in blocks:
         packed = Packed.from_tensors({"values": np.zeros((4, 4), np.float32)}, block)
         assert json.loads(packed.metadata()) == json.loads(block)

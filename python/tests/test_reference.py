@@ -235,7 +235,8 @@ def test_metadata_of_two_levels():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"version": 3}, "version 3.*knows 'nm_sparse' versions 1 and 2"),
+        ({"version": 4}, "version 4.*knows 'nm_sparse' versions 1, 2 and 3"),
+        ({"version": 3}, "version 3 of 2:4, which has version 1"),
         ({"version": 2}, "lacks inner"),
         ({"format": "other"}, "'other'"),
         ({"n": 5}, "n:m is 5:4"),
