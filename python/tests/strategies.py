@@ -128,3 +128,19 @@ def dense_weights(draw, types=tuple(TYPES)):
     if draw(st.booleans()):  # few magnitudes, so that most scores are equal
         bits = rng.choice(random_bits(rng, 5, dtype), bits.shape)
     return make(bits).view(TYPES[dtype][1]), encoding, dtype
+
+
+@st.composite
+def free_weights(draw, types=tuple(TYPES)):
+    """(weight, encoding, dtype); some weights are empty."""
+    batch = draw(st.sampled_from([None, 1, 3]))
+    shape = (draw(st.integers(0, 14)), draw(st.integers(0, 14)))
+    shape = shape if batch is None else (batch, *shape)
+    dim = len(shape) - 2 + draw(st.integers(0, 1))
+    block = (draw(st.integers(1, 5)), draw(st.integers(1, 5)))
+    dtype = draw(st.sampled_from(types))
+    unsigned, numpy_type = TYPES[dtype]
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    bits = rng.integers(0, np.iinfo(unsigned).max, shape, unsigned, endpoint=True)
+    bits[rng.random(shape) > draw(st.floats(0, 1))] = 0
+    return bits.view(numpy_type), Encoding.free(block, dim), dtype

@@ -8,25 +8,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import TYPES, bits_of
+from strategies import bits_of, free_weights
 
 from nm_sparse import Encoding, EncodingError, Level, Packed, decode, encode, prune
-
-
-@st.composite
-def free_weights(draw):
-    """(weight, encoding, dtype); some weights are empty."""
-    batch = draw(st.sampled_from([None, 1, 3]))
-    shape = (draw(st.integers(0, 14)), draw(st.integers(0, 14)))
-    shape = shape if batch is None else (batch, *shape)
-    dim = len(shape) - 2 + draw(st.integers(0, 1))
-    block = (draw(st.integers(1, 5)), draw(st.integers(1, 5)))
-    dtype = draw(st.sampled_from(sorted(TYPES)))
-    unsigned, numpy_type = TYPES[dtype]
-    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
-    bits = rng.integers(0, np.iinfo(unsigned).max, shape, unsigned, endpoint=True)
-    bits[rng.random(shape) > draw(st.floats(0, 1))] = 0
-    return bits.view(numpy_type), Encoding.free(block, dim), dtype
 
 
 @settings(max_examples=300, deadline=None)

@@ -8,10 +8,11 @@ import ctypes
 import os
 from pathlib import Path
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import bits_of, dense_weights, sparse_weights
+from strategies import bits_of, dense_weights, free_weights, sparse_weights
 
 from nm_sparse import Encoding, EncodingError, Level, decode, encode, prune
 
@@ -53,6 +54,7 @@ def runtime():
     library = ctypes.CDLL(str(LIBRARY))
     library.nmsLastError.restype = ctypes.c_char_p
     library.nmsComponentCount.restype = ctypes.c_int64
+    library.nmsCountFree.restype = ctypes.c_int64
     return library
 
 
@@ -160,3 +162,68 @@ def test_both_reject_the_same_positions(runtime, name):
     )
     assert status != 0
     assert f"unpack: {name}: window 1".encode() in runtime.nmsLastError()
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=free_weights(types=tuple(KINDS)))
+def test_free_weights_equal_the_reference(runtime, case):
+    weight, encoding, dtype = case
+    packed = encode(weight, encoding, dtype)
+    spec, kept = spec_of(weight, encoding, dtype), len(packed.index)
+    assert runtime.nmsCountFree(spec, pointer(weight)) == kept
+    got = {name: np.full_like(a, 77) for name, a in packed.components.items()}
+    arrays = [pointer(array) for array in got.values()]
+    status = runtime.nmsPackFree(spec, pointer(weight), *arrays)
+    assert status == 0, runtime.nmsLastError()
+    for name, component in packed.components.items():
+        assert np.array_equal(bits_of(got[name]), bits_of(component)), name
+    back = np.full_like(weight, 77)
+    size = ctypes.c_int64(kept)
+    status = runtime.nmsUnpackFree(spec, size, *arrays, pointer(back))
+    assert status == 0, runtime.nmsLastError()
+    assert np.array_equal(bits_of(back), bits_of(weight))
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=free_weights(types=tuple(KINDS)), percent=st.integers(0, 100))
+def test_free_pruning_equals_the_reference(runtime, case, percent):
+    weight, encoding, dtype = case
+    got = np.full_like(weight, 77)
+    spec, density = spec_of(weight, encoding, dtype), percent / 100
+    share = ctypes.c_double(density)
+    assert runtime.nmsPruneFree(spec, share, pointer(weight), pointer(got)) == 0
+    expected = prune(weight, encoding, dtype, density)
+    assert np.array_equal(bits_of(got), bits_of(expected))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"index": [0, 2, 1]}, "panel 0 has row 2 after 0"),
+        ({"index": [1, 1, 1]}, "panel 0 has row 1 after 1"),
+        ({"offsets": [0, 2, 2]}, "end with 2: legal is from 0 to the 3 blocks"),
+        ({"offsets": [0, 4, 3]}, "offsets of panel 0 are 0 and 4"),
+    ],
+)
+def test_free_lists_are_checked(runtime, change, message):
+    weight = np.array([[1, 0], [2, 3]], np.float32)
+    packed = encode(weight, Encoding.free())
+    parts = dict(packed.components)
+    for name, numbers in change.items():
+        parts[name] = np.array(numbers, parts[name].dtype)
+    spec = spec_of(weight, Encoding.free(), "f32")
+    arrays = [pointer(array) for array in parts.values()]
+    kept = ctypes.c_int64(3)
+    assert runtime.nmsUnpackFree(spec, kept, *arrays, pointer(weight)) == 1
+    assert message in runtime.nmsLastError().decode()
+
+
+def test_free_entries_refuse_other_encodings(runtime):
+    weight = np.ones((4, 4), np.float32)
+    spec = spec_of(weight, Encoding(2, 4), "f32")
+    assert runtime.nmsCountFree(spec, pointer(weight)) == -1
+    assert b"needs one free level, n = m = 0, got 2:4" in runtime.nmsLastError()
+    free = spec_of(weight, Encoding.free(), "f32")
+    share = ctypes.c_double(1.5)
+    assert runtime.nmsPruneFree(free, share, pointer(weight), pointer(weight)) == 1
+    assert b"density 1.5" in runtime.nmsLastError()

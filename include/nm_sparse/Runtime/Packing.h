@@ -86,6 +86,29 @@ NMS_API int nmsUnpack(const NmsPackSpec *spec, const void *const *components,
 /// together. Both arrays have the strides of `spec`; they may be the same one.
 NMS_API int nmsPrune(const NmsPackSpec *spec, const void *dense, void *pruned);
 
+/// Blocks that a weight of one free level keeps, `spec` with n = m = 0: every
+/// block with an element other than +0. -1 with nmsLastError() set.
+NMS_API int64_t nmsCountFree(const NmsPackSpec *spec, const void *dense);
+
+/// Fills the components of such a weight, which docs/Encoding.md specifies:
+/// with R = ceil(K / bk) rows of blocks, P panels and S = nmsCountFree(),
+/// `values` has (S * bk) x bn elements, `index` S rows of nmsIndexBytes(R)
+/// bytes each, and `offsets` batch * P + 1 numbers.
+NMS_API int nmsPackFree(const NmsPackSpec *spec, const void *dense,
+                        void *values, void *index, uint32_t *offsets);
+
+/// Writes every element of the dense array from components of `kept` blocks.
+/// Fails, naming the place, when an offset or a row is not legal.
+NMS_API int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
+                          const void *values, const void *index,
+                          const uint32_t *offsets, void *dense);
+
+/// Sets all elements to +0 but those of the share `density` of all blocks, 0 to
+/// 1, with the largest sums of squares. Of equals the first batch entry, panel
+/// and row wins.
+NMS_API int nmsPruneFree(const NmsPackSpec *spec, double density,
+                         const void *dense, void *pruned);
+
 /// The same for compiled host code. The arrays are ranked memref descriptors
 /// (allocated, aligned, offset, sizes[rank], strides[rank]) of rank 2, or 3
 /// with a leading batch dimension; all have rank `rank`. `params` is [dim,
