@@ -111,6 +111,8 @@ PAGES = {"layers": layers_page, "tokens": tokens_page}
 def record(path, out, note):
     """Condenses the report of a list of functions for any number of tokens."""
     data = json.loads(path.read_text("utf-8"))
+    if not data.get("runs"):
+        raise SystemExit(f"random_layers.py: {path} has no runs of nm-run --batch")
     times = collections.defaultdict(list)
     for run in data["runs"]:
         words = run["arguments"].split()

@@ -58,24 +58,34 @@ bool nm_sparse::isWrittenFeatureMajor(MatmulOp op) {
   return *dim + 1 == cast<ShapedType>(value.getType()).getRank();
 }
 
-static bool readsTile(linalg::LinalgOp op, OpOperand &operand);
+/// Whether `op` reads an element of `operand` for each of its result.
+static bool readsElements(linalg::LinalgOp op, OpOperand &operand) {
+  return op.payloadUsesValueFromOperand(&operand) &&
+         op.getMatchingIndexingMap(&operand).isPermutation();
+}
 
 /// False for splats and for rows that are broadcast, as named operations or as
 /// generic ones: they have no element of their own for each of a result.
 static bool hasTile(Value value) {
-  auto op = value.getDefiningOp<linalg::LinalgOp>();
-  if (!op || op.getNumParallelLoops() != op.getNumLoops())
-    return true;
-  return llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
-    return readsTile(op, operand);
-  });
+  SmallVector<Value> pending = {value};
+  llvm::SmallDenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value current = pending.pop_back_val();
+    if (!seen.insert(current).second)
+      continue;
+    auto op = current.getDefiningOp<linalg::LinalgOp>();
+    if (!op || op.getNumParallelLoops() != op.getNumLoops())
+      return true;
+    for (OpOperand &operand : op->getOpOperands())
+      if (readsElements(op, operand))
+        pending.push_back(operand.get());
+  }
+  return false;
 }
 
 /// True for tensors that are read in whole.
 static bool readsTile(linalg::LinalgOp op, OpOperand &operand) {
-  return op.payloadUsesValueFromOperand(&operand) &&
-         op.getMatchingIndexingMap(&operand).isPermutation() &&
-         hasTile(operand.get());
+  return readsElements(op, operand) && hasTile(operand.get());
 }
 
 bool nm_sparse::canBeTransposed(MatmulOp op) {

@@ -246,7 +246,10 @@ def prune(
     when shape, dim or type do not fit.
     """
     if encoding.is_free != (density is not None):
-        raise EncodingError("a density is for free encodings, which need one")
+        raise EncodingError(
+            f"density is {density} for {encoding.n}:{encoding.m}: legal is a share "
+            "from 0 to 1 for a free encoding, and none for n:m"
+        )
     e, dtype = encoding, dtype or _default_dtype(weight)
     batch, k, outputs = extents(e, weight.shape)
     bits, _ = _bits(weight, dtype, "weight")

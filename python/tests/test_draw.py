@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """bench/draw.py: layers of a seed, and schedules of theirs that compile."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import draw  # noqa: E402
 import layers  # noqa: E402
+import random_layers  # noqa: E402
 
 BIN = Path(os.environ.get("NM_BUILD_DIR", ROOT / "build"), "bin")
 needs_compiler = pytest.mark.skipif(
@@ -97,3 +99,28 @@ def test_every_schedule_of_a_drawn_layer_compiles(tmp_path):
         assert done.returncode == 0, (line, done.stderr)
     checked = [line for line in lines if "--check" in line]
     assert len(checked) == 12  # The first of each layer.
+
+
+def test_functions_for_any_number_are_recorded(tmp_path):
+    report, out = tmp_path / "report.json", tmp_path / "any.json"
+    file = "f16_s50_L128_token_anyx512x256_product.mlir"
+    runs = [
+        {
+            "arguments": f"{file} --size 70",
+            "cublas_us": 9.0,
+            "time": {"median_us": 6.0},
+        },
+        {"arguments": f"{file} --size 3", "cublas_us": 4.0, "time": {"median_us": 8.0}},
+        {"arguments": f"{file} --size 5", "cublas_us": 4.0, "passed": False},
+        {"arguments": f"{file} --size 9", "error": "not begun in time"},
+    ]
+    runs[0]["gpu"] = "a GPU"
+    report.write_text(json.dumps({"commit": "abc", "runs": runs}), "utf-8")
+    random_layers.main([str(report), "--record", str(out), "--note", "a note"])
+    [(layer, times)] = random_layers.functions(out)
+    assert layer.shape[1:] == (512, 256) and times == [[3, 8.0, 4.0], [70, 6.0, 9.0]]
+    page = random_layers.tokens_page(out)
+    assert "| 50 % | 128 | token-major | 0.50x (0.50-0.50, 1) |  | 1.50x" in page
+    report.write_text("{}", "utf-8")
+    with pytest.raises(SystemExit, match="has no runs of nm-run --batch"):
+        random_layers.main([str(report), "--record", str(out)])
