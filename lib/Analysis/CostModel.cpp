@@ -49,7 +49,10 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.outputs =
       orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
-                 values.getDimSize(values.getRank() - 1));
+                 op.getStorageAttr() ? values.getDimSize(values.getRank() - 3) *
+                                           BitmapTile::kOutputs
+                                     : values.getDimSize(values.getRank() - 1));
+  problem.bitmap = op.getBitmapTile();
   problem.windows = op.getNumWindows();
   const ElementFormat *format = findElementFormat(x.getElementType());
   assert(format && "the verifier refuses other element types");
@@ -68,8 +71,12 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
 
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
-  if (schedule.isDirect())
-    return 0;
+  if (schedule.isDirect()) {
+    // The shares of the sum that warps hand over.
+    return schedule.getProduct().dividesContraction()
+               ? schedule.getNumThreads() * schedule.getTileTokens() * 4
+               : 0;
+  }
   EncodingAttr encoding = problem.encoding;
   Builder b(schedule.getContext());
   Type element =
@@ -122,11 +129,15 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
                 llvm::divideCeil(problem.outputs, schedule.getTileOutputs()) *
                 schedule.getSplitK();
   result.sharedBytes = getSharedBytes(problem, schedule);
-  result.terms = countTerms(problem, schedule, chip, result);
-
   ProductCostInterface cost = getCost(schedule);
-  CombinedTime time = combineTerms(result.terms, cost.getCosts(schedule, chip),
-                                   getSharedCosts(chip));
+  CombinedTime time;
+  if (auto direct = cost.predictDirect(problem, schedule, chip)) {
+    time = *direct;
+  } else {
+    result.terms = countTerms(problem, schedule, chip, result);
+    time = combineTerms(result.terms, cost.getCosts(schedule, chip),
+                        getSharedCosts(chip));
+  }
   result.seconds = time.seconds;
   switch (time.bound) {
   case Bound::Product:

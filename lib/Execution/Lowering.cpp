@@ -69,6 +69,11 @@ llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
   return llvm::Error::success();
 }
 
+SmallVector<int64_t> nm_sparse::getCompiledTokens(const RunRequest &request) {
+  return request.tokens.value_or(
+      SmallVector<int64_t>{std::max<int64_t>(request.dynamicSize, 1)});
+}
+
 static Lowered cloneForLowering(ModuleOp module, StringRef entry) {
   Lowered lowered;
   lowered.module = cast<ModuleOp>(module->clone());
@@ -90,8 +95,8 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
   options.hostMemory = true;
   options.checkIndex = true;
   options.maxKernels = request.maxKernels;
-  options.tokens = request.tokens.value_or(
-      SmallVector<int64_t>{std::max<int64_t>(request.dynamicSize, 1)});
+  options.storage = request.storage;
+  options.tokens = getCompiledTokens(request);
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =
             runPipeline(*lowered.module, ("stage " + stage.name).str(),

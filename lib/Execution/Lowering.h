@@ -27,6 +27,9 @@ llvm::Error forceSchedule(ModuleOp module, StringRef text);
 
 /// Lowers for `chip`, by the rates of `gpu`, and the numbers of tokens of
 /// `request`. `format` is what becomes of the kernels (GPUPipelineOptions).
+/// The numbers of tokens to compile for; none: any.
+SmallVector<int64_t> getCompiledTokens(const RunRequest &request);
+
 llvm::Expected<Lowered> lowerForGPU(ModuleOp module, StringRef entry,
                                     StringRef chip, StringRef gpu,
                                     const RunRequest &request,

@@ -12,6 +12,7 @@
 #include "Lowering.h"
 #include "Memory.h"
 #include "Output.h"
+#include "StoreWeights.h"
 #include "Target.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
@@ -328,7 +329,9 @@ llvm::Error Runner::makeArguments() {
   if (!made)
     return made.takeError();
   inputs = std::move(*made);
-  return llvm::Error::success();
+  if (device == Device::CPU)
+    return llvm::Error::success();
+  return storeWeights(*module, entry.getSymName(), request, inputs.packed);
 }
 
 llvm::Expected<RunReport> Runner::run() {

@@ -30,6 +30,11 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
   pm.addPass(createNMSparseFoldFunctionsPass());
   buildFront(pm, /*unpackWithoutKernel=*/false);
+  NMSparseSelectStoragePassOptions select;
+  select.storage = options.storage;
+  if (!options.tokens.empty())
+    select.tokens = *llvm::max_element(options.tokens);
+  pm.addPass(createNMSparseSelectStoragePass(select));
 }
 
 void nm_sparse::buildOracleFrontPipeline(OpPassManager &pm) {

@@ -9,6 +9,7 @@
 #include "mlir/IR/DialectRegistry.h"
 
 void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
+  registerDotCost(registry);
   registerSimtCost(registry);
   registerMmaCost(registry);
   registerWgmmaCost(registry);

@@ -9,6 +9,7 @@
 #include "mlir/IR/DialectRegistry.h"
 
 void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
+  registerDotLowering(registry);
   registerSimtLowering(registry);
   registerMmaLowering(registry);
   registerWgmmaLowering(registry);

@@ -5,6 +5,7 @@ The format itself is specified in docs/Encoding.md; `encode`, `decode` and
 `prune` are its reference, in plain numpy.
 """
 
+from .bitmap import BitmapShape, bitmap_shape, pack_bitmap, unpack_bitmap
 from .encoding import (
     FORMAT,
     VERSIONS,
@@ -22,13 +23,17 @@ __version__ = "0.1.0"
 __all__ = [
     "FORMAT",
     "VERSIONS",
+    "BitmapShape",
     "Encoding",
     "EncodingError",
     "Level",
     "Packed",
+    "bitmap_shape",
     "decode",
     "encode",
     "index_dtype",
+    "pack_bitmap",
     "packed_shapes",
     "prune",
+    "unpack_bitmap",
 ]

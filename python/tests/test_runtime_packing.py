@@ -11,10 +11,11 @@ from pathlib import Path
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import test_bitmap as cases
 from hypothesis import given, settings
 from strategies import bits_of, dense_weights, free_weights, sparse_weights
 
-from nm_sparse import Encoding, EncodingError, Level, decode, encode, prune
+from nm_sparse import Encoding, EncodingError, Level, bitmap, decode, encode, prune
 
 LIBRARY = Path(os.environ.get("NM_BUILD_DIR", ""), "lib", "libnm_sparse_runtime.so")
 pytestmark = pytest.mark.skipif(
@@ -227,3 +228,173 @@ def test_free_entries_refuse_other_encodings(runtime):
     share = ctypes.c_double(1.5)
     assert runtime.nmsPruneFree(free, share, pointer(weight), pointer(weight)) == 1
     assert b"density 1.5" in runtime.nmsLastError()
+
+
+def bitmap_spec(e, values, k, n, dtype):
+    """The runtime's view of a weight of which `values` are those of either form."""
+    levels = (PackLevel * 2)(PackLevel(e.n, e.m, *e.block))
+    batch = values.shape[0] if e.dim == 1 else 1
+    return ctypes.byref(PackSpec(levels, 1, batch, k, n, 0, 0, 0, KINDS[dtype]))
+
+
+def call_bitmap(runtime, name, spec, arrays):
+    """The message of nmsPackBitmap or nmsUnpackBitmap, None without an error."""
+    status = getattr(runtime, name)(spec, *(pointer(array) for array in arrays))
+    return runtime.nmsLastError().decode() if status else None
+
+
+def assert_same_bits(got, expected):
+    for one, other in zip(got, expected):
+        assert np.array_equal(bits_of(one), bits_of(other))
+
+
+def check_bitmaps(runtime, e, values, index, k, n, dtype):
+    """Packs and unpacks. Returns the spec and the arrays of both forms."""
+    spec = bitmap_spec(e, values, k, n, dtype)
+    expected = bitmap.pack_bitmap(e, values, index, k, n)
+    got = [np.full_like(array, 77) for array in expected]
+    assert not call_bitmap(runtime, "nmsPackBitmap", spec, (values, index, *got))
+    assert_same_bits(got, expected)
+    back = [np.full_like(array, 77) for array in (values, index)]
+    assert not call_bitmap(runtime, "nmsUnpackBitmap", spec, (*got, *back))
+    assert_same_bits(back, (values, index))
+    return spec, *got, *back
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=cases.canonical_weights(tuple(KINDS)))
+def test_bitmaps_equal_the_reference(runtime, case):
+    e, values, _, k, n, _ = case
+    spec, *_ = check_bitmaps(runtime, *case)
+    sizes = (ctypes.c_int64 * 5)()
+    assert runtime.nmsBitmapShape(spec, sizes) == 0
+    assert tuple(sizes) == bitmap.bitmap_shape(e, k, n, values.itemsize)
+
+
+def test_bitmaps_of_many_tiles(runtime, monkeypatch):
+    """Enough for several threads; of several damaged tiles the first is named."""
+    monkeypatch.setenv("NM_SPARSE_THREADS", "4")
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 1 << 16, (1024, 512), np.uint16)
+    index = np.sort(rng.random((128, 16, 512)).argsort(axis=1)[:, :8], axis=1)
+    index = index.astype(np.uint8).reshape(1024, 512)
+    case = Encoding(8, 16), values, index, 2048, 512, "bf16"
+    spec, *arrays = check_bitmaps(runtime, *case)
+    for tile in range(62, 6, -1):
+        arrays[1][2, tile, 5] ^= 1 << 31  # row 0 of output 69
+        message = call_bitmap(runtime, "nmsUnpackBitmap", spec, arrays)
+        assert f": window {2 * tile} of output 69 (batch 0) keeps " in message
+
+
+@pytest.mark.parametrize("damage, message", cases.DAMAGE_TO_CANONICAL)
+def test_both_reject_the_same_canonical_form(runtime, damage, message):
+    (e, k, n), canonical = cases.PARTIAL, cases.canonical_to_damage()
+    bitmaps = bitmap.pack_bitmap(e, *canonical, k, n)
+    damage(*canonical)
+    with pytest.raises(EncodingError, match=message) as info:
+        bitmap.pack_bitmap(e, *canonical, k, n)
+    spec = bitmap_spec(e, canonical[0], k, n, "f32")
+    found = call_bitmap(runtime, "nmsPackBitmap", spec, (*canonical, *bitmaps))
+    assert found == f"pack bitmap: {info.value}"
+
+
+@pytest.mark.parametrize("weight, damage, message", cases.DAMAGE_TO_BITMAPS)
+def test_both_reject_the_same_bitmaps(runtime, weight, damage, message):
+    (e, k, n), bitmaps = weight, cases.bitmaps_to_damage(weight)
+    canonical = bitmap.unpack_bitmap(e, *bitmaps, k, n)
+    damage(*bitmaps)
+    with pytest.raises(EncodingError, match=message) as info:
+        bitmap.unpack_bitmap(e, *bitmaps, k, n)
+    dtype = "f32" if weight is cases.PARTIAL else "f16"
+    spec = bitmap_spec(e, bitmaps[0], k, n, dtype)
+    found = call_bitmap(runtime, "nmsUnpackBitmap", spec, (*bitmaps, *canonical))
+    assert found == f"unpack bitmap: {info.value}"
+
+
+@pytest.mark.parametrize("name", ["nmsPackBitmap", "nmsUnpackBitmap"])
+def test_bitmaps_refuse_other_encodings(runtime, name):
+    weight, sizes = np.ones((4, 4), np.float32), (ctypes.c_int64 * 5)()
+    nested = Encoding(2, 4, inner=Level(1, 2))
+    for e, found in ((nested, "2:4 of 2"), (Encoding.free(), "0:0 of 1")):
+        spec, message = spec_of(weight, e, "f32"), f"needs one n:m level, got {found}"
+        assert message in call_bitmap(runtime, name, spec, [weight] * 4)
+        assert runtime.nmsBitmapShape(spec, sizes) == 1
+        assert f"bitmap shape: {message}" in runtime.nmsLastError().decode()
+    arrays = [*[pointer(weight)] * 3, None]
+    assert getattr(runtime, name)(spec_of(weight, Encoding(2, 4), "f32"), *arrays) == 1
+    assert b"bitmap: an array is null" in runtime.nmsLastError()
+
+
+def descriptors(*arrays):
+    """A list of memref descriptors, whose data begin at element 3."""
+    made = [
+        (ctypes.c_int64 * (3 + 2 * a.ndim))(
+            0, a.ctypes.data - 3 * a.itemsize, 3,
+            *a.shape, *(stride // a.itemsize for stride in a.strides)
+        )
+        for a in arrays
+    ]  # fmt: skip
+    return (ctypes.c_void_p * len(made))(*(ctypes.addressof(d) for d in made)), made
+
+
+@pytest.fixture
+def raised(runtime):
+    """The messages of entry points of compiled code."""
+    messages = []
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+    handler = kind(lambda text, _: messages.append(text.decode()))
+    runtime.nmsSetErrorHandler(handler, None)
+    yield messages
+    runtime.nmsSetErrorHandler(None, None)
+
+
+def call_memrefs(runtime, name, rank, sources, targets, params):
+    lists = [descriptors(*arrays) for arrays in (sources, targets)]
+    numbers = (ctypes.c_int64 * len(params))(*params)
+    getattr(runtime, name)(ctypes.c_int64(rank), *(d for d, _ in lists), numbers)
+
+
+def test_bitmaps_as_memrefs(runtime, raised):
+    (e, k, n), (values, index) = cases.PARTIAL, cases.canonical_to_damage()
+    params = [2, KINDS["f32"], 1, e.n, e.m, *e.block, k, n]
+    for batch, rank in ((slice(None), 3), (0, 2)):
+        canonical = [values[batch], index[batch]]
+        expected = bitmap.pack_bitmap(e, *canonical, k, n)
+        got = [np.full_like(array, 77) for array in expected]
+        params[0] = rank - 1
+        call_memrefs(runtime, "nmsRuntimePackBitmap", rank, canonical, got, params)
+        assert not raised
+        assert_same_bits(got, expected)
+        back = [np.full_like(array, 77) for array in canonical]
+        call_memrefs(runtime, "nmsRuntimeUnpackBitmap", rank, got, back, params)
+        assert not raised
+        assert_same_bits(back, canonical)
+
+
+@pytest.mark.parametrize(
+    "rank, change, message",
+    [
+        (4, {1: 0}, "rank 4 is not legal"),
+        (3, {}, "index must be contiguous and row-major"),
+        (3, {0: 0}, "dim = 0 is not legal for rank 3: use 1 or 2"),
+        (3, {2: 2}, "2 levels have no bitmaps: legal is 1"),
+        (3, {1: 4}, "cannot be packed"),
+        (3, {4: 1}, "2:1 is not legal"),
+        (3, {7: 25}, "values has shape 2 x 12 x 40, the encoding wants 2 x 16 x 40"),
+        (3, {8: 41}, "values has shape 2 x 12 x 40, the encoding wants 2 x 12 x 60"),
+        (3, {8: 33}, "values of the bitmap has shape 2 x 1 x 1 x 512, the encoding"),
+    ],
+)
+def test_memrefs_of_bitmaps_are_checked(runtime, raised, rank, change, message):
+    (e, k, n), canonical = cases.PARTIAL, list(cases.canonical_to_damage())
+    bitmaps = bitmap.pack_bitmap(e, *canonical, k, n)
+    params = [2, KINDS["f32"], 1, e.n, e.m, *e.block, k, n]
+    if not change:
+        canonical[1] = canonical[1][:, :, ::-1]
+    for at, number in change.items():
+        params[at] = number
+    call_memrefs(runtime, "nmsRuntimePackBitmap", rank, canonical, bitmaps, params)
+    call_memrefs(runtime, "nmsRuntimeUnpackBitmap", rank, bitmaps, canonical, params)
+    packing, unpacking = raised
+    assert packing.startswith("pack bitmap: ") and message in packing
+    assert unpacking == f"un{packing}"

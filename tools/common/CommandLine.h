@@ -49,6 +49,18 @@ public:
       return llvm::Error::success();
     });
   }
+  /// One of a few words. `target` is a string, or an option that holds one.
+  template <typename T>
+  void addChoice(llvm::StringRef name, T &target,
+                 llvm::SmallVector<llvm::StringRef> legal) {
+    addValue(name, [=, &target](llvm::StringRef value) -> llvm::Error {
+      if (!llvm::is_contained(legal, value))
+        return llvm::createStringError("'" + value.str() + "' is not one of " +
+                                       llvm::join(legal, ", "));
+      target = value.str();
+      return llvm::Error::success();
+    });
+  }
   void addValue(llvm::StringRef name,
                 std::function<llvm::Error(llvm::StringRef)> parse) {
     options.push_back({name.str(), true, std::move(parse)});

@@ -38,6 +38,8 @@ Compiles linalg with sparse weights to GPU kernels.
   --max-kernels N    with --tokens, compile for at most N numbers; default 8
   --layout L         of activations between products: auto (default; as the
                      model says), feature-major, or keep
+  --storage S        of packed weights: auto (default; as the pattern and the
+                     elements say), canonical or bitmap
   --candidates N     print the N best schedules of each family of kernels, for
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
@@ -130,13 +132,10 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
     options.pipeline.gpu = text.str();
     return checkGPU(text);
   });
-  line.addValue("layout", [&](StringRef text) -> llvm::Error {
-    if (text != "auto" && text != "feature-major" && text != "keep")
-      return llvm::createStringError(
-          "'" + text.str() + "' is not one of auto, feature-major, keep");
-    options.pipeline.layout = text.str();
-    return llvm::Error::success();
-  });
+  line.addChoice("layout", options.pipeline.layout,
+                 {"auto", "feature-major", "keep"});
+  line.addChoice("storage", options.pipeline.storage,
+                 {"auto", "canonical", "bitmap"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
     if (text != "ptx" && text != "cubin" && !isStage(text))
       return llvm::createStringError("'" + text.str() + "' is not one of " +

@@ -57,6 +57,7 @@ static llvm::Error parseDevice(StringRef text, Device &device) {
 /// Which numbers of tokens to compile and run for.
 static void addTokenOptions(CommandLine &line, RunOptions &options) {
   RunRequest &request = options.request;
+  line.addChoice("storage", request.storage, {"auto", "canonical", "bitmap"});
   line.addNumber<int64_t>("max-kernels", request.maxKernels, 1, 1000);
   line.addValue("size", [&](StringRef text) {
     return parseSize(text, request.dynamicSize);

@@ -46,6 +46,8 @@ struct MatmulProblem {
   /// Rows of the dense weight, without those that pad its last window; 0 where
   /// there are none of these.
   int64_t denseRows = 0;
+  /// The tiles of the weight where it is stored as bitmaps.
+  std::optional<BitmapTile> bitmap = {};
 
   /// Rows of the dense weight.
   int64_t getDenseRows() const {

@@ -55,6 +55,15 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
       (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
            "const ::mlir::nm_sparse::Chip &":$chip)>,
     InterfaceMethod<[{
+        The time of the whole product, of a product that reads global memory
+        itself; none for those whose K steps the model counts.
+      }],
+      "::std::optional<::mlir::nm_sparse::CombinedTime>", "predictDirect",
+      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
+           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
+           "const ::mlir::nm_sparse::Chip &":$chip),
+      "", "return ::std::nullopt;">,
+    InterfaceMethod<[{
         What its instructions take to issue bounds it: the busiest of the
         schedulers of an SM decides, and warps of one CTA hide each other.
       }],

@@ -32,7 +32,8 @@ struct RunRequest {
   /// Numbers of tokens to compile for, where theirs is dynamic; none: as the
   /// cost model says. nullopt: `dynamicSize` alone.
   std::optional<SmallVector<int64_t>> tokens;
-  int64_t maxKernels = 8; ///< Of `tokens`, at most.
+  int64_t maxKernels = 8;       ///< Of `tokens`, at most.
+  std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in

@@ -45,6 +45,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("of activations between products: auto (as the cost model "
                      "says), feature-major, or keep"),
       llvm::cl::init("auto")};
+  PassOptions::Option<std::string> storage{
+      *this, "storage",
+      llvm::cl::desc("form that packed weights are stored in: auto (as the "
+                     "pattern and the elements say), canonical or bitmap"),
+      llvm::cl::init("auto")};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "

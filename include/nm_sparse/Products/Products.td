@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_PRODUCTS_PRODUCTS_TD
 #define NM_SPARSE_PRODUCTS_PRODUCTS_TD
 
+include "nm_sparse/Products/Dot/Dot.td"
 include "nm_sparse/Products/Simt/Simt.td"
 include "nm_sparse/Products/Mma/Mma.td"
 include "nm_sparse/Products/Wgmma/Wgmma.td"

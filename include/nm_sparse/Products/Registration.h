@@ -20,9 +20,11 @@ void registerProductCosts(DialectRegistry &registry);
 void registerProductLowerings(DialectRegistry &registry);
 
 // Of single products.
+void registerDotCost(DialectRegistry &registry);
 void registerSimtCost(DialectRegistry &registry);
 void registerMmaCost(DialectRegistry &registry);
 void registerWgmmaCost(DialectRegistry &registry);
+void registerDotLowering(DialectRegistry &registry);
 void registerSimtLowering(DialectRegistry &registry);
 void registerMmaLowering(DialectRegistry &registry);
 void registerWgmmaLowering(DialectRegistry &registry);

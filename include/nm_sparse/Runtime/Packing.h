@@ -109,12 +109,40 @@ NMS_API int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
 NMS_API int nmsPruneFree(const NmsPackSpec *spec, double density,
                          const void *dense, void *pruned);
 
-/// The same for compiled host code. The arrays are ranked memref descriptors
-/// (allocated, aligned, offset, sizes[rank], strides[rank]) of rank 2, or 3
-/// with a leading batch dimension; all have rank `rank`. `params` is [dim,
-/// kind, number of levels] and [n, m, bk, bn] of each level, where `dim` is the
-/// contraction dimension of the dense array: one of its last two. A failure
-/// goes to the error policy (Error.h).
+/// Sizes of a weight of one n:m level that is stored as bitmaps, which
+/// docs/Encoding.md specifies.
+typedef struct NmsBitmapShape {
+  int64_t blocks;     // of 32 outputs
+  int64_t tiles;      // along the contraction
+  int64_t tileRows;   // contraction steps of a tile
+  int64_t tileValues; // elements that each output keeps of a tile
+  int64_t words;      // of 32 bits, for the rows of a tile
+} NmsBitmapShape;
+
+/// Depends on the level, k, outputs and kind of `spec` alone.
+NMS_API int nmsBitmapShape(const NmsPackSpec *spec, NmsBitmapShape *shape);
+
+/// Fills bitmaps from the components of the canonical form. The first array has
+/// batch x blocks x tiles x (tileValues * 32) elements, the second one batch x
+/// blocks x tiles x (32 * words). Strides of `spec` are not used. Fails, naming
+/// the place, when a position is not legal or the padding is not +0.
+NMS_API int nmsPackBitmap(const NmsPackSpec *spec, const void *values,
+                          const void *index, void *bitmapValues,
+                          uint32_t *bits);
+
+/// Writes every element of the canonical form, the same that was packed. Fails,
+/// naming the place, unless the bits are legal: n * bk rows of each window, in
+/// whole blocks, the same in all outputs of a panel, and the first ones past
+/// the end of the weight, where values are +0.
+NMS_API int nmsUnpackBitmap(const NmsPackSpec *spec, const void *bitmapValues,
+                            const uint32_t *bits, void *values, void *index);
+
+/// Pack, unpack and prune for compiled host code. The arrays are ranked memref
+/// descriptors (allocated, aligned, offset, sizes[rank], strides[rank]) of rank
+/// 2, or 3 with a leading batch dimension; all have rank `rank`. `params` is
+/// [dim, kind, number of levels] and [n, m, bk, bn] of each level, where `dim`
+/// is the contraction dimension of the dense array: one of its last two. A
+/// failure goes to the error policy (Error.h).
 NMS_API void nmsRuntimePack(int64_t rank, void *denseDesc,
                             void *const *componentDescs, const int64_t *params);
 NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
@@ -122,6 +150,18 @@ NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
                               const int64_t *params);
 NMS_API void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                              const int64_t *params);
+
+/// Between `values`, `index` of the canonical form and `values`, `bits` of
+/// bitmaps, for compiled host code. All are contiguous memrefs: the canonical
+/// ones of rank `rank`, which is that of the weight, the others of rank `rank`
+/// + 1. `params` is [dim, kind, 1, n, m, bk, bn, K, N], with the K and N of the
+/// weight, since the canonical form is padded.
+NMS_API void nmsRuntimePackBitmap(int64_t rank, void *const *canonicalDescs,
+                                  void *const *bitmapDescs,
+                                  const int64_t *params);
+NMS_API void nmsRuntimeUnpackBitmap(int64_t rank, void *const *bitmapDescs,
+                                    void *const *canonicalDescs,
+                                    const int64_t *params);
 
 /// Checks every position of one level, a memref of rank 2, or 3 with a leading
 /// batch dimension, in host memory: below m, and increasing in each window and

@@ -8,8 +8,9 @@
 // lowest, next to its use, and takes the products in another order to that end.
 // It leaves the order of volatile reads alone: on an H200 f32 kernels whose
 // factors are read among the products of the row in front are 2 to 4 % faster.
-// No operation on memrefs can be volatile, so nm_tile.pinned_load stays until
-// all others become LLVM's.
+// No operation on memrefs can be volatile, or say how long it needs a cache
+// line, so nm_tile.pinned_load and read_only_load stay until all others become
+// LLVM's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -50,14 +52,72 @@ struct PinnedLoadLowering : public ConvertOpToLLVMPattern<PinnedLoadOp> {
   }
 };
 
+/// To the read-only path of L1, by inline PTX: LLVM has no cache hints.
+struct ReadOnlyLoadLowering : public ConvertOpToLLVMPattern<ReadOnlyLoadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(ReadOnlyLoadOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    auto type = cast<MemRefType>(op.getSource().getType());
+    Type result = getTypeConverter()->convertType(op.getValue().getType());
+    if (!result || !getTypeConverter()->convertType(type))
+      return b.notifyMatchFailure(op, "not a type that LLVM has");
+    Location loc = op.getLoc();
+    auto vector = dyn_cast<VectorType>(result);
+    int64_t bits = getElementTypeOrSelf(result).getIntOrFloatBitWidth();
+    bits *= vector ? vector.getNumElements() : 1;
+    // PTX has no registers of 8 bits, and reads these into wider ones.
+    int64_t wordBits = std::min<int64_t>(bits, 32), words = bits / wordBits;
+    Type word = b.getIntegerType(std::max<int64_t>(wordBits, 16));
+
+    Value pointer = getStridedElementPtr(b, loc, type, adaptor.getSource(),
+                                         adaptor.getIndices());
+    std::string text = "ld.global.nc", places = "$0", constraints;
+    if (op.getOnce())
+      text += ".L1::no_allocate.L2::128B";
+    if (words > 1) {
+      text += llvm::formatv(".v{0}", words);
+      places = words == 2 ? "{$0, $1}" : "{$0, $1, $2, $3}";
+    }
+    text += llvm::formatv(".b{0} {1}, [${2}];", wordBits, places, words);
+    for (int64_t i = 0; i < words; ++i)
+      constraints += wordBits == 32 ? "=r," : "=h,";
+    Type types = word;
+    if (words > 1)
+      types = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                               SmallVector<Type>(words, word));
+    Value read =
+        LLVM::InlineAsmOp::create(
+            b, loc, types, pointer, text, constraints + "l",
+            /*has_side_effects=*/false, /*is_align_stack=*/false,
+            LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+            .getResult(0);
+    if (words > 1) {
+      Value all =
+          LLVM::PoisonOp::create(b, loc, VectorType::get({words}, word));
+      for (int64_t i = 0; i < words; ++i)
+        all = LLVM::InsertElementOp::create(
+            b, loc, all, LLVM::ExtractValueOp::create(b, loc, read, i),
+            LLVM::ConstantOp::create(b, loc, b.getI32IntegerAttr(i)));
+      read = all;
+    } else if (wordBits == 8) {
+      read = LLVM::TruncOp::create(b, loc, b.getI8Type(), read);
+    }
+    if (read.getType() != result)
+      read = LLVM::BitcastOp::create(b, loc, result, read);
+    b.replaceOp(op, read);
+    return success();
+  }
+};
+
 struct TileToLLVMInterface : public ConvertToLLVMPatternInterface {
   using ConvertToLLVMPatternInterface::ConvertToLLVMPatternInterface;
 
   void populateConvertToLLVMConversionPatterns(
       ConversionTarget &target, LLVMTypeConverter &converter,
       RewritePatternSet &patterns) const final {
-    target.addIllegalOp<PinnedLoadOp>();
-    patterns.add<PinnedLoadLowering>(converter);
+    target.addIllegalOp<PinnedLoadOp, ReadOnlyLoadOp>();
+    patterns.add<PinnedLoadLowering, ReadOnlyLoadLowering>(converter);
   }
 };
 

@@ -42,10 +42,11 @@ static void add(llvm::SetVector<Value> &to, gpu::LaunchOp launch,
 KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
                          TileMatmulOp product)
     : launch(launch), loc(product.getLoc()) {
-  // A single K step keeps nothing from one to the next.
+  // A single K step keeps nothing from one to the next. What a product reads
+  // from global memory itself takes more registers than its accumulators.
   auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
   std::optional<APInt> steps = loop ? loop.getStaticTripCount() : APInt(64, 1);
-  if (!steps || !steps->isOne())
+  if (!product.getSchedule().isDirect() && (!steps || !steps->isOne()))
     accumulators = layout.getNumElements();
   // Tiles that hold positions, and those whose rows are tokens.
   llvm::DenseSet<Value> indexTiles, tokenTiles;

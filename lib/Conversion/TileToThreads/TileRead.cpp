@@ -118,6 +118,19 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     if (!isa<MemRefType>(op.getBase().getType()) || op.getMask())
       return rewriter.notifyMatchFailure(op,
                                          "not an unmasked read of a buffer");
+    scf::IfOp ownerIf;
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (layout.isOwner) {
+      SmallVector<Type> types(layout.getNumElements(),
+                              op.getVectorType().getElementType());
+      ownerIf = scf::IfOp::create(rewriter, op.getLoc(), types, layout.isOwner,
+                                  /*withElseRegion=*/true);
+      rewriter.setInsertionPointToStart(ownerIf.elseBlock());
+      scf::YieldOp::create(
+          rewriter, op.getLoc(),
+          SmallVector<Value>(layout.getNumElements(), op.getPadding()));
+      rewriter.setInsertionPointToStart(ownerIf.thenBlock());
+    }
     TileAccess access(rewriter, layout, op);
     // Elements over which the buffer is broadcast are read once.
     llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> firstValue;
@@ -146,6 +159,10 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     for (ArrayRef<int64_t> run : access.getRuns())
       for (int64_t i = 0; i < width; ++i)
         results[run[i]] = values[firstValue[access.getKey(run)] + i];
+    if (ownerIf) {
+      scf::YieldOp::create(rewriter, op.getLoc(), results);
+      results.assign(ownerIf.getResults().begin(), ownerIf.getResults().end());
+    }
     rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
     return success();
   }

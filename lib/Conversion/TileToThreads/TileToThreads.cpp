@@ -39,7 +39,7 @@ struct MatmulLowering : TilePattern<TileMatmulOp> {
   LogicalResult
   matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (op.getRhsOrder() != MajorOrder::MN)
+    if (!op.getStorage() && op.getRhsOrder() != MajorOrder::MN)
       return op.emitOpError("multiplies an rhs of (k, n), got ")
              << *op.getIndexingMaps();
     auto product = cast<ProductLoweringInterface>(
@@ -103,6 +103,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   populateTileReadPatterns(converter, *layout, epilogue, patterns);
   populateTileWritePatterns(converter, *layout, epilogue, patterns);
   populateTilePartPatterns(converter, *layout, epilogue, patterns);
+  populateSumWarpsPatterns(converter, *layout, patterns);
 
   ConversionTarget target(*context);
   // Whatever holds no tile stays as it is.
@@ -112,7 +113,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   });
   target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
   // What is left to a later conversion is a thread's.
-  target.addLegalOp<PinnedLoadOp>();
+  target.addLegalOp<PinnedLoadOp, ReadOnlyLoadOp>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))

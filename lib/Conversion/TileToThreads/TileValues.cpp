@@ -28,7 +28,8 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static constexpr StringLiteral kLegal =
-    "legal are nm_tile.matmul, load_part and store_part, elementwise "
+    "legal are nm_tile.matmul, sum_warps, load_part and store_part, "
+    "elementwise "
     "operations, splat constants, broadcasts of scalars, unmasked transfers of "
     "buffers, and loops and branches of scf";
 
@@ -139,6 +140,8 @@ LogicalResult Collector::followDefinition(Value value) {
     operands = sources.lookup(value);
   } else if (auto product = dyn_cast<TileMatmulOp>(op)) {
     operands.push_back(&product.getAccMutable());
+  } else if (auto sum = dyn_cast<SumWarpsOp>(op)) {
+    operands.push_back(&sum.getSharesMutable());
   } else if (isElementwise(op)) {
     for (OpOperand &operand : op->getOpOperands())
       if (isa<VectorType>(operand.get().getType()))
@@ -159,7 +162,7 @@ LogicalResult Collector::followDefinition(Value value) {
 
 LogicalResult Collector::followUse(OpOperand &use) {
   Operation *op = use.getOwner();
-  if (isElementwise(op) || isa<TileMatmulOp>(op)) {
+  if (isElementwise(op) || isa<TileMatmulOp, SumWarpsOp>(op)) {
     add(op->getResult(0));
     return success();
   }

@@ -211,6 +211,12 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
       return rewriter.notifyMatchFailure(op,
                                          "not an unmasked write to a buffer");
     ValueRange scalars = adaptor.getValueToStore();
+    OpBuilder::InsertionGuard ownerGuard(rewriter);
+    if (layout.isOwner) {
+      auto ifOp = scf::IfOp::create(rewriter, op.getLoc(), layout.isOwner,
+                                    /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(ifOp.thenBlock());
+    }
     TileAccess access(rewriter, layout, op);
     auto runs = access.getRuns();
     ++epilogue.numWrites;

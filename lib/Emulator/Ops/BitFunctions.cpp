@@ -105,6 +105,9 @@ uint64_t extend(uint32_t a) { return a; }
 int64_t extendSigned(int32_t a) { return a; }
 uint32_t shiftLeft(uint32_t a, uint32_t n) { return n < 32 ? a << n : 0; }
 uint32_t shiftRight(uint32_t a, uint32_t n) { return n < 32 ? a >> n : 0; }
+/// By how much the highest bit is to be shifted to reach the last place; all
+/// ones where there is none.
+uint32_t findShift(uint32_t a) { return a ? llvm::countl_zero(a) : ~0u; }
 
 } // namespace
 
@@ -120,6 +123,7 @@ ArrayRef<Function> emulator::getBitFunctions() {
       makeFunction<&dotBytes<true, false>>("dp4a.s32.u32"),
       makeFunction<&dotBytes<false, true>>("dp4a.u32.s32"),
       makeFunction<&dotBytes<false, false>>("dp4a.u32.u32"),
+      makeFunction<&findShift>("bfind.shiftamt.u32"),
       makeFunction<&add<uint32_t>>("add.u32"),
       makeFunction<&add<uint32_t>>("add.s32"),
       makeFunction<&add<uint64_t>>("add.u64"),

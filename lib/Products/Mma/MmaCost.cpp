@@ -156,7 +156,7 @@ static void proposeProducers(ScheduleEnumerator &to) {
 }
 
 static void propose(ScheduleEnumerator &to) {
-  if (!to.problem.tensorCores)
+  if (!to.problem.tensorCores || to.problem.bitmap)
     return;
   proposeOrdinary(to);
   proposeProducers(to);

@@ -168,7 +168,7 @@ static void proposeProducers(ScheduleEnumerator &to, Choices choices) {
 }
 
 static void propose(ScheduleEnumerator &to) {
-  if (to.problem.tensorCores)
+  if (to.problem.tensorCores || to.problem.bitmap)
     return;
   Choices choices;
   choices.rows = to.getRows(8, 32, /*unit=*/1);

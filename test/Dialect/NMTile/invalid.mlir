@@ -289,6 +289,63 @@ func.func @pinned_neighbours(%x: memref<8x8xf32, strided<[1, 8]>, 3>, %i: index)
 
 // -----
 
+func.func @read_only_space(%x: memref<8x8xf16, 3>, %i: index) {
+  // expected-error @below {{source must lie in global memory, got 'memref<8x8xf16, 3>'}}
+  %0 = nm_tile.read_only_load %x[%i, %i] : memref<8x8xf16, 3>, f16
+  return
+}
+
+// -----
+
+func.func @read_only_bytes(%x: memref<8x8xf16>, %i: index) {
+  // expected-error @below {{reads 1, 2, 4, 8 or 16 bytes at a time, got 'vector<3xf16>'}}
+  %0 = nm_tile.read_only_load %x[%i, %i] : memref<8x8xf16>, vector<3xf16>
+  return
+}
+
+// -----
+
+func.func @read_only_type(%x: memref<8x8xf16>, %i: index) {
+  // expected-error @below {{result must have the element type of its source, 'f16', got 'f32'}}
+  %0 = nm_tile.read_only_load %x[%i, %i] : memref<8x8xf16>, f32
+  return
+}
+
+// -----
+
+func.func @bitmap_rank(%x: memref<1x128xf16>, %v: memref<4x512xf16>, %b: memref<1x4x32xi32>, %a: vector<1x32xf32>) {
+  // expected-error @below {{rhs and index must have rank 3 and 512 elements and 32 words of 32 bits in each tile of the storage, got 'memref<4x512xf16>'}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
+    schedule = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+    ins(%x, %v : memref<1x128xf16>, memref<4x512xf16>) index(%b : memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+  return
+}
+
+// -----
+
+func.func @bitmap_pattern(%x: memref<1x128xf16>, %v: memref<1x4x512xf16>, %b: memref<1x4x32xi32>, %a: vector<1x32xf32>) {
+  // expected-error @below {{has storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>, legal is #nm_sparse.bitmap of #nm_sparse.encoding<8:16>}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>
+    schedule = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+    ins(%x, %v : memref<1x128xf16>, memref<1x4x512xf16>) index(%b : memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+  return
+}
+
+// -----
+
+func.func @bitmap_index(%x: memref<1x128xf16>, %v: memref<1x4x512xf16>, %a: vector<1x32xf32>) {
+  // expected-error @below {{with bitmaps has an index, and is neither condensed nor has a panel offset}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
+    schedule = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+    ins(%x, %v : memref<1x128xf16>, memref<1x4x512xf16>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+  return
+}
+
+// -----
+
 func.func @hints() {
   // expected-error @below {{accumulators must be positive, got 0}}
   nm_tile.hints accumulators = 0

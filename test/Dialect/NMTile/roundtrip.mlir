@@ -103,6 +103,22 @@ func.func @pinned(%tile: memref<8x8xf32, 3>, %i: index) -> (f32, vector<4xf32>) 
   return %0, %1 : f32, vector<4xf32>
 }
 
+// CHECK-LABEL: func @read_only
+// CHECK: nm_tile.read_only_load %arg0[%arg1, %arg1] : memref<8x8xf16>, f16
+// CHECK: nm_tile.read_only_load once %arg0[%arg1, %arg1] : memref<8x8xf16>, vector<8xf16>
+func.func @read_only(%x: memref<8x8xf16>, %i: index) -> (f16, vector<8xf16>) {
+  %0 = nm_tile.read_only_load %x[%i, %i] : memref<8x8xf16>, f16
+  %1 = nm_tile.read_only_load once %x[%i, %i] : memref<8x8xf16>, vector<8xf16>
+  return %0, %1 : f16, vector<8xf16>
+}
+
+// CHECK-LABEL: func @sum_warps
+// CHECK: nm_tile.sum_warps %arg0 : vector<2x32xf32>
+func.func @sum_warps(%shares: vector<2x32xf32>) -> vector<2x32xf32> {
+  %0 = nm_tile.sum_warps %shares : vector<2x32xf32>
+  return %0 : vector<2x32xf32>
+}
+
 // CHECK-LABEL: func @hints
 // CHECK: nm_tile.hints{{$}}
 // CHECK: nm_tile.hints accumulators = 128 has_sm streams(%arg0, %arg1 : memref<64x32xi8>, memref<64x64xf16>)

@@ -133,6 +133,11 @@ void populateTilePartPatterns(const TypeConverter &converter,
                               TileEpilogue &epilogue,
                               RewritePatternSet &patterns);
 
+/// sum_warps -> stores and loads of workgroup memory.
+void populateSumWarpsPatterns(const TypeConverter &converter,
+                              const ThreadLayout &layout,
+                              RewritePatternSet &patterns);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_CONVERSION_TILETOTHREADS_PATTERNS_H

@@ -82,6 +82,9 @@ public:
   Value warpToken, warpOutput;
   /// First token and output of the thread in the CTA tile.
   Value token, output;
+  /// i1: the thread holds elements of the result; null where all do. Others
+  /// neither read nor write tiles.
+  Value isOwner;
 
 private:
   SmallVector<TileOffset> offsets;

@@ -280,15 +280,20 @@ EncodingAttr::getComponents(RankedTensorType weight) const {
   return components;
 }
 
+Attribute EncodingAttr::getPattern() const { return *this; }
+
+int64_t EncodingAttr::getLayoutVersion() const { return getLevels().size(); }
+
 //===----------------------------------------------------------------------===//
 // PackedAttr
 //===----------------------------------------------------------------------===//
 
 LogicalResult PackedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 EncodingAttr encoding, ArrayRef<int64_t> shape,
-                                 Type elementType) {
-  if (failed(encoding.verifyEncoding(shape, elementType, emitError)) ||
-      failed(encoding.verifyPackable(emitError)))
+                                 WeightStorageInterface storage,
+                                 ArrayRef<int64_t> shape, Type elementType) {
+  if (failed(cast<EncodingAttr>(storage.getPattern())
+                 .verifyEncoding(shape, elementType, emitError)) ||
+      failed(storage.verifyPackable(emitError)))
     return failure();
   if (llvm::any_of(shape, [](int64_t extent) { return extent < 0; }))
     return emitError() << "the shape of a packed weight must be static";
@@ -311,8 +316,8 @@ ComponentAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       }))
     return success();
   InFlightDiagnostic diagnostic = emitError();
-  diagnostic << "a weight with " << packed.getEncoding()
-             << " has no component '" << name << "'; it has ";
+  diagnostic << "a weight with " << packed.getStorage() << " has no component '"
+             << name << "'; it has ";
   llvm::interleaveComma(components, diagnostic,
                         [&](const WeightComponent &component) {
                           diagnostic << "'" << component.name << "'";

@@ -40,8 +40,21 @@ bool MatmulOp::isResultFeatureMajor() {
          cast<ShapedType>(getInit().getType()).getRank() - 1;
 }
 
+std::optional<BitmapTile> MatmulOp::getBitmapTile() {
+  auto bitmap = dyn_cast_or_null<BitmapAttr>(getStorageAttr());
+  if (!bitmap)
+    return std::nullopt;
+  return bitmap.getTile(getElementTypeOrSelf(getValues()));
+}
+
 int64_t MatmulOp::getNumWindows() {
   auto index = cast<RankedTensorType>(getIndex().getType());
+  if (std::optional<BitmapTile> tile = getBitmapTile()) {
+    int64_t tiles = index.getDimSize(index.getRank() - 2);
+    return ShapedType::isDynamic(tiles)
+               ? tiles
+               : tiles * (tile->rows / getEncoding().getWindowRows());
+  }
   int64_t rows = index.getDimSize(index.getRank() - 2);
   return ShapedType::isDynamic(rows) ? rows : rows / getEncoding().getN();
 }
@@ -210,6 +223,8 @@ static LogicalResult verifyTypes(MatmulOp op) {
       !(isFloat && initElement == x.getElementType()))
     return op.emitOpError("result must have element type ")
            << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
+  if (op.getStorageAttr())
+    return success();
   if (!index.getElementType().isSignlessInteger(
           op.getEncoding().getIndexBitWidth()))
     return op.emitOpError("index must have element type i")
@@ -245,6 +260,55 @@ static LogicalResult verifyPanels(MatmulOp op) {
                     << " outputs, the index has " << panels;
 }
 
+/// Checks the components of a weight that is not stored in the canonical form.
+static LogicalResult verifyStorage(MatmulOp op) {
+  auto bitmap = dyn_cast<BitmapAttr>(op.getStorageAttr());
+  if (!bitmap || bitmap.getEncoding() != op.getEncoding())
+    return op.emitOpError("has storage = ")
+           << op.getStorageAttr() << ", legal is #nm_sparse.bitmap of "
+           << op.getEncoding();
+  if (op.getPanelOffset() || op.getFirstRow())
+    return op.emitOpError("with bitmaps has no panel_offset or first_row");
+  auto values = cast<RankedTensorType>(op.getValues().getType());
+  auto bits = cast<RankedTensorType>(op.getIndex().getType());
+  BitmapTile tile = *op.getBitmapTile();
+  int64_t rank = op.getWeightMap().getNumResults() + 1;
+  auto verifyComponent = [&](StringRef name, RankedTensorType type,
+                             int64_t elements, bool isElement) {
+    elements *= BitmapTile::kOutputs;
+    if (type.getRank() == rank && type.getShape().back() == elements &&
+        isElement)
+      return success();
+    return LogicalResult(op.emitOpError()
+                         << name << " must have rank " << rank << " and "
+                         << elements
+                         << " elements in each tile of its storage, got "
+                         << type);
+  };
+  if (failed(verifyComponent("values", values, tile.values, true)) ||
+      failed(verifyComponent("index", bits, tile.words,
+                             bits.getElementType().isSignlessInteger(32))))
+    return failure();
+  if (values.getShape().drop_back() != bits.getShape().drop_back())
+    return op.emitOpError("values and index must have the same tiles, got ")
+           << values << " and " << bits;
+  int64_t k = op.getContractionSize(), tiles = bits.getDimSize(rank - 2);
+  if (!ShapedType::isDynamic(k) && !ShapedType::isDynamic(tiles) &&
+      static_cast<int64_t>(llvm::divideCeil(k, tile.rows)) != tiles)
+    return op.emitOpError("contraction size ")
+           << k << " has " << llvm::divideCeil(k, tile.rows) << " tiles of "
+           << tile.rows << " rows, the index holds " << tiles;
+  auto init = cast<RankedTensorType>(op.getInit().getType());
+  int64_t outputs =
+      init.getDimSize(getResultDim(op.getResultMap(), op.getOutputLoop()));
+  int64_t blocks = bits.getDimSize(rank - 3);
+  if (!ShapedType::isDynamic(outputs) && !ShapedType::isDynamic(blocks) &&
+      outputs > blocks * BitmapTile::kOutputs)
+    return op.emitOpError("result has ") << outputs << " outputs, values holds "
+                                         << blocks * BitmapTile::kOutputs;
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
@@ -256,6 +320,9 @@ LogicalResult MatmulOp::verify() {
                               << "use one, n:m with block = [1, bn]";
   if (failed(verifyTypes(*this)) || failed(verifySizes(*this)))
     return failure();
+  if (getStorageAttr())
+    return failure(failed(verifyStorage(*this)) ||
+                   failed(verifyParallelExtents(*this)));
 
   auto values = cast<RankedTensorType>(getValues().getType());
   auto index = cast<RankedTensorType>(getIndex().getType());

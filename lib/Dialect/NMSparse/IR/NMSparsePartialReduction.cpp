@@ -102,11 +102,17 @@ static MatmulOp createWindowProducts(OpBuilder &b, MatmulOp op,
        op.getResultMap().shiftDims(1).insertResult(window, 0)});
   return MatmulOp::create(b, loc, init.getType(), x, values, index, init,
                           inputs.panelOffset, /*first_row=*/Value(), encoding,
-                          maps, /*schedule=*/ScheduleAttr());
+                          maps, /*schedule=*/ScheduleAttr(),
+                          /*storage=*/WeightStorageInterface());
 }
 
 /// Checks that each window of a tile can be multiplied for itself.
 static LogicalResult checkWindowProducts(MatmulOp op) {
+  if (op.getStorageAttr())
+    return op.emitOpError("with storage = ")
+           << op.getStorageAttr()
+           << " cannot be split into the windows of a tile; split it into runs "
+              "of windows, one to each iteration of a parallel loop";
   if (op.hasBatch())
     return op.emitOpError(
         "with a batch cannot be split into the windows of a tile, which would "
@@ -139,6 +145,10 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
       strategy == ReductionTilingStrategy::PartialReductionOuterParallel;
   if (!isParallel && failed(checkWindowProducts(*this)))
     return failure();
+  if (!startsStoredTile(*this, offsets))
+    return emitOpError("is stored in tiles of ")
+           << getBitmapTile()->rows
+           << " rows, with which each part of the contraction must begin";
   SmallVector<OpFoldResult> initOffsets, initSizes;
   if (failed(getPartialResultTilePosition(b, 0, strategy, offsets, sizes,
                                           reductionDims, splitReductionIvs,
@@ -159,7 +169,8 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
     tiled = MatmulOp::create(b, loc, type, inputs.x, inputs.values,
                              inputs.index, sums, inputs.panelOffset,
                              /*first_row=*/Value(), getEncodingAttr(),
-                             getIndexingMapsAttr(), getScheduleAttr());
+                             getIndexingMapsAttr(), getScheduleAttr(),
+                             getStorageAttr());
   } else {
     sums = slice(b, loc, init.front(), initOffsets, initSizes);
     tiled =

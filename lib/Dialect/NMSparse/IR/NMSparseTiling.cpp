@@ -42,8 +42,11 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
   OpFoldResult rows =
       tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
   AffineExpr s = builder.getAffineSymbolExpr(0);
-  domain.back().size = affine::makeComposedFoldedAffineApply(
-      builder, getLoc(), s.floorDiv(getEncoding().getN()), {rows});
+  std::optional<BitmapTile> tile = getBitmapTile();
+  AffineExpr windows = tile ? s * (tile->rows / getEncoding().getWindowRows())
+                            : s.floorDiv(getEncoding().getN());
+  domain.back().size =
+      affine::makeComposedFoldedAffineApply(builder, getLoc(), windows, {rows});
   return domain;
 }
 
@@ -179,7 +182,8 @@ static tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
       tensor::getMixedSize(b, loc, op.getX(), op.getXReductionDim());
   OpFoldResult kSize = multiply(sizes[w]);
   int64_t k = op.getContractionSize();
-  if (ShapedType::isDynamic(k) || k % windowRows != 0)
+  std::optional<BitmapTile> tile = op.getBitmapTile();
+  if (ShapedType::isDynamic(k) || k % (tile ? tile->rows : windowRows) != 0)
     kSize = affine::makeComposedFoldedAffineMin(
         b, loc, AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext()),
         {kSize, kTotal, kOffset});
@@ -190,6 +194,46 @@ static tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
     xSizes.push_back(loop == w ? kSize : sizes[loop]);
   }
   return slice(b, loc, op.getX(), xOffsets, xSizes);
+}
+
+/// Components of a weight that is stored as bitmaps: whole tiles of it.
+static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
+                         ArrayRef<OpFoldResult> offsets,
+                         ArrayRef<OpFoldResult> sizes, InputSlices &inputs) {
+  Location loc = op.getLoc();
+  int64_t windows = tile.rows / op.getEncoding().getWindowRows();
+  AffineExpr s0 = b.getAffineSymbolExpr(0);
+  auto apply = [&](AffineExpr expr, OpFoldResult value) {
+    return affine::makeComposedFoldedAffineApply(b, loc, expr, {value});
+  };
+  unsigned n = op.getOutputLoop(), w = op.getReductionLoop();
+  SmallVector<OpFoldResult> partOffsets, partSizes;
+  if (op.hasBatchedWeight()) {
+    partOffsets.push_back(offsets[0]);
+    partSizes.push_back(sizes[0]);
+  }
+  partOffsets.append({apply(s0.floorDiv(BitmapTile::kOutputs), offsets[n]),
+                      apply(s0.floorDiv(windows), offsets[w]),
+                      b.getIndexAttr(0)});
+  partSizes.append({apply(s0.ceilDiv(BitmapTile::kOutputs), sizes[n]),
+                    apply(s0.ceilDiv(windows), sizes[w]), OpFoldResult()});
+  auto slicePart = [&](Value component) {
+    auto type = cast<RankedTensorType>(component.getType());
+    partSizes.back() = b.getIndexAttr(type.getShape().back());
+    return slice(b, loc, component, partOffsets, partSizes);
+  };
+  inputs.values = slicePart(op.getValues());
+  inputs.index = slicePart(op.getIndex());
+}
+
+bool nm_sparse::startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets) {
+  std::optional<BitmapTile> tile = op.getBitmapTile();
+  if (!tile)
+    return true;
+  int64_t windows = tile->rows / op.getEncoding().getWindowRows();
+  return getKnownDivisor(offsets[op.getOutputLoop()]) % BitmapTile::kOutputs ==
+             0 &&
+         getKnownDivisor(offsets[op.getReductionLoop()]) % windows == 0;
 }
 
 InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
@@ -204,6 +248,10 @@ InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
   };
   InputSlices inputs;
   inputs.x = sliceX(b, op, offsets, sizes);
+  if (std::optional<BitmapTile> tile = op.getBitmapTile()) {
+    sliceBitmaps(b, op, *tile, offsets, sizes, inputs);
+    return inputs;
+  }
 
   // values and index: canonical, a batch in front when each has its own.
   SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
@@ -236,6 +284,10 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   // A part of the contraction is not divided further.
   if (getFirstRow())
     return failure();
+  if (!startsStoredTile(*this, offsets))
+    return emitOpError("is stored in tiles of ")
+           << BitmapTile::kOutputs << " outputs x " << getBitmapTile()->rows
+           << " rows, with which its own tiles must begin";
   Location loc = getLoc();
   InputSlices inputs = sliceInputs(builder, *this, offsets, sizes);
   SmallVector<OpFoldResult> initOffsets, initSizes;
@@ -247,7 +299,7 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   auto tiled = MatmulOp::create(
       builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
       inputs.panelOffset, /*first_row=*/Value(), getEncodingAttr(),
-      getIndexingMapsAttr(), getScheduleAttr());
+      getIndexingMapsAttr(), getScheduleAttr(), getStorageAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
                       {inputs.x, inputs.values, inputs.index, init}};

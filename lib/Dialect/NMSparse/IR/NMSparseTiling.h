@@ -24,6 +24,10 @@ struct InputSlices {
   Value panelOffset;
 };
 
+/// Whether a tile of `op` at these offsets begins with a tile in which its
+/// weight is stored, if there are such.
+bool startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets);
+
 /// Inputs of the tile of `op` at these offsets of its iteration domain. It does
 /// not look at init.
 InputSlices sliceInputs(OpBuilder &b, MatmulOp op,

@@ -140,6 +140,45 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   return packed;
 }
 
+FailureOr<PackedConstant>
+nm_sparse::storeAsBitmap(DenseElementsAttr values, DenseElementsAttr index,
+                         MatmulOp op,
+                         function_ref<InFlightDiagnostic()> emitError) {
+  FailureOr<Bytes> valueBytes = getBytes(values, emitError);
+  FailureOr<Bytes> indexBytes = getBytes(index, emitError);
+  if (failed(valueBytes) || failed(indexBytes))
+    return failure();
+  // The dense weight: K x N, whatever it was declared as.
+  auto outputs = op.getResultMap().getResultPosition(
+      getAffineDimExpr(op.getOutputLoop(), op.getContext()));
+  SmallVector<int64_t> shape = {
+      op.getContractionSize(),
+      cast<ShapedType>(op.getInit().getType()).getDimSize(*outputs)};
+  if (op.hasBatchedWeight())
+    shape.insert(shape.begin(), values.getType().getDimSize(0));
+  auto weight = RankedTensorType::get(shape, values.getElementType());
+  const SparsityLevel &level = op.getEncoding().getOuter();
+  auto encoding = EncodingAttr::get(
+      op.getContext(), level.n, level.m, level.blockK, level.blockN,
+      /*dim=*/weight.getRank() - 2, OutputOrder::Identity);
+  SmallVector<WeightComponent> components =
+      BitmapAttr::get(op.getContext(), encoding).getComponents(weight);
+  SmallVector<SmallVector<char, 0>> storage;
+  for (const WeightComponent &component : components)
+    storage.emplace_back(component.type.getNumElements() *
+                         component.type.getElementTypeBitWidth() / 8);
+  NmsPackSpec spec = getPackSpec(weight, encoding);
+  if (nmsPackBitmap(&spec, valueBytes->data.data(), indexBytes->data.data(),
+                    storage[0].data(),
+                    reinterpret_cast<uint32_t *>(storage[1].data())))
+    return emitError() << nmsLastError();
+  PackedConstant packed;
+  for (auto [component, bytes] : llvm::zip(components, storage))
+    packed.push_back(
+        DenseElementsAttr::getFromRawBuffer(component.type, bytes));
+  return packed;
+}
+
 /// The number that an element stands for.
 static double toDouble(uint64_t bits, Type elementType) {
   auto floatType = dyn_cast<FloatType>(elementType);

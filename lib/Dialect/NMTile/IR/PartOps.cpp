@@ -57,26 +57,55 @@ void LoadPartOp::getEffects(Effects &effects) {
 // PinnedLoadOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult PinnedLoadOp::verify() {
-  auto type = cast<MemRefType>(getSource().getType());
-  if (!nvgpu::NVGPUDialect::hasSharedMemoryAddressSpace(type))
-    return emitOpError("source must lie in shared memory, got ") << type;
-  if (static_cast<int64_t>(getIndices().size()) != type.getRank())
-    return emitOpError("needs an index for each of the ")
-           << type.getRank() << " dimensions of its source, got "
-           << getIndices().size();
-  if (getElementTypeOrSelf(getValue().getType()) != type.getElementType())
-    return emitOpError("result must have the element type of its source, ")
-           << type.getElementType() << ", got " << getValue().getType();
-  auto vector = dyn_cast<VectorType>(getValue().getType());
+/// An element of a buffer, or neighbours of its rows.
+static LogicalResult verifyLoad(Operation *op, MemRefType type,
+                                size_t numIndices, Type value) {
+  if (static_cast<int64_t>(numIndices) != type.getRank())
+    return op->emitOpError("needs an index for each of the ")
+           << type.getRank() << " dimensions of its source, got " << numIndices;
+  if (getElementTypeOrSelf(value) != type.getElementType())
+    return op->emitOpError("result must have the element type of its source, ")
+           << type.getElementType() << ", got " << value;
+  auto vector = dyn_cast<VectorType>(value);
   if (vector && (vector.getRank() != 1 || vector.isScalable() ||
                  !type.isLastDimUnitStride()))
-    return emitOpError("reads a vector of neighbours, which ")
+    return op->emitOpError("reads a vector of neighbours, which ")
            << vector << " of " << type << " is not";
   return success();
 }
 
+LogicalResult PinnedLoadOp::verify() {
+  auto type = cast<MemRefType>(getSource().getType());
+  if (!nvgpu::NVGPUDialect::hasSharedMemoryAddressSpace(type))
+    return emitOpError("source must lie in shared memory, got ") << type;
+  return verifyLoad(*this, type, getIndices().size(), getValue().getType());
+}
+
 void PinnedLoadOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable(),
+                       SideEffects::DefaultResource::get());
+}
+
+//===----------------------------------------------------------------------===//
+// ReadOnlyLoadOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReadOnlyLoadOp::verify() {
+  auto type = cast<MemRefType>(getSource().getType());
+  if (nvgpu::NVGPUDialect::hasSharedMemoryAddressSpace(type))
+    return emitOpError("source must lie in global memory, got ") << type;
+  Type value = getValue().getType();
+  if (failed(verifyLoad(*this, type, getIndices().size(), value)))
+    return failure();
+  int64_t bits = getElementTypeOrSelf(value).getIntOrFloatBitWidth();
+  if (auto vector = dyn_cast<VectorType>(value))
+    bits *= vector.getNumElements();
+  if (!llvm::is_contained({8, 16, 32, 64, 128}, bits))
+    return emitOpError("reads 1, 2, 4, 8 or 16 bytes at a time, got ") << value;
+  return success();
+}
+
+void ReadOnlyLoadOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable(),
                        SideEffects::DefaultResource::get());
 }

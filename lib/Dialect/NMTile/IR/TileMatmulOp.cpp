@@ -65,6 +65,33 @@ static MajorOrder getOrder(TileMatmulOp op, unsigned operand) {
 MajorOrder TileMatmulOp::getLhsOrder() { return getOrder(*this, 0); }
 MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
 
+/// Checks the components of a weight that is not stored in the canonical form.
+static LogicalResult verifyStorage(TileMatmulOp op) {
+  auto bitmap = dyn_cast<BitmapAttr>(*op.getStorage());
+  if (!bitmap || bitmap.getEncoding() != op.getEncoding())
+    return op.emitOpError("has storage = ")
+           << *op.getStorage() << ", legal is #nm_sparse.bitmap of "
+           << op.getEncoding();
+  if (op.getCondensed() || op.getPanelOffset() || !op.getIndex())
+    return op.emitOpError("with bitmaps has an index, and is neither condensed "
+                          "nor has a panel offset");
+  auto values = cast<ShapedType>(op.getRhs().getType());
+  auto bits = cast<ShapedType>(op.getIndex().getType());
+  BitmapTile tile = bitmap.getTile(values.getElementType());
+  auto isComponent = [](ShapedType type, int64_t elements) {
+    return type.getRank() == 3 &&
+           type.getDimSize(2) == elements * BitmapTile::kOutputs;
+  };
+  if (!isComponent(values, tile.values) || !isComponent(bits, tile.words) ||
+      !bits.getElementType().isSignlessInteger(32))
+    return op.emitOpError("rhs and index must have rank 3 and ")
+           << tile.values * BitmapTile::kOutputs << " elements and "
+           << tile.words * BitmapTile::kOutputs
+           << " words of 32 bits in each tile of the storage, got " << values
+           << " and " << bits;
+  return success();
+}
+
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
@@ -89,6 +116,8 @@ LogicalResult TileMatmulOp::verify() {
   bool isDirect = schedule.isDirect();
   if (failed(verifyIndexingMaps(*this)))
     return failure();
+  if (getStorage())
+    return verifyStorage(*this);
   if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
     return failure();
   if (getInFlight() && !schedule.getProduct().staysInFlight())
@@ -131,6 +160,14 @@ LogicalResult TileMatmulOp::verify() {
            << outputs << " outputs are not aligned with panels of "
            << encoding.getBlockN();
   return success();
+}
+
+void SumWarpsOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  // All threads meet in it, through memory of its own.
+  effects.emplace_back(MemoryEffects::Write::get(),
+                       SideEffects::DefaultResource::get());
 }
 
 void TileMatmulOp::getEffects(

@@ -105,21 +105,50 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
 }
 
 //===----------------------------------------------------------------------===//
+// Bitmap
+//===----------------------------------------------------------------------===//
+
+def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
+    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {
+  let summary = "a weight stored as values and a bit for each element";
+  let description = [{
+    For kernels that read a weight element by element, straight from global memory
+    to registers. In tiles of 32 outputs, one for each lane of a warp, lie the
+    kept values of each output, in pieces of 16 bytes, and one bit for each of its
+    rows: `docs/Encoding.md` specifies both.
+
+    The encoding has one level of `n:m`, with blocks of any size: the bits are
+    those of elements.
+
+    ```mlir
+    #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
+    ```
+  }];
+  let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding);
+  let assemblyFormat = "`<` qualified($encoding) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::mlir::nm_sparse::BitmapTile getTile(::mlir::Type element) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Packed
 //===----------------------------------------------------------------------===//
 
 def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
   let summary = "which weight packed tensors hold";
   let description = [{
-    Encoding, dense shape (as declared: neither transposed nor padded) and
-    element type of a weight.
+    How a weight is stored, its dense shape (as declared: neither transposed nor
+    padded) and element type. An encoding stands for its canonical form.
 
     ```mlir
     #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>
+    #nm_sparse.packed<#nm_sparse.bitmap<#nm_sparse.encoding<8:16>>, [4096, 4096], f16>
     ```
   }];
   let parameters = (ins
-    "::mlir::nm_sparse::EncodingAttr":$encoding,
+    "::mlir::nm_sparse::WeightStorageInterface":$storage,
     ArrayRefParameter<"int64_t">:$shape,
     "::mlir::Type":$elementType
   );
@@ -132,7 +161,7 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
     }]>
   ];
   let assemblyFormat = [{
-    `<` qualified($encoding) `,` `[` $shape `]` `,` $elementType `>`
+    `<` $storage `,` `[` $shape `]` `,` $elementType `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -142,10 +171,14 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
     }
     ::llvm::SmallVector<::mlir::nm_sparse::WeightComponent>
     getComponents() const {
-      return getEncoding().getComponents(getWeightType());
+      return getStorage().getComponents(getWeightType());
+    }
+    ::mlir::nm_sparse::EncodingAttr getEncoding() const {
+      return ::llvm::cast<::mlir::nm_sparse::EncodingAttr>(
+          getStorage().getPattern());
     }
     /// The version of docs/Encoding.md that specifies the components.
-    int64_t getLayoutVersion() const { return getEncoding().getLevels().size(); }
+    int64_t getLayoutVersion() const { return getStorage().getLayoutVersion(); }
   }];
 }
 

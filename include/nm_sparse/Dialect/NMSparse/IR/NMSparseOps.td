@@ -126,6 +126,10 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     a weight of its own, because the packed form is canonical; the other two may
     be any permutation of their dimensions, so each transposition is a map.
 
+    Without `storage` the packed form is the canonical one. With `storage`, of the
+    same encoding, `values` and `index` are its two components, whatever their
+    names; a tile of the product is then a whole number of its tiles.
+
     `contraction_size` is the dense extent of `k`; it may end inside the last
     window.
 
@@ -163,10 +167,11 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
                        Optional<Index>:$first_row,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
-                       OptionalAttr<NMSparse_ScheduleAttr>:$schedule);
+                       OptionalAttr<NMSparse_ScheduleAttr>:$schedule,
+                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $encoding `indexing_maps` `=` $indexing_maps
+    $encoding (`storage` `=` $storage^)? `indexing_maps` `=` $indexing_maps
     (`schedule` `=` $schedule^)?
     `ins` `(` $x `,` $values `,` $index `:` type($x) `,` type($values) `,`
               type($index) `)`
@@ -180,7 +185,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
       "ArrayAttr":$indexing_maps, "ScheduleAttr":$schedule), [{
     build($_builder, $_state, result, x, values, index, init,
           /*panel_offset=*/Value(), /*first_row=*/Value(), encoding,
-          indexing_maps, schedule);
+          indexing_maps, schedule, /*storage=*/WeightStorageInterface());
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -201,6 +206,8 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     int64_t getXTokenDim();
     /// Number of windows along the contraction dimension.
     int64_t getNumWindows();
+    /// The tiles of the weight when it is stored as bitmaps, else none.
+    std::optional<BitmapTile> getBitmapTile();
     /// Dense extent of loop `k` (may be dynamic on tiles).
     int64_t getContractionSize();
     /// True when `x` is stored with consecutive tokens beside each other.

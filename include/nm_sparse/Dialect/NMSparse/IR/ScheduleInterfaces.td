@@ -71,6 +71,15 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       "bool", "readsTokenMajorRows", (ins "int64_t":$stepRows), "",
       "return false;">,
     InterfaceMethod<[{
+        It reads weights that are stored as bitmaps, and no others.
+      }],
+      "bool", "readsBitmaps", (ins), "", "return false;">,
+    InterfaceMethod<[{
+        Each warp holds a share of every element of the sum, and their total is
+        the product: they divide the K step, not the tile.
+      }],
+      "bool", "dividesContraction", (ins), "", "return false;">,
+    InterfaceMethod<[{
         The product of one K step overlaps with the wait for the next one.
       }],
       "bool", "staysInFlight", (ins), "", "return false;">,

@@ -44,11 +44,33 @@ struct SparsityLevel {
   }
 };
 
+class EncodingAttr;
+
+/// A tile of a weight that is stored as bitmaps: rows of 32 outputs, one for
+/// each lane of a warp (docs/Encoding.md).
+struct BitmapTile {
+  static constexpr int64_t kOutputs = 32;
+  /// An output's values come in pieces of so many bytes, which one access
+  /// reads.
+  static constexpr int64_t kPieceBytes = 16;
+
+  int64_t rows;   ///< Of the dense weight.
+  int64_t values; ///< Kept elements of an output.
+  int64_t words;  ///< Of 32 bits, a bit for each row of an output.
+
+  /// The smallest tile of whole windows of `encoding` in which values of
+  /// `elementBytes` fill whole pieces and at most an eighth of the bits is
+  /// padding.
+  static BitmapTile get(EncodingAttr encoding, int64_t elementBytes);
+};
+
 /// The name of the component that holds the kept elements, and of those that
 /// hold the positions of the outer and of the inner level.
 inline constexpr llvm::StringLiteral kValuesComponent = "values";
 inline constexpr llvm::StringLiteral kIndexComponent = "index";
 inline constexpr llvm::StringLiteral kInnerIndexComponent = "inner_index";
+/// Which elements are kept, a bit for each.
+inline constexpr llvm::StringLiteral kBitsComponent = "bits";
 
 /// One of the plain tensors that hold a weight.
 struct WeightComponent {

@@ -13,7 +13,8 @@ include "mlir/IR/Interfaces.td"
 def NMSparse_ComponentRole : I32EnumAttr<"ComponentRole",
     "what the elements of a component are", [
       I32EnumAttrCase<"Values", 0, "values">,
-      I32EnumAttrCase<"Positions", 1, "positions">]> {
+      I32EnumAttrCase<"Positions", 1, "positions">,
+      I32EnumAttrCase<"Bits", 2, "bits">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
@@ -26,11 +27,17 @@ def NMSparse_WeightStorageInterface : AttrInterface<"WeightStorageInterface"> {
 
     `#nm_sparse.encoding` implements it with the canonical form of
     `docs/Encoding.md`: an encoding has exactly one, so that an attribute beside
-    it would say nothing more. A form that one target needs is an attribute that
-    holds the encoding and implements this interface as well.
+    it would say nothing more. A form that some kernels need, such as
+    `#nm_sparse.bitmap`, is an attribute that holds the encoding and implements
+    this interface as well.
   }];
   let cppNamespace = "::mlir::nm_sparse";
   let methods = [
+    InterfaceMethod<"The pattern of the weight, an `#nm_sparse.encoding`.",
+      "::mlir::Attribute", "getPattern">,
+    InterfaceMethod<[{
+      The version of `docs/Encoding.md` that specifies the components.
+    }], "int64_t", "getLayoutVersion">,
     InterfaceMethod<[{
       The components of `weight`, a dense type of static shape, in the order in
       which functions and operations take them; the values come first.

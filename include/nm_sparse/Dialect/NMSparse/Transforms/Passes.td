@@ -59,6 +59,31 @@ def NMSparseLowerHostPackPass
     "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseSelectStoragePass
+    : Pass<"nm-sparse-select-storage", "::mlir::ModuleOp"> {
+  let summary = "choose how packed weights are stored";
+  let description = [{
+    Sets `storage` of each `nm_sparse.matmul` that reads its weight in another
+    form than the canonical one, and changes the weight: a constant is stored
+    anew, and arguments that hold its components (`nm_sparse.component`) change
+    their types. Arguments that something else reads, too, or of functions that
+    the module calls, stay as they are, and a remark says so.
+
+    With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
+    8 outputs, element-wise ones above all, become bitmaps where all their
+    products have at most 8 tokens: tensor cores multiply panels. `tokens` is the
+    largest number that is compiled for where theirs is dynamic, 0 if any may come.
+    Products that have schedules already decide by what these read. `bitmap` makes
+    it all weights of one level of f16, bf16 and f32, `canonical` none.
+  }];
+  let options = [
+    Option<"storage", "storage", "std::string", "\"auto\"",
+           "the form that weights are stored in: auto, canonical or bitmap">,
+    Option<"tokens", "tokens", "int64_t", "0",
+           "largest number of tokens where it is dynamic; 0: not known">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def NMSparseVerifyMaterializedPass
     : Pass<"nm-sparse-verify-materialized"> {
   let summary = "fail when a type with an encoding is left";

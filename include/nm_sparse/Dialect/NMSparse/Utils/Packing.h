@@ -29,6 +29,12 @@ FailureOr<PackedConstant>
 packConstant(ElementsAttr weight, EncodingAttr encoding,
              function_ref<InFlightDiagnostic()> emitError);
 
+/// The bitmaps of the weight of `op`, whose canonical components are `values`
+/// and `index`. Positions that are not legal are an error.
+FailureOr<PackedConstant>
+storeAsBitmap(DenseElementsAttr values, DenseElementsAttr index, MatmulOp op,
+              function_ref<InFlightDiagnostic()> emitError);
+
 /// Sets to zero what the pattern has no room for (nmsPrune). The result has
 /// type `resultType`.
 FailureOr<DenseElementsAttr>

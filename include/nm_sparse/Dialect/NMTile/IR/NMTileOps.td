@@ -16,6 +16,7 @@ include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileLoopOps.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTilePartOps.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileRingOps.td"
 
 def NMTile_Tile : AnyTypeOf<[AnyRankedTensor, AnyMemRef]>;
@@ -216,6 +217,9 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     `panel_offset` is the position of the tile's first output in its panel; absent
     when panels and tiles are aligned.
 
+    With `storage`, `rhs` and `index` are the components of the tiles of the weight
+    that the step has, in global memory.
+
     `tokens_contiguous` asks for the accumulator layout in which one thread holds
     neighbouring tokens rather than neighbouring outputs, for a feature-major
     result.
@@ -240,10 +244,11 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
                        NMTile_Tile:$lhs, NMTile_Tile:$rhs,
                        Optional<NMTile_Tile>:$index,
                        Optional<Index>:$panel_offset,
-                       VectorOfRankAndType<[2], [F32, I32]>:$acc);
+                       VectorOfRankAndType<[2], [F32, I32]>:$acc,
+                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
   let assemblyFormat = [{
-    $encoding `schedule` `=` $schedule (`condensed` $condensed^)?
+    $encoding (`storage` `=` $storage^)? `schedule` `=` $schedule (`condensed` $condensed^)?
     (`indexing_maps` `=` $indexing_maps^)?
     (`tokens_contiguous` $tokens_contiguous^)? (`in_flight` $in_flight^)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
@@ -282,70 +287,6 @@ def NMTile_PrefetchOp : NMTile_Op<"prefetch",
     /// A contiguous buffer of whole bytes in global memory.
     static bool canPrefetch(MemRefType type);
   }];
-}
-
-def NMTile_StorePartOp : NMTile_Op<"store_part",
-    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "leave a part of a tile's sum to another CTA";
-  let description = [{
-    Writes the whole vector to the last two dimensions of `parts`, at the indices
-    of the others. Which element lies where is for the threads to say: each has
-    16 bytes side by side, next to those of its neighbour. Only a
-    `nm_tile.load_part` of the same kernel can read it.
-
-    ```mlir
-    nm_tile.store_part %sum, %parts[%tile, %part]
-      : vector<64x128xf32>, memref<?x2x64x128xf32>
-    ```
-  }];
-  let arguments = (ins AnyVectorOfAnyRank:$value, AnyMemRef:$parts,
-                       Variadic<Index>:$indices);
-  let assemblyFormat = [{
-    $value `,` $parts `[` $indices `]` attr-dict
-    `:` type($value) `,` type($parts)
-  }];
-  let hasVerifier = 1;
-}
-
-def NMTile_LoadPartOp : NMTile_Op<"load_part",
-    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "read a part of a tile's sum that another CTA has left";
-  let description = [{
-    What a `nm_tile.store_part` wrote at the same indices.
-
-    ```mlir
-    %part = nm_tile.load_part %parts[%tile, %other]
-      : memref<?x2x64x128xf32>, vector<64x128xf32>
-    ```
-  }];
-  let arguments = (ins AnyMemRef:$parts, Variadic<Index>:$indices);
-  let results = (outs AnyVectorOfAnyRank:$value);
-  let assemblyFormat = [{
-    $parts `[` $indices `]` attr-dict `:` type($parts) `,` type($value)
-  }];
-  let hasVerifier = 1;
-}
-
-def NMTile_PinnedLoadOp : NMTile_Op<"pinned_load",
-    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "read shared memory here, and not later";
-  let description = [{
-    Reads an element, or neighbours of a row, as `memref.load` and `vector.load`
-    do, but keeps its place among the other pinned reads: ptxas would move it to
-    where registers are fewest, next to its use.
-
-    ```mlir
-    %0 = nm_tile.pinned_load %tile[%row, %column]
-      : memref<32x128xf32, #gpu.address_space<workgroup>>, vector<4xf32>
-    ```
-  }];
-  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices);
-  let results = (outs AnyTypeOf<[AnyVectorOfAnyRank, AnyFloat,
-                                 AnySignlessInteger]>:$value);
-  let assemblyFormat = [{
-    $source `[` $indices `]` attr-dict `:` type($source) `,` type($value)
-  }];
-  let hasVerifier = 1;
 }
 
 def NMTile_HintsOp : NMTile_Op<"hints",

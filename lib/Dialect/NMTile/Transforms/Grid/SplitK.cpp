@@ -103,8 +103,16 @@ private:
       if (!isa<gpu::TerminatorOp>(op))
         rest.push_back(op);
 
-    b.setInsertionPointAfter(loop);
-    exchange.write(loop.getResult(0), tile, part);
+    // Warps that have shares of the sum add them up before.
+    Value sum = loop.getResult(0);
+    if (sum.hasOneUse())
+      if (auto total = dyn_cast<SumWarpsOp>(*sum.user_begin())) {
+        sum = total.getResult();
+        rest.erase(llvm::find(rest, total.getOperation()));
+        total->moveAfter(loop);
+      }
+    b.setInsertionPointAfterValue(sum);
+    exchange.write(sum, tile, part);
     Value last = exchange.emitArrival(tile);
     auto ifOp = scf::IfOp::create(b, loc, last, /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifOp.thenBlock());
@@ -122,9 +130,9 @@ private:
     }
     for (Operation *op : rest)
       op->moveBefore(ifOp.thenBlock()->getTerminator());
-    loop.getResult(0).replaceUsesWithIf(
-        sumLoop.getResult(0),
-        [&](OpOperand &use) { return ifOp->isProperAncestor(use.getOwner()); });
+    sum.replaceUsesWithIf(sumLoop.getResult(0), [&](OpOperand &use) {
+      return ifOp->isProperAncestor(use.getOwner());
+    });
   }
 
   void release() {

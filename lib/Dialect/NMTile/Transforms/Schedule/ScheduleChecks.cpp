@@ -39,6 +39,30 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
   return success();
 }
 
+/// Where the weight is stored in tiles of its own, those of the product and its
+/// K steps are whole numbers of them, and the product knows of them.
+static LogicalResult checkStorage(MatmulOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  std::optional<BitmapTile> tile = op.getBitmapTile();
+  bool readsBitmaps = schedule.getProduct().readsBitmaps();
+  if (readsBitmaps != tile.has_value()) {
+    InFlightDiagnostic error = op.emitOpError("has a schedule with product = ")
+                               << schedule.getProduct().getProductName()
+                               << ", which reads weights ";
+    if (readsBitmaps)
+      return error << "that are stored as bitmaps, but values and positions";
+    return error << "as values and positions, but storage = "
+                 << op.getStorageAttr();
+  }
+  if (!tile || (schedule.getTileOutputs() % BitmapTile::kOutputs == 0 &&
+                schedule.getTileRows() % tile->values == 0))
+    return success();
+  return op.emitOpError("has a schedule with tile = [")
+         << schedule.getTile() << "], but a weight in tiles of "
+         << BitmapTile::kOutputs << " outputs and " << tile->values
+         << " kept rows; legal are multiples of them";
+}
+
 /// Batches and the parts of split_k share grid dimension z.
 static LogicalResult checkBatch(MatmulOp op) {
   constexpr int64_t limit = 65535;
@@ -96,7 +120,7 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (failed(schedule.getProduct().verifyProblem(
           [&] { return op.emitOpError(); }, schedule, encoding, element)))
     return failure();
-  if (failed(checkRows(op)))
+  if (failed(checkRows(op)) || failed(checkStorage(op)))
     return failure();
   if (failed(checkBulkCopy(op)) || failed(checkBatch(op)))
     return failure();

@@ -99,6 +99,13 @@ static Value convertElements(OpBuilder &b, Location loc, Value value, Type to) {
              : arith::TruncIOp::create(b, loc, result, value).getResult();
 }
 
+/// The sum of two accumulators.
+static Value addTo(OpBuilder &b, Location loc, Value acc, Value sum) {
+  if (isa<FloatType>(getElementTypeOrSelf(acc)))
+    return arith::AddFOp::create(b, loc, acc, sum);
+  return arith::AddIOp::create(b, loc, acc, sum);
+}
+
 //===----------------------------------------------------------------------===//
 // Promotion
 //===----------------------------------------------------------------------===//
@@ -289,10 +296,15 @@ void Promoter::run() {
       b, loc, VectorType::get(accShape, element), init, origin, padding, map,
       ArrayRef<bool>(inBounds));
   acc = convertElements(b, loc, acc, accElement);
+  // Of shares, only their sum starts from init.
+  Value start = acc;
+  bool addsShares = schedule.getProduct().dividesContraction();
+  if (addsShares)
+    start = arith::ConstantOp::create(b, loc, b.getZeroAttr(acc.getType()));
 
   auto loop =
       KLoopOp::create(b, loc, oldLoop.getLowerBound(), oldLoop.getUpperBound(),
-                      oldLoop.getStep(), ValueRange{acc});
+                      oldLoop.getStep(), ValueRange{start});
   Block *oldBody = &oldLoop.getBody().front(), *body = &loop.getBody().front();
   b.eraseOp(oldBody->getTerminator());
   b.inlineBlockBefore(oldBody, body, body->end(),
@@ -306,7 +318,8 @@ void Promoter::run() {
   Value index = getIndexTile();
   Value x = getXTile(index);
   Value panelOffset = op.getPanelOffset();
-  if (!panelOffset && !schedule.isPanelAligned(encoding))
+  if (!panelOffset && !op.getStorageAttr() &&
+      !schedule.isPanelAligned(encoding))
     panelOffset = zero;
   // The default has the contraction outermost.
   ArrayAttr maps;
@@ -317,17 +330,20 @@ void Promoter::run() {
         b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
                                  AffineMap::get(3, 0, {k, n}, b.getContext())});
   }
-  auto product = TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
-                                      /*condensed=*/schedule.gathersX(), maps,
-                                      /*tokens_contiguous=*/false,
-                                      /*in_flight=*/false, x, values,
-                                      schedule.gathersX() ? Value() : index,
-                                      panelOffset, loop.getRegionIterArgs()[0]);
+  auto product = TileMatmulOp::create(
+      b, loc, acc.getType(), encoding, schedule,
+      /*condensed=*/schedule.gathersX(), maps,
+      /*tokens_contiguous=*/false,
+      /*in_flight=*/false, x, values, schedule.gathersX() ? Value() : index,
+      panelOffset, loop.getRegionIterArgs()[0], op.getStorageAttr());
   YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 
   b.setInsertionPointAfter(loop);
-  Value sum = convertElements(b, loc, loop.getResult(0), element);
+  Value sum = loop.getResult(0);
+  if (addsShares)
+    sum = addTo(b, loc, acc, SumWarpsOp::create(b, loc, sum));
+  sum = convertElements(b, loc, sum, element);
   auto written = vector::TransferWriteOp::create(b, loc, sum, init, origin, map,
                                                  ArrayRef<bool>(inBounds));
   b.replaceOp(oldLoop, written.getResult());

@@ -135,7 +135,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
       rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
       inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
       /*first_row=*/Value(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
-      op.getScheduleAttr());
+      op.getScheduleAttr(), op.getStorageAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
   YieldOp::create(rewriter, op.getLoc(), product.getResult());
@@ -165,7 +165,8 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   auto product = MatmulOp::create(
       rewriter, loc, op.getType(), op.getX(), values, op.getIndex(),
       loop.getRegionIterArgs()[0], op.getPanelOffset(), row,
-      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr());
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr(),
+      op.getStorageAttr());
   YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }

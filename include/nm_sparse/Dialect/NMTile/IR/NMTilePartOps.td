@@ -1,0 +1,121 @@
+//===- NMTilePartOps.td - parts of sums, loads of threads --*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_IR_NMTILEPARTOPS_TD
+#define NM_SPARSE_DIALECT_NMTILE_IR_NMTILEPARTOPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
+
+def NMTile_SumWarpsOp : NMTile_Op<"sum_warps",
+    [SameOperandsAndResultType,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "add up the shares that the warps have of a tile";
+  let description = [{
+    Behind the K loop of a product that divides the contraction among its warps:
+    each of them has a share of every element of `shares`, and `result` is their
+    sum, which the first warp holds. All threads of the CTA take part, through
+    workgroup memory.
+
+    ```mlir
+    %sum = nm_tile.sum_warps %shares : vector<1x32xf32>
+    ```
+  }];
+  let arguments = (ins VectorOfRankAndType<[2], [F32, I32]>:$shares);
+  let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
+  let assemblyFormat = "$shares attr-dict `:` type($shares)";
+}
+
+def NMTile_StorePartOp : NMTile_Op<"store_part",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "leave a part of a tile's sum to another CTA";
+  let description = [{
+    Writes the whole vector to the last two dimensions of `parts`, at the indices
+    of the others. Which element lies where is for the threads to say: each has
+    16 bytes side by side, next to those of its neighbour. Only a
+    `nm_tile.load_part` of the same kernel can read it.
+
+    ```mlir
+    nm_tile.store_part %sum, %parts[%tile, %part]
+      : vector<64x128xf32>, memref<?x2x64x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyVectorOfAnyRank:$value, AnyMemRef:$parts,
+                       Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $value `,` $parts `[` $indices `]` attr-dict
+    `:` type($value) `,` type($parts)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_LoadPartOp : NMTile_Op<"load_part",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read a part of a tile's sum that another CTA has left";
+  let description = [{
+    What a `nm_tile.store_part` wrote at the same indices.
+
+    ```mlir
+    %part = nm_tile.load_part %parts[%tile, %other]
+      : memref<?x2x64x128xf32>, vector<64x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$parts, Variadic<Index>:$indices);
+  let results = (outs AnyVectorOfAnyRank:$value);
+  let assemblyFormat = [{
+    $parts `[` $indices `]` attr-dict `:` type($parts) `,` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_PinnedLoadOp : NMTile_Op<"pinned_load",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read shared memory here, and not later";
+  let description = [{
+    Reads an element, or neighbours of a row, as `memref.load` and `vector.load`
+    do, but keeps its place among the other pinned reads: ptxas would move it to
+    where registers are fewest, next to its use.
+
+    ```mlir
+    %0 = nm_tile.pinned_load %tile[%row, %column]
+      : memref<32x128xf32, #gpu.address_space<workgroup>>, vector<4xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices);
+  let results = (outs AnyTypeOf<[AnyVectorOfAnyRank, AnyFloat,
+                                 AnySignlessInteger]>:$value);
+  let assemblyFormat = [{
+    $source `[` $indices `]` attr-dict `:` type($source) `,` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def NMTile_ReadOnlyLoadOp : NMTile_Op<"read_only_load",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "read global memory that the kernel does not write";
+  let description = [{
+    Reads an element, or neighbours of a row that are at a multiple of their size,
+    of at most 16 bytes. What is read `once` leaves no line in L1 to what is read
+    again, and L2 fetches the sectors beside it.
+
+    ```mlir
+    %0 = nm_tile.read_only_load once %values[%i, %j] : memref<4x512xf16>, vector<8xf16>
+    ```
+  }];
+  let arguments = (ins UnitAttr:$once, AnyMemRef:$source,
+                       Variadic<Index>:$indices);
+  let results = (outs AnyTypeOf<[AnyVectorOfAnyRank, AnyFloat,
+                                 AnySignlessInteger]>:$value);
+  let assemblyFormat = [{
+    (`once` $once^)? $source `[` $indices `]` attr-dict
+    `:` type($source) `,` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // NM_SPARSE_DIALECT_NMTILE_IR_NMTILEPARTOPS_TD

@@ -1,0 +1,33 @@
+//===- Dot.td - few tokens, weights from memory to registers -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_DOT_DOT_TD
+#define NM_SPARSE_PRODUCTS_DOT_DOT_TD
+
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+
+def NMSparse_DotAttr : NMSparse_Attr<"Dot", "dot",
+    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "readsBitmaps", "dividesContraction"]>]> {
+  let summary = "few tokens, weights from memory to registers";
+  let description = [{
+    For decoding, where each weight is used once. A lane owns an output, and each
+    warp takes every so many rows of the weight, which it reads from global memory
+    as they are stored; in the end the warps add their shares. Reads weights that
+    are stored as bitmaps, of f16, bf16 or f32.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | that divide the contraction | 1 to 32 | must be given |
+  }];
+  let parameters = (ins "int64_t":$warps);
+  let assemblyFormat = "`<` `warps` `=` $warps `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // NM_SPARSE_PRODUCTS_DOT_DOT_TD

@@ -1,0 +1,195 @@
+//===- SelectStorage.cpp - choose how packed weights are stored -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A weight is stored once, and all products and kernels that use it read that
+// form. So it is chosen before functions are copied for numbers of tokens.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESELECTSTORAGEPASS
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Values and index of a weight, and the products that they are for.
+struct Weight {
+  Value values, index;
+  SmallVector<MatmulOp> products;
+};
+
+struct SelectStorage
+    : public nm_sparse::impl::NMSparseSelectStoragePassBase<SelectStorage> {
+  using NMSparseSelectStoragePassBase::NMSparseSelectStoragePassBase;
+
+  void runOnOperation() override;
+
+private:
+  bool prefersBitmaps(MatmulOp op) const;
+  static std::optional<PackedAttr> findWeight(const Weight &weight);
+  static void storeArguments(const Weight &weight, PackedAttr packed,
+                             BitmapAttr bitmap);
+};
+
+} // namespace
+
+/// Tokens up to which a product reads its weight in one pass, as it is stored.
+static constexpr int64_t kFewTokens = 8;
+
+/// Products of tensor cores gather rows for panels of 8 outputs and more.
+bool SelectStorage::prefersBitmaps(MatmulOp op) const {
+  if (storage == "canonical")
+    return false;
+  Type element = getElementTypeOrSelf(op.getX());
+  if (!isa<Float16Type, BFloat16Type, Float32Type>(element) ||
+      op.getEncoding().hasInnerLevel())
+    return false;
+  if (ScheduleAttr schedule = op.getScheduleAttr();
+      storage == "auto" && schedule)
+    return schedule.getProduct().readsBitmaps();
+  if (storage == "bitmap")
+    return true;
+  int64_t most =
+      cast<ShapedType>(op.getX().getType()).getDimSize(op.getXTokenDim());
+  if (ShapedType::isDynamic(most))
+    most = tokens > 0 ? tokens : std::numeric_limits<int64_t>::max();
+  return most <= kFewTokens && !element.isF32() &&
+         op.getEncoding().getBlockN() % 8 != 0;
+}
+
+/// What `value` is as an argument of the function that it belongs to.
+static ComponentAttr getComponent(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+               : func::FuncOp();
+  return function ? function.getArgAttrOfType<ComponentAttr>(
+                        argument.getArgNumber(),
+                        NMSparseDialect::ComponentAttrHelper::getNameStr())
+                  : ComponentAttr();
+}
+
+/// The weight whose components are arguments of a function that nothing in the
+/// module calls, and are used by `weight.products` alone.
+std::optional<PackedAttr> SelectStorage::findWeight(const Weight &weight) {
+  ComponentAttr values = getComponent(weight.values);
+  ComponentAttr index = getComponent(weight.index);
+  if (!values || !index || values.getWeight() != index.getWeight() ||
+      values.getName() != kValuesComponent ||
+      index.getName() != kIndexComponent)
+    return std::nullopt;
+  auto function = cast<func::FuncOp>(
+      cast<BlockArgument>(weight.values).getOwner()->getParentOp());
+  auto uses = SymbolTable::getSymbolUses(function, function->getParentOp());
+  auto isRead = [&](Operation *user) {
+    auto op = dyn_cast<MatmulOp>(user);
+    return op && llvm::is_contained(weight.products, op);
+  };
+  if (!uses || !uses->empty() ||
+      !llvm::all_of(weight.values.getUsers(), isRead) ||
+      !llvm::all_of(weight.index.getUsers(), isRead))
+    return std::nullopt;
+  return values.getPacked();
+}
+
+void SelectStorage::storeArguments(const Weight &weight, PackedAttr packed,
+                                   BitmapAttr bitmap) {
+  MLIRContext *context = packed.getContext();
+  auto stored = PackedAttr::get(context, bitmap, packed.getShape(),
+                                packed.getElementType());
+  StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
+  const Value arguments[] = {weight.values, weight.index};
+  SmallVector<WeightComponent> components = stored.getComponents();
+  for (auto [value, component] : llvm::zip_equal(arguments, components)) {
+    auto argument = cast<BlockArgument>(value);
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    unsigned number = argument.getArgNumber();
+    int64_t weightNumber = getComponent(value).getWeight();
+    argument.setType(component.type);
+    SmallVector<Type> types(function.getArgumentTypes());
+    types[number] = component.type;
+    function.setType(
+        FunctionType::get(context, types, function.getResultTypes()));
+    function.setArgAttr(
+        number, name,
+        ComponentAttr::get(context, component.name, weightNumber, stored));
+  }
+}
+
+/// Replaces the constants of `weight` by `packed` ones of its products.
+static void storeConstants(const Weight &weight, const PackedConstant &packed) {
+  OpBuilder b(weight.values.getDefiningOp());
+  Location loc = weight.values.getLoc();
+  Value values = arith::ConstantOp::create(b, loc, packed[0]);
+  Value bits = arith::ConstantOp::create(b, loc, packed[1]);
+  for (MatmulOp op : weight.products) {
+    op.getValuesMutable().set(values);
+    op.getIndexMutable().set(bits);
+  }
+  for (Value constant : {weight.values, weight.index})
+    if (constant.use_empty())
+      constant.getDefiningOp()->erase();
+}
+
+/// The data of a constant, if `value` is one.
+static DenseElementsAttr getData(Value value) {
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue())
+                  : DenseElementsAttr();
+}
+
+void SelectStorage::runOnOperation() {
+  if (storage != "auto" && storage != "canonical" && storage != "bitmap") {
+    emitError(UnknownLoc::get(&getContext()))
+        << "storage must be auto, canonical or bitmap, got '" << storage << "'";
+    return signalPassFailure();
+  }
+  llvm::MapVector<std::pair<Value, Value>, Weight> weights;
+  getOperation().walk([&](MatmulOp op) {
+    Weight &weight = weights[{op.getValues(), op.getIndex()}];
+    weight.values = op.getValues();
+    weight.index = op.getIndex();
+    weight.products.push_back(op);
+  });
+  for (auto &[key, weight] : weights) {
+    MatmulOp first = weight.products.front();
+    if (first.getStorageAttr() ||
+        !llvm::all_of(weight.products,
+                      [&](MatmulOp op) { return prefersBitmaps(op); }))
+      continue;
+    auto bitmap = BitmapAttr::get(&getContext(), first.getEncoding());
+    DenseElementsAttr values = getData(weight.values);
+    DenseElementsAttr index = getData(weight.index);
+    if (std::optional<PackedAttr> packed = findWeight(weight)) {
+      storeArguments(weight, *packed, bitmap);
+    } else if (values && index) {
+      FailureOr<PackedConstant> packed = storeAsBitmap(
+          values, index, first, [&] { return first.emitError(); });
+      if (failed(packed))
+        return signalPassFailure();
+      storeConstants(weight, *packed);
+    } else {
+      first.emitRemark("keeps the canonical form of its weight, which is "
+                       "neither a constant nor an argument that only products "
+                       "read, of a function that nothing calls");
+      continue;
+    }
+    for (MatmulOp op : weight.products)
+      op.setStorageAttr(bitmap);
+  }
+}

@@ -1,0 +1,59 @@
+//===- DotAttr.cpp - what dot asks of a schedule --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using EmitErrorFn = function_ref<InFlightDiagnostic()>;
+
+/// Warps of a CTA at most, and tokens that share one pass over the weight.
+static constexpr int64_t kMostWarps = 32, kMostTokens = 8;
+
+LogicalResult DotAttr::verify(EmitErrorFn emitError, int64_t warps) {
+  if (warps < 1 || warps > kMostWarps)
+    return emitError() << "dot needs 1 to " << kMostWarps << " warps, got "
+                       << warps;
+  return success();
+}
+
+StringRef DotAttr::getProductName() const { return getMnemonic(); }
+
+int64_t DotAttr::getNumWarps() const { return getWarps(); }
+
+LogicalResult DotAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
+                                  int64_t outputs) const {
+  if (tokens > kMostTokens || outputs != BitmapTile::kOutputs)
+    return emitError() << "a tile of dot must be at most " << kMostTokens
+                       << " tokens x " << BitmapTile::kOutputs
+                       << " outputs, one for each lane, got " << tokens << " x "
+                       << outputs;
+  return success();
+}
+
+LogicalResult DotAttr::verifyTransfers(EmitErrorFn emitError,
+                                       const TransfersAttr &transfers,
+                                       int64_t) const {
+  if (transfers.getX() != XTransfer::Direct)
+    return emitError() << "dot reads global memory: legal is transfers = {x = "
+                          "direct, values = direct, index = direct}";
+  return success();
+}
+
+LogicalResult DotAttr::verifyProblem(EmitErrorFn emitError,
+                                     const ScheduleAttr &, const EncodingAttr &,
+                                     Type element) const {
+  if (!isa<Float16Type, BFloat16Type, Float32Type>(element))
+    return emitError() << "has a schedule with product = dot, which multiplies "
+                          "f16, bf16 and f32, but operands of "
+                       << element;
+  return success();
+}
+
+bool DotAttr::readsBitmaps() const { return true; }
+
+bool DotAttr::dividesContraction() const { return true; }

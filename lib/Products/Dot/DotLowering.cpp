@@ -1,0 +1,233 @@
+//===- DotLowering.cpp - weights from memory to registers -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A lane owns an output. Of the tiles of a K step, warp w of W multiplies w,
+// w + W, w + 2 W and so on: it reads their values and bits first, so that all
+// of them are on their way at once, and then, for each value, the activations
+// of the row that its bit names. Lanes read rows of the same tile, so that
+// these lie within a line or two of L1.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KeptRows.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Products/Registration.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Emits the product of one K step.
+class DotEmitter {
+public:
+  DotEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+             MutableArrayRef<Value> acc)
+      : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
+        x(op.getLhs()), isTokenMajor(op.getLhsOrder() == MajorOrder::K),
+        tile(cast<BitmapAttr>(*op.getStorage())
+                 .getTile(getElementTypeOrSelf(op.getRhs()))) {}
+
+  void emit();
+
+private:
+  /// What a lane reads of a tile of the weight.
+  struct LaneTile {
+    Value firstRow; ///< Of x.
+    SmallVector<Value> pieces, words;
+  };
+
+  /// The tile of the step that the warp multiplies as its `number`th.
+  Value getTile(int64_t number);
+  LaneTile read(Value tileNumber);
+  void multiply(const LaneTile &lane, bool isWhole);
+  void multiplyWhole(int64_t count);
+  void multiplyPart(int64_t count);
+  Value readX(Value row, int64_t token, bool isWhole);
+  Value extend(Value value);
+  Value loadWide(Value buffer, Value tile, Value at, int64_t count);
+  /// Emits `emitThen`, which changes the sums, where `condition` holds.
+  void emitIf(Value condition, function_ref<void()> emitThen,
+              function_ref<void()> emitElse = {});
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  IndexMath math;
+  const ThreadLayout &layout;
+  MutableArrayRef<Value> acc;
+  Value x;
+  bool isTokenMajor;
+  BitmapTile tile;
+};
+
+} // namespace
+
+Value DotEmitter::loadWide(Value buffer, Value tileNumber, Value at,
+                           int64_t count) {
+  auto type = cast<MemRefType>(buffer.getType());
+  return ReadOnlyLoadOp::create(
+      b, loc, VectorType::get({count}, type.getElementType()), /*once=*/true,
+      buffer, ValueRange{math.constant(0), tileNumber, at});
+}
+
+Value DotEmitter::getTile(int64_t number) {
+  int64_t warps = op.getSchedule().getProduct().getNumWarps();
+  return math.add(math.div(layout.threadId, 32), number * warps);
+}
+
+DotEmitter::LaneTile DotEmitter::read(Value tileNumber) {
+  Value values = op.getRhs(), bits = op.getIndex();
+  int64_t elements =
+      BitmapTile::kPieceBytes * 8 /
+      cast<MemRefType>(values.getType()).getElementTypeBitWidth();
+  LaneTile lane;
+  lane.firstRow = math.mul(tileNumber, tile.rows);
+  Value piece = math.mul(layout.lane, elements);
+  for (int64_t first = 0; first < tile.values; first += elements)
+    lane.pieces.push_back(
+        loadWide(values, tileNumber,
+                 math.add(piece, first * BitmapTile::kOutputs), elements));
+  int64_t width = tile.words % 4 == 0 ? 4 : tile.words % 2 == 0 ? 2 : 1;
+  for (int64_t first = 0; first < tile.words; first += width) {
+    Value loaded =
+        loadWide(bits, tileNumber,
+                 math.add(math.mul(layout.lane, tile.words), first), width);
+    for (int64_t i = 0; i < width; ++i)
+      lane.words.push_back(vector::ExtractOp::create(b, loc, loaded, i));
+  }
+  return lane;
+}
+
+Value DotEmitter::extend(Value value) {
+  Type f32 = b.getF32Type();
+  return value.getType() == f32
+             ? value
+             : arith::ExtFOp::create(b, loc, f32, value).getResult();
+}
+
+/// The activation of `token` in `row`, or of the last ones that exist: what is
+/// past them is multiplied by zero, or never written.
+Value DotEmitter::readX(Value row, int64_t token, bool isWhole) {
+  int64_t tokenDim = isTokenMajor ? 0 : 1;
+  auto type = cast<MemRefType>(x.getType());
+  auto clamp = [&](Value at, int64_t dim) {
+    Value extent = b.createOrFold<memref::DimOp>(loc, x, dim);
+    return math.min(at, math.sub(extent, 1));
+  };
+  SmallVector<Value> at(2);
+  at[tokenDim] = math.constant(token);
+  if (type.getDimSize(tokenDim) < op.getSchedule().getTileTokens())
+    at[tokenDim] = clamp(at[tokenDim], tokenDim);
+  at[1 - tokenDim] = isWhole ? row : clamp(row, 1 - tokenDim);
+  return extend(ReadOnlyLoadOp::create(b, loc, type.getElementType(),
+                                       /*once=*/false, x, at));
+}
+
+void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
+  KeptRows rows(b, loc, op.getEncoding(), lane.words);
+  int64_t elements =
+      cast<VectorType>(lane.pieces.front().getType()).getNumElements();
+  for (int64_t i = 0; i < tile.values; ++i) {
+    Value row = math.add(lane.firstRow, math.widen(rows.next()));
+    Value weight = extend(vector::ExtractOp::create(
+        b, loc, lane.pieces[i / elements], i % elements));
+    for (auto [token, sum] : llvm::enumerate(acc))
+      sum =
+          math::FmaOp::create(b, loc, weight, readX(row, token, isWhole), sum);
+  }
+}
+
+void DotEmitter::emitIf(Value condition, function_ref<void()> emitThen,
+                        function_ref<void()> emitElse) {
+  SmallVector<Value> before(acc);
+  auto ifOp = scf::IfOp::create(b, loc, TypeRange(ValueRange(acc)), condition,
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  auto emitBlock = [&](Block *block, function_ref<void()> emit) {
+    b.setInsertionPointToStart(block);
+    llvm::copy(before, acc.begin());
+    if (emit)
+      emit();
+    scf::YieldOp::create(b, loc, ValueRange(acc));
+  };
+  emitBlock(ifOp.thenBlock(), emitThen);
+  emitBlock(ifOp.elseBlock(), emitElse);
+  llvm::copy(ifOp.getResults(), acc.begin());
+}
+
+/// `count` tiles of the warp, which all exist with all of their rows.
+void DotEmitter::multiplyWhole(int64_t count) {
+  SmallVector<LaneTile> lanes;
+  for (int64_t number = 0; number < count; ++number)
+    lanes.push_back(read(getTile(number)));
+  for (const LaneTile &lane : lanes)
+    multiply(lane, /*isWhole=*/true);
+}
+
+/// Those of them that exist, the last one perhaps with fewer rows.
+void DotEmitter::multiplyPart(int64_t count) {
+  Value tiles = b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1);
+  for (int64_t number = 0; number < count; ++number) {
+    Value own = getTile(number);
+    emitIf(math.isLess(own, tiles),
+           [&] { multiply(read(own), /*isWhole=*/false); });
+  }
+}
+
+void DotEmitter::emit() {
+  int64_t tiles = op.getSchedule().getTileRows() / tile.values;
+  int64_t warps = op.getSchedule().getProduct().getNumWarps();
+  int64_t count = llvm::divideCeil(tiles, warps);
+  int64_t rowDim = isTokenMajor ? 1 : 0;
+  int64_t most = count * warps * tile.rows;
+  if (cast<MemRefType>(x.getType()).getDimSize(rowDim) >= most)
+    return multiplyWhole(count);
+  // The last step, in most kernels, and warps of it.
+  Value end = math.mul(math.add(getTile(count - 1), 1), tile.rows);
+  Value rows = b.createOrFold<memref::DimOp>(loc, x, rowDim);
+  Value isWhole = math.compare(arith::CmpIPredicate::ule, end, rows);
+  emitIf(isWhole, [&] { multiplyWhole(count); }, [&] { multiplyPart(count); });
+}
+
+namespace {
+struct DotLowering
+    : public ProductLoweringInterface::ExternalModel<DotLowering, DotAttr> {
+  LogicalResult layOut(Attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    IndexMath math{builder, op.getLoc()};
+    layout.warpTokens = layout.tileTokens;
+    layout.warpOutputs = layout.tileOutputs;
+    layout.warpToken = layout.warpOutput = math.constant(0);
+    layout.token = math.constant(0);
+    layout.output = layout.lane;
+    layout.isOwner = math.isLess(layout.threadId, math.constant(32));
+    for (int64_t token = 0; token < layout.tileTokens; ++token)
+      layout.addElement({token, 0});
+    return success();
+  }
+
+  LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    DotEmitter(b, op, layout, accumulators).emit();
+    return success();
+  }
+};
+} // namespace
+
+void nm_sparse::registerDotLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    DotAttr::attachInterface<DotLowering>(*context);
+  });
+}

@@ -1,0 +1,103 @@
+//===- KeptRows.cpp - rows that the bits of an output name ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KeptRows.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static constexpr int64_t kWordBits = 32;
+
+KeptRows::KeptRows(OpBuilder &b, Location loc, EncodingAttr encoding,
+                   ArrayRef<Value> words)
+    : b(b), loc(loc), words(words) {
+  int64_t windows = kWordBits / encoding.getWindowRows();
+  groupRows = windows * encoding.getWindowRows();
+  groupValues = windows * encoding.getKeptRows();
+}
+
+Value KeptRows::constant(int64_t value) {
+  return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+}
+
+Value KeptRows::getWordAt(int64_t row) {
+  int64_t first = row / kWordBits, shift = row % kWordBits;
+  if (shift == 0)
+    return words[first];
+  Value high = arith::ShLIOp::create(b, loc, words[first], constant(shift));
+  if (first + 1 == static_cast<int64_t>(words.size()))
+    return high;
+  Value low = arith::ShRUIOp::create(b, loc, words[first + 1],
+                                     constant(kWordBits - shift));
+  return arith::OrIOp::create(b, loc, high, low);
+}
+
+Value KeptRows::takeHighest(Value &mask) {
+  // math.ctlz takes an instruction more: it has an answer for no bits, too.
+  Value place =
+      LLVM::InlineAsmOp::create(
+          b, loc, b.getI32Type(), mask, "bfind.shiftamt.u32 $0, $1;", "=r,r",
+          /*has_side_effects=*/false, /*is_align_stack=*/false,
+          LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+          .getResult(0);
+  Value bit = arith::ShRUIOp::create(
+      b, loc, constant(std::numeric_limits<int32_t>::min()), place);
+  mask = arith::XOrIOp::create(b, loc, mask, bit);
+  return place;
+}
+
+/// Bits behind those of the group are never reached: it has as many values as
+/// are taken.
+Value KeptRows::nextOfGroup() {
+  int64_t first = taken / groupValues * groupRows;
+  if (taken % groupValues == 0)
+    mask = getWordAt(first);
+  Value place = takeHighest(mask);
+  return first == 0 ? place
+                    : arith::AddIOp::create(b, loc, place, constant(first))
+                          .getResult();
+}
+
+/// A window of several words, any of which may be empty.
+Value KeptRows::nextOfWords() {
+  if (taken == 0) {
+    mask = words.front();
+    word = constant(0);
+  }
+  Type i32 = b.getI32Type();
+  auto loop = scf::WhileOp::create(
+      b, loc, TypeRange{i32, i32}, ValueRange{mask, word},
+      [&](OpBuilder &b, Location loc, ValueRange at) {
+        Value isEmpty = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                              at[0], constant(0));
+        scf::ConditionOp::create(b, loc, isEmpty, at);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange at) {
+        Value next = arith::AddIOp::create(b, loc, at[1], constant(1));
+        Value bits = words.back();
+        for (int64_t i = static_cast<int64_t>(words.size()) - 2; i > 0; --i) {
+          Value isThis = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                               next, constant(i));
+          bits = arith::SelectOp::create(b, loc, isThis, words[i], bits);
+        }
+        scf::YieldOp::create(b, loc, ValueRange{bits, next});
+      });
+  mask = loop.getResult(0);
+  word = loop.getResult(1);
+  Value place = takeHighest(mask);
+  Value first = arith::MulIOp::create(b, loc, word, constant(kWordBits));
+  return arith::AddIOp::create(b, loc, place, first);
+}
+
+Value KeptRows::next() {
+  Value row = groupRows > 0 ? nextOfGroup() : nextOfWords();
+  ++taken;
+  return row;
+}

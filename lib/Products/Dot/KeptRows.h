@@ -1,0 +1,49 @@
+//===- KeptRows.h - rows that the bits of an output name --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_PRODUCTS_DOT_KEPTROWS_H
+#define NM_SPARSE_LIB_PRODUCTS_DOT_KEPTROWS_H
+
+#include "mlir/IR/Builders.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Walks over the kept rows of one output in a tile of a weight that is stored
+/// as bitmaps: from the highest bit of a word down, without a branch where a
+/// number of whole windows fits into a word.
+class KeptRows {
+public:
+  /// `words` are those of the output, as i32.
+  KeptRows(OpBuilder &b, Location loc, EncodingAttr encoding,
+           ArrayRef<Value> words);
+
+  /// The next kept row of the tile, as an i32. Called once for each value.
+  Value next();
+
+private:
+  Value constant(int64_t value);
+  /// The word whose first bit is that of `row`.
+  Value getWordAt(int64_t row);
+  Value nextOfGroup();
+  Value nextOfWords();
+  /// Takes the highest bit out of `mask`; its place, counted from there.
+  Value takeHighest(Value &mask);
+
+  OpBuilder &b;
+  Location loc;
+  SmallVector<Value> words;
+  /// Rows and values of the whole windows that fit into a word, or 0.
+  int64_t groupRows, groupValues;
+  int64_t taken = 0;
+  Value mask;
+  /// Where windows are longer than a word: the word that mask is left of.
+  Value word;
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_PRODUCTS_DOT_KEPTROWS_H

@@ -1,0 +1,126 @@
+//===- BitmapRuntime.cpp - Bitmap calls of compiled host code -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ErrorState.h"
+#include "Memref.h"
+#include "PackTile.h"
+
+#include <string>
+
+using namespace nms;
+
+namespace {
+
+long long ll(int64_t value) { return static_cast<long long>(value); }
+
+/// The arrays of both forms.
+struct Arrays {
+  NmsPackSpec spec;
+  void *values, *index, *bitmapValues, *bits;
+};
+
+std::string printSizes(const int64_t *sizes, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? " x " : "") + std::to_string(sizes[i]);
+  return text;
+}
+
+/// Gives the first element of a memref. `sizes` begin with the batch, which a
+/// memref has when its rank says so.
+int findArray(const char *entry, const char *name, const void *descriptor,
+              int64_t rank, std::vector<int64_t> sizes, int64_t elementBytes,
+              void *&first) {
+  if (!descriptor)
+    return fail("%s: the descriptor of %s is null", entry, name);
+  MemrefView view(rank, descriptor);
+  const int64_t *wanted = sizes.data() + sizes.size() - rank;
+  if (!std::equal(wanted, wanted + rank, view.sizes))
+    return fail("%s: %s has shape %s, the encoding wants %s", entry, name,
+                printSizes(view.sizes, rank).c_str(),
+                printSizes(wanted, rank).c_str());
+  if (!view.isContiguous())
+    return fail("%s: %s must be contiguous and row-major: copy it first", entry,
+                name);
+  first = static_cast<char *>(view.aligned) + view.offset * elementBytes;
+  return 0;
+}
+
+/// Everything of the spec but the batch, which the descriptors have.
+int makeSpec(const char *entry, int64_t rank, const int64_t *params,
+             NmsPackSpec &spec) {
+  int64_t dim = params[0];
+  if (dim != rank - 1 && dim != rank - 2)
+    return fail("%s: dim = %lld is not legal for rank %lld: use %lld or %lld",
+                entry, ll(dim), ll(rank), ll(rank - 2), ll(rank - 1));
+  if (params[2] != 1)
+    return fail("%s: %lld levels have no bitmaps: legal is 1", entry,
+                ll(params[2]));
+  spec = {};
+  spec.kind = params[1];
+  spec.levelCount = 1;
+  spec.levels[0] = {params[3], params[4], params[5], params[6]};
+  spec.k = params[7];
+  spec.outputs = params[8];
+  return checkSpec(&spec, entry);
+}
+
+int resolve(const char *entry, int64_t rank, void *const *canonicalDescs,
+            void *const *bitmapDescs, const int64_t *params, Arrays &arrays) {
+  if (rank != 2 && rank != 3)
+    return fail("%s: rank %lld is not legal: a weight has rank 2, or 3 with a "
+                "leading batch dimension",
+                entry, ll(rank));
+  if (!canonicalDescs || !bitmapDescs || !params)
+    return fail("%s: a list of components or the parameters are null", entry);
+  NmsPackSpec &spec = arrays.spec;
+  if (makeSpec(entry, rank, params, spec))
+    return 1;
+  if (!canonicalDescs[0])
+    return fail("%s: the descriptor of values is null", entry);
+  spec.batch = rank == 3 ? MemrefView(rank, canonicalDescs[0]).sizes[0] : 1;
+  NmsComponent values, index;
+  NmsBitmapShape shape;
+  if (nmsDescribeComponent(&spec, NMS_VALUES, &values) ||
+      nmsDescribeComponent(&spec, NMS_INDEX, &index) ||
+      nmsBitmapShape(&spec, &shape))
+    return 1;
+  return findArray(entry, "values", canonicalDescs[0], rank,
+                   {values.batch, values.rows, values.columns},
+                   values.elementBytes, arrays.values) ||
+         findArray(entry, "index", canonicalDescs[1], rank,
+                   {index.batch, index.rows, index.columns}, index.elementBytes,
+                   arrays.index) ||
+         findArray(
+             entry, "values of the bitmap", bitmapDescs[0], rank + 1,
+             {spec.batch, shape.blocks, shape.tiles, shape.tileValues * 32},
+             values.elementBytes, arrays.bitmapValues) ||
+         findArray(entry, "bits", bitmapDescs[1], rank + 1,
+                   {spec.batch, shape.blocks, shape.tiles, 32 * shape.words},
+                   sizeof(uint32_t), arrays.bits);
+}
+
+} // namespace
+
+extern "C" void nmsRuntimePackBitmap(int64_t rank, void *const *canonicalDescs,
+                                     void *const *bitmapDescs,
+                                     const int64_t *params) {
+  Arrays a;
+  if (resolve("pack bitmap", rank, canonicalDescs, bitmapDescs, params, a) ||
+      nmsPackBitmap(&a.spec, a.values, a.index, a.bitmapValues,
+                    static_cast<uint32_t *>(a.bits)))
+    raise();
+}
+
+extern "C" void nmsRuntimeUnpackBitmap(int64_t rank, void *const *bitmapDescs,
+                                       void *const *canonicalDescs,
+                                       const int64_t *params) {
+  Arrays a;
+  if (resolve("unpack bitmap", rank, canonicalDescs, bitmapDescs, params, a) ||
+      nmsUnpackBitmap(&a.spec, a.bitmapValues,
+                      static_cast<const uint32_t *>(a.bits), a.values, a.index))
+    raise();
+}

@@ -1,0 +1,111 @@
+// RUN: nm-opt %s --nm-sparse-select-storage --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-select-storage=storage=canonical --split-input-file | FileCheck %s --check-prefix=CANONICAL
+// RUN: nm-opt %s --nm-sparse-select-storage=storage=bitmap --split-input-file 2>/dev/null | FileCheck %s --check-prefix=BITMAP
+// RUN: nm-opt %s --nm-sparse-select-storage=tokens=8 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=FEW
+// RUN: nm-opt %s --nm-sparse-select-storage=tokens=9 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=MANY
+// RUN: not nm-opt %s --nm-sparse-select-storage=storage=dense 2>&1 | FileCheck %s --check-prefix=WRONG
+
+// WRONG: storage must be auto, canonical or bitmap, got 'dense'
+// CANONICAL-NOT: bitmap
+
+#packed = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f16>
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Both products read the one form.
+// CHECK-LABEL: func.func @arguments
+// CHECK-SAME: %{{.*}}: tensor<3x4x512xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.bitmap<#sparse>, [128, 96], f16>>}
+// CHECK-SAME: %{{.*}}: tensor<3x4x32xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 0, of = #nm_sparse.packed<#nm_sparse.bitmap<#sparse>, [128, 96], f16>>}
+// CHECK-COUNT-2: nm_sparse.matmul #{{.*}} storage = #nm_sparse.bitmap<#{{.*}}> indexing_maps
+// BITMAP-LABEL: func.func @arguments
+// BITMAP-COUNT-2: storage = #nm_sparse.bitmap
+func.func @arguments(
+    %x: tensor<1x128xf16>,
+    %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
+    %i: tensor<64x96xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>},
+    %a: tensor<1x96xf32>, %b: tensor<1x96xf32>) -> (tensor<1x96xf32>, tensor<1x96xf32>) {
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%a : tensor<1x96xf32>) -> tensor<1x96xf32>
+  %1 = nm_sparse.matmul #nm_sparse.encoding<8:16> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%b : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %0, %1 : tensor<1x96xf32>, tensor<1x96xf32>
+}
+
+// -----
+
+// Rows 1 and 2 of each window of 4; 32 rows are 8 windows, of which the weight
+// has one: others keep their first rows.
+// CHECK-LABEL: func.func @constant
+// CHECK-DAG: %[[V:.*]] = arith.constant dense<"0x{{.*}}"> : tensor<1x1x512xf16>
+// CHECK-DAG: %[[B:.*]] = arith.constant dense<{{\[\[\[}}1825361100, -858993460, {{.*}}]]]> : tensor<1x1x32xi32>
+// CHECK-NOT: tensor<2x1xf16>
+// CHECK: nm_sparse.matmul #{{.*}} storage = {{.*}} ins(%{{.*}}, %[[V]], %[[B]] :
+func.func @constant(%x: tensor<1x4xf16>, %init: tensor<1x1xf32>) -> tensor<1x1xf32> {
+  %v = arith.constant dense<[[1.0], [2.0]]> : tensor<2x1xf16>
+  %i = arith.constant dense<[[1], [2]]> : tensor<2x1xi8>
+  %y = nm_sparse.matmul #nm_sparse.encoding<2:4>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<1x4xf16>, tensor<2x1xf16>, tensor<2x1xi8>) outs(%init : tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
+// -----
+
+// Tensor cores gather rows for panels of 8; f32 stays what it was.
+// CHECK-LABEL: func.func @panels
+// CHECK-NOT: bitmap
+// BITMAP-LABEL: func.func @panels
+// BITMAP: storage = #nm_sparse.bitmap
+func.func @panels(
+    %x: tensor<1x128xf16>,
+    %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<8:16, block = [1, 8]>, [128, 96], f16>>},
+    %i: tensor<64x12xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<8:16, block = [1, 8]>, [128, 96], f16>>},
+    %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16, block = [1, 8]>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x12xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y : tensor<1x96xf32>
+}
+
+// -----
+
+// What the program computes, or passes on, stays as it is.
+// CHECK-LABEL: func.func @passed_on
+// CHECK-NOT: bitmap
+func.func @passed_on(
+    %x: tensor<1x128xf16>,
+    %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f16>>},
+    %i: tensor<64x96xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f16>>},
+    %init: tensor<1x96xf32>) -> (tensor<1x96xf32>, tensor<64x96xf16>) {
+  // expected-remark @below {{keeps the canonical form of its weight, which is neither a constant nor an argument that only products read, of a function that nothing calls}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y, %v : tensor<1x96xf32>, tensor<64x96xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @any_tokens
+// CHECK-NOT: bitmap
+// FEW-LABEL: func.func @any_tokens
+// FEW: storage = #nm_sparse.bitmap
+// MANY-LABEL: func.func @any_tokens
+// MANY-NOT: bitmap
+func.func @any_tokens(
+    %x: tensor<?x128xf16>,
+    %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f16>>},
+    %i: tensor<64x96xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f16>>},
+    %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<?x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}

@@ -1,0 +1,55 @@
+// RUN: nm-opt %s --split-input-file --verify-diagnostics --nm-sparse-tile
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @mma(%x: tensor<16x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<16x96xf32>) -> tensor<16x96xf32> {
+  // expected-error @below {{has a schedule with product = mma, which reads weights as values and positions, but storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 32, 16], product = mma<warps = [1, 1]>, pipeline = async_groups<stages = 2>>
+    ins(%x, %v, %b : tensor<16x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<16x96xf32>) -> tensor<16x96xf32>
+  return %0 : tensor<16x96xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @canonical(%x: tensor<1x128xf16>, %v: tensor<64x96xf16>, %i: tensor<64x96xi8>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  // expected-error @below {{has a schedule with product = dot, which reads weights that are stored as bitmaps, but values and positions}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [1, 32, 16], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %0 : tensor<1x96xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @half_a_tile(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  // expected-error @below {{has a schedule with tile = [1, 32, 8], but a weight in tiles of 32 outputs and 16 kept rows; legal are multiples of them}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [1, 32, 8], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %0 : tensor<1x96xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @integers(%x: tensor<1x128xi8>, %v: tensor<3x4x512xi8>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xi32>) -> tensor<1x96xi32> {
+  // expected-error @below {{has a schedule with product = dot, which multiplies f16, bf16 and f32, but operands of 'i8'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [1, 32, 16], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    ins(%x, %v, %b : tensor<1x128xi8>, tensor<3x4x512xi8>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xi32>) -> tensor<1x96xi32>
+  return %0 : tensor<1x96xi32>
+}
