@@ -73,4 +73,33 @@ TEST_F(Encoding, ComponentsAreThoseOfTheRuntime) {
   }
 }
 
+/// The compiler allocates what the runtime fills.
+TEST_F(Encoding, BitmapsAreThoseOfTheRuntime) {
+  const Type elements[] = {Float32Type::get(&context),
+                           Float16Type::get(&context),
+                           IntegerType::get(&context, 8)};
+  for (int64_t m = 1; m <= 64; ++m)
+    for (int64_t n = 1; n <= m; n += 1 + m / 8)
+      for (int64_t bk : {1, 2, 7})
+        for (Type element : elements) {
+          auto bitmap = BitmapAttr::get(&context, get({{n, m, bk, 3}}));
+          auto weight = RankedTensorType::get({777, 100}, element);
+          NmsPackSpec spec = getPackSpec(weight, bitmap.getEncoding());
+          NmsBitmapShape want;
+          ASSERT_EQ(nmsBitmapShape(&spec, &want), 0);
+          BitmapTile tile = bitmap.getTile(element);
+          EXPECT_EQ(tile.rows, want.tileRows);
+          EXPECT_EQ(tile.values, want.tileValues);
+          EXPECT_EQ(tile.words, want.words);
+          SmallVector<WeightComponent> components =
+              bitmap.getComponents(weight);
+          ASSERT_EQ(components.size(), 2u);
+          const int64_t values[] = {want.blocks, want.tiles,
+                                    want.tileValues * 32};
+          const int64_t bits[] = {want.blocks, want.tiles, want.words * 32};
+          EXPECT_EQ(components[0].type.getShape(), ArrayRef(values));
+          EXPECT_EQ(components[1].type.getShape(), ArrayRef(bits));
+        }
+}
+
 } // namespace

@@ -36,17 +36,26 @@ static constexpr double kLatency = 0.213e-6, kChainCycles = 83.1,
                         kChainTokenCycles = 17.9;
 /// Seconds of a launch, and of the exchange between CTAs of one tile; the part
 /// of the rate of device memory that is reached.
-static constexpr double kLaunch = 2.68e-6, kExchange = 2.5e-6, kShare = 0.953;
+static constexpr double kLaunch = 2.68e-6, kExchange = 1.4e-6, kShare = 0.953;
 /// What takes longest hides the others the better the higher this is.
 static constexpr double kNorm = 3.73;
 
 /// Values of a lane, of all tiles that it reads at once, that leave an SM all
-/// of its warps, and those that are proposed.
-static constexpr int64_t kFewValues = 16, kMostValues = 32;
+/// of its warps, and those that are proposed. Where the last step is not a
+/// whole one, code for both takes registers. More than two tiles of few values
+/// take 1.2 times as long as two.
+static constexpr int64_t kFewValues = 16, kMostValues = 32,
+                         kMostWholeValues = 64;
+
+/// All K steps of `tiles` have as many as `stepTiles`.
+static bool hasWholeSteps(int64_t tiles, int64_t stepTiles) {
+  return tiles % stepTiles == 0;
+}
 
 /// CTAs that an SM holds.
-static int64_t getResidentCtas(ScheduleAttr schedule, int64_t valuesAtOnce) {
-  int64_t registers = valuesAtOnce <= kFewValues ? 32 : 48;
+static int64_t getResidentCtas(ScheduleAttr schedule, int64_t valuesAtOnce,
+                               bool isWhole) {
+  int64_t registers = isWhole || valuesAtOnce <= kFewValues ? 32 : 48;
   int64_t warps = std::min(kWarpsPerSM, kRegistersPerSM / (registers * 32));
   return std::max<int64_t>(1, warps / schedule.getProduct().getNumWarps());
 }
@@ -84,7 +93,8 @@ static CombinedTime predictDot(const MatmulProblem &problem,
                  (kValueCycles + kTokenCycles * tokens) /
                  (kSchedulers * kClock);
 
-  int64_t resident = getResidentCtas(schedule, perWarp * tile.values);
+  int64_t resident = getResidentCtas(schedule, perWarp * tile.values,
+                                     hasWholeSteps(tiles, stepTiles));
   double waves = std::max(1.0, perSM / double(resident));
   double chain =
       waves * double(steps) *
@@ -137,6 +147,7 @@ static void propose(ScheduleEnumerator &to) {
   if (!to.problem.bitmap)
     return;
   BitmapTile tile = *to.problem.bitmap;
+  int64_t tiles = llvm::divideCeil(to.problem.getDenseRows(), tile.rows);
   MLIRContext *context = to.encoding.getContext();
   auto transfers =
       TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
@@ -148,7 +159,10 @@ static void propose(ScheduleEnumerator &to) {
       for (int64_t atOnce : {1, 2, 4})
         for (int64_t parts : {1, 2, 4, 8}) {
           int64_t rows = warps * atOnce * tile.values;
-          if (rows > 4096 || (atOnce > 1 && atOnce * tile.values > kMostValues))
+          int64_t most = hasWholeSteps(tiles, warps * atOnce) ? kMostWholeValues
+                                                              : kMostValues;
+          if (rows > 4096 || (atOnce > 1 && atOnce * tile.values > most) ||
+              (atOnce > 2 && tile.values < kFewValues))
             continue;
           auto schedule = ScheduleAttr::get(
               context, {tokens, BitmapTile::kOutputs, rows},
