@@ -5,6 +5,7 @@
 // RUN: nm-run %s --entry split_windows --device emulate --check --storage bitmap --size 2 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry constant --device emulate --check | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry batched --device emulate --check --size 2 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry odd_panels --device emulate --check --size 19 | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
 
 // Weights that are read once: from global memory to registers, 16 bytes at a time,
@@ -91,4 +92,13 @@ func.func @batched(%x: tensor<3x?x96xf16>, %w: tensor<3x96x40xf16, #heads>, %ini
   %y = linalg.batch_matmul ins(%x, %w : tensor<3x?x96xf16>, tensor<3x96x40xf16, #heads>)
     outs(%init : tensor<3x?x40xf32>) -> tensor<3x?x40xf32>
   return %y : tensor<3x?x40xf32>
+}
+
+// The schedule is the model's, which takes three passes over the weight.
+#panels = #nm_sparse.encoding<3:32, block = [1, 12], dim = 1>
+func.func @odd_panels(%x: tensor<?x768xbf16>, %w: tensor<97x768xbf16, #panels>, %init: tensor<?x97xf32>) -> tensor<?x97xf32> {
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                                      affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %w : tensor<?x768xbf16>, tensor<97x768xbf16, #panels>) outs(%init : tensor<?x97xf32>) -> tensor<?x97xf32>
+  return %y : tensor<?x97xf32>
 }

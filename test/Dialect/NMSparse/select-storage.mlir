@@ -109,3 +109,23 @@ func.func @any_tokens(
     ins(%x, %v, %i : tensor<?x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
 }
+
+// -----
+
+// No fragment of tensor cores fits panels of 12 outputs.
+// CHECK-LABEL: func.func @odd_panels
+// CHECK: storage = #nm_sparse.bitmap
+// MANY-LABEL: func.func @odd_panels
+// MANY: storage = #nm_sparse.bitmap
+func.func @odd_panels(
+    %x: tensor<?x128xf16>,
+    %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<8:16, block = [1, 12]>, [128, 96], f16>>},
+    %i: tensor<64x8xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                         of = #nm_sparse.packed<#nm_sparse.encoding<8:16, block = [1, 12]>, [128, 96], f16>>},
+    %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16, block = [1, 12]>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<?x128xf16>, tensor<64x96xf16>, tensor<64x8xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}

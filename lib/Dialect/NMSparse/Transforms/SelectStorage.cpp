@@ -64,12 +64,15 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
     return schedule.getProduct().readsBitmaps();
   if (storage == "bitmap")
     return true;
+  // Tensor cores have no kernel at all for panels that no fragment fits.
+  int64_t panel = op.getEncoding().getBlockN();
+  if (!element.isF32() && panel % 8 != 0 && 8 % panel != 0)
+    return true;
   int64_t most =
       cast<ShapedType>(op.getX().getType()).getDimSize(op.getXTokenDim());
   if (ShapedType::isDynamic(most))
     most = tokens > 0 ? tokens : std::numeric_limits<int64_t>::max();
-  return most <= kFewTokens && !element.isF32() &&
-         op.getEncoding().getBlockN() % 8 != 0;
+  return most <= kFewTokens && !element.isF32() && panel % 8 != 0;
 }
 
 /// What `value` is as an argument of the function that it belongs to.

@@ -115,6 +115,30 @@ NmsPackSpec nm_sparse::getPackSpec(RankedTensorType weight,
   return spec;
 }
 
+namespace {
+/// Arrays for the components of a weight, which the runtime fills.
+struct ComponentArrays {
+  explicit ComponentArrays(ArrayRef<WeightComponent> components) {
+    for (const WeightComponent &component : components)
+      storage.emplace_back(component.type.getNumElements() *
+                           component.type.getElementTypeBitWidth() / 8);
+    for (SmallVector<char, 0> &bytes : storage)
+      pointers.push_back(bytes.data());
+  }
+
+  PackedConstant getConstants(ArrayRef<WeightComponent> components) const {
+    PackedConstant packed;
+    for (auto [component, bytes] : llvm::zip_equal(components, storage))
+      packed.push_back(
+          DenseElementsAttr::getFromRawBuffer(component.type, bytes));
+    return packed;
+  }
+
+  SmallVector<SmallVector<char, 0>> storage;
+  SmallVector<void *> pointers;
+};
+} // namespace
+
 FailureOr<PackedConstant>
 nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
                         function_ref<InFlightDiagnostic()> emitError) {
@@ -123,21 +147,11 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
     return failure();
   auto type = cast<RankedTensorType>(weight.getShapedType());
   SmallVector<WeightComponent> components = encoding.getComponents(type);
-  SmallVector<SmallVector<char, 0>> storage;
-  SmallVector<void *> arrays;
-  for (const WeightComponent &component : components) {
-    storage.emplace_back(component.type.getNumElements() *
-                         component.type.getElementTypeBitWidth() / 8);
-    arrays.push_back(storage.back().data());
-  }
+  ComponentArrays arrays(components);
   NmsPackSpec spec = getPackSpec(type, encoding);
-  if (nmsPack(&spec, dense->data.data(), arrays.data()))
+  if (nmsPack(&spec, dense->data.data(), arrays.pointers.data()))
     return emitError() << nmsLastError();
-  PackedConstant packed;
-  for (auto [component, bytes] : llvm::zip(components, storage))
-    packed.push_back(
-        DenseElementsAttr::getFromRawBuffer(component.type, bytes));
-  return packed;
+  return arrays.getConstants(components);
 }
 
 FailureOr<PackedConstant>
@@ -163,20 +177,13 @@ nm_sparse::storeAsBitmap(DenseElementsAttr values, DenseElementsAttr index,
       /*dim=*/weight.getRank() - 2, OutputOrder::Identity);
   SmallVector<WeightComponent> components =
       BitmapAttr::get(op.getContext(), encoding).getComponents(weight);
-  SmallVector<SmallVector<char, 0>> storage;
-  for (const WeightComponent &component : components)
-    storage.emplace_back(component.type.getNumElements() *
-                         component.type.getElementTypeBitWidth() / 8);
+  ComponentArrays arrays(components);
   NmsPackSpec spec = getPackSpec(weight, encoding);
   if (nmsPackBitmap(&spec, valueBytes->data.data(), indexBytes->data.data(),
-                    storage[0].data(),
-                    reinterpret_cast<uint32_t *>(storage[1].data())))
+                    arrays.pointers[0],
+                    static_cast<uint32_t *>(arrays.pointers[1])))
     return emitError() << nmsLastError();
-  PackedConstant packed;
-  for (auto [component, bytes] : llvm::zip(components, storage))
-    packed.push_back(
-        DenseElementsAttr::getFromRawBuffer(component.type, bytes));
-  return packed;
+  return arrays.getConstants(components);
 }
 
 /// The number that an element stands for.

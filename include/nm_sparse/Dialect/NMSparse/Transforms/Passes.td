@@ -71,7 +71,9 @@ def NMSparseSelectStoragePass
 
     With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
     8 outputs, element-wise ones above all, become bitmaps where all their
-    products have at most 8 tokens: tensor cores multiply panels. `tokens` is the
+    products have at most 8 tokens: tensor cores multiply panels. Those whose
+    panels are no divisor of 8 either, which these cannot multiply, become bitmaps
+    for any number of tokens. `tokens` is the
     largest number that is compiled for where theirs is dynamic, 0 if any may come.
     Products that have schedules already decide by what these read. `bitmap` makes
     it all weights of one level of f16, bf16 and f32, `canonical` none.

@@ -51,10 +51,11 @@ struct SelectSchedule
              << element << " has no schedule yet; supported are f32, f16, bf16";
     EncodingAttr encoding = op.getEncoding();
     int64_t bn = encoding.getBlockN();
-    if (problem.tensorCores && bn % 8 != 0 && 8 % bn != 0)
-      return op.emitOpError("on ") << encoding << " of " << element
-                                   << " has no schedule yet; panels must be a "
-                                      "multiple or a divisor of 8 outputs";
+    if (problem.tensorCores && !problem.bitmap && bn % 8 != 0 && 8 % bn != 0)
+      return op.emitOpError("on ")
+             << encoding << " of " << element
+             << " has no schedule yet; panels must be a multiple or a divisor "
+                "of 8 outputs, or the weight stored as bitmaps";
     return success();
   }
 
