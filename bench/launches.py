@@ -24,16 +24,20 @@ FUNCTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Memref:
-    """Rows of memory without gaps. `data` is whatever holds it, such as a tensor;
-    `address` is where it lies."""
+    """Rows of memory, without gaps unless `pitches` says how far elements are apart
+    in each dimension. `data` is whatever holds it, such as a tensor; `address` is
+    where it lies."""
 
     element: str
     sizes: tuple
     address: int = 0
     data: object = None
+    pitches: tuple = None
 
     @property
     def strides(self):
+        if self.pitches is not None:
+            return self.pitches
         return tuple(math.prod(self.sizes[d + 1 :]) for d in range(len(self.sizes)))
 
     def bytes(self):
@@ -77,6 +81,20 @@ def evaluate(text, memrefs):
     return value(ast.parse(str(text), mode="eval").body)
 
 
+def described(memrefs, parameter):
+    """The Memref that a tensor map describes: a buffer, or a part of one."""
+    memref = memrefs[parameter["source"]]
+    if "sizes" not in parameter:
+        return memref
+    offset = evaluate(parameter["offset"], memrefs)
+    sizes, strides = (
+        tuple(evaluate(text, memrefs) for text in parameter[name])
+        for name in ("sizes", "strides")
+    )
+    address = memref.address + offset * BYTES[memref.element]
+    return Memref(memref.element, sizes, address, memref.data, strides)
+
+
 def parameters(launch, memrefs, tensor_map):
     """[(type, value)] of a kernel's parameters. `tensor_map` gives the address of
     a map of a Memref: (memref, parameter) -> address."""
@@ -84,7 +102,7 @@ def parameters(launch, memrefs, tensor_map):
     for parameter in launch["parameters"]:
         field, source = parameter["field"], parameter["source"]
         if field == "tensor_map":
-            value = tensor_map(memrefs[source], parameter)
+            value = tensor_map(described(memrefs, parameter), parameter)
         elif field == "value":
             value = evaluate(source, memrefs)
         elif field in ("allocated", "aligned"):

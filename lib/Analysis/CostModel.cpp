@@ -69,6 +69,30 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   return problem;
 }
 
+/// As getSharedBytes, where the tensor memory accelerator copies the tiles of a
+/// weight that is stored as bitmaps.
+static int64_t getBulkSharedBytes(const MatmulProblem &problem,
+                                  ScheduleAttr schedule) {
+  BitmapTile tile = *problem.bitmap;
+  int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
+  int64_t rows = stepTiles * tile.rows, columns = schedule.getTileTokens();
+  if (!problem.xFeatureMajor)
+    std::swap(rows, columns);
+  int64_t x = rows * int64_t(llvm::alignTo(columns, kSwizzledColumns));
+  int64_t lanes = schedule.getTileOutputs() * stepTiles;
+  int64_t stages = schedule.getStages();
+  auto align = [](int64_t bytes) {
+    return int64_t(llvm::alignTo(bytes, kTileAlignment));
+  };
+  // The tiles, two mbarriers for each stage, and what says who is the last of
+  // those who share a tile.
+  return align(stages * x * problem.elementBytes) +
+         align(stages * lanes * tile.values * problem.elementBytes) +
+         align(stages * lanes * tile.words * 4) + 2 * align(stages * 8) +
+         (schedule.sharesTiles() ? (schedule.isStreamK() ? 2 : 1) * align(4)
+                                 : 0);
+}
+
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   if (schedule.isDirect()) {
@@ -94,6 +118,8 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                       type);
   };
 
+  if (schedule.isBulk() && problem.bitmap)
+    return getBulkSharedBytes(problem, schedule);
   auto [xRows, xColumns] = getXTile(problem, schedule);
   bool isTransposed =
       !problem.xFeatureMajor && !hasTokenRows(problem, schedule);

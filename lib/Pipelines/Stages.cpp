@@ -32,6 +32,7 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
   buildFront(pm, /*unpackWithoutKernel=*/false);
   NMSparseSelectStoragePassOptions select;
   select.storage = options.storage;
+  select.chip = options.chip;
   if (!options.tokens.empty())
     select.tokens = *llvm::max_element(options.tokens);
   pm.addPass(createNMSparseSelectStoragePass(select));

@@ -13,4 +13,5 @@ void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
   registerSimtCost(registry);
   registerMmaCost(registry);
   registerWgmmaCost(registry);
+  registerWgmmaExpandCost(registry);
 }

@@ -13,4 +13,5 @@ void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
   registerSimtLowering(registry);
   registerMmaLowering(registry);
   registerWgmmaLowering(registry);
+  registerWgmmaExpandLowering(registry);
 }

@@ -69,6 +69,10 @@ nm_sparse::verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << owner
                        << " reads its operands from shared memory; no transfer "
                           "may be direct";
+  if (transfers.getX() == XTransfer::Bulk)
+    return emitError() << owner
+                       << " reads rows that an index names: x = bulk is legal "
+                          "with product = wgmma_expand";
   return success();
 }
 

@@ -20,6 +20,7 @@ namespace nms {
 
 constexpr int64_t blockOutputs = 32; // the lanes of a warp
 constexpr int64_t pieceBytes = 16;   // the widest load of a lane
+constexpr int64_t fragmentRows = 16; // tensor cores multiply them at once
 
 /// Fails when the encoding has no bitmaps. `entry` begins the message.
 int getBitmapShape(const NmsPackSpec *spec, const char *entry,

@@ -14,12 +14,19 @@ namespace {
 
 long long ll(int64_t value) { return static_cast<long long>(value); }
 
-/// The smallest tile whose values fill pieces and whose bits waste at most an
-/// eighth. The waste is below 32 bits, so a tile of 248 rows always passes.
+/// The fewest items of `size` that fill whole units.
+int64_t toFill(int64_t unit, int64_t size) {
+  return unit / std::gcd(unit, size);
+}
+
+/// The smallest tile whose values fill pieces, whose rows fill fragments, and
+/// whose bits waste at most an eighth. Whole fragments waste 16 bits at most,
+/// so a tile of 128 rows always passes.
 void chooseTile(const NmsPackLevel &level, int64_t elementBytes,
                 NmsBitmapShape &shape) {
   int64_t windowRows = level.m * level.bk, kept = level.n * level.bk;
-  int64_t step = pieceBytes / std::gcd(pieceBytes, kept * elementBytes);
+  int64_t step = std::lcm(toFill(pieceBytes, kept * elementBytes),
+                          toFill(fragmentRows, windowRows));
   for (int64_t windows = step;; windows += step) {
     shape.tileRows = windows * windowRows;
     shape.tileValues = windows * kept;

@@ -265,16 +265,26 @@ private:
   /// What cuTensorMapEncodeTiled needs to know beside the buffer's shape.
   Object writeTensorMap(nvgpu::TmaCreateDescriptorOp map) {
     nvgpu::TensorMapDescriptorType type = map.getTensorMap().getType();
-    if (!isWhole(map.getTensor()))
-      refuse("a tensor map of a part of a buffer");
-    return Object{
+    // What was ranked before the map was made.
+    Value tensor = map.getTensor();
+    if (auto cast = tensor.getDefiningOp<memref::CastOp>())
+      tensor = cast.getSource();
+    std::string name = getName(getBufferOf(tensor));
+    Object object{
         {"type", "ptr"},
-        {"source", getName(getBufferOf(map.getTensor()))},
+        {"source", name},
         {"field", "tensor_map"},
         {"box", Array(type.getTensor().getShape())},
         {"swizzle", nvgpu::stringifyTensorMapSwizzleKind(type.getSwizzle())},
         {"l2_promotion",
          nvgpu::stringifyTensorMapL2PromoKind(type.getL2promo())}};
+    if (isWhole(tensor))
+      return object;
+    ViewDescription view = getView(tensor, name);
+    object["offset"] = view.offset;
+    object["sizes"] = Array(view.sizes);
+    object["strides"] = Array(view.strides);
+    return object;
   }
 
   Object writeLaunch(gpu::LaunchFuncOp launch) {

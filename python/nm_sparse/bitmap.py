@@ -18,6 +18,7 @@ from .encoding import Encoding, EncodingError, index_dtype
 
 OUTPUTS = 32  # of a block: the lanes of a warp
 PIECE = 16  # bytes that a lane reads at once
+FRAGMENT_ROWS = 16  # that tensor cores multiply at once: all of them in one tile
 
 
 class BitmapShape(NamedTuple):
@@ -52,7 +53,12 @@ def bitmap_shape(encoding: Encoding, k: int, n: int, itemsize: int) -> BitmapSha
     if itemsize not in (1, 2, 4):
         raise EncodingError(f"elements have {itemsize} bytes: legal is 1, 2 or 4")
     rows = values = words = 0
-    while rows == 0 or values * itemsize % PIECE or 32 * words * 8 > 9 * rows:
+    while (
+        rows == 0
+        or values * itemsize % PIECE
+        or rows % FRAGMENT_ROWS
+        or 32 * words * 8 > 9 * rows
+    ):
         rows, values = rows + e.m * e.block[0], values + e.n * e.block[0]
         words = -(-rows // 32)
     return BitmapShape(-(-n // OUTPUTS), -(-k // rows), rows, values, words)

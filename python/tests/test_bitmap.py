@@ -50,7 +50,7 @@ def canonical_weights(draw, types):
     n, block = draw(st.integers(1, m)), draw(st.sampled_from(BLOCKS))
     batch = draw(st.sampled_from([(), (), (1,), (3,)]))
     # Some tiles with one that is not whole; some blocks of outputs.
-    k = draw(st.integers(0, 3 * max(m * block[0], 64)))
+    k = draw(st.integers(0, 3 * max(m * block[0], 256)))
     outputs = draw(st.integers(0, 100))
     e, dtype = Encoding(n, m, block, dim=len(batch)), draw(st.sampled_from(types))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -119,10 +119,10 @@ def test_bitmaps_follow_the_formula(case):
         (Encoding(2, 4), 1, 32, 16, 1),
         (Encoding(1, 32), 2, 256, 8, 8),
         (Encoding(1, 32), 1, 512, 16, 16),
-        (Encoding(4, 9), 2, 90, 40, 3),
+        (Encoding(4, 9), 2, 144, 64, 5),
         (Encoding(2, 4, (4, 32)), 2, 32, 16, 1),
         (Encoding(1, 1), 4, 32, 32, 1),
-        (Encoding(16, 31), 2, 31, 16, 1),
+        (Encoding(16, 31), 2, 496, 256, 16),
     ],
 )
 def test_shape(e, itemsize, rows, kept, words):
@@ -142,7 +142,8 @@ def test_tile_is_the_smallest_legal_one(case, itemsize):
     def legal(windows):
         rows, kept = windows * e.m * e.block[0], windows * e.n * e.block[0]
         bits = -(-rows // 32) * 32
-        return kept * itemsize % 16 == 0 and (bits - rows) * 8 <= rows
+        whole = kept * itemsize % 16 == 0 and rows % 16 == 0
+        return whole and (bits - rows) * 8 <= rows
 
     windows = next(windows for windows in range(1, 1 << 16) if legal(windows))
     assert shape.tile_rows == windows * e.m * e.block[0]
@@ -153,8 +154,8 @@ def test_tile_is_the_smallest_legal_one(case, itemsize):
 # A tile has 4 windows of 8 rows and holds all three of the weight; the last window and
 # the last panel are partial, and output 31 is in that panel.
 PARTIAL = Encoding(2, 4, (2, 20), dim=1), 21, 30
-# Two tiles of 10 windows or 90 rows; outputs 40 to 63 are in no panel.
-RAGGED = Encoding(4, 9), 100, 40
+# Two tiles of 16 windows or 144 rows; outputs 40 to 63 are in no panel.
+RAGGED = Encoding(4, 9), 154, 40
 
 
 def canonical_to_damage():
@@ -240,13 +241,13 @@ DAMAGE_TO_BITMAPS = [
         store("values", value_at(12, 31), -0.0),
         "window 3 of output 31 .batch 1. holds values",
     ),
-    (RAGGED, flip(60, 0, 8), "window 10 of output 60 .* past the end .* first 4 rows"),
-    (RAGGED, flip(33, 90), "tile 1 of output 33 .batch 0. has bits past its 90 rows"),
-    (RAGGED, flip(33, 95), "tile 1 of output 33 .batch 0. has bits past its 90 rows"),
+    (RAGGED, flip(60, 0, 8), "window 16 of output 60 .* past the end .* first 4 rows"),
+    (RAGGED, flip(33, 144), "tile 1 of output 33 .batch 0. has bits past its 144 rows"),
+    (RAGGED, flip(33, 159), "tile 1 of output 33 .batch 0. has bits past its 144 rows"),
     (
         RAGGED,
-        store("values", (1, 0, (4 * 32 + 8) * 8 + 7), 1),
-        "window 9 of output 40 .batch 0. holds values",
+        store("values", (1, 0, (7 * 32 + 8) * 8 + 7), 1),
+        "window 15 of output 40 .batch 0. holds values",
     ),
 ]
 

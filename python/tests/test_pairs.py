@@ -86,6 +86,22 @@ def test_shapes_and_parameters():
     assert maps == [(MEMREFS["arg1"], [64, 32])]
 
 
+def test_a_map_may_be_of_a_part_of_a_buffer():
+    parameter = {**MAP_OF_PART, "source": "arg1"}
+    memrefs = {"arg1": launches.Memref("f16", (128, 64), 0x1000)}
+    part = launches.described(memrefs, parameter)
+    assert part == launches.Memref("f16", (95, 60), 0x1080, None, (64, 1))
+    assert part.strides == (64, 1)
+
+
+MAP_OF_PART = {
+    "field": "tensor_map",
+    "offset": "64",
+    "sizes": ["95", "sub(arg1.size[1], 4)"],
+    "strides": ["arg1.size[1]", "1"],
+}
+
+
 class Library:
     """Takes the place of libcuda: keeps what each call was given."""
 

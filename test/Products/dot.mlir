@@ -45,13 +45,13 @@ func.func @element_wise(%x: tensor<1x330xf16>, %w: tensor<330x33xf16, #w>, %bias
 
 // Feature-major activations and result, parts of the contraction in three CTAs.
 #blocks = #nm_sparse.encoding<2:5, block = [3, 4]>
-#blocks_schedule = #nm_sparse.schedule<tile = [4, 32, 144], product = dot<warps = 3>,
+#blocks_schedule = #nm_sparse.schedule<tile = [4, 32, 288], product = dot<warps = 3>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
-func.func @block_wise(%x: tensor<500x?xbf16>, %w: tensor<500x70xbf16, #blocks>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
+func.func @block_wise(%x: tensor<1000x?xbf16>, %w: tensor<1000x70xbf16, #blocks>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
     {nm_sparse.schedule = #blocks_schedule}
-    ins(%x, %w : tensor<500x?xbf16>, tensor<500x70xbf16, #blocks>) outs(%init : tensor<70x?xf32>) -> tensor<70x?xf32>
+    ins(%x, %w : tensor<1000x?xbf16>, tensor<1000x70xbf16, #blocks>) outs(%init : tensor<70x?xf32>) -> tensor<70x?xf32>
   return %y : tensor<70x?xf32>
 }
 
@@ -69,7 +69,7 @@ func.func @long_windows(%x: tensor<?x700xf16>, %w: tensor<40x700xf16, #long>, %i
 
 // Windows of 9 rows, which words cut.
 #split = #nm_sparse.encoding<4:9>
-#split_schedule = #nm_sparse.schedule<tile = [2, 32, 28], product = dot<warps = 1>,
+#split_schedule = #nm_sparse.schedule<tile = [2, 32, 64], product = dot<warps = 1>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @split_windows(%x: tensor<?x300xf32>, %w: tensor<300x64xf32, #split>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %y = linalg.matmul {nm_sparse.schedule = #split_schedule}

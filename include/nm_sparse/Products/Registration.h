@@ -24,10 +24,12 @@ void registerDotCost(DialectRegistry &registry);
 void registerSimtCost(DialectRegistry &registry);
 void registerMmaCost(DialectRegistry &registry);
 void registerWgmmaCost(DialectRegistry &registry);
+void registerWgmmaExpandCost(DialectRegistry &registry);
 void registerDotLowering(DialectRegistry &registry);
 void registerSimtLowering(DialectRegistry &registry);
 void registerMmaLowering(DialectRegistry &registry);
 void registerWgmmaLowering(DialectRegistry &registry);
+void registerWgmmaExpandLowering(DialectRegistry &registry);
 
 } // namespace nm_sparse
 } // namespace mlir

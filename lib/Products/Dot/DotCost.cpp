@@ -82,7 +82,7 @@ static CombinedTime predictDot(const MatmulProblem &problem,
 
   // A step has as many tiles for each warp, also where there are fewer.
   int64_t warps = schedule.getProduct().getNumWarps();
-  int64_t stepTiles = schedule.getTileRows() / tile.values;
+  int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
   int64_t perWarp = llvm::divideCeil(stepTiles, warps);
   int64_t steps = llvm::divideCeil(llvm::divideCeil(tiles, stepTiles), parts);
   double perSM = std::max(1.0, double(ctas) / double(chip.multiprocessors));

@@ -113,6 +113,7 @@ bool WgmmaAttr::readsTokenMajorRows(int64_t stepRows) const {
   return stepRows % kSwizzledColumns == 0;
 }
 bool WgmmaAttr::readsSwizzledBlocks() const { return true; }
+bool WgmmaAttr::readsByThreads() const { return false; }
 bool WgmmaAttr::staysInFlight() const { return true; }
 
 bool WgmmaAttr::allowsProducerTurns() const { return true; }

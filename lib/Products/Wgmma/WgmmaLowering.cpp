@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TileDescriptor.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
 
@@ -30,88 +31,10 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Contraction steps and rows of the result of one product; words of 16 bytes
-/// in a line of a tile, and elements in a word.
+/// Contraction steps and rows of the result of one product.
 constexpr int64_t kProductSteps = 16, kProductRows = 64;
-constexpr int64_t kLineWords = 8, kWordElements = 8;
 /// Columns of the widest product.
 constexpr int64_t kMostColumns = 256;
-
-/// Makes the descriptors of one tile in shared memory: blocks of 64 columns,
-/// one after the other, of one line of 128 bytes for each row.
-class TileDescriptor {
-public:
-  /// `alongRows`: the contraction lies along the rows of the tile ("K-major"),
-  /// else along its columns.
-  TileDescriptor(OpBuilder &b, Location loc, Value tile, bool alongRows)
-      : b(b), loc(loc), alongRows(alongRows),
-        rows(cast<MemRefType>(tile.getType()).getDimSize(0)), tile(tile) {}
-
-  /// Starts at place `first` of the dimension that is not contracted, a
-  /// multiple of 64.
-  void startAt(Value first) {
-    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tile);
-    Value pointer =
-        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, tile);
-    int64_t elementsApart = alongRows ? kSwizzledColumns : rows;
-    Value elements = b.createOrFold<arith::AddIOp>(
-        loc, metadata.getOffset(),
-        b.createOrFold<arith::MulIOp>(loc, first, constant(elementsApart)));
-    Value address = b.createOrFold<arith::AddIOp>(
-        loc, pointer,
-        b.createOrFold<arith::MulIOp>(loc, elements, constant(2)));
-    address = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
-    // Addresses and distances count 16 bytes. Blocks of columns are `rows`
-    // lines apart, groups of 8 rows are 8 lines apart.
-    Value start = arith::ShRUIOp::create(b, loc, address, constant64(4));
-    start = arith::AndIOp::create(b, loc, start, constant64(0x3fff));
-    uint64_t leading = rows * kLineWords, stride = 8 * kLineWords;
-    constexpr uint64_t swizzle128 = 1;
-    base = arith::OrIOp::create(
-        b, loc, start,
-        constant64(leading << 16 | stride << 32 | swizzle128 << 62));
-  }
-
-  /// From step `k` of the contraction on, and from place `other` of the other
-  /// dimension, a multiple of 64.
-  Value at(int64_t k, int64_t other) { return at(Value(), k, other); }
-
-  /// As above, `offset` steps further, a value known at run time; along rows a
-  /// multiple of 64.
-  Value at(Value offset, int64_t k, int64_t other) {
-    Value result = base;
-    if (offset) {
-      offset = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), offset);
-      int64_t wordsApart =
-          alongRows ? rows * kLineWords / kSwizzledColumns : kLineWords;
-      result = b.createOrFold<arith::AddIOp>(
-          loc, result,
-          b.createOrFold<arith::MulIOp>(loc, offset, constant64(wordsApart)));
-    }
-    int64_t words =
-        getLines(alongRows ? other : k, alongRows ? k : other) * kLineWords +
-        (alongRows ? k % kSwizzledColumns / kWordElements : 0);
-    return b.createOrFold<arith::AddIOp>(loc, result, constant64(words));
-  }
-
-private:
-  int64_t getLines(int64_t row, int64_t column) const {
-    return column / kSwizzledColumns * rows + row;
-  }
-  Value constant(int64_t v) {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  }
-  Value constant64(uint64_t v) {
-    return arith::ConstantOp::create(
-        b, loc, b.getI64IntegerAttr(static_cast<int64_t>(v)));
-  }
-
-  OpBuilder &b;
-  Location loc;
-  bool alongRows;
-  int64_t rows;
-  Value tile, base;
-};
 
 /// Emits the product of one K step.
 class WgmmaEmitter {

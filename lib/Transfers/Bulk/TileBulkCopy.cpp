@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One instruction for each block of 64 columns, since 128 bytes are the widest
-// box that the accelerator swizzles.
+// One instruction for each block of columns: 128 bytes are the widest box that
+// the accelerator swizzles, and 256 elements the widest of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());
     // Warps that read the tile themselves, and said that they have done so,
     // read in another proxy than the accelerator writes in.
-    if (!layout.schedule.getProduct().staysInFlight())
+    if (layout.schedule.getProduct().readsByThreads())
       NVVM::FenceProxyOp::create(
           rewriter, loc,
           NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
@@ -72,11 +72,12 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
         static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
     // The innermost coordinate comes first.
     SmallVector<Value> outer(llvm::reverse(op.getCoordinates()));
-    for (int64_t column = 0; column < dst.getDimSize(1);
-         column += kSwizzledColumns) {
+    MemRefType box = op.getMap().getType().getTensor();
+    int64_t width = box.getShape().back();
+    for (int64_t column = 0; column < dst.getShape().back(); column += width) {
       Value address = arith::IndexCastUIOp::create(
           rewriter, loc, rewriter.getI64Type(),
-          math.add(base, column * dst.getDimSize(0) * bytes));
+          math.add(base, column / width * box.getNumElements() * bytes));
       SmallVector<Value> coordinates =
           llvm::map_to_vector(outer, [&](Value at) { return math.narrow(at); });
       coordinates[0] = math.narrow(math.add(outer[0], column));

@@ -76,7 +76,7 @@
 
 // Transfers.
 
-// expected-error @below {{x must be copy, gather or direct, got 'packed'}}
+// expected-error @below {{x must be copy, gather, bulk or direct, got 'packed'}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], transfers = {x = packed}>
 
 // -----
@@ -86,7 +86,7 @@
 
 // -----
 
-// expected-error @below {{index must be staged, resident, rows or direct, got 'none'}}
+// expected-error @below {{index must be staged, resident, rows, bulk or direct, got 'none'}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], transfers = {index = none}>
 
 // -----
@@ -285,3 +285,50 @@
 
 // expected-error @below {{wgmma reads its operands from shared memory; no transfer may be direct}}
 #s = #nm_sparse.schedule<tile = [128, 256, 64], product = wgmma<warps = [1, 8]>, transfers = {index = direct}, pipeline = async_groups<stages = 2>>
+
+// -----
+
+// Weights that are expanded on the way to tensor cores.
+
+// expected-error @below {{x = bulk and index = bulk are legal together, with values = bulk and pipeline = ring<...>}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = staged}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{x = bulk and index = bulk are legal together, with values = bulk and pipeline = ring<...>}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = async_groups<stages = 3>>
+
+// -----
+
+// expected-error @below {{wgmma_expand has its operands from the tensor memory accelerator: legal is transfers}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{producers beside wgmma_expand warps must be a multiple of the 4 of a warpgroup, got 2}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 2>>
+
+// -----
+
+// expected-error @below {{wgmma_expand needs a multiple of 4 warps, at most 28, got 6}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 6>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{a tile of 64 outputs over 2 warpgroups must be a multiple of 64 outputs for each}}
+#s = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{a tile of wgmma_expand must be a multiple of 8, at most 256, tokens, got 12}}
+#s = #nm_sparse.schedule<tile = [12, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{a tile of 256 x 256 over 8 wgmma_expand warps has 256 accumulators in each thread, more than the 192 that registers hold}}
+#s = #nm_sparse.schedule<tile = [256, 256, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{mma reads rows that an index names: x = bulk is legal with product = wgmma_expand}}
+#s = #nm_sparse.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>

@@ -1,8 +1,9 @@
 // RUN: nm-opt %s --nm-sparse-select-storage --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-select-storage=storage=canonical --split-input-file | FileCheck %s --check-prefix=CANONICAL
 // RUN: nm-opt %s --nm-sparse-select-storage=storage=bitmap --split-input-file 2>/dev/null | FileCheck %s --check-prefix=BITMAP
-// RUN: nm-opt %s --nm-sparse-select-storage=tokens=8 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=FEW
-// RUN: nm-opt %s --nm-sparse-select-storage=tokens=9 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=MANY
+// RUN: nm-opt %s --nm-sparse-select-storage="chip=sm_80 tokens=8" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=FEW
+// RUN: nm-opt %s --nm-sparse-select-storage="chip=sm_80 tokens=9" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=MANY
+// RUN: nm-opt %s --nm-sparse-select-storage="chip=sm_90a tokens=9" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=EXPAND
 // RUN: not nm-opt %s --nm-sparse-select-storage=storage=dense 2>&1 | FileCheck %s --check-prefix=WRONG
 
 // WRONG: storage must be auto, canonical or bitmap, got 'dense'
@@ -92,11 +93,13 @@ func.func @passed_on(
 // -----
 
 // CHECK-LABEL: func.func @any_tokens
-// CHECK-NOT: bitmap
+// CHECK: storage = #nm_sparse.bitmap
 // FEW-LABEL: func.func @any_tokens
 // FEW: storage = #nm_sparse.bitmap
 // MANY-LABEL: func.func @any_tokens
 // MANY-NOT: bitmap
+// EXPAND-LABEL: func.func @any_tokens
+// EXPAND: storage = #nm_sparse.bitmap
 func.func @any_tokens(
     %x: tensor<?x128xf16>,
     %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,

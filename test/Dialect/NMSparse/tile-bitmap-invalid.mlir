@@ -53,3 +53,17 @@ func.func @integers(%x: tensor<1x128xi8>, %v: tensor<3x4x512xi8>, %b: tensor<3x4
     ins(%x, %v, %b : tensor<1x128xi8>, tensor<3x4x512xi8>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xi32>) -> tensor<1x96xi32>
   return %0 : tensor<1x96xi32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @expand_f32(%x: tensor<16x128xf32>, %v: tensor<3x4x512xf32>, %b: tensor<3x4x32xi32>, %init: tensor<16x96xf32>) -> tensor<16x96xf32> {
+  // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies f16 or bf16, but operands of 'f32'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xf32>, tensor<3x4x512xf32>, tensor<3x4x32xi32>) outs(%init : tensor<16x96xf32>) -> tensor<16x96xf32>
+  return %0 : tensor<16x96xf32>
+}

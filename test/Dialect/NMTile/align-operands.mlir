@@ -57,3 +57,34 @@ func.func @made(%a: tensor<?x4096xf16>, %e: tensor<4096x?xf16>,
       outs(%o : tensor<4096x?xf16>) -> tensor<4096x?xf16>
   return %y : tensor<4096x?xf16>
 }
+
+// -----
+
+// The tensor memory accelerator addresses rows at multiples of 16 bytes alone, of
+// buffers that are known before the launch. Token-major rows are whole.
+
+#e = #nm_sparse.encoding<8:16>
+#xt = affine_map<(m, n, k) -> (m, k)>
+#xf = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+
+// CHECK-LABEL: func @bulk
+// CHECK-SAME: %[[T:.*]]: tensor<?x256xf16>, %[[ODD:.*]]: tensor<?x255xf16>, %[[F:.*]]: tensor<256x?xf16>,
+// CHECK-DAG: %[[A:.*]] = nm_tile.align_rows alignment = 16 always ins(%[[ODD]] :
+// CHECK-DAG: %[[B:.*]] = nm_tile.align_rows alignment = {{16|32}} always ins(%[[F]] :
+// CHECK: ins(%[[T]],
+// CHECK: ins(%[[A]],
+// CHECK: ins(%[[B]],
+func.func @bulk(%t: tensor<?x256xf16>, %odd: tensor<?x255xf16>, %f: tensor<256x?xf16>,
+    %v: tensor<2x8x512xf16>, %b: tensor<2x8x32xi32>, %o: tensor<?x64xf16>)
+    -> (tensor<?x64xf16>, tensor<?x64xf16>, tensor<?x64xf16>) {
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xt, #wm, #y] schedule = #s
+    ins(%t, %v, %b : tensor<?x256xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%o : tensor<?x64xf16>) -> tensor<?x64xf16>
+  %1 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xt, #wm, #y] schedule = #s
+    ins(%odd, %v, %b : tensor<?x255xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%o : tensor<?x64xf16>) -> tensor<?x64xf16>
+  %2 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+    ins(%f, %v, %b : tensor<256x?xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%o : tensor<?x64xf16>) -> tensor<?x64xf16>
+  return %0, %1, %2 : tensor<?x64xf16>, tensor<?x64xf16>, tensor<?x64xf16>
+}

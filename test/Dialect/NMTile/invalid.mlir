@@ -400,3 +400,40 @@ func.func @align_shapes(%x: tensor<64x?xf16>) -> tensor<32x?xf16> {
   %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<64x?xf16>) -> tensor<32x?xf16>
   return %a : tensor<32x?xf16>
 }
+
+// -----
+
+// Components of bitmaps.
+
+func.func @copy_maps(%s: memref<2x2x512xf16>, %t: memref<2x2x512xf16, 3>) {
+  // expected-error @below {{of rank 3 has neither indexing maps nor rows_of}}
+  nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>]
+    ins(%s : memref<2x2x512xf16>) outs(%t : memref<2x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @copy_rank(%s: memref<2x512xf16>, %t: memref<2x2x512xf16, 3>) {
+  // expected-error @below {{source must be a rank-3 tile of element type 'f16', got 'memref<2x512xf16>'}}
+  nm_tile.async_copy ins(%s : memref<2x512xf16>) outs(%t : memref<2x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x512xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
+func.func @wide_box(%m: !map, %i: index, %t: memref<2x2x512xf16, 3>) {
+  // expected-error @below {{boxes of the map must hold 2 x 2 x 256 elements of the destination, got 'memref<2x2x512xf16, 3>'}}
+  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @swizzled_words(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
+  // expected-error @below {{the map of a destination of rank 3 must not swizzle}}
+  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>)
+  return
+}

@@ -38,6 +38,22 @@ func.func @f(%x: memref<4096x?xf16>, %m: index, %p: index, %y: memref<1xf16>) {
 
 // -----
 
+// A copy in any case, which who reads it knows before the launch.
+
+// CHECK-LABEL: func @always
+// CHECK: %[[COPY:.*]] = memref.alloc
+// CHECK: gpu.launch {{.*}} function(@always_align)
+// CHECK: %[[A:.*]] = memref.cast %[[COPY]]
+// CHECK: return %[[A]]
+func.func @always(%x: memref<4096x?xf16>, %p: index) -> memref<4096x?xf16, strided<[?, 1], offset: ?>> {
+  %copy = memref.alloc(%p) : memref<4096x?xf16>
+  %a = nm_tile.align_rows alignment = 16 always ins(%x : memref<4096x?xf16>)
+      outs(%copy : memref<4096x?xf16>) -> memref<4096x?xf16, strided<[?, 1], offset: ?>>
+  return %a : memref<4096x?xf16, strided<[?, 1], offset: ?>>
+}
+
+// -----
+
 // Rows at multiples of 16 bytes are copied if they are long.
 
 // CHECK-DAG: #[[UNIT:.*]] = affine_map<()[s0] -> (s0 mod 16)>

@@ -29,9 +29,10 @@ func.func @k_loop(%lower: index, %upper: index, %step: index, %zero: vector<4x4x
 // CHECK:       nm_tile.ring_slot %[[HERE]]
 // CHECK:       nm_tile.ring_release %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
 // CHECK:       nm_tile.ring_release late %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
+// CHECK:       nm_tile.ring_release late by_threads %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
 // CHECK:       nm_tile.ring_advance %[[RING]][%[[HERE]]] by 1 : !nm_tile.ring<3>
 // CHECK:     nm_tile.ring_drain %[[RING]][%[[SUM]]#1] : !nm_tile.ring<3>
-// CHECK:     nm_tile.ring_drain %[[RING]][%[[SUM]]#1] release(%arg4) : !nm_tile.ring<3>
+// CHECK:     nm_tile.ring_drain by_threads %[[RING]][%[[SUM]]#1] release(%arg4) : !nm_tile.ring<3>
 // CHECK:     nm_tile.yield %[[SUM]]#1 : !nm_tile.ring_position
 // CHECK:   nm_tile.role_barrier
 // CHECK-NOT: nm_tile.yield
@@ -53,11 +54,12 @@ func.func @roles(%lower: index, %upper: index, %step: index, %zero: vector<4x4xf
         %slot = nm_tile.ring_slot %here
         nm_tile.ring_release %ring[%here] : !nm_tile.ring<3>
         nm_tile.ring_release late %ring[%here] : !nm_tile.ring<3>
+        nm_tile.ring_release late by_threads %ring[%here] : !nm_tile.ring<3>
         %next = nm_tile.ring_advance %ring[%here] by 1 : !nm_tile.ring<3>
         nm_tile.yield %acc, %next : vector<4x4xf32>, !nm_tile.ring_position
       }
       nm_tile.ring_drain %ring[%sum#1] : !nm_tile.ring<3>
-      nm_tile.ring_drain %ring[%sum#1] release(%any) : !nm_tile.ring<3>
+      nm_tile.ring_drain by_threads %ring[%sum#1] release(%any) : !nm_tile.ring<3>
       nm_tile.yield %sum#1 : !nm_tile.ring_position
     }
     nm_tile.role_barrier

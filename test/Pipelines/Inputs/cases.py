@@ -80,13 +80,14 @@ def schedule(
     if producers:
         pipeline = f"ring<stages = {stages}, producers = {producers}>"
     grid = "persistent" if persistent else "flat"
+    warps = warps if isinstance(warps, int) else list(warps)
     if stream_k:
         grid += "<stream_k = true>"
     elif split_k > 1:
         grid += f"<split_k = {split_k}>"
     return (
         f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {step}], "
-        f"product = {kind}<warps = {list(warps)}>, "
+        f"product = {kind}<warps = {warps}>, "
         f"transfers = {{x = {x}, values = {'bulk' if tma else 'copy'}, "
         f"index = {index}}}, pipeline = {pipeline}, grid = {grid}>"
     )

@@ -32,6 +32,12 @@ def wgmma(tile, warps=(1, 8), stages=4, **roles):
     return schedule("wgmma", tile, warps, stages, **roles)
 
 
+def expand(tile, warps, stages, **roles):
+    return schedule(
+        "wgmma_expand", tile, warps, stages, 1, "bulk", "bulk", 4, tma=True, **roles
+    )
+
+
 GATHER = schedule("simt", (128, 64, 2), (2, 2), 3)
 WHOLE_WINDOWS = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "copy")
 PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "copy", producers=4)
@@ -167,6 +173,29 @@ KERNELS = {
         schedule=wgmma((256, 128, 8), (2, 4), producers=4, persistent=True),
         **FEATURE,
     ),
+    **{
+        f"wgmma_expand, {name}": Case(element, n, m, 1, schedule=how, **layout)
+        for name, element, n, m, how, layout in (
+            (
+                "persistent",
+                "f16",
+                8,
+                16,
+                expand((256, 128, 4), 8, 5, persistent=True),
+                {},
+            ),
+            (
+                "stream-K, feature-major",
+                "bf16",
+                16,
+                32,
+                expand((256, 128, 2), 8, 4, stream_k=True, persistent=True),
+                FEATURE,
+            ),
+            ("few tokens", "f16", 4, 16, expand((16, 448, 4), 28, 5), {}),
+            ("64 tokens", "f16", 2, 4, expand((64, 256, 16), 16, 5), {}),
+        )
+    },
 }
 
 PRODUCTS = ("wgmma.mma_async", "mma.sync", "fma.rn.f32")

@@ -14,7 +14,8 @@ def NMSparse_WgmmaAttr : NMSparse_Attr<"Wgmma", "wgmma",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem",
-         "getRowUnit", "readsTokenMajorRows", "readsSwizzledBlocks", "staysInFlight",
+         "getRowUnit", "readsTokenMajorRows", "readsSwizzledBlocks", "readsByThreads",
+         "staysInFlight",
          "multipliesTokensByPanel", "allowsProducerTurns"]>]> {
   let summary = "products of warpgroups on tensor cores";
   let description = [{

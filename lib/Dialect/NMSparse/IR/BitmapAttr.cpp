@@ -11,13 +11,14 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 BitmapTile BitmapTile::get(EncodingAttr encoding, int64_t elementBytes) {
-  // Ends: 16 windows fill whole pieces, and 31 bits are an eighth of 248 rows.
+  // Ends: 16 windows fill whole pieces and fragments, and 31 bits are an eighth
+  // of 248 rows.
   for (int64_t windows = 1;; ++windows) {
     BitmapTile tile{windows * encoding.getWindowRows(),
                     windows * encoding.getKeptRows(), 0};
     tile.words = llvm::divideCeil(tile.rows, 32);
     if (tile.values * elementBytes % kPieceBytes == 0 &&
-        tile.words * 32 * 8 <= tile.rows * 9)
+        tile.rows % kFragmentRows == 0 && tile.words * 32 * 8 <= tile.rows * 9)
       return tile;
   }
 }

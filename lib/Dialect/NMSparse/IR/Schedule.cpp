@@ -28,11 +28,11 @@ Attribute TransfersAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLBrace() ||
       parseFields(
           parser, "transfers",
-          {wordField(parser, "x", "copy, gather or direct", symbolizeXTransfer,
-                     x),
+          {wordField(parser, "x", "copy, gather, bulk or direct",
+                     symbolizeXTransfer, x),
            wordField(parser, "values", "copy, bulk or direct",
                      symbolizeValuesTransfer, values),
-           wordField(parser, "index", "staged, resident, rows or direct",
+           wordField(parser, "index", "staged, resident, rows, bulk or direct",
                      symbolizeIndexTransfer, index)}) ||
       parser.parseRBrace())
     return {};
@@ -251,6 +251,14 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
                           "global memory: legal with it is transfers = {x = "
                           "direct, values = direct, index = direct}, and it "
                           "alone is legal with them";
+  bool isAllBulk = transfers.getX() == XTransfer::Bulk &&
+                   transfers.getValues() == ValuesTransfer::Bulk &&
+                   transfers.getIndex() == IndexTransfer::Bulk;
+  bool hasBulk = transfers.getX() == XTransfer::Bulk ||
+                 transfers.getIndex() == IndexTransfer::Bulk;
+  if (hasBulk && (!isAllBulk || producers == 0))
+    return emitError() << "x = bulk and index = bulk are legal together, with "
+                          "values = bulk and pipeline = ring<...>";
   if (failed(product.verifyTile(emitError, tile[0], tile[1])))
     return failure();
   return product.verifyTransfers(emitError, transfers, producers);

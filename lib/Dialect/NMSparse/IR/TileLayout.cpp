@@ -7,6 +7,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -19,6 +20,12 @@ static bool isSwizzled(Type element, int64_t columns) {
 bool nm_sparse::isSwizzled(MemRefType tile) {
   return tile.getRank() == 2 &&
          ::isSwizzled(tile.getElementType(), tile.getDimSize(1));
+}
+
+int64_t nm_sparse::getColumnBlock(MemRefType tile) {
+  constexpr int64_t most = 256;
+  int64_t columns = tile.getShape().back();
+  return columns <= most ? columns : std::gcd(columns, most);
 }
 
 bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
@@ -42,6 +49,8 @@ RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
 }
 
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
+  if (tile.getRank() == 3)
+    return TileLayout::ColumnBlocks;
   if (!isSwizzled(tile))
     return TileLayout::Rows;
   return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()
@@ -65,6 +74,11 @@ int64_t nm_sparse::getPaddedColumns(Type element, int64_t columns,
 
 MemRefType nm_sparse::getRingType(MemRefType tile, int64_t stages,
                                   bool isTransposed) {
+  if (tile.getRank() == 3)
+    return MemRefType::get(
+        {stages, tile.getDimSize(0), tile.getDimSize(1), tile.getDimSize(2)},
+        tile.getElementType(), MemRefLayoutAttrInterface(),
+        tile.getMemorySpace());
   return MemRefType::get({stages, tile.getDimSize(0),
                           getPaddedColumns(tile.getElementType(),
                                            tile.getDimSize(1), isTransposed)},

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "llvm/ADT/MapVector.h"
@@ -51,7 +52,11 @@ private:
 /// Tokens up to which a product reads its weight in one pass, as it is stored.
 static constexpr int64_t kFewTokens = 8;
 
-/// Products of tensor cores gather rows for panels of 8 outputs and more.
+/// Rows of a tile of bitmaps of which a ring of shared memory holds several.
+static constexpr int64_t kMostRows = 256;
+
+/// Products of tensor cores gather rows for panels of 8 outputs and more. Those
+/// of warpgroups expand bitmaps for any.
 bool SelectStorage::prefersBitmaps(MatmulOp op) const {
   if (storage == "canonical")
     return false;
@@ -72,7 +77,12 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
       cast<ShapedType>(op.getX().getType()).getDimSize(op.getXTokenDim());
   if (ShapedType::isDynamic(most))
     most = tokens > 0 ? tokens : std::numeric_limits<int64_t>::max();
-  return most <= kFewTokens && !element.isF32() && panel % 8 != 0;
+  const Chip *target = findChip(chip);
+  bool expands =
+      target && target->wgmma > 0 &&
+      BitmapTile::get(op.getEncoding(), element.getIntOrFloatBitWidth() / 8)
+              .rows <= kMostRows;
+  return (expands || most <= kFewTokens) && !element.isF32() && panel % 8 != 0;
 }
 
 /// What `value` is as an argument of the function that it belongs to.

@@ -27,11 +27,12 @@ static void addEffects(MutableOperandRange reads, OpOperand *write,
                          SideEffects::DefaultResource::get());
 }
 
-/// A destination is a static rank-2 tile; as a tensor it has a result.
+/// A destination is a static tile of rank 2, or of rank `most`; as a tensor it
+/// has a result.
 static LogicalResult verifyDestination(Operation *op, Value dst,
-                                       OpResult result) {
+                                       OpResult result, int64_t most = 2) {
   auto type = cast<ShapedType>(dst.getType());
-  if (!type.hasStaticShape() || type.getRank() != 2)
+  if (!type.hasStaticShape() || type.getRank() < 2 || type.getRank() > most)
     return op->emitOpError("destination must be a static rank-2 tile, got ")
            << type;
   bool isTensor = isa<TensorType>(type);
@@ -114,6 +115,8 @@ LogicalResult AlignRowsOp::verify() {
 }
 
 bool AlignRowsOp::copiesRows(int64_t extent) {
+  if (getAlways())
+    return true;
   auto type = cast<ShapedType>(getSrc().getType());
   int64_t found = getRowAlignment(type, extent, getAlignment());
   int64_t last = type.getShape().back();
@@ -163,19 +166,22 @@ LogicalResult AsyncCopyOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto dst = cast<ShapedType>(getDst().getType());
   OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
-  if (failed(verifyDestination(*this, getDst(), result)) ||
+  if (failed(verifyDestination(*this, getDst(), result, /*most=*/3)) ||
       failed(verifyThreads(*this, getThreads())) ||
       failed(verifyTileMaps(*this, getIndexingMaps())))
     return failure();
+  if (dst.getRank() == 3 && (getIndexingMaps() || getRowsOf()))
+    return emitOpError("of rank 3 has neither indexing maps nor rows_of");
   if (std::optional<EncodingAttr> encoding = getRowsOf()) {
     if (failed(verifyRowsOf(*this, *encoding, src, dst)))
       return failure();
-  } else if (src.getRank() != 2 ||
+  } else if (src.getRank() != dst.getRank() ||
              src.getElementType() != dst.getElementType()) {
-    return emitOpError("source must be a rank-2 tile of element type ")
-           << dst.getElementType() << ", got " << src;
+    return emitOpError("source must be a rank-")
+           << dst.getRank() << " tile of element type " << dst.getElementType()
+           << ", got " << src;
   }
-  for (int64_t i = 0; i < 2; ++i) {
+  for (int64_t i = 0; i < dst.getRank(); ++i) {
     int64_t from = src.getDimSize(i);
     int64_t to = dst.getDimSize(isTransposed() ? 1 - i : i);
     if (!ShapedType::isDynamic(from) && from > to)
@@ -198,12 +204,36 @@ int64_t BulkCopyOp::getBytes() {
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
+/// A destination of rank 3, in blocks of columns, one box each.
+static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
+                                        MemRefType box) {
+  int64_t width = getColumnBlock(dst);
+  if (box.getElementType() != dst.getElementType() || box.getRank() < 3 ||
+      box.getShape().take_back(3) !=
+          ArrayRef<int64_t>{dst.getDimSize(0), dst.getDimSize(1), width} ||
+      box.getNumElements() != dst.getDimSize(0) * dst.getDimSize(1) * width)
+    return op.emitOpError("boxes of the map must hold ")
+           << dst.getDimSize(0) << " x " << dst.getDimSize(1) << " x " << width
+           << " elements of the destination, got " << box;
+  if (op.getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE)
+    return op.emitOpError("the map of a destination of rank 3 must not "
+                          "swizzle");
+  return success();
+}
+
 LogicalResult BulkCopyOp::verify() {
   auto dst = cast<MemRefType>(getDst().getType());
   MemRefType box = getMap().getType().getTensor();
-  if (failed(verifyDestination(*this, getDst(), OpResult())) ||
+  if (failed(verifyDestination(*this, getDst(), OpResult(), /*most=*/3)) ||
       failed(verifyThreads(*this, getThreads())))
     return failure();
+  if (static_cast<int64_t>(getCoordinates().size()) != box.getRank())
+    return emitOpError("needs ")
+           << box.getRank() << " coordinates, one for each dimension of the "
+           << "map, got " << getCoordinates().size();
+  if (dst.getRank() == 3)
+    return verifyColumnBlocks(*this, dst, box);
   if (!isSwizzled(dst))
     return emitOpError("destination must have 16-bit floats and rows of whole "
                        "128-byte lines, got ")
@@ -218,10 +248,6 @@ LogicalResult BulkCopyOp::verify() {
   if (getMap().getType().getSwizzle() !=
       nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
     return emitOpError("the map must swizzle 128 bytes, as products read them");
-  if (static_cast<int64_t>(getCoordinates().size()) != box.getRank())
-    return emitOpError("needs ")
-           << box.getRank() << " coordinates, one for each dimension of the "
-           << "map, got " << getCoordinates().size();
   return success();
 }
 

@@ -21,7 +21,8 @@ def NMSparse_XTransfer : I32EnumAttr<"XTransfer",
     "how activations come to the product", [
       I32EnumAttrCase<"Copy", 0, "copy">,
       I32EnumAttrCase<"Gather", 1, "gather">,
-      I32EnumAttrCase<"Direct", 2, "direct">]> {
+      I32EnumAttrCase<"Direct", 2, "direct">,
+      I32EnumAttrCase<"Bulk", 3, "bulk">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
@@ -40,7 +41,8 @@ def NMSparse_IndexTransfer : I32EnumAttr<"IndexTransfer",
       I32EnumAttrCase<"Staged", 0, "staged">,
       I32EnumAttrCase<"Resident", 1, "resident">,
       I32EnumAttrCase<"Direct", 2, "direct">,
-      I32EnumAttrCase<"Rows", 3, "rows">]> {
+      I32EnumAttrCase<"Rows", 3, "rows">,
+      I32EnumAttrCase<"Bulk", 4, "bulk">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }
@@ -50,9 +52,9 @@ def NMSparse_TransfersAttr : NMSparse_Attr<"Transfers", "transfers"> {
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `direct`: the product reads global memory | `copy`, `gather`, `direct` | `gather` |
+    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `bulk`: whole windows, by the tensor memory accelerator; `direct`: the product reads global memory | `copy`, `gather`, `direct`; `bulk` with the other two | `gather` |
     | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
-    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead of them a table of the activations' rows, which takes two bytes or four of shared memory for each block, fewer instructions in each step, and K steps that may begin inside windows; `staged`: positions step by step; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather` | `resident` |
+    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead of them a table of the activations' rows, which takes two bytes or four of shared memory for each block, fewer instructions in each step, and K steps that may begin inside windows; `staged`: positions step by step; `bulk`: step by step, by the tensor memory accelerator; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather`; `bulk` with the other two | `resident` |
   }];
   let parameters = (ins
     "::mlir::nm_sparse::XTransfer":$x,
@@ -224,6 +226,10 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     }
     bool hasBulkValues() const {
       return getTransfers().getValues() == ValuesTransfer::Bulk;
+    }
+    /// The tensor memory accelerator copies all operands.
+    bool isBulk() const {
+      return getTransfers().getX() == XTransfer::Bulk;
     }
 
     int64_t getSplitK() const;

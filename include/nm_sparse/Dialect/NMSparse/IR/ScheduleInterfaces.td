@@ -80,6 +80,11 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
       "bool", "dividesContraction", (ins), "", "return false;">,
     InterfaceMethod<[{
+        Its threads read tiles in shared memory, and not only through matrix
+        descriptors.
+      }],
+      "bool", "readsByThreads", (ins), "", "return true;">,
+    InterfaceMethod<[{
         The product of one K step overlaps with the wait for the next one.
       }],
       "bool", "staysInFlight", (ins), "", "return false;">,

@@ -25,7 +25,10 @@ enum class TileLayout {
   /// Blocks of kSwizzledColumns columns, one after the other, each stored as
   /// SwizzledRows: what products of warpgroups read, and what the tensor memory
   /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
-  SwizzledBlocks
+  SwizzledBlocks,
+  /// Of rank 3: blocks of getColumnBlock() elements of the last dimension, one
+  /// after the other, each stored row after row.
+  ColumnBlocks
 };
 
 /// Eight lines of 128 bytes, after which the order of words repeats.
@@ -33,6 +36,10 @@ constexpr int64_t kSwizzledBlockAlignment = 1024;
 
 /// Tiles of 16-bit floats with rows of whole lines are.
 bool isSwizzled(MemRefType tile);
+
+/// Elements of the last dimension of a rank-3 tile that one box of a tensor map
+/// holds: all of them, or a divisor of 256, the most that there may be.
+int64_t getColumnBlock(MemRefType tile);
 
 /// Whether tiles of token-major activations keep a token in each row: products
 /// of tensor cores read them so. What is gathered is, where a row of a block is

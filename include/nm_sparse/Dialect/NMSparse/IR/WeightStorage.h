@@ -53,14 +53,16 @@ struct BitmapTile {
   /// An output's values come in pieces of so many bytes, which one access
   /// reads.
   static constexpr int64_t kPieceBytes = 16;
+  /// Rows that a tensor core multiplies at once.
+  static constexpr int64_t kFragmentRows = 16;
 
   int64_t rows;   ///< Of the dense weight.
   int64_t values; ///< Kept elements of an output.
   int64_t words;  ///< Of 32 bits, a bit for each row of an output.
 
   /// The smallest tile of whole windows of `encoding` in which values of
-  /// `elementBytes` fill whole pieces and at most an eighth of the bits is
-  /// padding.
+  /// `elementBytes` fill whole pieces, at most an eighth of the bits is
+  /// padding, and fragments do not reach into the next tile.
   static BitmapTile get(EncodingAttr encoding, int64_t elementBytes);
 };
 

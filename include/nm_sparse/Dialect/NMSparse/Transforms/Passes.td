@@ -70,10 +70,11 @@ def NMSparseSelectStoragePass
     the module calls, stay as they are, and a remark says so.
 
     With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
-    8 outputs, element-wise ones above all, become bitmaps where all their
-    products have at most 8 tokens: tensor cores multiply panels. Those whose
-    panels are no divisor of 8 either, which these cannot multiply, become bitmaps
-    for any number of tokens. `tokens` is the
+    8 outputs, element-wise ones above all, become bitmaps: products of warpgroups
+    expand these. For a `chip` without, and patterns that fill no tile of 256 rows
+    or fewer, they do where all their products have at most 8 tokens: other tensor
+    cores multiply panels. Those whose panels are no divisor of 8 either, which
+    these cannot multiply, become bitmaps for any number of tokens. `tokens` is the
     largest number that is compiled for where theirs is dynamic, 0 if any may come.
     Products that have schedules already decide by what these read. `bitmap` makes
     it all weights of one level of f16, bf16 and f32, `canonical` none.
@@ -81,6 +82,8 @@ def NMSparseSelectStoragePass
   let options = [
     Option<"storage", "storage", "std::string", "\"auto\"",
            "the form that weights are stored in: auto, canonical or bitmap">,
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU architecture to choose for">,
     Option<"tokens", "tokens", "int64_t", "0",
            "largest number of tokens where it is dynamic; 0: not known">];
   let dependentDialects = ["::mlir::arith::ArithDialect"];

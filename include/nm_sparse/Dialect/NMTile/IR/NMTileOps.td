@@ -31,7 +31,9 @@ def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
     buffer is taken to start at such a multiple. On buffers the copy is made in
     `dst`. Copies of 16 bytes need an alignment of 16; with 32, no two copies share
     a sector of L2 with a third. That pays for long rows alone: with `from`, rows of
-    fewer elements stay where they are if they begin at multiples of 16 bytes.
+    fewer elements stay where they are if they begin at multiples of 16 bytes. With
+    `always`, it is a copy in any case: a tensor map is made of a buffer that is
+    known before the launch.
 
     ```mlir
     %a = nm_tile.align_rows alignment = 16 ins(%x : tensor<4096x?xf16>)
@@ -44,10 +46,11 @@ def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
     ```
   }];
   let arguments = (ins NMTile_Tile:$src, Optional<AnyMemRef>:$dst,
-                       I64Attr:$alignment, OptionalAttr<I64Attr>:$from);
+                       I64Attr:$alignment, OptionalAttr<I64Attr>:$from,
+                       UnitAttr:$always);
   let results = (outs NMTile_Tile:$result);
   let assemblyFormat = [{
-    `alignment` `=` $alignment (`from` $from^)? `ins` `(` $src `:` type($src) `)`
+    `alignment` `=` $alignment (`from` $from^)? (`always` $always^)? `ins` `(` $src `:` type($src) `)`
     (`outs` `(` $dst^ `:` type($dst) `)`)? attr-dict `->` type($result)
   }];
   let hasVerifier = 1;
@@ -67,8 +70,10 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     start to copy `src` (global memory, possibly smaller than the tile at the
     ragged edge) into `dst` (workgroup memory, static shape) and fill the rest of
     `dst` with zeros. `indexing_maps` says how the two dimensions `(r, c)` of the
-    tile lie in `src` and in `dst`; without them as `(r, c)` in both. The data may be read after a wait on the group that holds the copy
-    and a barrier, or behind an mbarrier that tracks the copy.
+    tile lie in `src` and in `dst`; without them as `(r, c)` in both. The data may
+    be read after a wait on the group that holds the copy and a barrier, or behind
+    an mbarrier that tracks the copy. A tile of rank 3 is a component of bitmaps,
+    which only `--nm-sparse-create-tensor-maps` knows how to copy.
 
     With `rows_of`, `src` is an index of that `n:m` encoding, from a window on,
     and instead of the position at `[r, p]` what is stored is where that block
@@ -110,6 +115,9 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     `coordinates` on. What lies outside the tensor arrives as zeros. Each box of
     the map holds all rows and 64 columns of `dst`, which is stored as
     `TileLayout::SwizzledBlocks`: the swizzle of the map is that of the products.
+    A `dst` of rank 3, a component of bitmaps, comes in boxes of
+    `getColumnBlock(dst)` elements of its last dimension, without swizzle, and is
+    stored as `TileLayout::ColumnBlocks`.
 
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
@@ -218,7 +226,8 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     when panels and tiles are aligned.
 
     With `storage`, `rhs` and `index` are the components of the tiles of the weight
-    that the step has, in global memory.
+    that the step has. `lhs` holds the rows of these tiles, and what fills its
+    lines up is not read.
 
     `tokens_contiguous` asks for the accumulator layout in which one thread holds
     neighbouring tokens rather than neighbouring outputs, for a feature-major

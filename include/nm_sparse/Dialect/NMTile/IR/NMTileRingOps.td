@@ -197,15 +197,15 @@ def NMTile_RingReleaseOp : NMTile_RingEventOp<"ring_release"> {
     Under `late` the product of this step stays in flight, and what has been read
     is the slot of the step before, if the K loop that the operation is in has
     made one. The wait for that product was the warp's, so that its lanes need
-    no order.
+    no order, unless they read tiles themselves beside the product: `by_threads`.
 
     ```mlir
     nm_tile.ring_release late %ring[%at] : !nm_tile.ring<3>
     ```
   }];
-  let arguments = !con(access, (ins UnitAttr:$late));
+  let arguments = !con(access, (ins UnitAttr:$late, UnitAttr:$by_threads));
   let assemblyFormat = [{
-    (`late` $late^)? $ring `[` $position `]` attr-dict `:` qualified(type($ring))
+    (`late` $late^)? (`by_threads` $by_threads^)? $ring `[` $position `]` attr-dict `:` qualified(type($ring))
   }];
   let hasVerifier = 1;
 }
@@ -216,15 +216,15 @@ def NMTile_RingDrainOp : NMTile_RingEventOp<"ring_drain"> {
     The end of a tile whose products stay in flight: waits for the last one,
     behind the K loop that ended at `position`. Where producers go on to another
     tile, and `release` holds, which says that there was a product, the slot
-    before `position` has then been read.
+    before `position` has then been read; `by_threads` as in `ring_release`.
 
     ```mlir
     nm_tile.ring_drain %ring[%end] release(%any) : !nm_tile.ring<3>
     ```
   }];
-  let arguments = !con(access, (ins Optional<I1>:$release));
+  let arguments = !con(access, (ins Optional<I1>:$release, UnitAttr:$by_threads));
   let assemblyFormat = [{
-    $ring `[` $position `]` (`release` `(` $release^ `)`)? attr-dict
+    (`by_threads` $by_threads^)? $ring `[` $position `]` (`release` `(` $release^ `)`)? attr-dict
     `:` qualified(type($ring))
   }];
   let hasVerifier = 1;

@@ -1,4 +1,4 @@
-//===- CreateTensorMaps.cpp - values through the tensor memory accelerator ===//
+//===- CreateTensorMaps.cpp - tiles by the tensor memory accelerator ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -68,9 +68,9 @@ static FailureOr<SourceView> traceSource(AsyncCopyOp copy,
     return copy.emitOpError("cannot become a bulk copy: its source is made in "
                             "the launch, and tensor maps are made before it");
   auto type = cast<MemRefType>(source.root.getType());
-  if (!type.getLayout().isIdentity())
+  if (!type.isLastDimUnitStride())
     return copy.emitOpError("cannot become a bulk copy: its source must be a "
-                            "view of a contiguous buffer, got ")
+                            "view of a buffer of contiguous rows, got ")
            << type;
   return source;
 }
@@ -97,25 +97,27 @@ static SmallVector<Value> emitCoordinates(OpBuilder &b, Location loc,
   return getValueOrCreateConstantIndexOp(b, loc, sums);
 }
 
-/// The map of `root`, with boxes of `rows` x the columns of a swizzled line.
-/// Made as early as the block of `launch` can, since the host waits for the
-/// launches before it.
+/// The map of `root` for copies to `tile`, in boxes of a swizzled line or of a
+/// block of columns. Made as early as the block of `launch` can, since the host
+/// waits for the launches before it.
 static Value createMap(OpBuilder &b, Location loc, Value root,
-                       gpu::LaunchOp launch, int64_t rows) {
+                       gpu::LaunchOp launch, MemRefType tile) {
   if (root.getParentBlock() == launch->getBlock())
     b.setInsertionPointAfterValue(root);
   else
     b.setInsertionPointToStart(launch->getBlock());
   auto type = cast<MemRefType>(root.getType());
-  SmallVector<int64_t> box(type.getRank(), 1);
-  box[type.getRank() - 2] = rows;
-  box.back() = kSwizzledColumns;
+  SmallVector<int64_t> box(type.getRank() - tile.getRank(), 1);
+  llvm::append_range(box, tile.getShape());
+  bool isBlocks = tile.getRank() == 3;
+  box.back() = isBlocks ? getColumnBlock(tile) : kSwizzledColumns;
   auto mapType = nvgpu::TensorMapDescriptorType::get(
       b.getContext(),
       MemRefType::get(
           box, type.getElementType(), MemRefLayoutAttrInterface(),
           b.getI64IntegerAttr(nvgpu::NVGPUDialect::kSharedMemoryAddressSpace)),
-      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B,
+      isBlocks ? nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE
+               : nvgpu::TensorMapSwizzleKind::SWIZZLE_128B,
       nvgpu::TensorMapL2PromoKind::L2PROMO_128B,
       nvgpu::TensorMapOOBKind::OOB_ZERO,
       nvgpu::TensorMapInterleaveKind::INTERLEAVE_NONE);
@@ -130,37 +132,60 @@ static Value createMap(OpBuilder &b, Location loc, Value root,
                                               extents);
 }
 
-static LogicalResult createBulkCopy(TileMatmulOp product) {
-  auto launch = product->getParentOfType<gpu::LaunchOp>();
-  AsyncCopyOp copy = findCopy(product, product.getRhs());
-  if (!launch || !copy)
-    return product.emitOpError("with tma must be in a launch whose K loop "
-                               "copies its values; run --nm-sparse-promote and "
-                               "--nm-sparse-map-to-gpu first");
-  auto tile = cast<MemRefType>(copy.getDst().getType());
-  int64_t kept = product.getSchedule().getTileRows();
-  if (tile.getDimSize(0) != kept || kept > kMaxBox)
-    return product.emitOpError("with tma needs K steps of a multiple of 16, at "
-                               "most ")
-           << kMaxBox << " kept rows, got " << kept
-           << ": change the windows of the tile or drop tma";
-  if (!isSwizzled(tile))
-    return product.emitOpError("with tma needs 16-bit values and tiles of a "
-                               "multiple of 64 outputs, got ")
+/// The accelerator has boxes for `tile`, an operand of `product`.
+static LogicalResult checkBoxes(TileMatmulOp product, MemRefType tile) {
+  if (tile.getRank() == 2 && !isSwizzled(tile))
+    return product.emitOpError("with bulk copies needs tiles of 16-bit "
+                               "elements in lines of 64, got ")
            << tile;
+  for (int64_t extent : tile.getShape().drop_back())
+    if (extent > kMaxBox)
+      return product.emitOpError("with bulk copies needs tiles of at most ")
+             << kMaxBox << " rows, got " << tile;
+  return success();
+}
+
+/// Makes a bulk copy of the one that fills `operand` of `product`.
+static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
+  auto launch = product->getParentOfType<gpu::LaunchOp>();
+  AsyncCopyOp copy = findCopy(product, operand);
+  if (!launch || !copy)
+    return product.emitOpError("with bulk copies must be in a launch whose K "
+                               "loop copies its operands; run "
+                               "--nm-sparse-promote and --nm-sparse-map-to-gpu "
+                               "first");
+  auto tile = cast<MemRefType>(copy.getDst().getType());
+  if (failed(checkBoxes(product, tile)))
+    return failure();
   FailureOr<SourceView> source = traceSource(copy, launch);
   if (failed(source))
     return failure();
 
   Location loc = copy.getLoc();
   OpBuilder b(copy);
-  Value map = createMap(b, loc, source->root, launch, kept);
+  Value map = createMap(b, loc, source->root, launch, tile);
   b.setInsertionPoint(copy);
   BulkCopyOp::create(b, loc, map, emitCoordinates(b, loc, *source),
                      copy.getDst(), /*mbarrier=*/Value(),
                      copy.getThreadsAttr());
   copy->erase();
   return success();
+}
+
+/// The operands of `product` whose copies the accelerator makes.
+static LogicalResult createBulkCopies(TileMatmulOp product) {
+  ScheduleAttr schedule = product.getSchedule();
+  int64_t kept = schedule.getTileRows();
+  if (!product.getStorage() && kept != schedule.getStepRows())
+    return product.emitOpError("with values = bulk needs K steps of a multiple "
+                               "of 16 kept rows, got ")
+           << kept << ": change the windows of the tile or use values = copy";
+  if (schedule.isBulk() && failed(createBulkCopy(product, product.getLhs())))
+    return failure();
+  if (failed(createBulkCopy(product, product.getRhs())))
+    return failure();
+  return schedule.isBulk() ? createBulkCopy(product, product.getIndex())
+                           : success();
 }
 
 namespace {
@@ -175,7 +200,7 @@ struct CreateTensorMaps
         products.push_back(op);
     });
     for (TileMatmulOp product : products)
-      if (failed(createBulkCopy(product)))
+      if (failed(createBulkCopies(product)))
         return signalPassFailure();
   }
 };

@@ -81,7 +81,7 @@ private:
   }
   /// The slot before `position` has been read by products in flight.
   void emitLateRelease(Location loc, RingBarriers &ring, RingPosition position,
-                       Value condition);
+                       Value condition, bool hasRead);
   /// `values`, with two for each position.
   SmallVector<Value> expand(ValueRange values);
   /// Lets those who use `before` use what `after` has in its place.
@@ -124,12 +124,13 @@ void RoleLowering::lower(RingWaitOp op) {
 }
 
 void RoleLowering::emitLateRelease(Location loc, RingBarriers &ring,
-                                   RingPosition position, Value condition) {
+                                   RingPosition position, Value condition,
+                                   bool hasRead) {
   auto ifOp = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   ring.emitConsumerArrival(position.getPreviousSlot(b, loc, ring.getSlots()),
-                           /*hasRead=*/false);
+                           hasRead);
 }
 
 void RoleLowering::lower(RingReleaseOp op) {
@@ -142,13 +143,15 @@ void RoleLowering::lower(RingReleaseOp op) {
   Value hasPrevious =
       arith::CmpIOp::create(b, op.getLoc(), arith::CmpIPredicate::ugt,
                             loop.getInductionVar(), loop.getLowerBound());
-  emitLateRelease(op.getLoc(), ring(op), at(op), hasPrevious);
+  emitLateRelease(op.getLoc(), ring(op), at(op), hasPrevious,
+                  op.getByThreads());
 }
 
 void RoleLowering::lower(RingDrainOp op) {
   NVVM::WgmmaWaitGroupSyncOp::create(b, op.getLoc(), 0);
   if (op.getRelease())
-    emitLateRelease(op.getLoc(), ring(op), at(op), op.getRelease());
+    emitLateRelease(op.getLoc(), ring(op), at(op), op.getRelease(),
+                    op.getByThreads());
 }
 
 void RoleLowering::lower(RoleBarrierOp op) {

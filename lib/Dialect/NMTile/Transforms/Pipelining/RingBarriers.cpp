@@ -96,7 +96,5 @@ void RingBarriers::emitProducerArrival(Value slot, bool stores) {
 }
 
 void RingBarriers::emitConsumerArrival(Value slot, bool hasRead) {
-  // Products of warpgroups read in the async proxy, and the wait for them is
-  // the warp's.
   emitWarpArrival(getEmpty(slot), /*orders=*/hasRead);
 }

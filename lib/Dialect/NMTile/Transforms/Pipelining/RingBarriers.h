@@ -37,7 +37,8 @@ public:
   void emitProducerArrival(Value slot, bool stores);
 
   /// Each warp arrives on `empty`; with `hasRead`, its lanes have read the tile
-  /// themselves.
+  /// themselves. (What products of warpgroups read in the async proxy is the
+  /// warp's to wait for.)
   void emitConsumerArrival(Value slot, bool hasRead);
 
 private:

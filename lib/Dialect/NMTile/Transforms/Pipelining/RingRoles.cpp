@@ -117,10 +117,12 @@ void RingRoles::emitBody(Role role, KLoopOp split) {
     if (auto consumer = dyn_cast<TileMatmulOp>(copy))
       consumer.setInFlight(staysInFlight());
   }
-  if (isProducer)
+  // The accelerator arrives itself.
+  if (isProducer && !product.getSchedule().isBulk())
     RingCommitOp::create(b, loc, ring, position, stores);
-  else
-    RingReleaseOp::create(b, loc, ring, position, /*late=*/staysInFlight());
+  if (!isProducer)
+    RingReleaseOp::create(b, loc, ring, position, /*late=*/staysInFlight(),
+                          /*by_threads=*/staysInFlight() && readsByThreads());
   Value next =
       RingAdvanceOp::create(b, loc, ring, position, isProducer ? turns : 1);
   SmallVector<Value> carried;
@@ -150,5 +152,6 @@ void RingRoles::emitDrain(KLoopOp consumerLoop) {
   if (product.getSchedule().isPersistent())
     any = compare(arith::CmpIPredicate::ugt, loop.getUpperBound(),
                   loop.getLowerBound());
-  RingDrainOp::create(b, loc, ring, consumerLoop.getRingResult(), any);
+  RingDrainOp::create(b, loc, ring, consumerLoop.getRingResult(), any,
+                      readsByThreads());
 }

@@ -61,6 +61,9 @@ private:
   bool staysInFlight() {
     return product.getSchedule().getProduct().staysInFlight();
   }
+  bool readsByThreads() {
+    return product.getSchedule().getProduct().readsByThreads();
+  }
   KLoopOp createLoop(Role role);
   void emitBody(Role role, KLoopOp split);
 };

@@ -104,7 +104,7 @@ void Specializer::createRing() {
   auto bulkCopies = loop.getBody().getOps<BulkCopyOp>();
   auto bulkArrivals = static_cast<int64_t>(llvm::range_size(bulkCopies));
   b.setInsertionPoint(loop);
-  int64_t copiers = getLoopThreads()[1];
+  int64_t copiers = product.getSchedule().isBulk() ? 0 : getLoopThreads()[1];
   ring = RingOp::create(b, loc, RingType::get(b.getContext(), stages),
                         copiers + (stores ? copiers / 32 : 0) + bulkArrivals,
                         consumers / 32, /*bulk=*/bulkArrivals > 0);

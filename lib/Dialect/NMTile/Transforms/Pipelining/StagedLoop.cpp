@@ -80,12 +80,12 @@ Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
 
 Value nm_sparse::emitRingTile(OpBuilder &b, Location loc, Value ring,
                               Value slot, MemRefType tile) {
-  SmallVector<OpFoldResult> offsets = {slot, b.getIndexAttr(0),
-                                       b.getIndexAttr(0)};
-  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1),
-                                     b.getIndexAttr(tile.getDimSize(0)),
-                                     b.getIndexAttr(tile.getDimSize(1))};
-  SmallVector<OpFoldResult> strides(3, b.getIndexAttr(1));
+  SmallVector<OpFoldResult> offsets(tile.getRank() + 1, b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(tile.getRank() + 1, b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1)};
+  offsets.front() = slot;
+  for (int64_t extent : tile.getShape())
+    sizes.push_back(b.getIndexAttr(extent));
   MemRefType type = memref::SubViewOp::inferRankReducedResultType(
       tile.getShape(), cast<MemRefType>(ring.getType()), offsets, sizes,
       strides);

@@ -21,7 +21,7 @@ using namespace mlir::nm_sparse;
 /// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.
 static LogicalResult checkBulkCopy(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
-  if (!schedule.hasBulkValues())
+  if (!schedule.hasBulkValues() || op.getBitmapTile())
     return success();
   int64_t rows = schedule.getTileRows();
   if (rows % 16 != 0 || rows > 256)

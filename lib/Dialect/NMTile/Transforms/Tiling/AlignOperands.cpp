@@ -6,7 +6,8 @@
 //
 // Rows of a caller's feature-major activations that do not begin at multiples
 // of 16 bytes can only be copied element by element. Where that takes longer
-// than to align them first, the products read a nm_tile.align_rows of them.
+// than to align them first, the products read a nm_tile.align_rows of them. The
+// tensor memory accelerator copies no others at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,6 +59,18 @@ struct AlignOperands
                           target);
   }
 
+  /// The tensor memory accelerator copies the activations of `op`, with the
+  /// schedule that it has or will get.
+  bool hasBulkCopies(MatmulOp op, const Chip &target) {
+    if (ScheduleAttr given = op.getScheduleAttr())
+      return given.isBulk();
+    MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
+    if (!problem.bitmap || ShapedType::isDynamic(problem.windows))
+      return false;
+    auto ranked = rankSchedules(problem, target);
+    return !ranked.empty() && ranked.front().first.isBulk();
+  }
+
   /// Predicted seconds that `products` take less with rows at multiples of
   /// `after` bytes than with `before`.
   double getGain(ArrayRef<MatmulOp> products, int64_t before, int64_t after,
@@ -81,21 +94,26 @@ struct AlignOperands
     auto type = cast<ShapedType>(x.getType());
     // Rows of a known number of tokens have no gaps.
     int64_t element = type.getElementTypeBitWidth() / 8;
-    int64_t own =
-        type.hasStaticShape() ? getRowAlignment(type, 1, 32) : element;
+    bool isKnown = !ShapedType::isDynamic(type.getShape().back());
+    int64_t own = isKnown ? getRowAlignment(type, 1, 32) : element;
     if (own >= 32)
       return {};
+    bool mustBe16 =
+        own < 16 &&
+        llvm::any_of(
+            products, [&](MatmulOp op) { return hasBulkCopies(op, target); });
     double cost = predictRowCopy(type, expectedTokens, target);
     double gain = getGain(products, 16, 32, target);
     int64_t alignment = 0, from = 0;
     if (gain > cost)
       alignment = 32;
-    else if (own < 16 && getGain(products, element, 16, target) > cost)
+    else if (mustBe16 ||
+             (own < 16 && getGain(products, element, 16, target) > cost))
       alignment = 16;
     // Copied for some tokens already, it is for more of them for less.
     double launch = predictRowCopy(type, 1, target);
     double gained = gain - (cost - launch);
-    if (alignment && !type.hasStaticShape() &&
+    if (alignment && !mustBe16 && !isKnown &&
         gained * double(kMostTokens) > launch * double(expectedTokens)) {
       alignment = 32;
       from = static_cast<int64_t>(
@@ -104,9 +122,10 @@ struct AlignOperands
     if (!alignment)
       return {};
     b.setInsertionPointAfterValue(x);
-    return AlignRowsOp::create(b, x.getLoc(), x.getType(), x, Value(),
-                               b.getI64IntegerAttr(alignment),
-                               from ? b.getI64IntegerAttr(from) : nullptr);
+    return AlignRowsOp::create(
+        b, x.getLoc(), x.getType(), x, Value(), b.getI64IntegerAttr(alignment),
+        from ? b.getI64IntegerAttr(from) : nullptr,
+        /*always=*/mustBe16 ? b.getUnitAttr() : UnitAttr());
   }
 
   void runOnOperation() override {
@@ -118,7 +137,7 @@ struct AlignOperands
     llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
     getOperation().walk([&](MatmulOp op) {
       Value x = op.getX();
-      if (op.isXFeatureMajor() && isGiven(x) &&
+      if ((op.isXFeatureMajor() || hasBulkCopies(op, *target)) && isGiven(x) &&
           getRowPitchUnit(cast<ShapedType>(x.getType())) > 1)
         readers[x].push_back(op);
     });

@@ -117,7 +117,8 @@ struct AlignRowsModel
     replaceOpWithNewBufferizedOp<AlignRowsOp>(
         rewriter, op, Type(*type), *src, createAligned(rewriter, *src),
         cast<AlignRowsOp>(op).getAlignmentAttr(),
-        cast<AlignRowsOp>(op).getFromAttr());
+        cast<AlignRowsOp>(op).getFromAttr(),
+        cast<AlignRowsOp>(op).getAlwaysAttr());
     return success();
   }
 };

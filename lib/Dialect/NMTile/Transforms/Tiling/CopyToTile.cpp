@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -30,6 +31,21 @@ ArrayAttr nm_sparse::getTileMaps(OpBuilder &b, unsigned srcFirst,
                                         b.getContext());
   };
   return b.getAffineMapArrayAttr({getMap(srcFirst), getMap(dstFirst)});
+}
+
+Value nm_sparse::dropBatch(OpBuilder &b, Location loc, Value source,
+                           std::optional<int64_t> dim) {
+  if (!dim)
+    return source;
+  auto type = cast<RankedTensorType>(source.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, source);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + *dim);
+  return tensor::ExtractSliceOp::create(
+      b, loc, RankedTensorType::get(shape, type.getElementType()), source,
+      offsets, sizes, strides);
 }
 
 Value nm_sparse::copyToTile(OpBuilder &b, Location loc, Value source,

@@ -19,6 +19,10 @@ Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
 /// same of `dstFirst`; null where both are the default.
 ArrayAttr getTileMaps(OpBuilder &b, unsigned srcFirst, unsigned dstFirst);
 
+/// `source` without its unit batch dimension `dim`; itself when `dim` is none.
+Value dropBatch(OpBuilder &b, Location loc, Value source,
+                std::optional<int64_t> dim);
+
 /// A copy of `source` in a new tile of `shape`.
 Value copyToTile(OpBuilder &b, Location loc, Value source,
                  ArrayRef<int64_t> shape, bool transposed = false);

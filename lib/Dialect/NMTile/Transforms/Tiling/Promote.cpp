@@ -38,26 +38,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 //===----------------------------------------------------------------------===//
-// Slices
-//===----------------------------------------------------------------------===//
-
-/// `source` without its unit batch dimension `dim`; itself when `dim` is none.
-static Value dropBatch(OpBuilder &b, Location loc, Value source,
-                       std::optional<int64_t> dim) {
-  if (!dim)
-    return source;
-  auto type = cast<RankedTensorType>(source.getType());
-  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, source);
-  SmallVector<int64_t> shape(type.getShape());
-  shape.erase(shape.begin() + *dim);
-  return tensor::ExtractSliceOp::create(
-      b, loc, RankedTensorType::get(shape, type.getElementType()), source,
-      offsets, sizes, strides);
-}
-
-//===----------------------------------------------------------------------===//
 // The accumulator
 //===----------------------------------------------------------------------===//
 
@@ -139,6 +119,8 @@ private:
   Value copyRowTable();
   bool hasAllRows();
   Value getIndexTile();
+  SmallVector<int64_t> getStoredShape(Value component);
+  Value getValuesTile();
   Value getXTile(Value index);
 
   RewriterBase &b;
@@ -214,6 +196,8 @@ Value Promoter::getIndexTile() {
   int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
+    if (op.getStorageAttr() && !schedule.isDirect())
+      return copyToTile(b, loc, index, getStoredShape(index));
     bool isRead = schedule.gathersX() ||
                   schedule.getTransfers().getIndex() == IndexTransfer::Direct;
     return isRead ? index : copyToTile(b, loc, index, {rows, panels});
@@ -238,6 +222,25 @@ Value Promoter::getIndexTile() {
       ArrayRef<OpFoldResult>{one, one});
 }
 
+/// The tile of `component`, of a weight in tiles of its own.
+SmallVector<int64_t> Promoter::getStoredShape(Value component) {
+  int64_t values = op.getBitmapTile()->values;
+  return {schedule.getTileOutputs() / BitmapTile::kOutputs,
+          schedule.getTileRows() / values,
+          cast<RankedTensorType>(component.getType()).getShape().back()};
+}
+
+/// Kept values of one K step.
+Value Promoter::getValuesTile() {
+  Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
+  if (schedule.getTransfers().getValues() == ValuesTransfer::Direct)
+    return values;
+  if (op.getStorageAttr())
+    return copyToTile(b, loc, values, getStoredShape(values));
+  return copyToTile(b, loc, values,
+                    {schedule.getStepRows(), schedule.getTileOutputs()});
+}
+
 /// Activations of one K step: the rows that the index names, or whole windows.
 /// Tokens become columns on the way, save where the product reads them as rows.
 Value Promoter::getXTile(Value index) {
@@ -248,9 +251,15 @@ Value Promoter::getXTile(Value index) {
   int64_t rows = schedule.gathersX() ? schedule.getStepRows() * panels
                                      : schedule.getTileWindows(encoding) *
                                            encoding.getWindowRows();
+  if (op.getStorageAttr())
+    rows = schedule.getTileRows() / op.getBitmapTile()->values *
+           op.getBitmapTile()->rows;
   SmallVector<int64_t> shape = {rows, tokens};
   if (hasTokenRows)
     std::swap(shape[0], shape[1]);
+  // Boxes are whole lines.
+  if (schedule.isBulk())
+    shape[1] = llvm::alignTo(shape[1], kSwizzledColumns);
   bool transposed = tokenMajor && !hasTokenRows;
   if (schedule.gathersX()) {
     Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(x));
@@ -311,10 +320,7 @@ void Promoter::run() {
                       {loop.getInductionVar(), init});
 
   b.setInsertionPoint(op);
-  Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
-  if (schedule.getTransfers().getValues() != ValuesTransfer::Direct)
-    values = copyToTile(b, loc, values,
-                        {schedule.getStepRows(), schedule.getTileOutputs()});
+  Value values = getValuesTile();
   Value index = getIndexTile();
   Value x = getXTile(index);
   Value panelOffset = op.getPanelOffset();

@@ -1,0 +1,39 @@
+//===- WgmmaExpand.td - weights expanded for warpgroups ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_WGMMAEXPAND_WGMMAEXPAND_TD
+#define NM_SPARSE_PRODUCTS_WGMMAEXPAND_WGMMAEXPAND_TD
+
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+
+def NMSparse_WgmmaExpandAttr : NMSparse_Attr<"WgmmaExpand", "wgmma_expand",
+    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "readsBitmaps", "readsSwizzledBlocks",
+         "readsTokenMajorWindows", "staysInFlight", "hasLeanProducers"]>]> {
+  let summary = "weights expanded in registers, for products of warpgroups";
+  let description = [{
+    Reads weights that are stored as bitmaps, of f16 or bf16, and expands them to
+    dense fragments in registers, which a warpgroup of sm_90a multiplies by
+    activations in shared memory as they are, token-major or feature-major. So
+    any pattern is multiplied at the speed of a dense product, and its weight is
+    read at its own size.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | that divide the outputs of a tile | a multiple of the 4 of a warpgroup, at most 28; each warpgroup multiplies a multiple of 64 outputs by all tokens of the tile, 8 to 256 in steps of 8; at most 192 accumulators a thread | must be given |
+  }];
+  let parameters = (ins "int64_t":$warps);
+  let assemblyFormat = "`<` `warps` `=` $warps `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Outputs of one warpgroup of `schedule`, which has this product.
+    int64_t getWarpgroupOutputs(ScheduleAttr schedule) const;
+  }];
+}
+
+#endif // NM_SPARSE_PRODUCTS_WGMMAEXPAND_WGMMAEXPAND_TD

@@ -1,0 +1,91 @@
+//===- WgmmaExpandAttr.cpp - what expanded weights ask of a schedule ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using EmitErrorFn = function_ref<InFlightDiagnostic()>;
+
+/// Warps of a warpgroup; a product of theirs has 64 outputs.
+static constexpr int64_t kWarps = 4, kProductOutputs = 64;
+
+/// Warps of a CTA that leave some to copy, tokens of a product, and
+/// accumulators of a thread that leave room for the rest of its state.
+static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
+                         kMostAccumulators = 192;
+
+LogicalResult WgmmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps) {
+  if (warps < kWarps || warps > kMostWarps || warps % kWarps != 0)
+    return emitError() << "wgmma_expand needs a multiple of " << kWarps
+                       << " warps, at most " << kMostWarps << ", got " << warps;
+  return success();
+}
+
+StringRef WgmmaExpandAttr::getProductName() const { return getMnemonic(); }
+
+int64_t WgmmaExpandAttr::getNumWarps() const { return getWarps(); }
+
+int64_t WgmmaExpandAttr::getWarpgroupOutputs(ScheduleAttr schedule) const {
+  return schedule.getTileOutputs() / getWarps() * kWarps;
+}
+
+LogicalResult WgmmaExpandAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
+                                          int64_t outputs) const {
+  int64_t warpgroups = getWarps() / kWarps;
+  if (outputs % (warpgroups * kProductOutputs) != 0)
+    return emitError() << "a tile of " << outputs << " outputs over "
+                       << warpgroups << " warpgroups must be a multiple of "
+                       << kProductOutputs << " outputs for each";
+  if (tokens % 8 != 0 || tokens > kMostTokens)
+    return emitError() << "a tile of wgmma_expand must be a multiple of 8, at "
+                          "most "
+                       << kMostTokens << ", tokens, got " << tokens;
+  int64_t accumulators = tokens * outputs / (getWarps() * 32);
+  if (accumulators > kMostAccumulators)
+    return emitError() << "a tile of " << tokens << " x " << outputs << " over "
+                       << getWarps() << " wgmma_expand warps has "
+                       << accumulators
+                       << " accumulators in each thread, more than the "
+                       << kMostAccumulators << " that registers hold";
+  return success();
+}
+
+LogicalResult WgmmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
+                                               const TransfersAttr &transfers,
+                                               int64_t producers) const {
+  if (transfers.getX() != XTransfer::Bulk)
+    return emitError()
+           << "wgmma_expand has its operands from the tensor memory "
+              "accelerator: legal is transfers = {x = bulk, values "
+              "= bulk, index = bulk}";
+  if (producers % kWarps != 0)
+    return emitError() << "producers beside wgmma_expand warps must be a "
+                          "multiple of the "
+                       << kWarps << " of a warpgroup, got " << producers;
+  return success();
+}
+
+LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
+                                             const ScheduleAttr &,
+                                             const EncodingAttr &,
+                                             Type element) const {
+  if (!isa<Float16Type, BFloat16Type>(element))
+    return emitError() << "has a schedule with product = wgmma_expand, which "
+                          "multiplies f16 or bf16, but operands of "
+                       << element;
+  return success();
+}
+
+bool WgmmaExpandAttr::readsBitmaps() const { return true; }
+bool WgmmaExpandAttr::readsSwizzledBlocks() const { return true; }
+bool WgmmaExpandAttr::readsTokenMajorWindows() const { return true; }
+bool WgmmaExpandAttr::staysInFlight() const { return true; }
+/// One of their threads starts copies, and none holds any data.
+bool WgmmaExpandAttr::hasLeanProducers(const ScheduleAttr &) const {
+  return true;
+}

@@ -1,0 +1,166 @@
+//===- WgmmaExpandLowering.cpp - products of expanded weights -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Outputs are the rows of a product, whose first operand a warpgroup has in
+// registers, and tokens its columns. While the tensor cores multiply some rows
+// of the weight, the warps expand the next ones: registers of one part are
+// written again when the product of the part after it has begun.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../TileDescriptor.h"
+#include "Expansion.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Products/Registration.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Contraction steps and outputs of one product, and rows of the weight that
+/// are expanded at a time.
+static constexpr int64_t kProductSteps = 16, kProductOutputs = 64,
+                         kPartRows = 32;
+
+namespace {
+
+/// Emits the product of one K step.
+class WgmmaExpandEmitter {
+public:
+  WgmmaExpandEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+                     WgmmaExpandAttr product)
+      : b(b), op(op), loc(op.getLoc()), layout(layout),
+        tokens(op.getSchedule().getTileTokens()),
+        outputs(product.getWarpgroupOutputs(op.getSchedule())),
+        isKMajor(op.getLhsOrder() == MajorOrder::K) {}
+
+  void emit(MutableArrayRef<Value> scalars);
+
+private:
+  SmallVector<Value> emitProduct(ValueRange a, Value bDescriptor,
+                                 ValueRange acc);
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  const ThreadLayout &layout;
+  int64_t tokens, outputs;
+  bool isKMajor;
+};
+
+} // namespace
+
+/// `acc` + 64 outputs of `a` x all tokens. The nvvm dialect has products of
+/// descriptors alone.
+SmallVector<Value> WgmmaExpandEmitter::emitProduct(ValueRange a,
+                                                   Value bDescriptor,
+                                                   ValueRange acc) {
+  auto count = static_cast<int64_t>(acc.size());
+  auto list = [](int64_t first, int64_t count) {
+    std::string text;
+    for (int64_t i = first; i < first + count; ++i)
+      text += (i == first ? "$" : ", $") + std::to_string(i);
+    return "{" + text + "}";
+  };
+  std::string element =
+      getElementTypeOrSelf(op.getLhs()).isF16() ? "f16" : "bf16";
+  int64_t firstA = 2 * count, descriptor = firstA + 4;
+  std::string text =
+      "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(descriptor + 1) +
+      ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(tokens) +
+      "k16.f32." + element + "." + element + " " + list(0, count) + ", " +
+      list(firstA, 4) + ", $" + std::to_string(descriptor) + ", p, 1, 1, " +
+      (isKMajor ? "0" : "1") + ";\n}";
+  SmallVector<std::string> constraints(count, "=f");
+  for (int64_t i = 0; i < count; ++i)
+    constraints.push_back(std::to_string(i));
+  constraints.append({"r", "r", "r", "r", "l", "n"});
+  SmallVector<Value> operands(acc);
+  llvm::append_range(operands, a);
+  operands.push_back(bDescriptor);
+  operands.push_back(arith::ConstantIntOp::create(b, loc, b.getI32Type(), 1));
+  auto type = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(count, b.getF32Type()));
+  Value sums =
+      LLVM::InlineAsmOp::create(
+          b, loc, type, operands, text, llvm::join(constraints, ","),
+          /*has_side_effects=*/true, /*is_align_stack=*/false,
+          LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+          .getResult(0);
+  SmallVector<Value> results;
+  for (int64_t i = 0; i < count; ++i)
+    results.push_back(LLVM::ExtractValueOp::create(b, loc, sums, i));
+  return results;
+}
+
+void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
+  Expansion weights(b, op, layout.lane, layout.output);
+  TileDescriptor x(b, loc, op.getLhs(), isKMajor);
+  x.startAt(layout.warpToken);
+  int64_t perProduct = kProductOutputs * tokens / 128;
+  int64_t rows = weights.getRows();
+  for (int64_t part = 0; part < rows; part += kPartRows) {
+    int64_t end = std::min(part + kPartRows, rows);
+    for (int64_t output = 0; output < outputs; output += kProductOutputs) {
+      SmallVector<SmallVector<Value>> fragments;
+      for (int64_t row = part; row < end; row += kProductSteps)
+        fragments.push_back(weights.getFragment(row, output));
+      NVVM::WgmmaFenceAlignedOp::create(b, loc);
+      MutableArrayRef<Value> acc =
+          scalars.slice(output / kProductOutputs * perProduct, perProduct);
+      for (auto [i, fragment] : llvm::enumerate(fragments)) {
+        Value descriptor =
+            x.at(part + static_cast<int64_t>(i) * kProductSteps, 0);
+        llvm::copy(emitProduct(fragment, descriptor, acc), acc.begin());
+      }
+      NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+      bool isLast = end == rows && output + kProductOutputs == outputs;
+      NVVM::WgmmaWaitGroupSyncOp::create(b, loc,
+                                         isLast && !op.getInFlight() ? 0 : 1);
+    }
+  }
+}
+
+namespace {
+struct WgmmaExpandLowering
+    : public ProductLoweringInterface::ExternalModel<WgmmaExpandLowering,
+                                                     WgmmaExpandAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    auto product = cast<WgmmaExpandAttr>(attribute);
+    IndexMath math{builder, op.getLoc()};
+    layout.outputsAreRows = true;
+    layout.transposesFragments = true;
+    layout.mayPrefetch = true;
+    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
+    layout.warpTokens = layout.tileTokens;
+    layout.warpOutputs = outputs;
+    layout.warpToken = math.constant(0);
+    layout.warpOutput = math.mul(math.div(layout.threadId, 128), outputs);
+    Value warp = math.rem(math.div(layout.threadId, 32), 4);
+    layout.addFragments(math, kProductOutputs, outputs, layout.tileTokens,
+                        math.mul(warp, 16));
+    return success();
+  }
+
+  LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    WgmmaExpandEmitter(b, op, layout, cast<WgmmaExpandAttr>(attribute))
+        .emit(accumulators);
+    return success();
+  }
+};
+} // namespace
+
+void nm_sparse::registerWgmmaExpandLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    WgmmaExpandAttr::attachInterface<WgmmaExpandLowering>(*context);
+  });
+}
