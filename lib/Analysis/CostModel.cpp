@@ -84,11 +84,14 @@ static int64_t getBulkSharedBytes(const MatmulProblem &problem,
   auto align = [](int64_t bytes) {
     return int64_t(llvm::alignTo(bytes, kTileAlignment));
   };
-  // The tiles, two mbarriers for each stage, and what says who is the last of
-  // those who share a tile.
+  int64_t shares = schedule.getProduct().getNumShares();
+  int64_t sums = shares * schedule.getTileTokens() * schedule.getTileOutputs();
+  // The tiles, shares of the sum, two mbarriers for each stage, and what says
+  // who is the last of those who share a tile.
   return align(stages * x * problem.elementBytes) +
          align(stages * lanes * tile.values * problem.elementBytes) +
-         align(stages * lanes * tile.words * 4) + 2 * align(stages * 8) +
+         align(stages * lanes * tile.words * 4) +
+         (shares > 1 ? align(sums * 4) : 0) + 2 * align(stages * 8) +
          (schedule.sharesTiles() ? (schedule.isStreamK() ? 2 : 1) * align(4)
                                  : 0);
 }

@@ -7,6 +7,8 @@
 // RUN: nm-run %s --entry all_kept --device emulate --check --size 24 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry batched --device emulate --check --size 130 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry panels --device emulate --check --storage bitmap --size 16 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry shares --device emulate --check --size 50 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry shares_persistent --device emulate --check --size 40 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-compile %s -o %t.ptx --manifest %t.json && FileCheck %s --check-prefix=MANIFEST --input-file=%t.json
 // PASSED: relative error {{.*}}: PASS
 
@@ -129,4 +131,25 @@ func.func @panels(%x: tensor<?x256xf16>, %w: tensor<256x96xf16, #panels>, %init:
   %y = linalg.matmul {nm_sparse.schedule = #panels_schedule}
     ins(%x, %w : tensor<?x256xf16>, tensor<256x96xf16, #panels>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
+}
+
+// Two groups of warps, each with 64 rows of a K step, and parts of the contraction
+// in three CTAs.
+#shares = #nm_sparse.schedule<tile = [24, 128, 64], product = wgmma_expand<warps = 16, shares = 2>,
+  transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<split_k = 3>>
+func.func @shares(%x: tensor<?x700xf16>, %w: tensor<700x150xf16, #w>, %init: tensor<?x150xf32>) -> tensor<?x150xf32> {
+  %y = linalg.matmul {nm_sparse.schedule = #shares}
+    ins(%x, %w : tensor<?x700xf16>, tensor<700x150xf16, #w>) outs(%init : tensor<?x150xf32>) -> tensor<?x150xf32>
+  return %y : tensor<?x150xf32>
+}
+
+// Shares of one tile after another, in the same memory.
+#many = #nm_sparse.schedule<tile = [8, 64, 96], product = wgmma_expand<warps = 12, shares = 3>,
+  transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = persistent>
+func.func @shares_persistent(%x: tensor<384x?xf16>, %w: tensor<384x2000xf16, #w>, %init: tensor<2000x?xf16>) -> tensor<2000x?xf16> {
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                                      affine_map<(m, n, k) -> (n, m)>]
+    {nm_sparse.schedule = #many}
+    ins(%x, %w : tensor<384x?xf16>, tensor<384x2000xf16, #w>) outs(%init : tensor<2000x?xf16>) -> tensor<2000x?xf16>
+  return %y : tensor<2000x?xf16>
 }

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -41,7 +42,7 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
     };
     for (auto [e, share] : llvm::enumerate(adaptor.getShares()))
       memref::StoreOp::create(b, loc, share, buffer, getPlace(warp, e));
-    gpu::BarrierOp::create(b, loc);
+    emitBarrier(b, loc);
 
     SmallVector<Value> zeros(
         elements, arith::ConstantOp::create(b, loc, b.getZeroAttr(element)));
@@ -52,13 +53,16 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
     scf::YieldOp::create(b, loc, zeros);
     b.setInsertionPointToStart(ifOp.thenBlock());
     auto loop = scf::ForOp::create(
-        b, loc, math.constant(0), math.constant(layout.numThreads / 32),
+        b, loc, math.constant(0), math.constant(layout.shares),
         math.constant(1), zeros,
-        [&](OpBuilder &b, Location loc, Value warp, ValueRange sums) {
+        [&](OpBuilder &b, Location loc, Value number, ValueRange sums) {
           SmallVector<Value> next;
+          int64_t owners = layout.numThreads / 32 / layout.shares;
+          Value other =
+              math.add(math.rem(warp, owners), math.mul(number, owners));
           for (auto [e, sum] : llvm::enumerate(sums)) {
             Value share =
-                memref::LoadOp::create(b, loc, buffer, getPlace(warp, e));
+                memref::LoadOp::create(b, loc, buffer, getPlace(other, e));
             next.push_back(
                 isa<FloatType>(element)
                     ? arith::AddFOp::create(b, loc, sum, share).getResult()
@@ -67,8 +71,25 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
           scf::YieldOp::create(b, loc, next);
         });
     scf::YieldOp::create(b, loc, loop.getResults());
+    b.setInsertionPointAfter(ifOp);
+    // The next tile's shares are stored where these were.
+    if (layout.schedule.isPersistent())
+      emitBarrier(b, loc);
     b.replaceOpWithMultiple(op, {ValueRange(ifOp.getResults())});
     return success();
+  }
+
+private:
+  /// Of the threads that multiply.
+  void emitBarrier(OpBuilder &b, Location loc) const {
+    if (layout.schedule.getProducers() == 0) {
+      gpu::BarrierOp::create(b, loc);
+      return;
+    }
+    IndexMath math{b, loc};
+    NVVM::BarrierOp::create(b, loc, TypeRange(), math.word(kConsumerBarrier),
+                            math.word(layout.numThreads),
+                            NVVM::BarrierReductionAttr(), Value());
   }
 };
 

@@ -212,6 +212,7 @@ struct DotLowering
     layout.token = math.constant(0);
     layout.output = layout.lane;
     layout.isOwner = math.isLess(layout.threadId, math.constant(32));
+    layout.shares = layout.numThreads / 32;
     for (int64_t token = 0; token < layout.tileTokens; ++token)
       layout.addElement({token, 0});
     return success();

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Expansion.h"
+#include "KeptBounds.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -26,10 +27,10 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static constexpr int64_t kWordBits = 32, kGroupRows = 8, kValueBytes = 2,
-                         kBitsBytes = 4;
+static constexpr int64_t kWordBits = 32, kValueBytes = 2, kBitsBytes = 4;
 
-Expansion::Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output)
+Expansion::Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output,
+                     Value share, int64_t shares)
     : b(b), loc(op.getLoc()), math(b, loc), encoding(op.getEncoding()),
       tile(cast<BitmapAttr>(*op.getStorage())
                .getTile(getElementTypeOrSelf(op.getRhs()))),
@@ -37,18 +38,22 @@ Expansion::Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output)
   auto valuesType = cast<MemRefType>(op.getRhs().getType());
   blocks = valuesType.getDimSize(0);
   tiles = valuesType.getDimSize(1);
+  ownTiles = tiles / shares;
   pieceElements = getColumnBlock(valuesType);
   bitsBlock = getColumnBlock(cast<MemRefType>(bitsTile.getType()));
   twoT = math.narrow(math.mul(math.rem(lane, 4), 2));
-  block = math.div(output, BitmapTile::kOutputs);
+  Value block = math.div(output, BitmapTile::kOutputs);
   inBlock = math.rem(output, BitmapTile::kOutputs);
   constexpr int64_t pieceValues = BitmapTile::kPieceBytes / kValueBytes;
+  firstTile = math.mul(block, tiles);
+  if (share)
+    firstTile = math.add(firstTile, math.mul(share, ownTiles));
   values = getBase(op.getRhs(), kValueBytes,
-                   math.add(math.mul(block, tiles * pieceElements),
+                   math.add(math.mul(firstTile, pieceElements),
                             math.mul(inBlock, pieceValues)));
   if (bitsBlock == tile.words * BitmapTile::kOutputs)
     bits = getBase(bitsTile, kBitsBytes,
-                   math.add(math.mul(block, tiles * bitsBlock),
+                   math.add(math.mul(firstTile, bitsBlock),
                             math.mul(inBlock, tile.words)));
 }
 
@@ -96,7 +101,7 @@ Value Expansion::getBits(int64_t tileNumber, int64_t number, Side side) {
   Value column =
       math.add(math.mul(math.add(inBlock, further), tile.words), number);
   Value row = math.add(math.mul(math.div(column, bitsBlock), blocks * tiles),
-                       math.mul(math.add(block, blocksFurther), tiles));
+                       math.add(firstTile, blocksFurther * tiles));
   Value element = math.add(math.mul(math.add(row, tileNumber), bitsBlock),
                            math.rem(column, bitsBlock));
   return known =
@@ -116,22 +121,6 @@ Value Expansion::getMask(int64_t first, int64_t last) {
   return known = arith::AndIOp::create(
              b, loc, arith::XOrIOp::create(b, loc, to, word(all)),
              word(all >> first));
-}
-
-/// Kept rows among the first `rows` of any that begin with a window, at least
-/// or at most.
-static int64_t countKept(EncodingAttr encoding, int64_t rows, bool isMost) {
-  int64_t window = encoding.getWindowRows(), kept = encoding.getKeptRows();
-  int64_t rest = rows % window;
-  return rows / window * kept +
-         (isMost ? std::min(kept, rest)
-                 : std::max<int64_t>(0, rest + kept - window));
-}
-
-Expansion::Bounds Expansion::getBounds(int64_t row) const {
-  return {countKept(encoding, row, /*isMost=*/false),
-          countKept(encoding, row + kGroupRows, /*isMost=*/true) - 1,
-          countKept(encoding, row + kGroupRows - 2, /*isMost=*/true)};
 }
 
 /// The number of the first value, in its tile, of the pair of the group of rows
@@ -176,7 +165,7 @@ Value Expansion::getSelector(int64_t tileNumber, int64_t row, Side side) {
     known.inner =
         permute(low, high, arith::ShRUIOp::create(b, loc, choices, word(16)));
   }
-  int64_t group = row % kWordBits / kGroupRows;
+  int64_t group = row % kWordBits / KeptBounds::kGroupRows;
   Value pair = group == 0 || group == 3 ? known.outer : known.inner;
   if (group == 0 || group == 2)
     return pair;
@@ -213,10 +202,8 @@ Value Expansion::getPair(int64_t row, Side side) {
   constexpr int64_t pieceValues = BitmapTile::kPieceBytes / kValueBytes;
   int64_t tileNumber = row / tile.rows;
   row %= tile.rows;
-  Bounds bounds = getBounds(row);
-  std::optional<int64_t> piece;
-  if (bounds.first / pieceValues == bounds.last / pieceValues)
-    piece = bounds.first / pieceValues;
+  KeptBounds bounds = KeptBounds::get(encoding, row);
+  std::optional<int64_t> piece = bounds.getPiece(pieceValues);
   Value number = countBefore(tileNumber, row, side);
   auto atMost = [&](Value value, int64_t most) -> Value {
     return arith::MinUIOp::create(b, loc, value, word(most));
@@ -226,7 +213,7 @@ Value Expansion::getPair(int64_t row, Side side) {
   Value first, second;
   if (piece) {
     // Behind the values of an output are those of the next one.
-    bool isEnd = tileNumber == tiles - 1;
+    bool isEnd = tileNumber == ownTiles - 1;
     first =
         loadValue(tileNumber, side,
                   mayPass && isEnd ? atMost(number, last) : number, piece, 0);
@@ -246,5 +233,6 @@ Value Expansion::getPair(int64_t row, Side side) {
 SmallVector<Value> Expansion::getFragment(int64_t row, int64_t output) {
   Side lower{output, /*isUpper=*/false}, upper{output, /*isUpper=*/true};
   return {getPair(row, lower), getPair(row, upper),
-          getPair(row + kGroupRows, lower), getPair(row + kGroupRows, upper)};
+          getPair(row + KeptBounds::kGroupRows, lower),
+          getPair(row + KeptBounds::kGroupRows, upper)};
 }

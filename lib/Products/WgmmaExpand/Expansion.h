@@ -20,11 +20,13 @@ namespace mlir::nm_sparse {
 class Expansion {
 public:
   /// `op` has the tiles; `output` is output g of the lane, of the CTA tile, a
-  /// multiple of 16 and g.
-  Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output);
+  /// multiple of 16 and g. Of `shares` of the K step, `share` is the lane's;
+  /// null where there is one.
+  Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output,
+            Value share, int64_t shares);
 
-  /// Rows of the K step.
-  int64_t getRows() const { return tiles * tile.rows; }
+  /// Rows of a share of the K step.
+  int64_t getRows() const { return ownTiles * tile.rows; }
 
   /// Registers of rows `row` to `row + 15` of the step, of outputs `output`
   /// further, a multiple of 64. Each a pair of rows, i32: of output g, of
@@ -41,12 +43,6 @@ private:
   struct Selectors {
     Value outer, inner;
   };
-  /// Where the values that a group of 8 rows may have begin and end, counted
-  /// from the first of the tile, and those before its last pair.
-  struct Bounds {
-    int64_t first, last, mostBefore;
-  };
-
   Value word(int64_t v) { return math.word(v); }
   Value getBase(Value buffer, int64_t elementBytes, Value element);
   Value load(Value pointer, int64_t bytes, Type type);
@@ -55,7 +51,6 @@ private:
   Value getSelector(int64_t tileNumber, int64_t row, Side side);
   Value getMask(int64_t first, int64_t last);
   Value countBefore(int64_t tileNumber, int64_t row, Side side);
-  Bounds getBounds(int64_t row) const;
   Value loadValue(int64_t tileNumber, Side side, Value number,
                   std::optional<int64_t> piece, int64_t further);
   Value permute(Value low, Value high, Value selector);
@@ -65,11 +60,12 @@ private:
   IndexMath math;
   EncodingAttr encoding;
   BitmapTile tile;
-  int64_t blocks, tiles; ///< Of 32 outputs and of rows, in the K step.
+  /// Of 32 outputs and of rows, in the K step; those of rows of a share.
+  int64_t blocks, tiles, ownTiles;
   int64_t pieceElements, bitsBlock;
-  /// Of the lane: twice t, the first words of its block and its output in the
-  /// block, and pointers to its first value and word.
-  Value twoT, block, inBlock, values, bits, bitsTile;
+  /// Of the lane: twice t, its output in its block of outputs, the first tile
+  /// of its share in that block, and pointers to its first value and word.
+  Value twoT, inBlock, firstTile, values, bits, bitsTile;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Value> masks, words;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Selectors> selectors;
 };

@@ -19,10 +19,14 @@ static constexpr int64_t kWarps = 4, kProductOutputs = 64;
 static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
                          kMostAccumulators = 192;
 
-LogicalResult WgmmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps) {
+LogicalResult WgmmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
+                                      int64_t shares) {
   if (warps < kWarps || warps > kMostWarps || warps % kWarps != 0)
     return emitError() << "wgmma_expand needs a multiple of " << kWarps
                        << " warps, at most " << kMostWarps << ", got " << warps;
+  if (shares < 1 || warps % (shares * kWarps) != 0)
+    return emitError() << "wgmma_expand needs shares that divide its "
+                       << warps / kWarps << " warpgroups, got " << shares;
   return success();
 }
 
@@ -31,12 +35,12 @@ StringRef WgmmaExpandAttr::getProductName() const { return getMnemonic(); }
 int64_t WgmmaExpandAttr::getNumWarps() const { return getWarps(); }
 
 int64_t WgmmaExpandAttr::getWarpgroupOutputs(ScheduleAttr schedule) const {
-  return schedule.getTileOutputs() / getWarps() * kWarps;
+  return schedule.getTileOutputs() / getOutputWarps() * kWarps;
 }
 
 LogicalResult WgmmaExpandAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
                                           int64_t outputs) const {
-  int64_t warpgroups = getWarps() / kWarps;
+  int64_t warpgroups = getOutputWarps() / kWarps;
   if (outputs % (warpgroups * kProductOutputs) != 0)
     return emitError() << "a tile of " << outputs << " outputs over "
                        << warpgroups << " warpgroups must be a multiple of "
@@ -45,10 +49,10 @@ LogicalResult WgmmaExpandAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
     return emitError() << "a tile of wgmma_expand must be a multiple of 8, at "
                           "most "
                        << kMostTokens << ", tokens, got " << tokens;
-  int64_t accumulators = tokens * outputs / (getWarps() * 32);
+  int64_t accumulators = tokens * outputs / (getOutputWarps() * 32);
   if (accumulators > kMostAccumulators)
     return emitError() << "a tile of " << tokens << " x " << outputs << " over "
-                       << getWarps() << " wgmma_expand warps has "
+                       << getOutputWarps() << " wgmma_expand warps has "
                        << accumulators
                        << " accumulators in each thread, more than the "
                        << kMostAccumulators << " that registers hold";
@@ -71,16 +75,29 @@ LogicalResult WgmmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
 }
 
 LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
-                                             const ScheduleAttr &,
-                                             const EncodingAttr &,
+                                             const ScheduleAttr &schedule,
+                                             const EncodingAttr &encoding,
                                              Type element) const {
   if (!isa<Float16Type, BFloat16Type>(element))
     return emitError() << "has a schedule with product = wgmma_expand, which "
                           "multiplies f16 or bf16, but operands of "
                        << element;
+  // Products of a share begin with lines of activations.
+  constexpr int64_t unit = 64;
+  BitmapTile tile =
+      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
+  int64_t tiles = schedule.getTileRows() / tile.values;
+  if (getShares() > 1 &&
+      (tiles % getShares() != 0 || tiles / getShares() * tile.rows % unit != 0))
+    return emitError() << "has a schedule with K steps of " << tiles
+                       << " tiles of " << tile.rows
+                       << " rows, which cannot be divided into " << getShares()
+                       << " shares of a multiple of " << unit << " rows";
   return success();
 }
 
+bool WgmmaExpandAttr::dividesContraction() const { return getShares() > 1; }
+int64_t WgmmaExpandAttr::getNumShares() const { return getShares(); }
 bool WgmmaExpandAttr::readsBitmaps() const { return true; }
 bool WgmmaExpandAttr::readsSwizzledBlocks() const { return true; }
 bool WgmmaExpandAttr::readsTokenMajorWindows() const { return true; }

@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeptBounds.h"
+#include "WgmmaExpandCandidates.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
@@ -28,21 +30,27 @@ static constexpr double kClock = 1.7e9;
 /// Clocks of an SM for the product of 64 outputs and 16 rows, and for each
 /// token of it; for the fragments of these; and for what a K step of 64 rows
 /// takes one after the other.
-static constexpr double kProductClocks = 23.5, kTokenClocks = 0.409,
-                        kFragmentClocks = 58.6, kChainClocks = 580;
+static constexpr double kProductClocks = 25.6, kTokenClocks = 0.4,
+                        kFragmentClocks = 59.6, kChainClocks = 593;
 static constexpr double kChainRows = 64;
+/// The part by which a product of feature-major activations takes longer, and
+/// fragments whose values lie in pieces that are known at run time.
+static constexpr double kFeatureMajor = 0.0682, kSeveralPieces = 0.679;
 /// Seconds of the first copies of a tile, of a launch, and of an exchange of
 /// parts; of a byte of a result, and of one of a part.
-static constexpr double kTile = 1.77e-6, kLaunch = 1.96e-6, kParts = 0.413e-6,
-                        kResultByte = 51.2e-12, kPartByte = 15.7e-12;
+static constexpr double kTile = 1.85e-6, kLaunch = 1.9e-6, kParts = 0.472e-6,
+                        kResultByte = 34.8e-12, kPartByte = 18e-12;
 /// Seconds of an exchange between persistent CTAs, and the part of the time of
 /// tiles by which those that CTAs share along the contraction take longer.
-static constexpr double kStream = 9e-6, kSharedPart = 0.06;
+static constexpr double kStream = 8.16e-6, kSharedPart = 0.0555;
+/// Seconds of a barrier before shares of a tile are added, and of a byte of
+/// one.
+static constexpr double kShares = 0.5e-6, kSharedByte = 9e-12;
 /// Rates that are reached, of those of device memory and of L2: CTAs of a wave
 /// read the same activations.
-static constexpr double kMemoryShare = 0.95, kL2Share = 2.25;
+static constexpr double kMemoryShare = 0.95, kL2Share = 1.66;
 /// What takes longest hides the others the better the higher these are.
-static constexpr double kStepNorm = 2.48, kNorm = 4;
+static constexpr double kStepNorm = 2.81, kNorm = 4;
 
 static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
 
@@ -52,10 +60,6 @@ static double combine(std::initializer_list<double> seconds, double norm) {
   for (double part : seconds)
     sum += std::pow(part, norm);
   return std::pow(sum, 1.0 / norm);
-}
-
-static int64_t getConsumers(int64_t outputs) {
-  return outputs / kProductOutputs * kWarpgroup;
 }
 
 /// CTAs that an SM holds. Those that pass registers on have it alone.
@@ -69,6 +73,16 @@ static int64_t getResidentCtas(const MatmulProblem &problem,
                          schedule.getNumThreads();
   return getCtasPerSM(getSharedBytes(problem, schedule),
                       schedule.getBlockThreads(), accumulators, chip);
+}
+
+/// The part of the groups of rows of a tile whose values lie in several pieces.
+static double getSeveralPieces(EncodingAttr encoding, BitmapTile tile) {
+  constexpr int64_t pieceValues = 8, groupRows = KeptBounds::kGroupRows;
+  int64_t count = 0;
+  for (int64_t row = 0; row < tile.rows; row += groupRows)
+    if (!KeptBounds::get(encoding, row).getPiece(pieceValues))
+      ++count;
+  return double(count * groupRows) / double(tile.rows);
 }
 
 static CombinedTime predictExpand(const MatmulProblem &problem,
@@ -93,10 +107,14 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
 
   // One K step of the CTAs of an SM.
   double fragments = double(outputs) / kProductOutputs * stepRows / 16.0;
-  double product =
-      fragments * (kProductClocks + kTokenClocks * double(tokens)) / kClock;
-  double expansion = fragments * kFragmentClocks / kClock;
-  double chain = stepRows / kChainRows * kChainClocks / kClock;
+  double product = fragments *
+                   (kProductClocks + kTokenClocks * double(tokens)) / kClock *
+                   (problem.xFeatureMajor ? 1.0 + kFeatureMajor : 1.0);
+  double expansion =
+      fragments * kFragmentClocks / kClock *
+      (1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile));
+  auto shares = double(schedule.getProduct().getNumShares());
+  double chain = stepRows / shares / kChainRows * kChainClocks / kClock;
   auto laneBytes = double(tile.values * problem.elementBytes + tile.words * 4);
   double bytes = double(outputs * stepTiles) * laneBytes +
                  stepRows * double(present * problem.elementBytes);
@@ -109,6 +127,8 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
   double result = elements * (parts > 1 ? 4.0 : written) * kResultByte;
   double wave = steps * step + kTile + result;
+  if (shares > 1)
+    wave += kShares + shares * elements * 4.0 * kSharedByte;
   double onChip = waves * wave;
   if (schedule.isStreamK()) {
     double all = double(ctas) / double(sms);
@@ -175,98 +195,9 @@ struct WgmmaExpandCost
 };
 } // namespace
 
-/// Registers of a thread beside its accumulators, without which ptxas waits for
-/// each product before the next.
-static constexpr int64_t kWorkingRegisters = 48, kRegistersPerSM = 65536;
-
-/// Whether threads that multiply a tile of so many tokens have the registers.
-static bool hasRegisters(int64_t tokens, int64_t outputs, const Chip &chip) {
-  auto shares = getRegisterShares(getConsumers(outputs), kWarpgroup, chip,
-                                  /*lean=*/true);
-  int64_t atEntry = std::min<int64_t>(
-      255, kRegistersPerSM / (getConsumers(outputs) + kWarpgroup));
-  return tokens / 2 + kWorkingRegisters <=
-         (shares ? shares->consumer : atEntry / 8 * 8);
-}
-
-/// Numbers of tokens that a tile may have: some of all sizes, and those that
-/// divide the tokens of the problem evenly among few tiles.
-static SmallVector<int64_t> getTileTokens(int64_t tokens) {
-  constexpr int64_t unit = 8, most = 256, mostTiles = 32;
-  SmallVector<int64_t> choices = {8, 16, 24, 32, 48, 64, 96, 128, 192, most};
-  for (int64_t tiles = 1; tiles <= mostTiles; ++tiles) {
-    int64_t even = llvm::alignTo(llvm::divideCeil(tokens, tiles), unit);
-    if (even <= most && even > most / 2)
-      choices.push_back(even);
-  }
-  llvm::sort(choices);
-  choices.erase(llvm::unique(choices), choices.end());
-  return choices;
-}
-
-/// As many stages as fit, each number of tokens that a tile may have, of
-/// outputs, and of CTAs that share a tile.
-static void propose(ScheduleEnumerator &to) {
-  const MatmulProblem &problem = to.problem;
-  // Rows of a single token are not aligned for the tensor memory accelerator.
-  if (!problem.bitmap || !problem.tensorCores || to.chip.wgmma == 0 ||
-      (problem.xFeatureMajor && problem.tokens == 1))
-    return;
-  BitmapTile tile = *problem.bitmap;
-  MLIRContext *context = to.encoding.getContext();
-  auto transfers = TransfersAttr::get(
-      context, XTransfer::Bulk, ValuesTransfer::Bulk, IndexTransfer::Bulk);
-  int64_t stepTiles = llvm::divideCeil(int64_t(kChainRows), tile.rows);
-  constexpr int64_t mostRows = 256;
-  if (stepTiles * tile.rows > mostRows)
-    return;
-  int64_t steps = llvm::divideCeil(
-      llvm::divideCeil(problem.getDenseRows(), tile.rows), stepTiles);
-  auto make = [&](int64_t tokens, int64_t outputs, int64_t stages,
-                  GridAttrInterface grid) {
-    return ScheduleAttr::get(
-        context, {tokens, outputs, stepTiles * tile.values},
-        WgmmaExpandAttr::get(context, getConsumers(outputs) / 32), transfers,
-        RingAttr::get(context, stages, /*producers=*/4), grid);
-  };
-  auto flat = [&](int64_t parts) { return FlatGridAttr::get(context, parts); };
-  // What CTAs that share tiles tell each other.
-  constexpr int64_t kExchangeBytes = 128;
-  auto findStages = [&](int64_t tokens, int64_t outputs) -> int64_t {
-    for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
-      if (getSharedBytes(problem, make(tokens, outputs, stages, flat(2))) +
-              kExchangeBytes <=
-          to.chip.sharedBytes - 1024)
-        return stages;
-    return 0;
-  };
-  auto add = [&](ScheduleAttr schedule) {
-    Prediction prediction = predict(problem, schedule, to.chip);
-    if (!schedule.isPersistent() || prediction.ctas > to.chip.multiprocessors)
-      to.add(schedule, prediction);
-  };
-  for (int64_t tokens : getTileTokens(problem.tokens)) {
-    if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
-      break;
-    for (int64_t outputs : {64, 128, 256, 384, 448}) {
-      int64_t stages = findStages(tokens, outputs);
-      if (stages == 0 || !hasRegisters(tokens, outputs, to.chip))
-        continue;
-      // One warpgroup alone waits for what it expands.
-      for (bool streamK : {false, true})
-        if (outputs > kProductOutputs)
-          add(make(tokens, outputs, stages,
-                   PersistentGridAttr::get(context, /*splitK=*/1, streamK)));
-      for (int64_t parts : {1, 2, 4, 8})
-        if (parts == 1 || steps >= parts * stages)
-          add(make(tokens, outputs, stages, flat(parts)));
-    }
-  }
-}
-
 void nm_sparse::registerWgmmaExpandCost(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
     WgmmaExpandAttr::attachInterface<WgmmaExpandCost>(*context);
-    dialect->addProposer(propose);
+    dialect->addProposer(proposeWgmmaExpand);
   });
 }

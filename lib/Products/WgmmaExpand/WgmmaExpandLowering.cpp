@@ -100,11 +100,16 @@ SmallVector<Value> WgmmaExpandEmitter::emitProduct(ValueRange a,
 }
 
 void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
-  Expansion weights(b, op, layout.lane, layout.output);
+  IndexMath math{b, loc};
+  Value share;
+  if (layout.shares > 1)
+    share = math.div(layout.threadId, layout.numThreads / layout.shares);
+  Expansion weights(b, op, layout.lane, layout.output, share, layout.shares);
   TileDescriptor x(b, loc, op.getLhs(), isKMajor);
   x.startAt(layout.warpToken);
   int64_t perProduct = kProductOutputs * tokens / 128;
   int64_t rows = weights.getRows();
+  Value firstRow = share ? math.mul(share, rows) : Value();
   for (int64_t part = 0; part < rows; part += kPartRows) {
     int64_t end = std::min(part + kPartRows, rows);
     for (int64_t output = 0; output < outputs; output += kProductOutputs) {
@@ -116,7 +121,7 @@ void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
           scalars.slice(output / kProductOutputs * perProduct, perProduct);
       for (auto [i, fragment] : llvm::enumerate(fragments)) {
         Value descriptor =
-            x.at(part + static_cast<int64_t>(i) * kProductSteps, 0);
+            x.at(firstRow, part + static_cast<int64_t>(i) * kProductSteps, 0);
         llvm::copy(emitProduct(fragment, descriptor, acc), acc.begin());
       }
       NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
@@ -142,7 +147,14 @@ struct WgmmaExpandLowering
     layout.warpTokens = layout.tileTokens;
     layout.warpOutputs = outputs;
     layout.warpToken = math.constant(0);
-    layout.warpOutput = math.mul(math.div(layout.threadId, 128), outputs);
+    layout.shares = product.getShares();
+    Value place = layout.threadId;
+    if (layout.shares > 1) {
+      int64_t owners = layout.numThreads / layout.shares;
+      layout.isOwner = math.isLess(place, math.constant(owners));
+      place = math.rem(place, owners);
+    }
+    layout.warpOutput = math.mul(math.div(place, 128), outputs);
     Value warp = math.rem(math.div(layout.threadId, 32), 4);
     layout.addFragments(math, kProductOutputs, outputs, layout.tileTokens,
                         math.mul(warp, 16));

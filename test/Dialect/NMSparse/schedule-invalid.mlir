@@ -332,3 +332,8 @@
 
 // expected-error @below {{mma reads rows that an index names: x = bulk is legal with product = wgmma_expand}}
 #s = #nm_sparse.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{wgmma_expand needs shares that divide its 4 warpgroups, got 3}}
+#s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma_expand<warps = 16, shares = 3>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>

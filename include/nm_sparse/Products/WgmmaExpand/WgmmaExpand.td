@@ -14,7 +14,8 @@ def NMSparse_WgmmaExpandAttr : NMSparse_Attr<"WgmmaExpand", "wgmma_expand",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem", "readsBitmaps", "readsSwizzledBlocks",
-         "readsTokenMajorWindows", "staysInFlight", "hasLeanProducers"]>]> {
+         "readsTokenMajorWindows", "staysInFlight", "hasLeanProducers",
+         "dividesContraction", "getNumShares"]>]> {
   let summary = "weights expanded in registers, for products of warpgroups";
   let description = [{
     Reads weights that are stored as bitmaps, of f16 or bf16, and expands them to
@@ -26,11 +27,15 @@ def NMSparse_WgmmaExpandAttr : NMSparse_Attr<"WgmmaExpand", "wgmma_expand",
     | field | meaning | legal | default |
     |---|---|---|---|
     | `warps` | that divide the outputs of a tile | a multiple of the 4 of a warpgroup, at most 28; each warpgroup multiplies a multiple of 64 outputs by all tokens of the tile, 8 to 256 in steps of 8; at most 192 accumulators a thread | must be given |
+    | `shares` | of each K step, that as many groups of warps expand and multiply at the same time and add up in the end: for few tokens | divides the warpgroups; a K step has 64 rows, or a multiple, for each | 1 |
   }];
-  let parameters = (ins "int64_t":$warps);
-  let assemblyFormat = "`<` `warps` `=` $warps `>`";
+  let parameters = (ins "int64_t":$warps,
+                        DefaultValuedParameter<"int64_t", "1">:$shares);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// Warps that divide the outputs of a tile.
+    int64_t getOutputWarps() const { return getWarps() / getShares(); }
     /// Outputs of one warpgroup of `schedule`, which has this product.
     int64_t getWarpgroupOutputs(ScheduleAttr schedule) const;
   }];

@@ -80,6 +80,10 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
       "bool", "dividesContraction", (ins), "", "return false;">,
     InterfaceMethod<[{
+        Groups of warps that each have a share of every element of the tile.
+      }],
+      "int64_t", "getNumShares", (ins), "", "return 1;">,
+    InterfaceMethod<[{
         Its threads read tiles in shared memory, and not only through matrix
         descriptors.
       }],

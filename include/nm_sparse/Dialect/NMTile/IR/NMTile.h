@@ -29,6 +29,9 @@
 
 namespace mlir::nm_sparse {
 
+/// Named barriers of the roles; 0 is that of the whole CTA.
+inline constexpr int64_t kConsumerBarrier = 1, kProducerBarrier = 2;
+
 /// True for the operations that fill a tile of shared memory.
 inline bool isTileCopy(Operation *op) {
   return isa<AsyncCopyOp, AsyncGatherOp, BulkCopyOp>(op);

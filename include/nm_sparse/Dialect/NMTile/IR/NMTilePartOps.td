@@ -18,9 +18,9 @@ def NMTile_SumWarpsOp : NMTile_Op<"sum_warps",
   let summary = "add up the shares that the warps have of a tile";
   let description = [{
     Behind the K loop of a product that divides the contraction among its warps:
-    each of them has a share of every element of `shares`, and `result` is their
-    sum, which the first warp holds. All threads of the CTA take part, through
-    workgroup memory.
+    each of them, or each group of them, has a share of every element of `shares`,
+    and `result` is their sum, which the first one holds. All threads that multiply
+    take part, through workgroup memory.
 
     ```mlir
     %sum = nm_tile.sum_warps %shares : vector<1x32xf32>

@@ -31,9 +31,6 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Named barriers of the roles; 0 is that of the whole CTA.
-static constexpr int64_t kConsumerBarrier = 1, kProducerBarrier = 2;
-
 namespace {
 
 class RoleLowering {

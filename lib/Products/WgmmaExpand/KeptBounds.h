@@ -1,0 +1,50 @@
+//===- KeptBounds.h - where the values of rows may lie ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_PRODUCTS_WGMMAEXPAND_KEPTBOUNDS_H
+#define NM_SPARSE_LIB_PRODUCTS_WGMMAEXPAND_KEPTBOUNDS_H
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Where the values of an output that a group of 8 rows may have begin and end,
+/// counted from the first of the tile, and how many come before its last pair
+/// at most.
+struct KeptBounds {
+  static constexpr int64_t kGroupRows = 8;
+
+  int64_t first, last, mostBefore;
+
+  /// Of the group that begins with `row` of the tile.
+  static KeptBounds get(EncodingAttr encoding, int64_t row) {
+    return {countKept(encoding, row, /*isMost=*/false),
+            countKept(encoding, row + kGroupRows, /*isMost=*/true) - 1,
+            countKept(encoding, row + kGroupRows - 2, /*isMost=*/true)};
+  }
+
+  /// The piece of `pieceValues` values that has them all, if one does.
+  std::optional<int64_t> getPiece(int64_t pieceValues) const {
+    if (first / pieceValues != last / pieceValues)
+      return std::nullopt;
+    return first / pieceValues;
+  }
+
+private:
+  /// Kept rows among the first `rows` of any that begin with a window, at least
+  /// or at most.
+  static int64_t countKept(EncodingAttr encoding, int64_t rows, bool isMost) {
+    int64_t window = encoding.getWindowRows(), kept = encoding.getKeptRows();
+    int64_t rest = rows % window;
+    int64_t begun = isMost ? std::min(kept, rest)
+                           : std::max<int64_t>(0, rest + kept - window);
+    return rows / window * kept + begun;
+  }
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_PRODUCTS_WGMMAEXPAND_KEPTBOUNDS_H

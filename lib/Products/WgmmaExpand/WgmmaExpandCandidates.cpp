@@ -1,0 +1,162 @@
+//===- WgmmaExpandCandidates.cpp - schedules worth comparing --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WgmmaExpandCandidates.h"
+
+#include "nm_sparse/Analysis/Occupancy.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Threads of a warpgroup, and outputs of one of its products.
+static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
+/// Warps that only copy.
+static constexpr int64_t kProducers = 4;
+/// Rows of a K step, or of a share of it, where tiles of the weight have no
+/// more; and rows for which shared memory has room.
+static constexpr int64_t kStepRows = 64, kMostRows = 256;
+/// CTAs that share a tile at most.
+static constexpr int64_t kMostParts = 8;
+/// Registers of a thread beside its accumulators, without which ptxas waits for
+/// each product before the next.
+static constexpr int64_t kWorkingRegisters = 48, kRegistersPerSM = 65536;
+
+namespace {
+
+/// A tile of so many tokens and outputs, of which warps multiply so many shares
+/// at the same time.
+struct Shape {
+  int64_t tokens, outputs, shares;
+
+  /// Threads that multiply.
+  int64_t getConsumers() const {
+    return outputs / kProductOutputs * kWarpgroup * shares;
+  }
+};
+
+class Proposer {
+public:
+  Proposer(ScheduleEnumerator &to, BitmapTile tile)
+      : to(to), problem(to.problem), tile(tile),
+        shareTiles(llvm::divideCeil(kStepRows, tile.rows)) {}
+
+  /// As many stages as fit, each number of CTAs that share a tile, and
+  /// persistent ones.
+  void add(Shape shape);
+
+private:
+  bool hasRegisters(Shape shape) const;
+  ScheduleAttr make(Shape shape, int64_t stages, GridAttrInterface grid) const;
+  int64_t findStages(Shape shape) const;
+  void add(ScheduleAttr schedule);
+
+  ScheduleEnumerator &to;
+  const MatmulProblem &problem;
+  BitmapTile tile;
+  int64_t shareTiles; ///< Along the contraction, of a share of a K step.
+};
+
+} // namespace
+
+/// Whether threads that multiply such a tile have the registers.
+bool Proposer::hasRegisters(Shape shape) const {
+  int64_t consumers = shape.getConsumers();
+  auto shares =
+      getRegisterShares(consumers, kWarpgroup, to.chip, /*lean=*/true);
+  int64_t atEntry =
+      std::min<int64_t>(255, kRegistersPerSM / (consumers + kWarpgroup));
+  return shape.tokens / 2 + kWorkingRegisters <=
+         (shares ? shares->consumer : atEntry / 8 * 8);
+}
+
+ScheduleAttr Proposer::make(Shape shape, int64_t stages,
+                            GridAttrInterface grid) const {
+  MLIRContext *context = to.encoding.getContext();
+  int64_t rows = shareTiles * shape.shares * tile.values;
+  return ScheduleAttr::get(
+      context, {shape.tokens, shape.outputs, rows},
+      WgmmaExpandAttr::get(context, shape.getConsumers() / 32, shape.shares),
+      TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
+                         IndexTransfer::Bulk),
+      RingAttr::get(context, stages, kProducers), grid);
+}
+
+/// The most stages that fit, 0 where not even two do.
+int64_t Proposer::findStages(Shape shape) const {
+  // What CTAs that share tiles tell each other.
+  constexpr int64_t exchangeBytes = 256, reservedBytes = 1024;
+  auto grid = FlatGridAttr::get(to.encoding.getContext(), 1);
+  for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
+    if (getSharedBytes(problem, make(shape, stages, grid)) + exchangeBytes <=
+        to.chip.sharedBytes - reservedBytes)
+      return stages;
+  return 0;
+}
+
+void Proposer::add(ScheduleAttr schedule) {
+  Prediction prediction = predict(problem, schedule, to.chip);
+  if (!schedule.isPersistent() || prediction.ctas > to.chip.multiprocessors)
+    to.add(schedule, prediction);
+}
+
+void Proposer::add(Shape shape) {
+  MLIRContext *context = to.encoding.getContext();
+  if (!hasRegisters(shape) ||
+      shareTiles * shape.shares * tile.rows > kMostRows ||
+      (shape.shares > 1 && shareTiles * tile.rows % kStepRows != 0))
+    return;
+  int64_t stages = findStages(shape);
+  if (stages == 0)
+    return;
+  // One warpgroup alone waits for what it expands.
+  if (shape.getConsumers() > kWarpgroup && shape.shares == 1)
+    for (bool streamK : {false, true})
+      add(make(shape, stages,
+               PersistentGridAttr::get(context, /*splitK=*/1, streamK)));
+  int64_t steps =
+      llvm::divideCeil(llvm::divideCeil(problem.getDenseRows(), tile.rows),
+                       shareTiles * shape.shares);
+  for (int64_t parts = 1; parts <= kMostParts; ++parts)
+    if (parts == 1 || steps >= parts * stages)
+      add(make(shape, stages, FlatGridAttr::get(context, parts)));
+}
+
+/// Numbers of tokens that a tile may have: some of all sizes, and those that
+/// divide the tokens of the problem evenly among few tiles.
+static SmallVector<int64_t> getTileTokens(int64_t tokens) {
+  constexpr int64_t unit = 8, most = 256, mostTiles = 32;
+  SmallVector<int64_t> choices = {8, 16, 24, 32, 48, 64, 96, 128, 192, most};
+  for (int64_t tiles = 1; tiles <= mostTiles; ++tiles) {
+    int64_t even = llvm::alignTo(llvm::divideCeil(tokens, tiles), unit);
+    if (even <= most && even > most / 2)
+      choices.push_back(even);
+  }
+  llvm::sort(choices);
+  choices.erase(llvm::unique(choices), choices.end());
+  return choices;
+}
+
+void nm_sparse::proposeWgmmaExpand(ScheduleEnumerator &to) {
+  const MatmulProblem &problem = to.problem;
+  // Rows of a single token are not aligned for the tensor memory accelerator.
+  if (!problem.bitmap || !problem.tensorCores || to.chip.wgmma == 0 ||
+      (problem.xFeatureMajor && problem.tokens == 1))
+    return;
+  Proposer proposer(to, *problem.bitmap);
+  for (int64_t tokens : getTileTokens(problem.tokens)) {
+    if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
+      break;
+    for (int64_t outputs : {64, 128, 256, 384, 448})
+      proposer.add({tokens, outputs, /*shares=*/1});
+    // Shares are for few tokens, whose products hide little.
+    constexpr int64_t fewTokens = 96;
+    if (tokens <= fewTokens)
+      for (auto [outputs, shares] :
+           {std::pair<int64_t, int64_t>{64, 2}, {64, 4}, {128, 2}, {128, 3}})
+        proposer.add({tokens, outputs, shares});
+  }
+}
