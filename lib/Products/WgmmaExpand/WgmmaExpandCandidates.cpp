@@ -125,14 +125,14 @@ void Proposer::add(Shape shape) {
       add(make(shape, stages, FlatGridAttr::get(context, parts)));
 }
 
-/// Numbers of tokens that a tile may have: some of all sizes, and those that
-/// divide the tokens of the problem evenly among few tiles.
+/// Numbers of tokens that a tile may have: some of all sizes, those of the
+/// problem, and those that divide them evenly among few large tiles.
 static SmallVector<int64_t> getTileTokens(int64_t tokens) {
   constexpr int64_t unit = 8, most = 256, mostTiles = 32;
   SmallVector<int64_t> choices = {8, 16, 24, 32, 48, 64, 96, 128, 192, most};
   for (int64_t tiles = 1; tiles <= mostTiles; ++tiles) {
     int64_t even = llvm::alignTo(llvm::divideCeil(tokens, tiles), unit);
-    if (even <= most && even > most / 2)
+    if (even <= most && (tiles == 1 || even > most / 2))
       choices.push_back(even);
   }
   llvm::sort(choices);
