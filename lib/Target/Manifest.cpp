@@ -118,13 +118,18 @@ private:
   Object writeResult(Value result) {
     std::string name = getName(getBufferOf(result));
     Object object{{"type", print(result.getType())}, {"buffer", name}};
-    if (isWhole(result))
-      return object;
-    ViewDescription view = getView(result, name);
+    addView(object, result, name);
+    return object;
+  }
+
+  /// Says which part of the buffer `name` `value` is, unless it is all of it.
+  void addView(Object &object, Value value, StringRef name) {
+    if (isWhole(value))
+      return;
+    ViewDescription view = getView(value, name);
     object["offset"] = view.offset;
     object["sizes"] = Array(view.sizes);
     object["strides"] = Array(view.strides);
-    return object;
   }
 
   ViewDescription getView(Value value, StringRef name) {
@@ -265,7 +270,7 @@ private:
   /// What cuTensorMapEncodeTiled needs to know beside the buffer's shape.
   Object writeTensorMap(nvgpu::TmaCreateDescriptorOp map) {
     nvgpu::TensorMapDescriptorType type = map.getTensorMap().getType();
-    // What was ranked before the map was made.
+    // Maps are made of buffers whose type does not say their rank.
     Value tensor = map.getTensor();
     if (auto cast = tensor.getDefiningOp<memref::CastOp>())
       tensor = cast.getSource();
@@ -278,12 +283,7 @@ private:
         {"swizzle", nvgpu::stringifyTensorMapSwizzleKind(type.getSwizzle())},
         {"l2_promotion",
          nvgpu::stringifyTensorMapL2PromoKind(type.getL2promo())}};
-    if (isWhole(tensor))
-      return object;
-    ViewDescription view = getView(tensor, name);
-    object["offset"] = view.offset;
-    object["sizes"] = Array(view.sizes);
-    object["strides"] = Array(view.strides);
+    addView(object, tensor, name);
     return object;
   }
 

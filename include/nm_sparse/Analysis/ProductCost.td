@@ -36,13 +36,15 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
       "double", "countFlops",
       (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
            "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
-           "double":$xElements)>,
+           "double":$xElements),
+      "", "return 0;">,
     InterfaceMethod<[{
         Bytes that the products of one CTA read from shared memory in a K step.
       }],
       "double", "countSharedReads",
       (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
-           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule)>,
+           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule),
+      "", "return 0;">,
     InterfaceMethod<[{
         The kernels whose costs are fitted together with that of `schedule`.
       }],
@@ -53,10 +55,15 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
       }],
       "const ::mlir::nm_sparse::FamilyCosts &", "getCosts",
       (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
-           "const ::mlir::nm_sparse::Chip &":$chip)>,
+           "const ::mlir::nm_sparse::Chip &":$chip),
+      "", [{
+        static const ::mlir::nm_sparse::FamilyCosts none = {};
+        return none;
+      }]>,
     InterfaceMethod<[{
-        The time of the whole product, of a product that reads global memory
-        itself; none for those whose K steps the model counts.
+        The time of the whole product, where the product has a model of its own:
+        then it counts no flops and no bytes, and has no costs. None for those
+        whose K steps the cost model counts.
       }],
       "::std::optional<::mlir::nm_sparse::CombinedTime>", "predictDirect",
       (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,

@@ -116,20 +116,7 @@ struct DotCost : public ProductCostInterface::ExternalModel<DotCost, DotAttr> {
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "instructions"};
   }
-  double countFlops(Attribute, const MatmulProblem &, const ScheduleAttr &,
-                    double) const {
-    return 0;
-  }
-  double countSharedReads(Attribute, const MatmulProblem &,
-                          const ScheduleAttr &) const {
-    return 0;
-  }
   StringRef getFamily(Attribute, const ScheduleAttr &) const { return "dot"; }
-  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &,
-                              const Chip &) const {
-    static constexpr FamilyCosts none = {};
-    return none;
-  }
   std::optional<CombinedTime> predictDirect(Attribute,
                                             const MatmulProblem &problem,
                                             const ScheduleAttr &schedule,

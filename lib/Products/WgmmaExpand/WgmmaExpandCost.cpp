@@ -167,22 +167,9 @@ struct WgmmaExpandCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.wgmma, "wgmma"};
   }
-  double countFlops(Attribute, const MatmulProblem &, const ScheduleAttr &,
-                    double) const {
-    return 0;
-  }
-  double countSharedReads(Attribute, const MatmulProblem &,
-                          const ScheduleAttr &) const {
-    return 0;
-  }
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     return schedule.isPersistent() ? "wgmma_expand, persistent"
                                    : "wgmma_expand";
-  }
-  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &,
-                              const Chip &) const {
-    static constexpr FamilyCosts none = {};
-    return none;
   }
   std::optional<CombinedTime> predictDirect(Attribute,
                                             const MatmulProblem &problem,

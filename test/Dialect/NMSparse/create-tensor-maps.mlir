@@ -70,6 +70,42 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
 #s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
+// Rows may lie apart, which the map says; elements of a row may not.
+
+// CHECK-LABEL: func @rows_with_gaps(
+// CHECK: nvgpu.tma.create.descriptor {{.*}} box[%c32, %c64]
+// CHECK: nm_tile.bulk_copy
+// CHECK-NOT: nm_tile.async_copy
+func.func @rows_with_gaps(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %vt = memref.alloc() : !tile
+    %sum = nm_tile.k_loop %k = %c0 to %c4 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
+      %row = affine.apply affine_map<(d0) -> (d0 * 16)>(%k)
+      %vs = memref.subview %v[%row, 0] [32, 128] [1, 1]
+        : memref<64x128xf16, strided<[4096, 1]>> to memref<32x128xf16, strided<[4096, 1], offset: ?>>
+      nm_tile.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1], offset: ?>>) outs(%vt : !tile)
+      %r = nm_tile.matmul #w schedule = #s condensed
+        ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+        acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+      nm_tile.yield %r : vector<64x128xf32>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+
 func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -102,7 +138,7 @@ func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_spac
     %vt = memref.alloc() : !tile
     %vs = memref.subview %v[0, 0] [24, 128] [1, 1] : memref<64x128xf16> to memref<24x128xf16, strided<[128, 1]>>
     nm_tile.async_copy ins(%vs : memref<24x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
-    // expected-error @below {{with values = bulk needs K steps of a multiple of 16 kept rows, got 24: change the windows of the tile or use values = copy}}
+    // expected-error @below {{with values = bulk needs K steps of a multiple of 16, at most 256 kept rows, got 24: change the windows of the tile or use values = copy}}
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
@@ -125,7 +161,7 @@ func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.add
     %vt = memref.alloc() : !tile
     %vs = memref.subview %v[0, 0] [512, 128] [1, 1] : memref<1024x128xf16> to memref<512x128xf16, strided<[128, 1]>>
     nm_tile.async_copy ins(%vs : memref<512x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
-    // expected-error @below {{with bulk copies needs tiles of at most 256 rows, got 'memref<512x128xf16, #gpu.address_space<workgroup>>'}}
+    // expected-error @below {{with values = bulk needs K steps of a multiple of 16, at most 256 kept rows, got 512: change the windows of the tile or use values = copy}}
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : memref<512x64xf16, #gpu.address_space<workgroup>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>

@@ -81,3 +81,31 @@ func.func @half_a_line(%x: tensor<16x128xf16>, %v: tensor<3x4x512xf16>, %b: tens
     ins(%x, %v, %b : tensor<16x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<16x96xf32>) -> tensor<16x96xf32>
   return %0 : tensor<16x96xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @long_steps(%x: tensor<512x16xf16>, %v: tensor<3x16x512xf16>, %b: tensor<3x16x32xi32>, %init: tensor<16x96xf32>) -> tensor<16x96xf32> {
+  // expected-error @below {{has a schedule with x = bulk, whose K steps must be at most 256 rows of feature-major activations, but tile = [16, 64, 160], which makes steps of 320}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 160], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<512x16xf16>, tensor<3x16x512xf16>, tensor<3x16x32xi32>) outs(%init : tensor<16x96xf32>) -> tensor<16x96xf32>
+  return %0 : tensor<16x96xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @one_token(%x: tensor<128x1xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  // expected-error @below {{has a schedule with x = bulk, for which rows of activations begin at multiples of 16 bytes, but 'tensor<128x1xf16>' has rows of a single token; legal is product = dot}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [8, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<128x1xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %0 : tensor<1x96xf32>
+}

@@ -32,6 +32,7 @@ func.func @k_loop(%lower: index, %upper: index, %step: index, %zero: vector<4x4x
 // CHECK:       nm_tile.ring_release late by_threads %[[RING]][%[[HERE]]] : !nm_tile.ring<3>
 // CHECK:       nm_tile.ring_advance %[[RING]][%[[HERE]]] by 1 : !nm_tile.ring<3>
 // CHECK:     nm_tile.ring_drain %[[RING]][%[[SUM]]#1] : !nm_tile.ring<3>
+// CHECK:     nm_tile.ring_drain %[[RING]][%[[SUM]]#1] release(%arg4) : !nm_tile.ring<3>
 // CHECK:     nm_tile.ring_drain by_threads %[[RING]][%[[SUM]]#1] release(%arg4) : !nm_tile.ring<3>
 // CHECK:     nm_tile.yield %[[SUM]]#1 : !nm_tile.ring_position
 // CHECK:   nm_tile.role_barrier
@@ -59,6 +60,7 @@ func.func @roles(%lower: index, %upper: index, %step: index, %zero: vector<4x4xf
         nm_tile.yield %acc, %next : vector<4x4xf32>, !nm_tile.ring_position
       }
       nm_tile.ring_drain %ring[%sum#1] : !nm_tile.ring<3>
+      nm_tile.ring_drain %ring[%sum#1] release(%any) : !nm_tile.ring<3>
       nm_tile.ring_drain by_threads %ring[%sum#1] release(%any) : !nm_tile.ring<3>
       nm_tile.yield %sum#1 : !nm_tile.ring_position
     }

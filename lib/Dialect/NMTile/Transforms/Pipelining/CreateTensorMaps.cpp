@@ -176,10 +176,12 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
 static LogicalResult createBulkCopies(TileMatmulOp product) {
   ScheduleAttr schedule = product.getSchedule();
   int64_t kept = schedule.getTileRows();
-  if (!product.getStorage() && kept != schedule.getStepRows())
+  if (!product.getStorage() &&
+      (kept != schedule.getStepRows() || kept > kMaxBox))
     return product.emitOpError("with values = bulk needs K steps of a multiple "
-                               "of 16 kept rows, got ")
-           << kept << ": change the windows of the tile or use values = copy";
+                               "of 16, at most ")
+           << kMaxBox << " kept rows, got " << kept
+           << ": change the windows of the tile or use values = copy";
   if (schedule.isBulk() && failed(createBulkCopy(product, product.getLhs())))
     return failure();
   if (failed(createBulkCopy(product, product.getRhs())))

@@ -21,8 +21,23 @@ using namespace mlir::nm_sparse;
 /// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.
 static LogicalResult checkBulkCopy(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
-  if (!schedule.hasBulkValues() || op.getBitmapTile())
+  if (!schedule.hasBulkValues())
     return success();
+  if (std::optional<BitmapTile> tile = op.getBitmapTile()) {
+    auto x = cast<ShapedType>(op.getX().getType());
+    if (schedule.isBulk() && op.isXFeatureMajor() &&
+        x.getDimSize(op.getXTokenDim()) == 1)
+      return op.emitOpError("has a schedule with x = bulk, for which rows of "
+                            "activations begin at multiples of 16 bytes, but ")
+             << x << " has rows of a single token; legal is product = dot";
+    int64_t step = schedule.getTileRows() / tile->values * tile->rows;
+    if (!op.isXFeatureMajor() || step <= 256)
+      return success();
+    return op.emitOpError("has a schedule with x = bulk, whose K steps must be "
+                          "at most 256 rows of feature-major activations, but "
+                          "tile = [")
+           << schedule.getTile() << "], which makes steps of " << step;
+  }
   int64_t rows = schedule.getTileRows();
   if (rows % 16 != 0 || rows > 256)
     return op.emitOpError(
