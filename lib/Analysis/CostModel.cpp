@@ -99,9 +99,10 @@ static int64_t getBulkSharedBytes(const MatmulProblem &problem,
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   if (schedule.isDirect()) {
-    // The shares of the sum that warps hand over.
+    // The shares of the sum that are handed over.
     return schedule.getProduct().dividesContraction()
-               ? schedule.getNumThreads() * schedule.getTileTokens() * 4
+               ? schedule.getProduct().getNumShares() *
+                     schedule.getTileTokens() * schedule.getTileOutputs() * 4
                : 0;
   }
   EncodingAttr encoding = problem.encoding;

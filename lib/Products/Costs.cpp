@@ -10,6 +10,7 @@
 
 void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
   registerDotCost(registry);
+  registerPanelDotCost(registry);
   registerSimtCost(registry);
   registerMmaCost(registry);
   registerWgmmaCost(registry);

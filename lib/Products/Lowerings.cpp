@@ -10,6 +10,7 @@
 
 void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
   registerDotLowering(registry);
+  registerPanelDotLowering(registry);
   registerSimtLowering(registry);
   registerMmaLowering(registry);
   registerWgmmaLowering(registry);

@@ -8,6 +8,7 @@
 #define NM_SPARSE_PRODUCTS_PRODUCTS_TD
 
 include "nm_sparse/Products/Dot/Dot.td"
+include "nm_sparse/Products/PanelDot/PanelDot.td"
 include "nm_sparse/Products/Simt/Simt.td"
 include "nm_sparse/Products/Mma/Mma.td"
 include "nm_sparse/Products/Wgmma/Wgmma.td"

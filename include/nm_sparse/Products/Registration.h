@@ -21,11 +21,13 @@ void registerProductLowerings(DialectRegistry &registry);
 
 // Of single products.
 void registerDotCost(DialectRegistry &registry);
+void registerPanelDotCost(DialectRegistry &registry);
 void registerSimtCost(DialectRegistry &registry);
 void registerMmaCost(DialectRegistry &registry);
 void registerWgmmaCost(DialectRegistry &registry);
 void registerWgmmaExpandCost(DialectRegistry &registry);
 void registerDotLowering(DialectRegistry &registry);
+void registerPanelDotLowering(DialectRegistry &registry);
 void registerSimtLowering(DialectRegistry &registry);
 void registerMmaLowering(DialectRegistry &registry);
 void registerWgmmaLowering(DialectRegistry &registry);

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 using namespace mlir;
@@ -48,4 +49,24 @@ Value nm_sparse::emitPanel(OpBuilder &b, Location loc, TileMatmulOp op,
     output = b.createOrFold<arith::AddIOp>(loc, output, op.getPanelOffset());
   return b.createOrFold<arith::DivUIOp>(
       loc, output, arith::ConstantIndexOp::create(b, loc, bn));
+}
+
+void nm_sparse::emitIf(OpBuilder &b, Location loc, Value condition,
+                       MutableArrayRef<Value> values,
+                       function_ref<void()> emitThen,
+                       function_ref<void()> emitElse) {
+  SmallVector<Value> before(values);
+  auto ifOp = scf::IfOp::create(b, loc, TypeRange(ValueRange(before)),
+                                condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  auto emitBlock = [&](Block *block, function_ref<void()> emit) {
+    b.setInsertionPointToStart(block);
+    llvm::copy(before, values.begin());
+    if (emit)
+      emit();
+    scf::YieldOp::create(b, loc, ValueRange(values));
+  };
+  emitBlock(ifOp.thenBlock(), emitThen);
+  emitBlock(ifOp.elseBlock(), emitElse);
+  llvm::copy(ifOp.getResults(), values.begin());
 }

@@ -37,11 +37,12 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
         MemRefType::get({layout.numThreads / 32, elements, 32}, element,
                         MemRefLayoutAttrInterface(), space));
     Value warp = math.div(layout.threadId, 32);
-    auto getPlace = [&](Value warp, int64_t e) {
-      return SmallVector<Value>{warp, math.constant(e), layout.lane};
+    auto getPlace = [&](Value warp, int64_t e, Value lane) {
+      return SmallVector<Value>{warp, math.constant(e), lane};
     };
     for (auto [e, share] : llvm::enumerate(adaptor.getShares()))
-      memref::StoreOp::create(b, loc, share, buffer, getPlace(warp, e));
+      memref::StoreOp::create(b, loc, share, buffer,
+                              getPlace(warp, e, layout.lane));
     emitBarrier(b, loc);
 
     SmallVector<Value> zeros(
@@ -57,12 +58,10 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
         math.constant(1), zeros,
         [&](OpBuilder &b, Location loc, Value number, ValueRange sums) {
           SmallVector<Value> next;
-          int64_t owners = layout.numThreads / 32 / layout.shares;
-          Value other =
-              math.add(math.rem(warp, owners), math.mul(number, owners));
+          auto [other, lane] = getSharer(math, warp, number);
           for (auto [e, sum] : llvm::enumerate(sums)) {
-            Value share =
-                memref::LoadOp::create(b, loc, buffer, getPlace(other, e));
+            Value share = memref::LoadOp::create(b, loc, buffer,
+                                                 getPlace(other, e, lane));
             next.push_back(
                 isa<FloatType>(element)
                     ? arith::AddFOp::create(b, loc, sum, share).getResult()
@@ -80,6 +79,21 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
   }
 
 private:
+  /// Warp and lane of share `number` of the elements of the thread.
+  std::pair<Value, Value> getSharer(const IndexMath &math, Value warp,
+                                    Value number) const {
+    int64_t owners = layout.numThreads / layout.shares;
+    if (owners >= 32) {
+      int64_t warps = owners / 32;
+      return {math.add(math.rem(warp, warps), math.mul(number, warps)),
+              layout.lane};
+    }
+    int64_t perWarp = 32 / owners;
+    return {math.div(number, perWarp),
+            math.add(math.rem(layout.lane, owners),
+                     math.mul(math.rem(number, perWarp), owners))};
+  }
+
   /// Of the threads that multiply.
   void emitBarrier(OpBuilder &b, Location loc) const {
     if (layout.schedule.getProducers() == 0) {

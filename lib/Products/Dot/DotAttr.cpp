@@ -57,3 +57,5 @@ LogicalResult DotAttr::verifyProblem(EmitErrorFn emitError,
 bool DotAttr::readsBitmaps() const { return true; }
 
 bool DotAttr::dividesContraction() const { return true; }
+
+int64_t DotAttr::getNumShares() const { return getWarps(); }

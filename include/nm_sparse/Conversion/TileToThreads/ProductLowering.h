@@ -23,6 +23,12 @@ Value emitXRow(OpBuilder &b, Location loc, TileMatmulOp op, Value row,
 /// Panel, counted from the tile's first, of output `output` of the CTA tile.
 Value emitPanel(OpBuilder &b, Location loc, TileMatmulOp op, Value output);
 
+/// Emits `emitThen` where `condition` holds, else `emitElse`, if there is one;
+/// each may change `values`, which are of types that stay.
+void emitIf(OpBuilder &b, Location loc, Value condition,
+            MutableArrayRef<Value> values, function_ref<void()> emitThen,
+            function_ref<void()> emitElse = {});
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_CONVERSION_TILETOTHREADS_PRODUCTLOWERING_H

@@ -85,8 +85,9 @@ public:
   /// i1: the thread holds elements of the result; null where all do. Others
   /// neither read nor write tiles.
   Value isOwner;
-  /// Groups of warps, one behind the other, each with a share of the elements
-  /// that those of the first group own.
+  /// Groups of warps, or of lanes that a warp has several of, one behind the
+  /// other, each with a share of the elements that those of the first group
+  /// own.
   int64_t shares = 1;
 
 private:

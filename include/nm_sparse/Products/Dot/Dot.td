@@ -13,7 +13,8 @@ include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
 def NMSparse_DotAttr : NMSparse_Attr<"Dot", "dot",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "dividesContraction"]>]> {
+         "verifyProblem", "readsBitmaps", "dividesContraction",
+         "getNumShares"]>]> {
   let summary = "few tokens, weights from memory to registers";
   let description = [{
     For decoding, where each weight is used once. A lane owns an output, and each

@@ -1,0 +1,40 @@
+//===- PanelDot.td - few tokens, panels from memory ------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_PANELDOT_PANELDOT_TD
+#define NM_SPARSE_PRODUCTS_PANELDOT_PANELDOT_TD
+
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+
+def NMSparse_PanelDotAttr : NMSparse_Attr<"PanelDot", "panel_dot",
+    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "dividesContraction", "getNumShares"]>]> {
+  let summary = "few tokens, panels of outputs from memory to registers";
+  let description = [{
+    For decoding, as `dot`, with weights whose panels are neighbours in memory. A
+    lane owns as many outputs as 16 bytes hold, which lie in one panel: it reads
+    them at once, finds their row of activations by one position, and multiplies
+    one by the other. Groups of lanes that cover the tile, `shares` of them, take
+    every so many rows of a K step; in the end they add their shares. Reads values
+    and positions, of f16, bf16 or f32.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | of the CTA | 1 to 32 | must be given |
+    | `shares` | groups of lanes that divide a K step | such that a group has 1, 2, 4, 8, 16 or 32 lanes, and a lane 16 bytes of outputs | must be given |
+  }];
+  let parameters = (ins "int64_t":$warps, "int64_t":$shares);
+  let assemblyFormat = "`<` `warps` `=` $warps `,` `shares` `=` $shares `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Lanes of a group, which cover the outputs of a tile.
+    int64_t getGroupLanes() const { return getWarps() * 32 / getShares(); }
+  }];
+}
+
+#endif // NM_SPARSE_PRODUCTS_PANELDOT_PANELDOT_TD

@@ -1,0 +1,41 @@
+//===- ActivationReader.cpp - activations from global memory --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ActivationReader.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+Value ActivationReader::clamp(Value at, int64_t dim) {
+  Value extent = b.createOrFold<memref::DimOp>(loc, x, dim);
+  return math.min(at, math.sub(extent, 1));
+}
+
+Value ActivationReader::getNumRows() {
+  return b.createOrFold<memref::DimOp>(loc, x, isTokenMajor ? 1 : 0);
+}
+
+Value ActivationReader::extend(Value value) {
+  Type f32 = b.getF32Type();
+  return value.getType() == f32
+             ? value
+             : arith::ExtFOp::create(b, loc, f32, value).getResult();
+}
+
+Value ActivationReader::read(Value row, int64_t token, bool isWhole) {
+  int64_t tokenDim = isTokenMajor ? 0 : 1;
+  auto type = cast<MemRefType>(x.getType());
+  SmallVector<Value> at(2);
+  at[tokenDim] = math.constant(token);
+  if (type.getDimSize(tokenDim) < op.getSchedule().getTileTokens())
+    at[tokenDim] = clamp(at[tokenDim], tokenDim);
+  at[1 - tokenDim] = isWhole ? row : clamp(row, 1 - tokenDim);
+  return extend(ReadOnlyLoadOp::create(b, loc, type.getElementType(),
+                                       /*once=*/false, x, at));
+}

@@ -1,0 +1,45 @@
+//===- ActivationReader.h - activations from global memory ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_PRODUCTS_ACTIVATIONREADER_H
+#define NM_SPARSE_LIB_PRODUCTS_ACTIVATIONREADER_H
+
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
+
+namespace mlir::nm_sparse {
+
+/// Reads the activations of a product of few tokens, which lie in global memory
+/// as the caller has them.
+class ActivationReader {
+public:
+  ActivationReader(OpBuilder &b, TileMatmulOp op)
+      : b(b), op(op), loc(op.getLoc()), math(b, loc), x(op.getLhs()),
+        isTokenMajor(op.getLhsOrder() == MajorOrder::K) {}
+
+  /// The activation of `token` in `row` of the K step, in f32, or of the last
+  /// ones that exist: what is past them is multiplied by zero, or never
+  /// written. Rows are known to exist where `isWhole`.
+  Value read(Value row, int64_t token, bool isWhole);
+  /// `value` in f32.
+  Value extend(Value value);
+  /// Rows of the K step that exist, a constant where that is known.
+  Value getNumRows();
+
+private:
+  Value clamp(Value at, int64_t dim);
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  IndexMath math;
+  Value x;
+  bool isTokenMajor;
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_PRODUCTS_ACTIVATIONREADER_H

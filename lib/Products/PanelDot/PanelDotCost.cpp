@@ -1,0 +1,161 @@
+//===- PanelDotCost.cpp - what panel_dot costs ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Device memory bounds a product of one token, the instructions of the rows one
+// of several, and where there are few CTAs, what each group of lanes does one
+// after the other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Products/Registration.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Bytes of a kept row that a lane reads at once.
+static constexpr int64_t kReadBytes = 16;
+/// Warps of an SM, and registers of its threads.
+static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536;
+static constexpr double kSchedulers = 4, kClock = 1.75e9;
+/// Cycles of a scheduler for one row of all lanes of a warp, and beside that
+/// for each token; the part of an uneven number of CTAs that shows.
+static constexpr double kRowCycles = 20, kTokenCycles = 12, kUneven = 1;
+/// Seconds until what is read at once is there, and cycles for one row after
+/// the other, beside that for each token.
+static constexpr double kLatency = 0.8e-6, kChainCycles = 30,
+                        kChainTokenCycles = 20;
+/// Seconds of a launch, and of the exchange between CTAs of one tile; the part
+/// of the rate of device memory that is reached.
+static constexpr double kLaunch = 2.7e-6, kExchange = 1.4e-6, kShare = 0.93;
+/// What takes longest hides the others the better the higher this is.
+static constexpr double kNorm = 3.7;
+
+/// CTAs that an SM holds.
+static int64_t getResidentCtas(ScheduleAttr schedule) {
+  int64_t registers = schedule.getTileTokens() > 2 ? 128 : 64;
+  int64_t warps = std::min(kWarpsPerSM, kRegistersPerSM / (registers * 32));
+  return std::max<int64_t>(1, warps / schedule.getProduct().getNumWarps());
+}
+
+static CombinedTime predictPanelDot(const MatmulProblem &problem,
+                                    ScheduleAttr schedule, const Chip &chip) {
+  int64_t parts = schedule.getSplitK();
+  int64_t panel = problem.encoding.getBlockN();
+  int64_t outputs = llvm::divideCeil(problem.outputs, panel) * panel;
+  int64_t rows = problem.windows * problem.encoding.getKeptRows();
+  int64_t passes = llvm::divideCeil(problem.tokens, schedule.getTileTokens());
+  int64_t tiles =
+      problem.batch * llvm::divideCeil(outputs, schedule.getTileOutputs());
+  int64_t ctas = passes * tiles * parts;
+  auto tokens = double(schedule.getTileTokens());
+
+  double positions = double(problem.encoding.getIndexBitWidth()) / 8.0 /
+                     double(panel * problem.encoding.getBlockK());
+  double weight = double(problem.batch * rows * outputs) *
+                  (double(problem.elementBytes) + positions);
+  double results =
+      double(problem.batch * problem.tokens * problem.outputs) *
+      double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
+  // Each pass over the weight reads all of it anew, from L2 at best.
+  double memory = (weight + results) / (kShare * chip.dramBytes) +
+                  double(passes - 1) * weight / (kShare * chip.l2Bytes);
+
+  // A step has as many rows for each group, also where there are fewer.
+  int64_t shares = schedule.getProduct().getNumShares();
+  int64_t perGroup = llvm::divideCeil(schedule.getStepRows(), shares);
+  int64_t steps =
+      llvm::divideCeil(llvm::divideCeil(rows, schedule.getStepRows()), parts);
+  double perSM = std::max(1.0, double(ctas) / double(chip.multiprocessors));
+  double uneven =
+      double(llvm::divideCeil(ctas, chip.multiprocessors)) / perSM - 1.0;
+  double issue =
+      perSM * (1.0 + kUneven * std::max(0.0, uneven)) *
+      double(steps * perGroup * schedule.getProduct().getNumWarps()) *
+      (kRowCycles + kTokenCycles * tokens) / (kSchedulers * kClock);
+
+  double waves = std::max(1.0, perSM / double(getResidentCtas(schedule)));
+  double chain =
+      waves * double(steps) *
+      (kLatency +
+       double(perGroup) * (kChainCycles + kChainTokenCycles * tokens) / kClock);
+
+  double seconds =
+      kLaunch + std::pow(std::pow(memory, kNorm) + std::pow(issue, kNorm) +
+                             std::pow(chain, kNorm),
+                         1.0 / kNorm);
+  if (parts > 1)
+    seconds += kExchange;
+  return {seconds,
+          memory >= std::max(issue, chain) ? Bound::DRAM : Bound::Product};
+}
+
+namespace {
+struct PanelDotCost
+    : public ProductCostInterface::ExternalModel<PanelDotCost, PanelDotAttr> {
+  MathCeiling getCeiling(Attribute, const Chip &chip) const {
+    return {chip.ffma, "instructions"};
+  }
+  StringRef getFamily(Attribute, const ScheduleAttr &) const {
+    return "panel_dot";
+  }
+  std::optional<CombinedTime> predictDirect(Attribute,
+                                            const MatmulProblem &problem,
+                                            const ScheduleAttr &schedule,
+                                            const Chip &chip) const {
+    return predictPanelDot(problem, schedule, chip);
+  }
+};
+} // namespace
+
+/// Each number of tokens, of warps, of lanes in a group, of rows that a lane
+/// reads at once, and of CTAs that share a tile.
+static void propose(ScheduleEnumerator &to) {
+  int64_t perLane = kReadBytes / to.problem.elementBytes;
+  if (to.problem.bitmap || to.problem.elementBytes > 4 ||
+      to.problem.elementBytes < 2 || to.encoding.getBlockN() % perLane != 0)
+    return;
+  MLIRContext *context = to.encoding.getContext();
+  auto transfers =
+      TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
+                         IndexTransfer::Direct);
+  int64_t kept = to.encoding.getKeptRows();
+  auto consider = [&](int64_t tokens, int64_t warps, int64_t lanes,
+                      int64_t atOnce) {
+    int64_t shares = warps * 32 / lanes;
+    // K steps are whole windows, of which each group has as many rows.
+    int64_t rows =
+        shares * int64_t(llvm::alignTo(atOnce, kept / std::gcd(kept, shares)));
+    if (rows > 4096 || shares * tokens * lanes * perLane * 4 > (64 << 10))
+      return;
+    for (int64_t parts : {1, 2, 4, 8}) {
+      auto schedule = ScheduleAttr::get(
+          context, {tokens, lanes * perLane, rows},
+          PanelDotAttr::get(context, warps, shares), transfers,
+          SequentialAttr::get(context), FlatGridAttr::get(context, parts));
+      to.add(schedule, predict(to.problem, schedule, to.chip));
+    }
+  };
+  for (int64_t tokens : {1, 2, 4, 8}) {
+    if (tokens > 1 && tokens / 2 >= to.problem.tokens)
+      break;
+    for (int64_t warps : {8, 16, 4, 32})
+      for (int64_t lanes : {32, 16, 8, 4})
+        for (int64_t atOnce : {8, 4})
+          consider(tokens, warps, lanes, atOnce);
+  }
+}
+
+void nm_sparse::registerPanelDotCost(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+    PanelDotAttr::attachInterface<PanelDotCost>(*context);
+    dialect->addProposer(propose);
+  });
+}

@@ -1,0 +1,216 @@
+//===- PanelDotLowering.cpp - panels from memory to registers -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A group of lanes covers the outputs of the tile, 16 bytes of a kept row for
+// each lane. Of the rows of a K step, group g of G takes g, g + G, g + 2 G and
+// so on: values and positions of several are read first, so that all of them
+// are on their way at once, then the activations that the positions name. Lanes
+// of a warp read activations of a window or two, a line or two of L1.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../ActivationReader.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
+#include "nm_sparse/Products/Registration.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Rows of a lane whose values are read before the first is multiplied.
+static constexpr int64_t kRowsAtOnce = 8;
+
+namespace {
+
+/// Emits the product of one K step.
+class PanelDotEmitter {
+public:
+  PanelDotEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+                  PanelDotAttr product, MutableArrayRef<Value> acc);
+
+  void emit();
+
+private:
+  /// What a lane reads of a kept row, beside the row of the K step.
+  struct Row {
+    Value number, values, position;
+  };
+
+  Value getWindow(int64_t step, Value number);
+  Value getRow(int64_t step);
+  Row read(int64_t step);
+  void multiply(int64_t step, const Row &row);
+  void multiplyWhole();
+  void multiplyPart(Value rows);
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  IndexMath math;
+  MutableArrayRef<Value> acc;
+  EncodingAttr encoding;
+  ActivationReader x;
+  DenseRow dense;
+  /// Groups, outputs of a lane, and rows of a group.
+  int64_t shares, outputs, count;
+  Value share, column, panel, firstWindow;
+  /// Whatever row a position names, there is one of x.
+  bool hasAllRows;
+};
+
+} // namespace
+
+PanelDotEmitter::PanelDotEmitter(OpBuilder &b, TileMatmulOp op,
+                                 const ThreadLayout &layout,
+                                 PanelDotAttr product,
+                                 MutableArrayRef<Value> acc)
+    : b(b), op(op), loc(op.getLoc()), math(b, loc), acc(acc),
+      encoding(op.getEncoding()), x(b, op), dense(b, loc, encoding.getOuter()),
+      shares(product.getShares()),
+      outputs(layout.tileOutputs / product.getGroupLanes()),
+      count(llvm::divideCeil(op.getSchedule().getStepRows(), shares)),
+      share(math.div(layout.threadId, product.getGroupLanes())),
+      column(layout.output) {
+  // Lanes past the last output read those of others, and write nothing. Panels
+  // are stored whole, so that the last 16 bytes exist.
+  auto values = cast<MemRefType>(op.getRhs().getType());
+  if (values.getDimSize(1) < layout.tileOutputs) {
+    Value extent = b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1);
+    column = math.min(
+        column, math.mul(math.div(math.sub(extent, 1), outputs), outputs));
+  }
+  panel = emitPanel(b, loc, op, column);
+  firstWindow = dense.getWindow(dense.getBlock(share));
+  int64_t windowRows =
+      op.getSchedule().getTileWindows(encoding) * encoding.getWindowRows();
+  std::optional<int64_t> rows = getConstantIntValue(x.getNumRows());
+  hasAllRows = rows && *rows >= windowRows;
+}
+
+Value PanelDotEmitter::getRow(int64_t step) {
+  return math.add(share, step * shares);
+}
+
+/// The window of row `number`, the group's `step`th: as many windows behind
+/// that of its first one wherever these are the same for all groups.
+Value PanelDotEmitter::getWindow(int64_t step, Value number) {
+  int64_t behind = step * shares;
+  if (behind % encoding.getKeptRows() != 0)
+    return dense.getWindow(dense.getBlock(number));
+  return math.add(firstWindow,
+                  behind / encoding.getKeptRows() * encoding.getM());
+}
+
+PanelDotEmitter::Row PanelDotEmitter::read(int64_t step) {
+  Row row;
+  row.number = getRow(step);
+  auto load = [&](bool once, Type type, Value from, Value at, Value place) {
+    return ReadOnlyLoadOp::create(b, loc, type, once, from,
+                                  ValueRange{at, place});
+  };
+  Type element = getElementTypeOrSelf(op.getRhs());
+  row.values = load(/*once=*/true, VectorType::get({outputs}, element),
+                    op.getRhs(), row.number, column);
+  // Lanes of a panel read the same position, those of other tiles its sector.
+  row.position = load(/*once=*/false, getElementTypeOrSelf(op.getIndex()),
+                      op.getIndex(), dense.getBlock(row.number), panel);
+  return row;
+}
+
+void PanelDotEmitter::multiply(int64_t step, const Row &row) {
+  Value place =
+      dense.get(row.number, getWindow(step, row.number), row.position);
+  SmallVector<Value> weights;
+  for (int64_t i = 0; i < outputs; ++i)
+    weights.push_back(
+        x.extend(vector::ExtractOp::create(b, loc, row.values, i)));
+  int64_t tokens = op.getSchedule().getTileTokens();
+  for (int64_t token = 0; token < tokens; ++token) {
+    Value activation = x.read(place, token, hasAllRows);
+    for (auto [weight, sum] :
+         llvm::zip_equal(weights, acc.slice(token * outputs, outputs)))
+      sum = math::FmaOp::create(b, loc, weight, activation, sum);
+  }
+}
+
+/// All rows of the group exist.
+void PanelDotEmitter::multiplyWhole() {
+  for (int64_t first = 0; first < count; first += kRowsAtOnce) {
+    int64_t end = std::min(first + kRowsAtOnce, count);
+    SmallVector<Row> rows;
+    for (int64_t step = first; step < end; ++step)
+      rows.push_back(read(step));
+    for (auto [i, row] : llvm::enumerate(rows))
+      multiply(first + static_cast<int64_t>(i), row);
+  }
+}
+
+/// Those that are less than `rows`.
+void PanelDotEmitter::multiplyPart(Value rows) {
+  for (int64_t step = 0; step < count; ++step)
+    emitIf(b, loc, math.isLess(getRow(step), rows), acc,
+           [&] { multiply(step, read(step)); });
+}
+
+void PanelDotEmitter::emit() {
+  Value rows = b.createOrFold<memref::DimOp>(loc, op.getRhs(), 0);
+  std::optional<int64_t> known = getConstantIntValue(rows);
+  if (known && *known >= count * shares)
+    return multiplyWhole();
+  // The last K step, in most kernels.
+  Value isWhole = math.compare(arith::CmpIPredicate::uge, rows,
+                               math.constant(count * shares));
+  emitIf(
+      b, loc, isWhole, acc, [&] { multiplyWhole(); },
+      [&] { multiplyPart(rows); });
+}
+
+namespace {
+struct PanelDotLowering
+    : public ProductLoweringInterface::ExternalModel<PanelDotLowering,
+                                                     PanelDotAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    auto product = cast<PanelDotAttr>(attribute);
+    IndexMath math{builder, op.getLoc()};
+    int64_t lanes = product.getGroupLanes();
+    int64_t outputs = layout.tileOutputs / lanes;
+    layout.warpTokens = layout.tileTokens;
+    layout.warpOutputs = layout.tileOutputs;
+    layout.warpToken = layout.warpOutput = math.constant(0);
+    layout.token = math.constant(0);
+    layout.output = math.mul(math.rem(layout.threadId, lanes), outputs);
+    layout.outputRun = outputs;
+    layout.isOwner = math.isLess(layout.threadId, math.constant(lanes));
+    layout.shares = product.getShares();
+    for (int64_t token = 0; token < layout.tileTokens; ++token)
+      for (int64_t output = 0; output < outputs; ++output)
+        layout.addElement({token, output});
+    return success();
+  }
+
+  LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    PanelDotEmitter(b, op, layout, cast<PanelDotAttr>(attribute), accumulators)
+        .emit();
+    return success();
+  }
+};
+} // namespace
+
+void nm_sparse::registerPanelDotLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    PanelDotAttr::attachInterface<PanelDotLowering>(*context);
+  });
+}
