@@ -18,7 +18,9 @@ namespace mlir::nm_sparse {
 /// a thread's tokens come in chunks of 4. Along outputs only 2 words are read
 /// at a time; where all outputs of a warp share a panel they come in chunks of
 /// 4 too, for then the lanes that store a row of the result side by side fill
-/// whole sectors.
+/// whole sectors. Two lanes side by side whose outputs are in different panels
+/// read two rows of x, though, which lie in the same banks: there lanes are
+/// numbered 8 tokens, 4 outputs, and each quarter of a warp reads one row.
 struct SimtLayout {
   /// Of the warps of `layout`.
   SimtLayout(const ThreadLayout &layout, EncodingAttr encoding);
@@ -29,6 +31,8 @@ struct SimtLayout {
   int64_t tokenChunk;
   /// Neighbouring outputs; the chunks of 4 lanes lie side by side.
   int64_t outputChunk;
+  /// Lanes along outputs that are numbered before those along tokens: 2 or 1.
+  int64_t innerOutputLanes;
 
   int64_t getTokenOffset(int64_t i) const {
     return i / tokenChunk * 8 * tokenChunk + i % tokenChunk;

@@ -199,9 +199,11 @@ struct SimtLowering
     layout.tokenRun = thread.tokenChunk;
     layout.outputRun = thread.outputChunk;
     layout.accumulatorsNeedCopies = true;
-    Value tokenLane = math.rem(math.div(layout.lane, 2), 8);
-    Value outputLane = math.add(math.mul(math.div(layout.lane, 16), 2),
-                                math.rem(layout.lane, 2));
+    int64_t inner = thread.innerOutputLanes;
+    Value tokenLane = math.rem(math.div(layout.lane, inner), 8);
+    Value outputLane =
+        math.add(math.mul(math.div(layout.lane, inner * 8), inner),
+                 math.rem(layout.lane, inner));
     layout.token =
         math.add(layout.warpToken, math.mul(tokenLane, thread.tokenChunk));
     layout.output =

@@ -1,6 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=PRODUCTS
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=READS
+// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=LANES
 
 #w = #nm_sparse.encoding<2:4, block = [1, 8]>
 #s = #nm_sparse.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -9,6 +10,14 @@
 // for the panel that the eight outputs share, and two reads of the weight. The
 // row of x is found before the row in front of it is multiplied, and what is
 // read of it follows the products that need the registers.
+
+// Lanes along outputs are in different panels: 8 of them side by side read the
+// tokens of one row, in all banks.
+
+// LANES-LABEL: func @panel
+// LANES: %[[LANE:.*]] = arith.remui %thread_id_x, %c32
+// LANES: arith.remui %[[LANE]], %c8
+// LANES: arith.divui %[[LANE]], %c8
 
 // CHECK-LABEL: func @panel
 // CHECK: memref.load %{{.*}} : memref<4x4xi8, 3>
@@ -111,6 +120,15 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 // CHECK: %[[COPY:.*]] = llvm.inline_asm "add.rn.f32 $0, $1, 0f80000000;", "=f,f"
 // CHECK: vector.from_elements %[[COPY]],
 // CHECK: vector.store
+
+// The outputs of all lanes share a panel: two lanes side by side read the same
+// tokens.
+
+// LANES-LABEL: func @loop
+// LANES: %[[LANE:.*]] = arith.remui %thread_id_x, %c32
+// LANES: %[[PAIR:.*]] = arith.divui %[[LANE]], %c2
+// LANES: arith.remui %[[PAIR]], %c8
+// LANES: arith.divui %[[LANE]], %c16
 
 // In all 16 rows of 128 products and 6 reads.
 
