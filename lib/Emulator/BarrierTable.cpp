@@ -143,6 +143,7 @@ uint32_t BarrierTable::sync(Thread &thread, const Arrival &arrival) {
           .str();
     });
   while (!waiter.isDone);
+  ++thread.meetings;
   return waiter.result;
 }
 

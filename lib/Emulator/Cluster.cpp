@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BankConflicts.h"
 #include "BarrierTable.h"
 #include "Collective.h"
 #include "CollectiveTable.h"
@@ -36,7 +37,10 @@ CTA::CTA(Cluster &cluster, unsigned rank)
              cluster.launch.granule),
       barriers(std::make_unique<BarrierTable>()),
       mbarriers(std::make_unique<MBarrierTable>(*this)),
-      collectives(std::make_unique<CollectiveTable>()) {}
+      collectives(std::make_unique<CollectiveTable>()),
+      banks(cluster.launch.banks
+                ? std::make_unique<BankCounter>(*cluster.launch.banks)
+                : nullptr) {}
 
 CTA::~CTA() = default;
 

@@ -119,6 +119,7 @@ void nm_sparse::emulator::runWarpCollective(
     llvm::function_ref<void(ArrayRef<Lane>)> body) {
   thread.cta.collectives->join(thread, thread.id - thread.getLane(), warpSize,
                                mask, operands, results, body);
+  thread.meetings += mask == ~0u;
 }
 
 void nm_sparse::emulator::runWarpgroupCollective(
@@ -127,4 +128,5 @@ void nm_sparse::emulator::runWarpgroupCollective(
   unsigned first = thread.getWarpgroup() * warpgroupSize;
   thread.cta.collectives->join(thread, first, warpgroupSize, ~0u, operands,
                                results, body);
+  ++thread.meetings;
 }

@@ -22,6 +22,7 @@ thread_local std::string lastText;
 
 std::atomic<unsigned> driverJobs = 1;
 std::atomic<bool> driverLastFirst = false;
+std::atomic<bool> driverCountsBanks = false;
 std::atomic<bool> emulating = false;
 
 std::mutex useMutex;
@@ -82,12 +83,17 @@ GlobalMemory &emulator::getDriverMemory() {
 
 unsigned emulator::getDriverJobs() { return driverJobs; }
 bool emulator::takesLastFirst() { return driverLastFirst; }
+bool emulator::countsBanks() { return driverCountsBanks; }
 
-void emulator::countLaunch(int64_t ctas, double seconds) {
+void emulator::countLaunch(
+    llvm::StringRef kernel, int64_t ctas, double seconds,
+    const std::vector<std::pair<std::string, BankUse>> &banks) {
   std::lock_guard<std::mutex> lock(useMutex);
   ++use.launches;
   use.ctas += ctas;
   use.seconds += seconds;
+  for (const auto &[operation, added] : banks)
+    use.banks[kernel.str()][operation] += added;
 }
 
 EmulatorUse mlir::nm_sparse::takeEmulatorUse() {
@@ -112,6 +118,7 @@ llvm::Error mlir::nm_sparse::useEmulator(const EmulatorOptions &options) {
   driverJobs = options.jobs ? options.jobs
                             : std::max(1u, std::thread::hardware_concurrency());
   driverLastFirst = options.lastFirst;
+  driverCountsBanks = options.countsBanks;
   emulating = true;
   return llvm::Error::success();
 }

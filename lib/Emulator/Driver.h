@@ -33,9 +33,11 @@ constexpr int firstCapabilityOfHopper = 90;
 /// Threads of the host that a launch may use.
 unsigned getDriverJobs();
 bool takesLastFirst();
+bool countsBanks();
 
-/// Adds a launch to what takeEmulatorUse() returns.
-void countLaunch(int64_t ctas, double seconds);
+/// Adds a launch of `kernel` to what takeEmulatorUse() returns.
+void countLaunch(llvm::StringRef kernel, int64_t ctas, double seconds,
+                 const std::vector<std::pair<std::string, BankUse>> &banks);
 
 /// Keeps `text` as what cuGetErrorString() answers on this thread, and returns
 /// `result`.

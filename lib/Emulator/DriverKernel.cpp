@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BankConflicts.h"
 #include "Driver.h"
 #include "Kernel.h"
 
@@ -177,11 +178,14 @@ Result start(Function function, const LaunchShape &shape, void **params,
     return reportResult(errorInvalidValue, wrong);
 
   auto begin = std::chrono::steady_clock::now();
+  BankTable banks;
   std::string fault = launch(kernel, shape, params, getDriverMemory(),
-                             chip->name, getDriverJobs(), takesLastFirst());
+                             chip->name, getDriverJobs(), takesLastFirst(),
+                             countsBanks() ? &banks : nullptr);
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-  countLaunch(int64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2],
-              time.count());
+  countLaunch(kernel.getName(),
+              int64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2],
+              time.count(), banks.getUses());
   return fault.empty() ? success : reportResult(errorEmulatorFault, fault);
 }
 

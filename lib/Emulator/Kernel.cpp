@@ -6,7 +6,7 @@
 
 #include "Kernel.h"
 
-#include "Machine.h"
+#include "BankConflicts.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -30,8 +30,12 @@ static void *accessMemory(const Site *site, uint64_t address) {
   if (site->polls)
     thread.yield([] { return std::string("it polls memory"); },
                  /*isGlobal=*/true);
-  return thread.access(address, site->space, site->bytes, site->alignment,
-                       site->kind);
+  char *where = thread.access(address, site->space, site->bytes,
+                              site->alignment, site->kind);
+  if (site->kind != AccessKind::Atomic)
+    countBanks(thread, reads(site->kind) ? SharedOp::Load : SharedOp::Store,
+               address, site->space, site->bytes, site->alignment);
+  return where;
 }
 
 static void runOp(const Site *site, void **operands, void **results) {
@@ -145,7 +149,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
 
   static std::string run(const Kernel &kernel, const LaunchShape &shape,
                          void **arguments, GlobalMemory &memory, StringRef chip,
-                         unsigned jobs, bool lastFirst) {
+                         unsigned jobs, bool lastFirst, BankTable *banks) {
     const KernelSignature &signature = kernel.signature;
     SmallVector<void *> values(arguments,
                                arguments + signature.argumentBytes.size());
@@ -165,6 +169,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
     launch.granule = kernel.module->host.granule;
     launch.maxRegisters = signature.maxRegisters;
     launch.memory = &memory;
+    launch.banks = banks;
     launch.function = [&] { kernel.entry(values.data()); };
     std::string fault = runLaunch(launch, jobs, lastFirst);
     for (void *copy : copies)
@@ -177,7 +182,7 @@ std::string nm_sparse::emulator::launch(const Kernel &kernel,
                                         const LaunchShape &shape,
                                         void **arguments, GlobalMemory &memory,
                                         StringRef chip, unsigned jobs,
-                                        bool lastFirst) {
+                                        bool lastFirst, BankTable *banks) {
   return KernelLaunch::run(kernel, shape, arguments, memory, chip, jobs,
-                           lastFirst);
+                           lastFirst, banks);
 }

@@ -18,6 +18,7 @@ class ExecutionEngine;
 
 namespace mlir::nm_sparse::emulator {
 
+class BankTable;
 class KernelModule;
 
 /// One kernel, in machine code of the host.
@@ -72,11 +73,13 @@ struct LaunchShape {
 
 /// Runs `kernel` to its end. `arguments` points at each argument's value;
 /// `jobs` threads of the host are used, 0: one for each core. With `lastFirst`
-/// they take the last CTAs first. Returns the text
-/// of the first fault, empty when there was none.
+/// they take the last CTAs first. Adds how it uses the banks of shared memory
+/// to `banks`, unless that is null. Returns the text of the first fault, empty
+/// when there was none.
 std::string launch(const Kernel &kernel, const LaunchShape &shape,
                    void **arguments, GlobalMemory &memory, StringRef chip,
-                   unsigned jobs, bool lastFirst = false);
+                   unsigned jobs, bool lastFirst = false,
+                   BankTable *banks = nullptr);
 
 } // namespace mlir::nm_sparse::emulator
 

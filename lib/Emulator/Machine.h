@@ -25,6 +25,8 @@
 namespace mlir::nm_sparse::emulator {
 
 class CTA;
+class BankCounter;
+class BankTable;
 class BarrierTable;
 class ClusterBarrier;
 class MBarrierTable;
@@ -49,6 +51,7 @@ struct Launch {
   std::function<void()> function;
   GlobalMemory *memory = nullptr;
   GlobalOrder *order = nullptr; ///< Of this launch; runLaunch makes it.
+  BankTable *banks = nullptr;   ///< Null: conflicts are not counted.
 
   unsigned getThreads() const { return block[0] * block[1] * block[2]; }
   unsigned getClusterSize() const {
@@ -142,6 +145,8 @@ public:
   bool hasEnded() const { return ended; }
   unsigned registers = 0; ///< Of setmaxnreg; 0: as compiled.
   uint64_t timeReads = 0; ///< How often it read a clock.
+  /// How often it met all other lanes of its warp.
+  size_t meetings = 0;
 
 private:
   friend class Cluster;
@@ -171,6 +176,7 @@ public:
   std::unique_ptr<BarrierTable> barriers;
   std::unique_ptr<MBarrierTable> mbarriers;
   std::unique_ptr<CollectiveTable> collectives;
+  std::unique_ptr<BankCounter> banks; ///< Null: nothing is counted.
   /// Shared only to keep its destructor out of this header. Null: no products.
   std::shared_ptr<WarpgroupTable> warpgroups;
 

@@ -8,6 +8,7 @@
 
 #include "Bench.h"
 #include "Check.h"
+#include "EmulationReport.h"
 #include "Inputs.h"
 #include "Lowering.h"
 #include "Memory.h"
@@ -148,6 +149,10 @@ llvm::Error Runner::resolveDevice() {
     return llvm::createStringError(
         "--bench times kernels on a GPU, and this run is not on one: use "
         "--device cuda where there is one");
+  if (request.bankConflicts && device != Device::Emulate)
+    return llvm::createStringError(
+        "--bank-conflicts are counted by the emulator, and this run is not on "
+        "it: use --device emulate");
   if (!request.lowered.empty() && device == Device::CPU)
     return llvm::createStringError(
         "--lowered runs kernels, which --device cpu does not: use emulate or "
@@ -187,6 +192,7 @@ llvm::Error Runner::openEmulator() {
     options.chip = request.chip;
   options.jobs = request.emulatorJobs;
   options.lastFirst = request.lastFirst;
+  options.countsBanks = request.bankConflicts;
   chip = options.chip;
   report.json["device"] = "emulate";
   report.json["chip"] = chip;
@@ -245,15 +251,8 @@ llvm::Error Runner::execute() {
   if (isEmpty && request.bench)
     return llvm::createStringError(
         "--bench: every result is empty: nothing to time");
-  if (device == Device::Emulate) {
-    EmulatorUse use = takeEmulatorUse();
-    report.json["emulated"] = llvm::json::Object{{"launches", use.launches},
-                                                 {"ctas", use.ctas},
-                                                 {"seconds", use.seconds}};
-    report.text +=
-        llvm::formatv("  emulated {0} CTA{1} in {2:f2} s\n", use.ctas,
-                      use.ctas == 1 ? "" : "s", use.seconds);
-  }
+  if (device == Device::Emulate)
+    reportEmulation(takeEmulatorUse(), report);
   return llvm::Error::success();
 }
 

@@ -84,6 +84,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addFlag("probe-device", options.probe);
   line.addFlag("print-emulated", options.printEmulated);
   line.addFlag("last-first", request.lastFirst);
+  line.addFlag("bank-conflicts", request.bankConflicts);
   line.addFlag("check", request.check);
   line.addFlag("bench", request.bench);
   line.addString("entry", request.entry);

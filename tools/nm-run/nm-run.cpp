@@ -49,6 +49,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --gpu G            GPU whose rates to choose kernels by, such as h100; default:
                      the one that there is
   --last-first       emulate the last CTAs first
+  --bank-conflicts   count the wavefronts of accesses to shared memory, and how
+                     many of them are due to conflicts of banks; emulator only
   --lowered FILE     run this module, with IN.mlir's inputs and reference: what
                      nm-opt --nm-sparse-to-nvvm="chip=C host-memory=true" made of
                      IN.mlir and you changed

@@ -12,6 +12,7 @@
 
 #include "nm_sparse/DefaultChip.h"
 #include "llvm/Support/Error.h"
+#include <map>
 #include <string>
 
 namespace mlir::nm_sparse {
@@ -22,6 +23,8 @@ struct EmulatorOptions {
   /// CTAs run from the last to the first, which makes others than usual wait
   /// for, or come after, each other.
   bool lastFirst = false;
+  /// Wavefronts and conflicts of accesses to shared memory are counted.
+  bool countsBanks = false;
 };
 
 /// From now on the runtime library of this process uses the emulator. May be
@@ -32,11 +35,27 @@ llvm::Error useEmulator(const EmulatorOptions &options);
 /// Whether the process uses the emulator.
 bool isEmulating();
 
+/// How warps used the banks of shared memory.
+struct BankUse {
+  int64_t accesses = 0;   ///< Instructions of a warp.
+  int64_t wavefronts = 0; ///< That they took.
+  int64_t conflicts = 0;  ///< Wavefronts that they took for conflicts alone.
+
+  BankUse &operator+=(const BankUse &other) {
+    accesses += other.accesses;
+    wavefronts += other.wavefronts;
+    conflicts += other.conflicts;
+    return *this;
+  }
+};
+
 /// What was emulated.
 struct EmulatorUse {
   int64_t launches = 0;
   int64_t ctas = 0;
   double seconds = 0;
+  /// By kernel and by operation (ld.shared), where EmulatorOptions say so.
+  std::map<std::string, std::map<std::string, BankUse>> banks;
 };
 
 /// What was emulated since the last call.

@@ -42,6 +42,7 @@ struct RunRequest {
   std::string output;        ///< Results go to OUTPUT.N.npy when not empty.
   unsigned emulatorJobs = 0; ///< Threads of the emulator; 0: one for each core.
   bool lastFirst = false;    ///< The emulator runs the last CTAs first.
+  bool bankConflicts = false; ///< The emulator counts them.
   bool check = false;
   bool bench = false;
   int64_t benchBudget = 0; ///< Milliseconds for the samples; 0: no limit.

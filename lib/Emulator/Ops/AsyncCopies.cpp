@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AsyncCopies.h"
+#include "../BankConflicts.h"
 #include "../OpTable.h"
 #include "Operands.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -34,6 +35,8 @@ void emulator::copyAsync(Thread &thread, uint64_t sharedAddress,
                                  /*isAsyncProxy=*/false, thread.known,
                                  sharedAddress, AddressSpace::Shared, bytes,
                                  /*alignment=*/bytes, AccessKind::Write);
+  countBanks(thread, SharedOp::AsyncCopy, sharedAddress, AddressSpace::Shared,
+             bytes, bytes);
   if (source)
     std::memcpy(target, source, sourceBytes);
   std::memset(target + sourceBytes, 0, bytes - sourceBytes);

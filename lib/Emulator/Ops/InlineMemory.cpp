@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../BankConflicts.h"
 #include "../GlobalOrder.h"
-#include "../Machine.h"
 #include "AtomicUpdate.h"
 #include "InlineCompiler.h"
 #include <cstring>
@@ -160,6 +160,8 @@ FailureOr<Step> compileLoad(InlineCompiler &compiler,
     const char *from = thread.access(address(frame), form.space, bytes, bytes,
                                      form.isStrong ? AccessKind::StrongRead
                                                    : AccessKind::Read);
+    countBanks(thread, SharedOp::Load, address(frame), form.space, bytes,
+               bytes);
     for (size_t i = 0; i < to.size(); ++i) {
       int64_t value =
           loadAtomically(from + i * form.elementBytes, form.elementBytes);
@@ -193,6 +195,8 @@ FailureOr<Step> compileStore(InlineCompiler &compiler,
         char *to = thread.access(address(frame), form.space, bytes, bytes,
                                  form.isStrong ? AccessKind::StrongWrite
                                                : AccessKind::Write);
+        countBanks(thread, SharedOp::Store, address(frame), form.space, bytes,
+                   bytes);
         for (size_t i = 0; i < from.size(); ++i) {
           uint64_t value = 0;
           std::memcpy(&value, frame[from[i]], form.elementBytes);

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../BankConflicts.h"
 #include "../Collective.h"
 #include "../OpTable.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -41,8 +42,12 @@ char *accessRow(Thread &thread, const MatrixCopy &copy, Values operands,
                 AccessKind kind) {
   if (thread.getLane() >= rowsPerMatrix * copy.count)
     return nullptr;
-  return thread.access(*static_cast<uint64_t *>(operands[0]),
-                       AddressSpace::Shared, rowBytes, rowBytes, kind);
+  uint64_t address = *static_cast<uint64_t *>(operands[0]);
+  char *row =
+      thread.access(address, AddressSpace::Shared, rowBytes, rowBytes, kind);
+  countBanks(thread, reads(kind) ? SharedOp::LoadMatrix : SharedOp::StoreMatrix,
+             address, AddressSpace::Shared, rowBytes, rowBytes);
+  return row;
 }
 
 /// Calls `function(lane, matrix, row, byte, shift)` for the two elements that
