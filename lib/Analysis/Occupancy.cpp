@@ -41,6 +41,13 @@ int64_t mlir::nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
   return std::max<int64_t>(1, ctas);
 }
 
+int64_t mlir::nm_sparse::getCtasByRegisters(int64_t threads,
+                                            int64_t registers) {
+  constexpr int64_t mostThreads = 2048;
+  return std::max<int64_t>(
+      1, std::min(mostThreads, kRegistersPerSM / registers) / threads);
+}
+
 std::optional<RegisterShares>
 mlir::nm_sparse::getRegisterShares(int64_t consumers, int64_t producers,
                                    const Chip &chip, bool lean) {

@@ -26,6 +26,10 @@ int64_t getSharedCarveout(int64_t sharedBytes, const Chip &chip);
 int64_t getCtasPerSM(int64_t sharedBytes, int64_t threads, int64_t accumulators,
                      const Chip &chip);
 
+/// CTAs that run on one SM at a time, at least one, where each thread is to
+/// have so many registers.
+int64_t getCtasByRegisters(int64_t threads, int64_t registers);
+
 /// Registers of a thread that copies and of one that multiplies, after
 /// setmaxnreg.
 struct RegisterShares {

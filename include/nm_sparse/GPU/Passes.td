@@ -98,8 +98,9 @@ def NMSparseSetOccupancyPass
   let description = [{
     Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
     shared memory lets run on one SM of `chip`, as far as the registers then left
-    to a thread hold its accumulators (`nm_tile.hints`) and 104 more. The hints of
-    kernels that have an SM to themselves say `has_sm`.
+    to a thread hold its accumulators (`nm_tile.hints`) and 104 more, or, where
+    the hints say so, to as many as leave each thread that many registers. The
+    hints of kernels that have an SM to themselves say `has_sm`.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
                         "GPU to compile for">];

@@ -48,6 +48,7 @@ KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
   std::optional<APInt> steps = loop ? loop.getStaticTripCount() : APInt(64, 1);
   if (!product.getSchedule().isDirect() && (!steps || !steps->isOne()))
     accumulators = layout.getNumElements();
+  registers = layout.registers;
   // Tiles that hold positions, and those whose rows are tokens.
   llvm::DenseSet<Value> indexTiles, tokenTiles;
   launch.walk([&](Operation *op) {
@@ -104,7 +105,9 @@ void KernelHints::emit() {
   }
   // At the end, where its operands come before no argument of the kernel.
   OpBuilder b(launch.getBody().back().getTerminator());
-  HintsOp::create(
-      b, loc, accumulators ? b.getI64IntegerAttr(*accumulators) : IntegerAttr(),
-      /*has_sm=*/false, streams);
+  auto getCount = [&](std::optional<int64_t> count) {
+    return count ? b.getI64IntegerAttr(*count) : IntegerAttr();
+  };
+  HintsOp::create(b, loc, getCount(accumulators), getCount(registers),
+                  /*has_sm=*/false, streams);
 }

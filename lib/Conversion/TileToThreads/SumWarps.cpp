@@ -37,12 +37,12 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
         MemRefType::get({layout.numThreads / 32, elements, 32}, element,
                         MemRefLayoutAttrInterface(), space));
     Value warp = math.div(layout.threadId, 32);
-    auto getPlace = [&](Value warp, int64_t e, Value lane) {
-      return SmallVector<Value>{warp, math.constant(e), lane};
+    auto getPlace = [&](Value warp, int64_t e) {
+      return SmallVector<Value>{warp, math.constant(e), layout.lane};
     };
-    for (auto [e, share] : llvm::enumerate(adaptor.getShares()))
-      memref::StoreOp::create(b, loc, share, buffer,
-                              getPlace(warp, e, layout.lane));
+    SmallVector<Value> shares = addGroups(b, loc, adaptor.getShares());
+    for (auto [e, share] : llvm::enumerate(shares))
+      memref::StoreOp::create(b, loc, share, buffer, getPlace(warp, e));
     emitBarrier(b, loc);
 
     SmallVector<Value> zeros(
@@ -53,20 +53,19 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
     b.setInsertionPointToStart(ifOp.elseBlock());
     scf::YieldOp::create(b, loc, zeros);
     b.setInsertionPointToStart(ifOp.thenBlock());
+    // Warps of a share, of which a warp may have several.
+    int64_t warps = std::max<int64_t>(1, getOwners() / 32);
     auto loop = scf::ForOp::create(
-        b, loc, math.constant(0), math.constant(layout.shares),
+        b, loc, math.constant(0), math.constant(layout.numThreads / 32 / warps),
         math.constant(1), zeros,
         [&](OpBuilder &b, Location loc, Value number, ValueRange sums) {
           SmallVector<Value> next;
-          auto [other, lane] = getSharer(math, warp, number);
-          for (auto [e, sum] : llvm::enumerate(sums)) {
-            Value share = memref::LoadOp::create(b, loc, buffer,
-                                                 getPlace(other, e, lane));
-            next.push_back(
-                isa<FloatType>(element)
-                    ? arith::AddFOp::create(b, loc, sum, share).getResult()
-                    : arith::AddIOp::create(b, loc, sum, share).getResult());
-          }
+          Value other =
+              math.add(math.rem(warp, warps), math.mul(number, warps));
+          for (auto [e, sum] : llvm::enumerate(sums))
+            next.push_back(add(
+                b, loc, sum,
+                memref::LoadOp::create(b, loc, buffer, getPlace(other, e))));
           scf::YieldOp::create(b, loc, next);
         });
     scf::YieldOp::create(b, loc, loop.getResults());
@@ -79,20 +78,30 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
   }
 
 private:
-  /// Warp and lane of share `number` of the elements of the thread.
-  std::pair<Value, Value> getSharer(const IndexMath &math, Value warp,
-                                    Value number) const {
-    int64_t owners = layout.numThreads / layout.shares;
-    if (owners >= 32) {
-      int64_t warps = owners / 32;
-      return {math.add(math.rem(warp, warps), math.mul(number, warps)),
-              layout.lane};
-    }
-    int64_t perWarp = 32 / owners;
-    return {math.div(number, perWarp),
-            math.add(math.rem(layout.lane, owners),
-                     math.mul(math.rem(number, perWarp), owners))};
+  /// `shares`, with those of the other groups of lanes of the warp added, which
+  /// are equal in all groups then.
+  SmallVector<Value> addGroups(OpBuilder &b, Location loc,
+                               ValueRange shares) const {
+    IndexMath math{b, loc};
+    SmallVector<Value> sums(shares);
+    for (int64_t apart = getOwners(); apart < 32; apart *= 2)
+      for (Value &sum : sums) {
+        auto other =
+            gpu::ShuffleOp::create(b, loc, sum, math.word(apart), math.word(32),
+                                   gpu::ShuffleMode::XOR);
+        sum = add(b, loc, sum, other.getShuffleResult());
+      }
+    return sums;
   }
+
+  static Value add(OpBuilder &b, Location loc, Value x, Value y) {
+    if (isa<FloatType>(x.getType()))
+      return arith::AddFOp::create(b, loc, x, y);
+    return arith::AddIOp::create(b, loc, x, y);
+  }
+
+  /// Threads that have a share together.
+  int64_t getOwners() const { return layout.numThreads / layout.shares; }
 
   /// Of the threads that multiply.
   void emitBarrier(OpBuilder &b, Location loc) const {

@@ -7,8 +7,9 @@
 // ptxas spends registers freely: a kernel that needs 128 may be given 208, and
 // then one CTA has the SM to itself and nothing hides its barriers. The number
 // of CTAs that shared memory allows is stated as `.minnctapersm`, as long as
-// the registers left to each thread hold its accumulators and 104 more. Kernels
-// whose CTAs have an SM to themselves are marked for
+// the registers left to each thread hold its accumulators and 104 more. Where a
+// kernel says how many registers its reads take, ptxas is left that many.
+// Kernels whose CTAs have an SM to themselves are marked for
 // --nm-sparse-overlap-launches.
 //
 //===----------------------------------------------------------------------===//
@@ -71,7 +72,13 @@ struct SetOccupancy
         ctas = getCtasPerSM(*shared, *threads,
                             static_cast<int64_t>(*hints.getAccumulators()),
                             *target);
-      if (ctas > 1 || movesRegisters)
+      bool readsAhead = hints && hints.getRegisters() && !movesRegisters;
+      if (readsAhead)
+        ctas = std::min(
+            getCtasByRegisters(*threads,
+                               static_cast<int64_t>(*hints.getRegisters())),
+            std::max<int64_t>(1, getCtasBySharedMemory(*shared, *target)));
+      if (ctas > 1 || movesRegisters || readsAhead)
         kernel->setAttr(
             NVVM::NVVMDialect::getMinctasmAttrName(),
             IntegerAttr::get(IntegerType::get(&getContext(), 32), ctas));

@@ -27,8 +27,17 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Rows of a lane whose values are read before the first is multiplied.
-static constexpr int64_t kRowsAtOnce = 8;
+/// Rows of a lane whose values are read before the first is multiplied, of a
+/// few tokens and of more, whose sums take registers.
+static constexpr int64_t kRowsAtOnce = 8, kRowsOfManyTokens = 4,
+                         kManyTokens = 8;
+
+/// Registers of a lane beside its sums and the values that it reads.
+static constexpr int64_t kOtherRegisters = 24, kRegistersOfValues = 4;
+
+static int64_t getRowsAtOnce(int64_t tokens) {
+  return tokens < kManyTokens ? kRowsAtOnce : kRowsOfManyTokens;
+}
 
 namespace {
 
@@ -145,8 +154,9 @@ void PanelDotEmitter::multiply(int64_t step, const Row &row) {
 
 /// All rows of the group exist.
 void PanelDotEmitter::multiplyWhole() {
-  for (int64_t first = 0; first < count; first += kRowsAtOnce) {
-    int64_t end = std::min(first + kRowsAtOnce, count);
+  int64_t atOnce = getRowsAtOnce(op.getSchedule().getTileTokens());
+  for (int64_t first = 0; first < count; first += atOnce) {
+    int64_t end = std::min(first + atOnce, count);
     SmallVector<Row> rows;
     for (int64_t step = first; step < end; ++step)
       rows.push_back(read(step));
@@ -193,6 +203,9 @@ struct PanelDotLowering
     layout.outputRun = outputs;
     layout.isOwner = math.isLess(layout.threadId, math.constant(lanes));
     layout.shares = product.getShares();
+    layout.registers = kOtherRegisters +
+                       kRegistersOfValues * getRowsAtOnce(layout.tileTokens) +
+                       layout.tileTokens * outputs;
     for (int64_t token = 0; token < layout.tileTokens; ++token)
       for (int64_t output = 0; output < outputs; ++output)
         layout.addElement({token, output});

@@ -53,7 +53,7 @@ func.func @constant(%x: tensor<1x4xf16>, %init: tensor<1x1xf32>) -> tensor<1x1xf
 
 // -----
 
-// Tensor cores gather rows for panels of 8; f32 stays what it was.
+// Panels of 8 are read as they are.
 // CHECK-LABEL: func.func @panels
 // CHECK-NOT: bitmap
 // BITMAP-LABEL: func.func @panels
@@ -130,5 +130,45 @@ func.func @odd_panels(
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16, block = [1, 12]>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<?x128xf16>, tensor<64x96xf16>, tensor<64x8xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// Single outputs of f32: bitmaps for a few tokens, else threads gather for each.
+// CHECK-LABEL: func.func @f32_outputs
+// CHECK-NOT: bitmap
+// FEW-LABEL: func.func @f32_outputs
+// FEW: storage = #nm_sparse.bitmap
+// EXPAND-LABEL: func.func @f32_outputs
+// EXPAND-NOT: bitmap
+func.func @f32_outputs(
+    %x: tensor<?x128xf32>,
+    %v: tensor<64x96xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f32>>},
+    %i: tensor<64x96xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f32>>},
+    %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<?x128xf32>, tensor<64x96xf32>, tensor<64x96xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// Panels of 4 fill 16 bytes, which a lane reads.
+// FEW-LABEL: func.func @f32_panels
+// FEW-NOT: bitmap
+func.func @f32_panels(
+    %x: tensor<?x128xf32>,
+    %v: tensor<64x96xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<8:16, block = [1, 4]>, [128, 96], f32>>},
+    %i: tensor<64x24xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<8:16, block = [1, 4]>, [128, 96], f32>>},
+    %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16, block = [1, 4]>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<?x128xf32>, tensor<64x96xf32>, tensor<64x24xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
 }

@@ -24,6 +24,13 @@
 // CHECK: gpu.func @moves_step
 // CHECK-SAME: nvvm.minctasm = 1
 // CHECK: nm_tile.hints has_sm{{$}}
+// Reads of global memory are to have 64 registers, which two CTAs of 512 threads
+// can have. One whose shared memory is large has the SM to itself, and is told so.
+// CHECK: gpu.func @reads
+// CHECK-SAME: nvvm.minctasm = 2
+// CHECK: nm_tile.hints registers = 64
+// CHECK: gpu.func @reads_alone
+// CHECK-SAME: nvvm.minctasm = 1
 // CHECK: gpu.func @other
 // CHECK-NOT: minctasm
 // CHECK-NEXT: gpu.return
@@ -55,6 +62,14 @@ gpu.module @kernels {
     nm_tile.hints
     gpu.return
   }
+  gpu.func @reads() kernel {
+    nm_tile.hints registers = 64
+    gpu.return
+  }
+  gpu.func @reads_alone() kernel {
+    nm_tile.hints registers = 64
+    gpu.return
+  }
   gpu.func @other() kernel {
     gpu.return
   }
@@ -62,6 +77,7 @@ gpu.module @kernels {
 func.func @host() {
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
   %small = arith.constant 65536 : i32
   %large = arith.constant 204800 : i32
   gpu.launch_func @kernels::@three blocks in (%c1, %c1, %c1)
@@ -76,6 +92,10 @@ func.func @host() {
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
   gpu.launch_func @kernels::@moves_step blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
+  gpu.launch_func @kernels::@reads blocks in (%c1, %c1, %c1)
+    threads in (%c512, %c1, %c1) dynamic_shared_memory_size %small
+  gpu.launch_func @kernels::@reads_alone blocks in (%c1, %c1, %c1)
+    threads in (%c128, %c1, %c1) dynamic_shared_memory_size %large
   gpu.launch_func @kernels::@other blocks in (%c1, %c1, %c1)
     threads in (%c128, %c1, %c1) dynamic_shared_memory_size %small
   return

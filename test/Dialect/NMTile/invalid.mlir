@@ -354,6 +354,14 @@ func.func @hints() {
 
 // -----
 
+func.func @registers() {
+  // expected-error @below {{registers must be 1 to 255, got 256}}
+  nm_tile.hints registers = 256
+  return
+}
+
+// -----
+
 func.func @alignment(%x: tensor<64x?xf16>) -> tensor<64x?xf16> {
   // expected-error @below {{alignment must be 16 or 32 bytes, got 8}}
   %a = nm_tile.align_rows alignment = 8 ins(%x : tensor<64x?xf16>) -> tensor<64x?xf16>

@@ -51,7 +51,7 @@ public:
 private:
   gpu::LaunchOp launch;
   Location loc;
-  std::optional<int64_t> accumulators;
+  std::optional<int64_t> accumulators, registers;
   /// Buffers from outside the launch, and tensor maps.
   llvm::SetVector<Value> positions, tiles;
 };

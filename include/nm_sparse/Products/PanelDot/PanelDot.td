@@ -16,12 +16,12 @@ def NMSparse_PanelDotAttr : NMSparse_Attr<"PanelDot", "panel_dot",
          "verifyProblem", "dividesContraction", "getNumShares"]>]> {
   let summary = "few tokens, panels of outputs from memory to registers";
   let description = [{
-    For decoding, as `dot`, with weights whose panels are neighbours in memory. A
-    lane owns as many outputs as 16 bytes hold, which lie in one panel: it reads
-    them at once, finds their row of activations by one position, and multiplies
-    one by the other. Groups of lanes that cover the tile, `shares` of them, take
-    every so many rows of a K step; in the end they add their shares. Reads values
-    and positions, of f16, bf16 or f32.
+    For decoding, as `dot`, with weights whose outputs share rows in panels. A lane
+    owns as many outputs of one panel as 16 bytes hold: it reads them at once, and
+    one position finds the activation that all of them are multiplied by. A group of
+    lanes covers the outputs of the tile; the rows of a K step are divided among
+    groups, `shares` of them, which add their sums in the end. Reads values and
+    positions, of f16, bf16 or f32.
 
     | field | meaning | legal | default |
     |---|---|---|---|

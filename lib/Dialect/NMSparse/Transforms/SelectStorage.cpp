@@ -82,7 +82,10 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
       target && target->wgmma > 0 &&
       BitmapTile::get(op.getEncoding(), element.getIntOrFloatBitWidth() / 8)
               .rows <= kMostRows;
-  return (expands || most <= kFewTokens) && !element.isF32() && panel % 8 != 0;
+  // Lanes read 16 bytes of a panel, where there are as many.
+  int64_t run = 128 / int64_t(element.getIntOrFloatBitWidth());
+  return (most <= kFewTokens || (expands && !element.isF32())) &&
+         panel % run != 0;
 }
 
 /// What `value` is as an argument of the function that it belongs to.

@@ -118,6 +118,11 @@ LogicalResult HintsOp::verify() {
   if (getAccumulators() && static_cast<int64_t>(*getAccumulators()) < 1)
     return emitOpError("accumulators must be positive, got ")
            << static_cast<int64_t>(*getAccumulators());
+  constexpr int64_t most = 255;
+  std::optional<uint64_t> registers = getRegisters();
+  if (registers && (*registers < 1 || *registers > most))
+    return emitOpError("registers must be 1 to ")
+           << most << ", got " << static_cast<int64_t>(*registers);
   return success();
 }
 

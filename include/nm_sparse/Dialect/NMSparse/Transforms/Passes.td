@@ -74,7 +74,9 @@ def NMSparseSelectStoragePass
     expand these. For a `chip` without, and patterns that fill no tile of 256 rows
     or fewer, they do where all their products have at most 8 tokens: other tensor
     cores multiply panels. Those whose panels are no divisor of 8 either, which
-    these cannot multiply, become bitmaps for any number of tokens. `tokens` is the
+    these cannot multiply, become bitmaps for any number of tokens. Weights of f32
+    whose panels are no multiple of 4 outputs do where all their products have at
+    most 8 tokens: for more, threads gather rows for each output. `tokens` is the
     largest number that is compiled for where theirs is dynamic, 0 if any may come.
     Products that have schedules already decide by what these read. `bitmap` makes
     it all weights of one level of f16, bf16 and f32, `canonical` none.

@@ -304,9 +304,11 @@ def NMTile_HintsOp : NMTile_Op<"hints",
   let description = [{
     Stands in a kernel and says what its code no longer shows: how many
     `accumulators` a thread keeps through the K loop, if there is one that runs
-    more than once, and the buffers, or their tensor maps, whose fronts its
-    first K steps read, those that hold positions first. `has_sm`, set when the
-    kernel's shared memory is known, says that each CTA has an SM to itself.
+    more than once, or how many `registers` it needs to have all reads of global
+    memory on their way at once that it begins together, and the buffers, or their
+    tensor maps, whose fronts its first K steps read, those that hold positions
+    first. `has_sm`, set when the kernel's shared memory is known, says that each
+    CTA has an SM to itself.
 
     A kernel without hints is right, and may be slower. `--nm-sparse-overlap-launches`
     erases them.
@@ -315,10 +317,12 @@ def NMTile_HintsOp : NMTile_Op<"hints",
     nm_tile.hints accumulators = 128 has_sm streams(%i, %v : memref<64x32xi8>, memref<64x4096xf16>)
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$accumulators, UnitAttr:$has_sm,
+  let arguments = (ins OptionalAttr<I64Attr>:$accumulators,
+                       OptionalAttr<I64Attr>:$registers, UnitAttr:$has_sm,
                        Variadic<AnyType>:$streams);
   let assemblyFormat = [{
-    (`accumulators` `=` $accumulators^)? (`has_sm` $has_sm^)?
+    (`accumulators` `=` $accumulators^)? (`registers` `=` $registers^)?
+    (`has_sm` $has_sm^)?
     (`streams` `(` $streams^ `:` type($streams) `)`)? attr-dict
   }];
   let hasVerifier = 1;
