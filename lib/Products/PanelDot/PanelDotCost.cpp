@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Tokens above which no number of passes over the weight pays.
-static constexpr int64_t kMostTokens = 64;
+static constexpr int64_t kMostTokens = 16;
 
 /// Bytes of a kept row that a lane reads at once.
 static constexpr int64_t kReadBytes = 16;

@@ -5,12 +5,14 @@
 #ym = affine_map<(m, n, k) -> (m, n)>
 #w32 = #nm_sparse.encoding<16:32, block = [1, 32]>
 #w128 = #nm_sparse.encoding<8:32, block = [1, 128]>
+#w4 = #nm_sparse.encoding<8:32, block = [1, 4]>
 
 // One token leaves most SMs idle: its tile is small and K is split.
 
 // CHECK-DAG: #[[F32:.*]] = #nm_sparse.schedule<{{.*}} product = simt<
 // CHECK-DAG: #[[F16:.*]] = #nm_sparse.schedule<tile = [{{[0-9][0-9]+}}, {{.*}} product = mma<{{.*}}grid = flat>
 // CHECK-DAG: #[[ONE:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma<{{.*}}grid = flat<split_k = {{[248]}}>>
+// CHECK-DAG: #[[PANELS:.*]] = #nm_sparse.schedule<tile = [1, {{.*}} product = panel_dot<
 // CHECK-DAG: #[[GIVEN:.*]] = #nm_sparse.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 5>, grid = flat<split_k = 3>>
 
 // CHECK-LABEL: func @f32
@@ -35,8 +37,20 @@ func.func @f16(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<102
 
 // CHECK-LABEL: func @one_token
 // CHECK: schedule = #[[ONE]]
-func.func @one_token(%x: tensor<1x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+func.func @one_token(%x: tensor<1x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x1024xi8>,
                      %y: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
+  %r = nm_sparse.matmul #w4 indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<1x4096xf16>, tensor<1024x4096xf16>, tensor<1024x1024xi8>)
+    outs(%y : tensor<1x4096xf32>) -> tensor<1x4096xf32>
+  return %r : tensor<1x4096xf32>
+}
+
+// Wider panels are read from memory to registers.
+
+// CHECK-LABEL: func @one_token_of_panels
+// CHECK: schedule = #[[PANELS]]
+func.func @one_token_of_panels(%x: tensor<1x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
+                               %y: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
   %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<1x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%y : tensor<1x4096xf32>) -> tensor<1x4096xf32>
