@@ -34,6 +34,7 @@ static int64_t getXAlignment(Value x, int64_t dynamicExtent) {
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   auto x = cast<RankedTensorType>(op.getX().getType());
   auto values = cast<RankedTensorType>(op.getValues().getType());
+  auto index = cast<RankedTensorType>(op.getIndex().getType());
   auto orEstimate = [&](int64_t extent, int64_t estimate) {
     return ShapedType::isDynamic(extent) ? estimate : extent;
   };
@@ -49,10 +50,13 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.outputs =
       orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
-                 op.getStorageAttr() ? values.getDimSize(values.getRank() - 3) *
+                 op.getStorageAttr() ? index.getDimSize(index.getRank() - 3) *
                                            BitmapTile::kOutputs
                                      : values.getDimSize(values.getRank() - 1));
   problem.bitmap = op.getBitmapTile();
+  auto bitmap = dyn_cast_or_null<BitmapAttr>(op.getStorageAttr());
+  problem.density =
+      bitmap ? bitmap.getExpectedDensity() : problem.encoding.getDensity();
   problem.windows = op.getNumWindows();
   const ElementFormat *format = findElementFormat(x.getElementType());
   assert(format && "the verifier refuses other element types");

@@ -67,10 +67,37 @@ static HostArray makeArray(const WeightComponent &component, int32_t kind) {
   return array;
 }
 
+/// Prunes `dense` to a share of its elements, in percent, and appends their
+/// bitmaps to `packed`.
+static llvm::Error packFree(HostArray &dense, RankedTensorType type,
+                            EncodingAttr encoding, int64_t density,
+                            std::vector<Argument> &packed) {
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  if (nmsPruneFree(&spec, double(density) / 100, dense.data.data(),
+                   dense.data.data()))
+    return llvm::createStringError(nmsLastError());
+  int64_t size = nmsCountFreeBitmap(&spec, dense.data.data());
+  if (size < 0)
+    return llvm::createStringError(nmsLastError());
+  Argument components[] = {
+      {HostArray(dense.kind, {size})},
+      {makeArray(encoding.getDefaultStorage().getComponents(type).back(),
+                 dense.kind)}};
+  if (nmsPackFreeBitmap(
+          &spec, dense.data.data(), components[0].array.data.data(),
+          reinterpret_cast<uint32_t *>(components[1].array.data.data())))
+    return llvm::createStringError(nmsLastError());
+  for (Argument &component : components)
+    packed.push_back(std::move(component));
+  return llvm::Error::success();
+}
+
 /// Prunes `dense` to the pattern, and appends its components to `packed`.
 static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
-                              EncodingAttr encoding,
+                              EncodingAttr encoding, int64_t density,
                               std::vector<Argument> &packed) {
+  if (encoding.isFree())
+    return packFree(dense, type, encoding, density, packed);
   NmsPackSpec spec = getPackSpec(type, encoding);
   if (nmsPrune(&spec, dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
@@ -88,8 +115,8 @@ static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
 namespace {
 class InputMaker {
 public:
-  InputMaker(func::FuncOp function, uint64_t seed)
-      : function(function), seed(seed) {}
+  InputMaker(func::FuncOp function, uint64_t seed, int64_t density)
+      : function(function), seed(seed), density(density) {}
   /// Adds argument `position`, whose extents are `shape`.
   llvm::Error add(unsigned position, ArrayRef<int64_t> shape);
   Inputs take() { return std::move(inputs); }
@@ -108,6 +135,7 @@ private:
 
   func::FuncOp function;
   uint64_t seed;
+  int64_t density; ///< Percent that weights of free elements keep.
   Inputs inputs;
   /// Components of the weights that the function takes packed, by number.
   DenseMap<int64_t, std::vector<Argument>> packedWeights;
@@ -145,17 +173,19 @@ InputMaker::makeWeight(RankedTensorType type, EncodingAttr encoding,
                      toString(type));
   // Said of types that no operation has met yet.
   ErrorCollector errors(type.getContext());
-  if (failed(encoding.verifyPackable(
+  if (failed(encoding.getDefaultStorage().verifyPackable(
           [&] { return emitError(UnknownLoc::get(type.getContext())); })))
     return makeError("{0}", errors.getFirst());
   HostArray dense(*getRuntimeKind(type.getElementType()), type.getShape());
   // Keeps products near unit variance, so that f16 results do not overflow and
   // activation functions are used where they bend.
-  double kept = std::max(1.0, double(type.getDimSize(encoding.getDim())) *
-                                  encoding.getDensity());
+  double share =
+      encoding.isFree() ? double(density) / 100 : encoding.getDensity();
+  double kept =
+      std::max(1.0, double(type.getDimSize(encoding.getDim())) * share);
   if (llvm::Error error = fillNormal(dense, 1 / std::sqrt(kept), seed, stream))
     return std::move(error);
-  if (llvm::Error error = packWeight(dense, type, encoding, packed))
+  if (llvm::Error error = packWeight(dense, type, encoding, density, packed))
     return std::move(error);
   return dense;
 }
@@ -212,8 +242,8 @@ llvm::Error InputMaker::add(unsigned position, ArrayRef<int64_t> shape) {
 
 llvm::Expected<Inputs> nm_sparse::makeInputs(func::FuncOp function,
                                              const Extents &extents,
-                                             uint64_t seed) {
-  InputMaker maker(function, seed);
+                                             uint64_t seed, int64_t density) {
+  InputMaker maker(function, seed, density);
   for (auto [position, shape] : llvm::enumerate(extents.arguments))
     if (llvm::Error error = maker.add(position, shape))
       return makeError("cannot make argument #{0} of @{1}: {2}", position,

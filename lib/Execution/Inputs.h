@@ -23,9 +23,10 @@ struct Inputs {
   std::vector<Argument> packed;
 };
 
-/// `extents` are those of `function`.
+/// `extents` are those of `function`. Weights of free elements keep `density`
+/// percent of them.
 llvm::Expected<Inputs> makeInputs(func::FuncOp function, const Extents &extents,
-                                  uint64_t seed);
+                                  uint64_t seed, int64_t density);
 
 /// Refuses an argument of `entry` that products read as the index of a packed
 /// weight, and that is not declared as that of such a weight: random numbers

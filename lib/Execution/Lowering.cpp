@@ -96,6 +96,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
   options.checkIndex = true;
   options.maxKernels = request.maxKernels;
   options.storage = request.storage;
+  options.density = request.density;
   options.tokens = getCompiledTokens(request);
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =

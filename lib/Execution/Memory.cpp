@@ -55,11 +55,10 @@ static Sizes getSizes(func::FuncOp entry, const Extents &extents) {
     if (!tensor)
       continue;
     double bytes = measure(tensor, shape);
-    // What cannot be packed is refused later.
+    // What cannot be packed is refused later. Free elements may all be kept.
     EncodingAttr encoding = getEncoding(tensor);
-    bool isPacked = encoding && !encoding.isFree();
     sizes.dense += bytes;
-    sizes.packed += isPacked ? bytes * encoding.getDensity() : bytes;
+    sizes.packed += encoding ? bytes * encoding.getDensity() : bytes;
   }
   for (auto [type, shape] :
        llvm::zip_equal(entry.getResultTypes(), extents.results))

@@ -324,7 +324,7 @@ llvm::Error Runner::makeArguments() {
     return extents.takeError();
   if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
     return error;
-  auto made = makeInputs(entry, *extents, request.seed);
+  auto made = makeInputs(entry, *extents, request.seed, request.density);
   if (!made)
     return made.takeError();
   inputs = std::move(*made);

@@ -58,6 +58,7 @@ llvm::Error nm_sparse::storeWeights(ModuleOp module, StringRef entry,
   OwningOpRef<ModuleOp> front = cast<ModuleOp>(module->clone());
   GPUPipelineOptions options;
   options.storage = request.storage;
+  options.density = request.density;
   options.tokens = getCompiledTokens(request);
   if (llvm::Error error =
           runPipeline(*front, "stage front", [&](OpPassManager &pm) {
@@ -74,7 +75,9 @@ llvm::Error nm_sparse::storeWeights(ModuleOp module, StringRef entry,
   }
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     auto component = function.getArgAttrOfType<ComponentAttr>(i, name);
-    if (!component || component.getName() != kBitsComponent)
+    // Free elements are made in this form.
+    if (!component || component.getName() != kBitsComponent ||
+        component.getPacked().getEncoding().isFree())
       continue;
     if (llvm::Error error = storeComponents(
             component.getPacked(), arguments[valuesOf[component.getWeight()]],

@@ -107,6 +107,9 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimePack);
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpack);
+  NM_SPARSE_SYMBOL(nmsRuntimeCountFreeBitmap);
+  NM_SPARSE_SYMBOL(nmsRuntimePackFreeBitmap);
+  NM_SPARSE_SYMBOL(nmsRuntimeUnpackFreeBitmap);
 #undef NM_SPARSE_SYMBOL
   return symbols;
 }

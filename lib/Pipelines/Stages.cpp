@@ -33,6 +33,7 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
   NMSparseSelectStoragePassOptions select;
   select.storage = options.storage;
   select.chip = options.chip;
+  select.density = options.density;
   if (!options.tokens.empty())
     select.tokens = *llvm::max_element(options.tokens);
   pm.addPass(createNMSparseSelectStoragePass(select));

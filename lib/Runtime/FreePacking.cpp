@@ -17,13 +17,10 @@
 
 using namespace nms;
 
-namespace {
+static long long ll(int64_t value) { return static_cast<long long>(value); }
 
-long long ll(int64_t value) { return static_cast<long long>(value); }
-
-/// The spec of windows of one block, of which all are kept. Fails when `spec`
-/// has a level that is not free.
-int getRows(const NmsPackSpec *spec, const char *entry, LevelSpec &rows) {
+int nms::getFreeRows(const NmsPackSpec *spec, const char *entry,
+                     LevelSpec &rows) {
   if (!spec)
     return fail("%s: the spec is null", entry);
   const NmsPackLevel &level = spec->levels[0];
@@ -38,6 +35,8 @@ int getRows(const NmsPackSpec *spec, const char *entry, LevelSpec &rows) {
   rows = getLevel(blocks, 0);
   return 0;
 }
+
+namespace {
 
 template <typename T>
 bool isLive(const LevelSpec &spec, const WindowTile<T> &tile, int64_t panel) {
@@ -240,7 +239,7 @@ void pruneRows(const LevelSpec &spec, double density,
 
 extern "C" int64_t nmsCountFree(const NmsPackSpec *spec, const void *dense) {
   LevelSpec rows;
-  if (getRows(spec, "pack", rows))
+  if (getFreeRows(spec, "pack", rows))
     return -1;
   if (rows.isEmpty())
     return 0;
@@ -257,7 +256,7 @@ extern "C" int64_t nmsCountFree(const NmsPackSpec *spec, const void *dense) {
 extern "C" int nmsPackFree(const NmsPackSpec *spec, const void *dense,
                            void *values, void *index, uint32_t *offsets) {
   LevelSpec rows;
-  if (getRows(spec, "pack", rows))
+  if (getFreeRows(spec, "pack", rows))
     return 1;
   PackGeometry g(rows);
   if (!offsets || (!rows.isEmpty() && !dense))
@@ -288,7 +287,7 @@ extern "C" int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
                              const void *values, const void *index,
                              const uint32_t *offsets, void *dense) {
   LevelSpec rows;
-  if (getRows(spec, "unpack", rows))
+  if (getFreeRows(spec, "unpack", rows))
     return 1;
   if (kept < 0 || !offsets || (kept > 0 && (!values || !index)) ||
       (!rows.isEmpty() && !dense))
@@ -307,7 +306,7 @@ extern "C" int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
 extern "C" int nmsPruneFree(const NmsPackSpec *spec, double density,
                             const void *dense, void *pruned) {
   LevelSpec rows;
-  if (getRows(spec, "prune", rows))
+  if (getFreeRows(spec, "prune", rows))
     return 1;
   // A NaN is neither.
   bool isLegal = density >= 0 && density <= 1;

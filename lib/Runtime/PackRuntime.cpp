@@ -10,11 +10,8 @@
 
 using namespace nms;
 
-namespace {
-
-/// A spec for the dense array, checked as far as its descriptor allows.
-int makeSpec(const char *entry, int64_t rank, const void *dense,
-             const int64_t *params, NmsPackSpec &spec) {
+int nms::describeDense(const char *entry, int64_t rank, const void *dense,
+                       const int64_t *params, NmsPackSpec &spec) {
   if (rank != 2 && rank != 3)
     return fail("%s: rank %lld is not legal: a weight has rank 2, or 3 with a "
                 "leading batch dimension",
@@ -42,7 +39,16 @@ int makeSpec(const char *entry, int64_t rank, const void *dense,
   spec.strideK = view.strides[dim];
   spec.outputs = view.sizes[other];
   spec.strideN = view.strides[other];
-  return checkSpec(&spec, entry);
+  return 0;
+}
+
+namespace {
+
+/// A spec for the dense array, checked as far as its descriptor allows.
+int makeSpec(const char *entry, int64_t rank, const void *dense,
+             const int64_t *params, NmsPackSpec &spec) {
+  return describeDense(entry, rank, dense, params, spec) ||
+         checkSpec(&spec, entry);
 }
 
 /// The first element of a memref of `elementBytes` bytes an element.

@@ -24,6 +24,11 @@ namespace nms {
 /// Returns 0, or nonzero with the reason recorded. `entry` begins the message.
 int checkSpec(const NmsPackSpec *spec, const char *entry);
 
+/// The spec of a weight in a memref of rank 2 or 3, as compiled host code
+/// describes it (nmsRuntimePack). Its levels are not checked.
+int describeDense(const char *entry, int64_t rank, const void *dense,
+                  const int64_t *params, NmsPackSpec &spec);
+
 /// One level, and the array that it packs: the dense one, or, contiguous, the
 /// values of the level outside of it.
 struct LevelSpec : NmsPackLevel {
@@ -36,6 +41,10 @@ struct LevelSpec : NmsPackLevel {
 
 /// Level `number` of a legal spec.
 LevelSpec getLevel(const NmsPackSpec &spec, int64_t number);
+
+/// The level of windows of one block, of which all are kept. Fails when `spec`
+/// has one that is not free.
+int getFreeRows(const NmsPackSpec *spec, const char *entry, LevelSpec &rows);
 
 /// Bytes of the array that `spec` packs, when it is contiguous.
 inline size_t keptBytes(const LevelSpec &spec) {

@@ -16,6 +16,7 @@ from .encoding import (
     index_dtype,
     packed_shapes,
 )
+from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
 from .reference import decode, encode, prune
 
 __version__ = "0.1.0"
@@ -33,7 +34,9 @@ __all__ = [
     "encode",
     "index_dtype",
     "pack_bitmap",
+    "pack_free_bitmap",
     "packed_shapes",
     "prune",
     "unpack_bitmap",
+    "unpack_free_bitmap",
 ]

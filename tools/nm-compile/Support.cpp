@@ -30,6 +30,7 @@ constexpr Row encodings[] = {
     {"block-wise `2:4, block = [4, 4]`", "2:4, block = [4, 4]"},
     {"block-wise `2:4, block = [16, 128]`", "2:4, block = [16, 128]"},
     {"dense pattern `4:4`", "4:4"},
+    {"element-wise `free`", "free"},
     {"ragged `free, block = [1, 32]`", "free, block = [1, 32]"},
     {"shuffled `2:4, order = shuffled`", "2:4, order = shuffled"},
 };

@@ -40,6 +40,8 @@ Compiles linalg with sparse weights to GPU kernels.
                      model says), feature-major, or keep
   --storage S        of packed weights: auto (default; as the pattern and the
                      elements say), canonical or bitmap
+  --density P        percent of the elements that free weights are expected to
+                     keep, by which schedules are chosen; default 50
   --candidates N     print the N best schedules of each family of kernels, for
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
@@ -101,7 +103,7 @@ static llvm::Error checkGPU(StringRef gpu) {
 static llvm::Error parseOptions(ArrayRef<const char *> arguments,
                                 Options &options) {
   bool hostMemory = false;
-  int64_t maxKernels = -1;
+  int64_t maxKernels = -1, density = -1;
   CommandLine line;
   line.addString("o", options.output);
   line.addString("manifest", options.manifest);
@@ -112,6 +114,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   line.addFlag("help", options.help);
   line.addFlag("h", options.help);
   line.addNumber<int64_t>("max-kernels", maxKernels, 1, 1000);
+  line.addNumber<int64_t>("density", density, 0, 100);
   line.addValue("tokens", [&](StringRef text) -> llvm::Error {
     auto counts = parseTokenCounts(text);
     if (!counts)
@@ -152,6 +155,8 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
     return error;
   if (maxKernels > 0)
     options.pipeline.maxKernels = maxKernels;
+  if (density >= 0)
+    options.pipeline.density = density;
   if (options.help || options.version || options.printSupport)
     return llvm::Error::success();
   if (positional->size() != 1)

@@ -31,6 +31,7 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --tokens LIST      compile for these numbers of tokens, such as 16,2048, where
                      theirs is dynamic, or for any (auto); default: the --size
   --storage S        of packed weights: auto (default), canonical or bitmap
+  --density P        percent of the elements that free weights keep; default 50
   --max-kernels N    with --tokens auto, for at most N numbers; default 8
   --sweep-tokens F:L time the function, compiled for any number of tokens, with
                      numbers from F to L, and cuBLAS beside it

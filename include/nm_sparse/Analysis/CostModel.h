@@ -48,6 +48,8 @@ struct MatmulProblem {
   int64_t denseRows = 0;
   /// The tiles of the weight where it is stored as bitmaps.
   std::optional<BitmapTile> bitmap = {};
+  /// The share of the weight that is kept; of a free one, that is expected.
+  double density = 1;
 
   /// Rows of the dense weight.
   int64_t getDenseRows() const {

@@ -17,9 +17,9 @@
 
 namespace mlir::nm_sparse {
 
-/// Declares `name` in `module`, unless it is, and calls it.
-void callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
-                 StringRef name, TypeRange results, ValueRange operands);
+/// Declares `name` in `module`, unless it is, and calls it; its results.
+ValueRange callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
+                       StringRef name, TypeRange results, ValueRange operands);
 
 /// Address of the first element of `buffer` as `!llvm.ptr`, where `metadata`
 /// describes the buffer.

@@ -34,6 +34,7 @@ struct RunRequest {
   std::optional<SmallVector<int64_t>> tokens;
   int64_t maxKernels = 8;       ///< Of `tokens`, at most.
   std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
+  int64_t density = 50;         ///< Percent that `free` weights keep.
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in

@@ -50,6 +50,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("form that packed weights are stored in: auto (as the "
                      "pattern and the elements say), canonical or bitmap"),
       llvm::cl::init("auto")};
+  PassOptions::Option<int64_t> density{
+      *this, "density",
+      llvm::cl::desc("percent of the elements of `free` weights that are "
+                     "expected to be kept, by which schedules are chosen"),
+      llvm::cl::init(50)};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "

@@ -109,6 +109,24 @@ NMS_API int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
 NMS_API int nmsPruneFree(const NmsPackSpec *spec, double density,
                          const void *dense, void *pruned);
 
+/// Elements of `values` that such a weight has as bitmaps, with blocks of one
+/// element: its pieces, each of 4. -1 with nmsLastError() set.
+NMS_API int64_t nmsCountFreeBitmap(const NmsPackSpec *spec, const void *dense);
+
+/// Fills these bitmaps, which docs/Encoding.md specifies: nmsCountFreeBitmap()
+/// values, and 260 words of bits for each of batch x ceil(outputs / 32) x
+/// ceil(k / 256) tiles.
+NMS_API int nmsPackFreeBitmap(const NmsPackSpec *spec, const void *dense,
+                              void *values, uint32_t *bits);
+
+/// Writes every element of the dense array from `size` values and their bits.
+/// Fails, naming the place, when a tile does not begin where those before it
+/// end, keeps elements that the weight does not have, or pads a piece with
+/// other values than +0.
+NMS_API int nmsUnpackFreeBitmap(const NmsPackSpec *spec, int64_t size,
+                                const void *values, const uint32_t *bits,
+                                void *dense);
+
 /// Sizes of a weight of one n:m level that is stored as bitmaps, which
 /// docs/Encoding.md specifies.
 typedef struct NmsBitmapShape {
@@ -162,6 +180,19 @@ NMS_API void nmsRuntimePackBitmap(int64_t rank, void *const *canonicalDescs,
 NMS_API void nmsRuntimeUnpackBitmap(int64_t rank, void *const *bitmapDescs,
                                     void *const *canonicalDescs,
                                     const int64_t *params);
+
+/// The same of free elements, for compiled host code: the dense weight and
+/// `params` as for nmsRuntimePack, and contiguous `values` of rank 1 and `bits`
+/// of rank `rank` + 1. The size of `values` is that of the first call, which is
+/// 0 when it fails.
+NMS_API int64_t nmsRuntimeCountFreeBitmap(int64_t rank, void *denseDesc,
+                                          const int64_t *params);
+NMS_API void nmsRuntimePackFreeBitmap(int64_t rank, void *denseDesc,
+                                      void *const *componentDescs,
+                                      const int64_t *params);
+NMS_API void nmsRuntimeUnpackFreeBitmap(int64_t rank, void *denseDesc,
+                                        void *const *componentDescs,
+                                        const int64_t *params);
 
 /// Checks every position of one level, a memref of rank 2, or 3 with a leading
 /// batch dimension, in host memory: below m, and increasing in each window and

@@ -129,11 +129,15 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
       loops, weightLoops, rewriter.getContext());
 
   NMSparseDialect::ScheduleAttrHelper schedule(rewriter.getContext());
+  WeightStorageInterface storage = plan.encoding.getDefaultStorage();
+  bool isCanonical = storage == plan.encoding;
   auto matmul = MatmulOp::create(
       rewriter, loc, init.getType(), x, pack.getComponent(kValuesComponent),
-      pack.getComponent(kIndexComponent), init, plan.encoding,
+      pack.getComponent(isCanonical ? kIndexComponent : kBitsComponent), init,
+      /*panel_offset=*/Value(), /*first_row=*/Value(), plan.encoding,
       rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
-      schedule.getAttr(plan.op));
+      schedule.getAttr(plan.op),
+      isCanonical ? WeightStorageInterface() : storage);
   Value result = matmul.getResult();
   if (!plan.tokens)
     result = tensor::CollapseShapeOp::create(

@@ -91,7 +91,8 @@ static LogicalResult checkWeight(const Plan &plan) {
   if (failed(encoding.verifyEncoding(type.getShape(), type.getElementType(),
                                      [&] { return op->emitOpError(); })))
     return failure();
-  if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+  if (failed(encoding.getDefaultStorage().verifyPackable(
+          [&] { return op->emitOpError(); })))
     return failure();
   if (!type.hasStaticShape())
     return refuse(op, encoding) << "the weight has a dynamic shape, " << type

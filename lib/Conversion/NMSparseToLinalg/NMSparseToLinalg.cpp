@@ -44,6 +44,8 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     auto indexType = cast<RankedTensorType>(op.getIndex().getType());
     int64_t rank = valuesType.getRank();
     EncodingAttr encoding = op.getEncoding();
+    if (encoding.isFree())
+      return rewriteFree(op, rewriter);
     if (!valuesType.hasStaticShape() || !indexType.hasStaticShape())
       return rewriter.notifyMatchFailure(
           op, "packed weight has a dynamic shape: it is a tile");
@@ -94,14 +96,45 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
                                               sizes, strides);
     }
 
+    replaceByDense(rewriter, op, weight);
+    return success();
+  }
+
+private:
+  /// The runtime unpacks free elements: a loop over what is stored would need
+  /// to know how many there are.
+  static LogicalResult rewriteFree(MatmulOp op, PatternRewriter &rewriter) {
+    auto bits = cast<RankedTensorType>(op.getIndex().getType());
+    auto init = cast<RankedTensorType>(op.getInit().getType());
+    int64_t outputDim = *getLoopPosition(op.getResultMap(), op.getOutputLoop());
+    SmallVector<int64_t> shape = {op.getContractionSize(),
+                                  init.getDimSize(outputDim)};
+    if (op.hasBatchedWeight())
+      shape.insert(shape.begin(), bits.getDimSize(0));
+    if (llvm::any_of(shape, ShapedType::isDynamic))
+      return rewriter.notifyMatchFailure(
+          op, "packed weight has a dynamic shape: it is a tile");
+    auto encoding = EncodingAttr::get(rewriter.getContext(), 0, 0, 1, 1,
+                                      /*dim=*/int64_t(shape.size()) - 2,
+                                      OutputOrder::Identity);
+    auto type = RankedTensorType::get(
+        shape, getElementTypeOrSelf(op.getValues().getType()));
+    replaceByDense(rewriter, op,
+                   UnpackOp::create(rewriter, op.getLoc(), type,
+                                    ValueRange{op.getValues(), op.getIndex()},
+                                    encoding));
+    return success();
+  }
+
+  static void replaceByDense(PatternRewriter &rewriter, MatmulOp op,
+                             Value weight) {
     SmallVector<utils::IteratorType> iterators(op.getReductionLoop(),
                                                utils::IteratorType::parallel);
     iterators.push_back(utils::IteratorType::reduction);
     rewriter.replaceOp(
-        op, buildProduct(rewriter, loc, op.getX(), weight, op.getInit(),
+        op, buildProduct(rewriter, op.getLoc(), op.getX(), weight, op.getInit(),
                          {op.getXMap(), op.getWeightMap(), op.getResultMap()},
                          iterators));
-    return success();
   }
 };
 
@@ -174,6 +207,8 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
         cast<RankedTensorType>(op.getComponent(kValuesComponent).getType());
     if (getEncoding(type))
       return rewriter.notifyMatchFailure(op, "result is encoded");
+    if (op.getEncoding().isFree())
+      return rewriter.notifyMatchFailure(op, "the runtime unpacks it");
     PackedShape shape = getPackedShape(type, op.getEncoding());
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIndexOp::create(rewriter, loc, value);
@@ -208,7 +243,9 @@ struct ConvertNMSparseToLinalg
           ConvertNMSparseToLinalg> {
   void runOnOperation() override {
     ConversionTarget target(getContext());
-    target.addIllegalOp<MatmulOp, UnpackOp>();
+    target.addIllegalOp<MatmulOp>();
+    target.addDynamicallyLegalOp<UnpackOp>(
+        [](UnpackOp op) { return op.getEncoding().isFree(); });
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     RewritePatternSet patterns(&getContext());
     patterns.add<MatmulToLinalg, UnpackToLoops>(&getContext());

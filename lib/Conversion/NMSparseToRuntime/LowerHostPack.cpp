@@ -68,6 +68,24 @@ static SmallVector<Value> describeOperands(OpBuilder &builder, Location loc,
   return descriptors;
 }
 
+/// The size of the values that `op` makes of a weight of free elements.
+static Value countValues(OpBuilder &builder, ModuleOp module, PackOp op,
+                         ValueRange inputs) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getWeight().getType());
+  Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
+  Value count =
+      callRuntime(builder, loc, module, "nmsRuntimeCountFreeBitmap",
+                  builder.getI64Type(),
+                  {rank, inputs.front(),
+                   buildI64Array(
+                       builder, loc,
+                       getParameters(op.getEncoding(), type.getElementType()))})
+          .front();
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    count);
+}
+
 /// Replaces `op` by a call of `function` that fills a new buffer for each of
 /// its results. The call takes the rank, the dense weight, one other weight or
 /// a list of components, and parameters.
@@ -80,9 +98,13 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
   SmallVector<Value> buffers, outputs;
   for (Type result : op->getResultTypes()) {
     auto type = cast<RankedTensorType>(result);
+    // How many values a free weight keeps, only its data says.
+    SmallVector<Value> sizes;
+    if (!type.hasStaticShape())
+      sizes.push_back(countValues(rewriter, module, cast<PackOp>(op), inputs));
     buffers.push_back(memref::AllocOp::create(
-        rewriter, loc,
-        MemRefType::get(type.getShape(), type.getElementType())));
+        rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
+        sizes));
     outputs.push_back(buildDescriptor(rewriter, loc, buffers.back()));
   }
   bool unpacks = isa<UnpackOp>(op);
@@ -128,11 +150,13 @@ struct LowerHostPack
           })
           .Case<PackOp>([&](auto pack) {
             lower(rewriter, getOperation(), pack, pack.getEncoding(),
-                  "nmsRuntimePack");
+                  pack.getEncoding().isFree() ? "nmsRuntimePackFreeBitmap"
+                                              : "nmsRuntimePack");
           })
           .Case<UnpackOp>([&](auto unpack) {
             lower(rewriter, getOperation(), unpack, unpack.getEncoding(),
-                  "nmsRuntimeUnpack");
+                  unpack.getEncoding().isFree() ? "nmsRuntimeUnpackFreeBitmap"
+                                                : "nmsRuntimeUnpack");
           });
   }
 };

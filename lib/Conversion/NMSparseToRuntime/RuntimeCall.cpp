@@ -12,9 +12,9 @@
 
 using namespace mlir;
 
-void nm_sparse::callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
-                            StringRef name, TypeRange results,
-                            ValueRange operands) {
+ValueRange nm_sparse::callRuntime(OpBuilder &builder, Location loc,
+                                  ModuleOp module, StringRef name,
+                                  TypeRange results, ValueRange operands) {
   if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(module.getBody());
@@ -23,7 +23,8 @@ void nm_sparse::callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
         builder.getFunctionType(operands.getTypes(), results));
     function.setPrivate();
   }
-  func::CallOp::create(builder, loc, name, results, operands);
+  return func::CallOp::create(builder, loc, name, results, operands)
+      .getResults();
 }
 
 Value nm_sparse::toI64(OpBuilder &builder, Location loc, Value value) {

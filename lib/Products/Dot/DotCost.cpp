@@ -30,6 +30,9 @@ static constexpr double kSchedulers = 4, kClock = 1.75e9;
 /// for each token; the part of an uneven number of CTAs that shows.
 static constexpr double kValueCycles = 6.31, kTokenCycles = 3.63,
                         kUneven = 1.41;
+/// What a value of a weight of free elements takes, in values of others: by the
+/// instructions of both.
+static constexpr double kFreeFactor = 1.3;
 /// Seconds until what a K step reads is there, and cycles for one value after
 /// the other of a warp, beside that for each token.
 static constexpr double kLatency = 0.213e-6, kChainCycles = 83.1,
@@ -60,6 +63,21 @@ static int64_t getResidentCtas(ScheduleAttr schedule, int64_t valuesAtOnce,
   return std::max<int64_t>(1, warps / schedule.getProduct().getNumWarps());
 }
 
+/// Values that a lane multiplies of a tile, and bytes that it reads.
+static std::pair<double, double> countTile(const MatmulProblem &problem) {
+  BitmapTile tile = *problem.bitmap;
+  auto element = double(problem.elementBytes);
+  auto bits = double(tile.getBitsWords() * 4) / BitmapTile::kOutputs;
+  if (!tile.isFree)
+    return {double(tile.values), double(tile.values) * element + bits};
+  // A lane that keeps the mean of all has to wait for the one that keeps most:
+  // of 32, about two standard deviations more. Half a piece is padding.
+  double mean = problem.density * double(tile.rows);
+  double most = mean + 2 * std::sqrt(mean * (1 - problem.density));
+  double padding = double(BitmapTile::kFreePiece - 1) / 2;
+  return {most * kFreeFactor, (mean + padding) * element + bits};
+}
+
 static CombinedTime predictDot(const MatmulProblem &problem,
                                ScheduleAttr schedule, const Chip &chip) {
   BitmapTile tile = *problem.bitmap;
@@ -71,8 +89,8 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   int64_t ctas = passes * blocks * parts;
   auto tokens = double(schedule.getTileTokens());
 
-  double weight = double(blocks * tiles * BitmapTile::kOutputs) *
-                  double(tile.values * problem.elementBytes + tile.words * 4);
+  auto [values, bytes] = countTile(problem);
+  double weight = double(blocks * tiles * BitmapTile::kOutputs) * bytes;
   double results =
       double(problem.batch * problem.tokens * problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
@@ -89,16 +107,17 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   double uneven =
       double(llvm::divideCeil(ctas, chip.multiprocessors)) / perSM - 1.0;
   double issue = perSM * (1.0 + kUneven * std::max(0.0, uneven)) *
-                 double(steps * perWarp * warps * tile.values) *
+                 double(steps * perWarp * warps) * values *
                  (kValueCycles + kTokenCycles * tokens) /
                  (kSchedulers * kClock);
 
-  int64_t resident = getResidentCtas(schedule, perWarp * tile.values,
-                                     hasWholeSteps(tiles, stepTiles));
+  // Of free elements, few are read at once.
+  bool isWhole = tile.isFree || hasWholeSteps(tiles, stepTiles);
+  int64_t resident = getResidentCtas(schedule, perWarp * tile.values, isWhole);
   double waves = std::max(1.0, perSM / double(resident));
   double chain =
       waves * double(steps) *
-      (kLatency + double(perWarp * tile.values) *
+      (kLatency + double(perWarp) * values *
                       (kChainCycles + kChainTokenCycles * tokens) / kClock);
 
   double seconds =

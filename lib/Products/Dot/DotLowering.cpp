@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FreeTile.h"
 #include "KeptRows.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
@@ -53,6 +54,7 @@ private:
   void multiply(const LaneTile &lane, bool isWhole);
   void multiplyWhole(int64_t count);
   void multiplyPart(int64_t count);
+  void multiplyFree();
   Value readX(Value row, int64_t token, bool isWhole);
   Value extend(Value value);
   Value loadWide(Value buffer, Value tile, Value at, int64_t count);
@@ -185,7 +187,32 @@ void DotEmitter::multiplyPart(int64_t count) {
   }
 }
 
+/// The tiles of free elements that there are. Only rows that exist are read, so
+/// that the last tile needs no code of its own.
+void DotEmitter::multiplyFree() {
+  int64_t warps = op.getSchedule().getProduct().getNumWarps();
+  int64_t count =
+      llvm::divideCeil(op.getSchedule().getTileRows() / tile.rows, warps);
+  Value tiles = b.createOrFold<memref::DimOp>(loc, op.getIndex(), 1);
+  auto multiplyOne = [&](Value weight, Value row) {
+    Value factor = extend(weight);
+    for (auto [token, sum] : llvm::enumerate(acc))
+      sum = math::FmaOp::create(b, loc, factor,
+                                readX(row, token, /*isWhole=*/true), sum);
+  };
+  for (int64_t number = 0; number < count; ++number) {
+    Value own = getTile(number);
+    emitIf(math.isLess(own, tiles), [&] {
+      FreeTile(b, loc, op.getRhs(), op.getIndex(), own, layout.lane, acc,
+               multiplyOne)
+          .emit();
+    });
+  }
+}
+
 void DotEmitter::emit() {
+  if (tile.isFree)
+    return multiplyFree();
   int64_t tiles = op.getSchedule().getTileRows() / tile.values;
   int64_t warps = op.getSchedule().getProduct().getNumWarps();
   int64_t count = llvm::divideCeil(tiles, warps);

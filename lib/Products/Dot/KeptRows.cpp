@@ -15,6 +15,30 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kWordBits = 32;
 
+static Value emitPtx(OpBuilder &b, Location loc, StringRef text,
+                     StringRef constraints, ValueRange operands) {
+  return LLVM::InlineAsmOp::create(
+             b, loc, b.getI32Type(), operands, text, constraints,
+             /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
+Value nm_sparse::takeHighestBit(OpBuilder &b, Location loc, Value &mask,
+                                bool mayBeEmpty) {
+  // math.ctlz takes an instruction more: it has an answer for no bits, too.
+  Value place = emitPtx(b, loc, "bfind.shiftamt.u32 $0, $1;", "=r,r", mask);
+  Value highest = arith::ConstantIntOp::create(
+      b, loc, b.getI32Type(), std::numeric_limits<int32_t>::min());
+  // Of no bits the place is too far for a shift of LLVM, but not of PTX.
+  Value bit =
+      mayBeEmpty
+          ? emitPtx(b, loc, "shr.u32 $0, $1, $2;", "=r,r,r", {highest, place})
+          : arith::ShRUIOp::create(b, loc, highest, place).getResult();
+  mask = arith::XOrIOp::create(b, loc, mask, bit);
+  return place;
+}
+
 KeptRows::KeptRows(OpBuilder &b, Location loc, EncodingAttr encoding,
                    ArrayRef<Value> words)
     : b(b), loc(loc), words(words) {
@@ -39,27 +63,13 @@ Value KeptRows::getWordAt(int64_t row) {
   return arith::OrIOp::create(b, loc, high, low);
 }
 
-Value KeptRows::takeHighest(Value &mask) {
-  // math.ctlz takes an instruction more: it has an answer for no bits, too.
-  Value place =
-      LLVM::InlineAsmOp::create(
-          b, loc, b.getI32Type(), mask, "bfind.shiftamt.u32 $0, $1;", "=r,r",
-          /*has_side_effects=*/false, /*is_align_stack=*/false,
-          LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-          .getResult(0);
-  Value bit = arith::ShRUIOp::create(
-      b, loc, constant(std::numeric_limits<int32_t>::min()), place);
-  mask = arith::XOrIOp::create(b, loc, mask, bit);
-  return place;
-}
-
 /// Bits behind those of the group are never reached: it has as many values as
 /// are taken.
 Value KeptRows::nextOfGroup() {
   int64_t first = taken / groupValues * groupRows;
   if (taken % groupValues == 0)
     mask = getWordAt(first);
-  Value place = takeHighest(mask);
+  Value place = takeHighestBit(b, loc, mask);
   return first == 0 ? place
                     : arith::AddIOp::create(b, loc, place, constant(first))
                           .getResult();
@@ -91,7 +101,7 @@ Value KeptRows::nextOfWords() {
       });
   mask = loop.getResult(0);
   word = loop.getResult(1);
-  Value place = takeHighest(mask);
+  Value place = takeHighestBit(b, loc, mask);
   Value first = arith::MulIOp::create(b, loc, word, constant(kWordBits));
   return arith::AddIOp::create(b, loc, place, first);
 }

@@ -12,6 +12,11 @@
 
 namespace mlir::nm_sparse {
 
+/// Takes the highest bit out of `mask`, an i32; its place, counted from there.
+/// Where `mayBeEmpty`, a mask without bits stays one, and has no place.
+Value takeHighestBit(OpBuilder &b, Location loc, Value &mask,
+                     bool mayBeEmpty = false);
+
 /// Walks over the kept rows of one output in a tile of a weight that is stored
 /// as bitmaps: from the highest bit of a word down, without a branch where a
 /// number of whole windows fits into a word.
@@ -30,8 +35,6 @@ private:
   Value getWordAt(int64_t row);
   Value nextOfGroup();
   Value nextOfWords();
-  /// Takes the highest bit out of `mask`; its place, counted from there.
-  Value takeHighest(Value &mask);
 
   OpBuilder &b;
   Location loc;

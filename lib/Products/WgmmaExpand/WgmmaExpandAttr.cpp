@@ -82,6 +82,10 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
     return emitError() << "has a schedule with product = wgmma_expand, which "
                           "multiplies f16 or bf16, but operands of "
                        << element;
+  if (encoding.isFree())
+    return emitError() << "has a schedule with product = wgmma_expand, which "
+                          "multiplies n:m weights, but "
+                       << encoding << "; legal is product = dot";
   // Products of a share begin with lines of activations.
   constexpr int64_t unit = 64;
   BitmapTile tile =

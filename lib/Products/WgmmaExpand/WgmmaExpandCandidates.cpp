@@ -143,8 +143,8 @@ static SmallVector<int64_t> getTileTokens(int64_t tokens) {
 void nm_sparse::proposeWgmmaExpand(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
   // Rows of a single token are not aligned for the tensor memory accelerator.
-  if (!problem.bitmap || !problem.tensorCores || to.chip.wgmma == 0 ||
-      (problem.xFeatureMajor && problem.tokens == 1))
+  if (!problem.bitmap || problem.bitmap->isFree || !problem.tensorCores ||
+      to.chip.wgmma == 0 || (problem.xFeatureMajor && problem.tokens == 1))
     return;
   Proposer proposer(to, *problem.bitmap);
   for (int64_t tokens : getTileTokens(problem.tokens)) {

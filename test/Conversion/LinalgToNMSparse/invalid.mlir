@@ -212,10 +212,10 @@ func.func @levels(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor
 
 // -----
 
-#w = #nm_sparse.encoding<free>
+#w = #nm_sparse.encoding<free, block = [1, 32]>
 
 func.func @free(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
-  // expected-error @below {{'linalg.matmul' op #nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
+  // expected-error @below {{'linalg.matmul' op #nm_sparse.encoding<free, block = [1, 32]> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
   %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return %y : tensor<8x96xf32>
 }

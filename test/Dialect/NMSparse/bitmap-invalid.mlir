@@ -6,7 +6,22 @@
 // -----
 
 // expected-error @below {{cannot be packed yet}}
-#b = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+#b = #nm_sparse.bitmap<#nm_sparse.encoding<free, block = [1, 2]>>
+
+// -----
+
+// expected-error @below {{cannot be packed yet}}
+#b = #nm_sparse.bitmap<#nm_sparse.encoding<free, order = shuffled>>
+
+// -----
+
+// expected-error @below {{a bitmap has density = 101, which is a percentage, 0 to 100, of free elements}}
+#b = #nm_sparse.bitmap<#nm_sparse.encoding<free>, density = 101>
+
+// -----
+
+// expected-error @below {{a bitmap has density = 30, which is a percentage, 0 to 100, of free elements}}
+#b = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>, density = 30>
 
 // -----
 
@@ -95,5 +110,45 @@ func.func @outputs(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x97xf32>) -> tensor<1x97xf32>
+  return %y : tensor<1x97xf32>
+}
+
+// -----
+
+func.func @free_values(%x: tensor<1x300xf16>, %v: tensor<3x2x512xf16>, %b: tensor<3x2x260xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  // expected-error @below {{values of free elements must have rank 1, got 'tensor<3x2x512xf16>'}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<3x2x512xf16>, tensor<3x2x260xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y : tensor<1x96xf32>
+}
+
+// -----
+
+func.func @free_bits(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x256xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  // expected-error @below {{index must have rank 3 and 260 elements in each tile of its storage, got 'tensor<3x2x256xi32>'}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x2x256xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y : tensor<1x96xf32>
+}
+
+// -----
+
+func.func @free_contraction(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x3x260xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  // expected-error @below {{contraction size 300 has 2 tiles of 256 rows, the index holds 3}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x3x260xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y : tensor<1x96xf32>
+}
+
+// -----
+
+func.func @free_outputs(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x260xi32>, %init: tensor<1x97xf32>) -> tensor<1x97xf32> {
+  // expected-error @below {{result has 97 outputs, values holds 96}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x2x260xi32>) outs(%init : tensor<1x97xf32>) -> tensor<1x97xf32>
   return %y : tensor<1x97xf32>
 }

@@ -97,8 +97,16 @@ func.func @pack_index_width(%w: tensor<512x8xf32>) {
 // -----
 
 func.func @pack_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{#nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
-  %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
+  // expected-error @below {{#nm_sparse.encoding<free, block = [1, 2]> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<free, block = [1, 2]> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
+  return
+}
+
+// -----
+
+func.func @pack_free_values(%w: tensor<8x8xf32>) {
+  // expected-error @below {{values must have type 'tensor<?xf32>' for weight 'tensor<8x8xf32>' under #nm_sparse.encoding<free>, got 'tensor<4x8xf32>'}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<1x1x260xi32>
   return
 }
 

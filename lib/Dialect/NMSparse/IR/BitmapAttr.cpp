@@ -11,6 +11,8 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 BitmapTile BitmapTile::get(EncodingAttr encoding, int64_t elementBytes) {
+  if (encoding.isFree())
+    return {kFreeRows, kFreeRows, kFreeRows / 32, /*isFree=*/true};
   // Ends: 16 windows fill whole pieces and fragments, and 31 bits are an eighth
   // of 248 rows.
   for (int64_t windows = 1;; ++windows) {
@@ -23,25 +25,52 @@ BitmapTile BitmapTile::get(EncodingAttr encoding, int64_t elementBytes) {
   }
 }
 
+/// Elements are kept one by one, wherever they are.
+static bool hasFreeElements(EncodingAttr encoding) {
+  return encoding.isFree() && encoding.getBlockK() == 1 &&
+         encoding.getBlockN() == 1 &&
+         encoding.getOrder() == OutputOrder::Identity;
+}
+
+WeightStorageInterface EncodingAttr::getDefaultStorage() const {
+  if (hasFreeElements(*this))
+    return BitmapAttr::get(getContext(), *this);
+  return *this;
+}
+
 LogicalResult BitmapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 EncodingAttr encoding) {
+                                 EncodingAttr encoding, int64_t density) {
   if (encoding.hasInnerLevel())
     return emitError() << "a bitmap has the elements of one level, got "
                        << encoding;
+  if (density < 0 || density > 100 ||
+      (density != kDefaultDensity && !encoding.isFree()))
+    return emitError() << "a bitmap has density = " << density
+                       << ", which is a percentage, 0 to 100, of free elements";
+  if (hasFreeElements(encoding))
+    return success();
   return encoding.verifyPackable(emitError);
 }
 
+/// The verifier refuses all others.
 LogicalResult
-BitmapAttr::verifyPackable(function_ref<InFlightDiagnostic()> emitError) const {
-  return getEncoding().verifyPackable(emitError);
+BitmapAttr::verifyPackable(function_ref<InFlightDiagnostic()>) const {
+  return success();
 }
 
 Attribute BitmapAttr::getPattern() const { return getEncoding(); }
 
-int64_t BitmapAttr::getLayoutVersion() const { return 4; }
+int64_t BitmapAttr::getLayoutVersion() const {
+  return getEncoding().isFree() ? 5 : 4;
+}
 
 BitmapTile BitmapAttr::getTile(Type element) const {
   return BitmapTile::get(getEncoding(), element.getIntOrFloatBitWidth() / 8);
+}
+
+double BitmapAttr::getExpectedDensity() const {
+  return getEncoding().isFree() ? double(getDensity()) / 100
+                                : getEncoding().getDensity();
 }
 
 SmallVector<WeightComponent>
@@ -52,14 +81,16 @@ BitmapAttr::getComponents(RankedTensorType weight) const {
   auto getType = [&](int64_t elements, Type type) {
     SmallVector<int64_t> extents = {
         int64_t(llvm::divideCeil(shape.outputs, BitmapTile::kOutputs)),
-        int64_t(llvm::divideCeil(shape.k, tile.rows)),
-        elements * BitmapTile::kOutputs};
+        int64_t(llvm::divideCeil(shape.k, tile.rows)), elements};
     if (weight.getRank() == 3)
       extents.insert(extents.begin(), shape.batch);
     return RankedTensorType::get(extents, type);
   };
-  return {
-      {kValuesComponent, ComponentRole::Values, getType(tile.values, element)},
-      {kBitsComponent, ComponentRole::Bits,
-       getType(tile.words, IntegerType::get(getContext(), 32))}};
+  // How many values a free weight has, only its data says.
+  auto values = tile.isFree
+                    ? RankedTensorType::get({ShapedType::kDynamic}, element)
+                    : getType(tile.values * BitmapTile::kOutputs, element);
+  return {{kValuesComponent, ComponentRole::Values, values},
+          {kBitsComponent, ComponentRole::Bits,
+           getType(tile.getBitsWords(), IntegerType::get(getContext(), 32))}};
 }

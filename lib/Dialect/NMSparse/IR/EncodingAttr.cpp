@@ -235,7 +235,8 @@ LogicalResult EncodingAttr::verifyPackable(
     function_ref<InFlightDiagnostic()> emitError) const {
   if (isFree())
     return emitError() << *this << " cannot be packed yet: 'free' names no "
-                       << "number of blocks in a window; use n:m";
+                       << "number of blocks in a window; use n:m, or blocks "
+                       << "of one element, which are stored as bitmaps";
   if (getOrder() != OutputOrder::Identity)
     return emitError() << *this << " cannot be packed yet: which outputs share "
                        << "a panel is not known of 'shuffled'; use order = "
@@ -250,7 +251,7 @@ LogicalResult EncodingAttr::verifyPackable(
 double EncodingAttr::getDensity() const {
   double density = 1;
   for (const SparsityLevel &level : getLevels())
-    density *= double(level.n) / double(level.m);
+    density *= double(level.getKeptRows()) / double(level.getWindowRows());
   return density;
 }
 
@@ -282,7 +283,9 @@ EncodingAttr::getComponents(RankedTensorType weight) const {
 
 Attribute EncodingAttr::getPattern() const { return *this; }
 
-int64_t EncodingAttr::getLayoutVersion() const { return getLevels().size(); }
+int64_t EncodingAttr::getLayoutVersion() const {
+  return isFree() ? 3 : getLevels().size();
+}
 
 //===----------------------------------------------------------------------===//
 // PackedAttr

@@ -142,10 +142,13 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
     Value operand;
     AffineMap map;
   };
-  const Use uses[] = {{"x", op.getX(), op.getXMap()},
-                      {"values", op.getValues(), op.getWeightMap()},
-                      {"index", op.getIndex(), op.getWeightMap()},
-                      {"result", op.getInit(), op.getResultMap()}};
+  SmallVector<Use> uses = {{"x", op.getX(), op.getXMap()},
+                           {"index", op.getIndex(), op.getWeightMap()},
+                           {"result", op.getInit(), op.getResultMap()}};
+  // Free elements of all batch entries lie one after the other.
+  if (!op.getEncoding().isFree())
+    uses.insert(uses.begin() + 1,
+                {"values", op.getValues(), op.getWeightMap()});
   for (unsigned loop = 0; loop <= op.getTokenLoop(); ++loop) {
     AffineExpr expr = getAffineDimExpr(loop, op.getContext());
     const Use *first = nullptr;
@@ -174,11 +177,13 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
 static LogicalResult verifySizes(MatmulOp op) {
   static constexpr const char *names[] = {"batch", "number of tokens",
                                           "number of outputs", "contraction"};
-  const std::pair<Value, AffineMap> uses[] = {
+  SmallVector<std::pair<Value, AffineMap>> uses = {
       {op.getX(), op.getXMap()},
-      {op.getValues(), op.getWeightMap()},
       {op.getIndex(), op.getWeightMap()},
       {op.getInit(), op.getResultMap()}};
+  // A weight of free elements may keep none.
+  if (!op.getEncoding().isFree())
+    uses.insert(uses.begin() + 1, {op.getValues(), op.getWeightMap()});
   unsigned first = op.hasBatch() ? 0 : 1; // loop 0 is that of names[first]
   for (auto &[operand, map] : uses) {
     auto type = cast<ShapedType>(operand.getType());
@@ -275,7 +280,6 @@ static LogicalResult verifyStorage(MatmulOp op) {
   int64_t rank = op.getWeightMap().getNumResults() + 1;
   auto verifyComponent = [&](StringRef name, RankedTensorType type,
                              int64_t elements, bool isElement) {
-    elements *= BitmapTile::kOutputs;
     if (type.getRank() == rank && type.getShape().back() == elements &&
         isElement)
       return success();
@@ -285,11 +289,17 @@ static LogicalResult verifyStorage(MatmulOp op) {
                          << " elements in each tile of its storage, got "
                          << type);
   };
-  if (failed(verifyComponent("values", values, tile.values, true)) ||
-      failed(verifyComponent("index", bits, tile.words,
+  if (tile.isFree && values.getRank() != 1)
+    return op.emitOpError("values of free elements must have rank 1, got ")
+           << values;
+  if ((!tile.isFree &&
+       failed(verifyComponent("values", values,
+                              tile.values * BitmapTile::kOutputs, true))) ||
+      failed(verifyComponent("index", bits, tile.getBitsWords(),
                              bits.getElementType().isSignlessInteger(32))))
     return failure();
-  if (values.getShape().drop_back() != bits.getShape().drop_back())
+  if (!tile.isFree &&
+      values.getShape().drop_back() != bits.getShape().drop_back())
     return op.emitOpError("values and index must have the same tiles, got ")
            << values << " and " << bits;
   int64_t k = op.getContractionSize(), tiles = bits.getDimSize(rank - 2);
@@ -313,7 +323,8 @@ LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
   EncodingAttr encoding = getEncoding();
-  if (failed(encoding.verifyPackable([&] { return emitOpError(); })))
+  auto emit = [&] { return emitOpError(); };
+  if (!getStorageAttr() && failed(encoding.verifyPackable(emit)))
     return failure();
   if (encoding.hasInnerLevel())
     return emitOpError("on ") << encoding << ": no kernel yet for two levels; "

@@ -38,9 +38,10 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
 /// Checks that `types` are those of the components of `weight`.
 static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
                                       EncodingAttr encoding, TypeRange types) {
-  if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+  WeightStorageInterface storage = encoding.getDefaultStorage();
+  if (failed(storage.verifyPackable([&] { return op->emitOpError(); })))
     return failure();
-  SmallVector<WeightComponent> components = encoding.getComponents(weight);
+  SmallVector<WeightComponent> components = storage.getComponents(weight);
   if (types.size() != components.size()) {
     InFlightDiagnostic diagnostic = op->emitOpError("needs the components ");
     llvm::interleaveComma(components, diagnostic,
@@ -63,7 +64,8 @@ static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
 static Value getComponent(ValueRange values, Type weight, EncodingAttr encoding,
                           StringRef name) {
   SmallVector<WeightComponent> components =
-      encoding.getComponents(cast<RankedTensorType>(weight));
+      encoding.getDefaultStorage().getComponents(
+          cast<RankedTensorType>(weight));
   for (auto [component, value] : llvm::zip(components, values))
     if (component.name == name)
       return value;
@@ -114,7 +116,8 @@ void PackOp::build(OpBuilder &builder, OperationState &state, Value weight,
                    EncodingAttr encoding) {
   SmallVector<Type> types;
   for (const WeightComponent &component :
-       encoding.getComponents(cast<RankedTensorType>(weight.getType())))
+       encoding.getDefaultStorage().getComponents(
+           cast<RankedTensorType>(weight.getType())))
     types.push_back(component.type);
   build(builder, state, types, weight, encoding);
 }
@@ -126,7 +129,10 @@ Value PackOp::getComponent(StringRef name) {
 
 void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   // Operations that are wrong are printed, too, so nothing is asked of them.
-  const StringRef names[] = {kValuesComponent, kIndexComponent,
+  EncodingAttr encoding = getEncodingAttr();
+  bool isFree = encoding && encoding.isFree();
+  const StringRef names[] = {kValuesComponent,
+                             isFree ? kBitsComponent : kIndexComponent,
                              kInnerIndexComponent};
   for (auto [name, value] : llvm::zip(names, getComponents()))
     setName(value, name);

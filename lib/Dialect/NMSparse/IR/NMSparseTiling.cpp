@@ -222,7 +222,11 @@ static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
     partSizes.back() = b.getIndexAttr(type.getShape().back());
     return slice(b, loc, component, partOffsets, partSizes);
   };
-  inputs.values = slicePart(op.getValues());
+  // Where in all of them the values of a free tile are, its bits say.
+  inputs.values = tile.isFree
+                      ? slice(b, loc, op.getValues(), {b.getIndexAttr(0)},
+                              {tensor::getMixedSize(b, loc, op.getValues(), 0)})
+                      : slicePart(op.getValues());
   inputs.index = slicePart(op.getIndex());
 }
 

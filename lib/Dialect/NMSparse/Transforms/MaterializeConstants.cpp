@@ -6,6 +6,7 @@
 
 #include "MaterializeConstants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -63,6 +64,17 @@ LogicalResult nm_sparse::packConstants(ModuleOp module,
   return failure(bad);
 }
 
+SmallVector<Value> nm_sparse::buildConstants(OpBuilder &b, Location loc,
+                                             const PackedConstant &data,
+                                             TypeRange types) {
+  SmallVector<Value> components;
+  for (auto [component, type] : llvm::zip_equal(data, types)) {
+    Value value = arith::ConstantOp::create(b, loc, component);
+    components.push_back(b.createOrFold<tensor::CastOp>(loc, type, value));
+  }
+  return components;
+}
+
 void nm_sparse::foldPlainPacks(ModuleOp module, PackedConstants &packed) {
   IRRewriter rewriter(module.getContext());
   SmallVector<PackOp> packs;
@@ -74,10 +86,7 @@ void nm_sparse::foldPlainPacks(ModuleOp module, PackedConstants &packed) {
     PackedConstant data = packed.lookup(op);
     packed.erase(op);
     rewriter.setInsertionPoint(op);
-    SmallVector<Value> components;
-    for (DenseElementsAttr component : data)
-      components.push_back(
-          arith::ConstantOp::create(rewriter, op.getLoc(), component));
-    rewriter.replaceOp(op, components);
+    rewriter.replaceOp(
+        op, buildConstants(rewriter, op.getLoc(), data, op.getResultTypes()));
   }
 }

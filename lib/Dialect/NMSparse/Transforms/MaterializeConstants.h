@@ -22,6 +22,11 @@ LogicalResult foldPrunes(ModuleOp module);
 /// Changes nothing.
 LogicalResult packConstants(ModuleOp module, PackedConstants &packed);
 
+/// The components of a constant as values of `types`, some of whose sizes may
+/// be known from the data alone.
+SmallVector<Value> buildConstants(OpBuilder &b, Location loc,
+                                  const PackedConstant &data, TypeRange types);
+
 /// Replaces packs of plain constants by what they packed to.
 void foldPlainPacks(ModuleOp module, PackedConstants &packed);
 

@@ -60,9 +60,11 @@ struct ConvertConstant : public OpConversionPattern<arith::ConstantOp> {
     if (it == packed.end())
       return rewriter.notifyMatchFailure(op, "data is not elements");
     Location loc = op.getLoc();
-    SmallVector<Value> components;
-    for (DenseElementsAttr component : it->second)
-      components.push_back(arith::ConstantOp::create(rewriter, loc, component));
+    SmallVector<Type> types;
+    if (failed(getTypeConverter()->convertType(op.getType(), types)))
+      return rewriter.notifyMatchFailure(op, "its type cannot be converted");
+    SmallVector<Value> components =
+        buildConstants(rewriter, loc, it->second, types);
     rewriter.replaceOpWithMultiple(op, {ValueRange(components)});
     return success();
   }
@@ -274,7 +276,8 @@ struct MaterializeEncodings
           EncodingAttr encoding = getEncoding(type);
           if (!encoding)
             return std::nullopt;
-          for (const WeightComponent &component : encoding.getComponents(type))
+          for (const WeightComponent &component :
+               encoding.getDefaultStorage().getComponents(type))
             results.push_back(component.type);
           return success();
         });
@@ -311,7 +314,8 @@ LogicalResult MaterializeEncodings::checkTypes(ModuleOp module) {
                                        weight.getElementType(),
                                        [&] { return op->emitOpError(); })))
       return failure();
-    if (failed(encoding.verifyPackable([&] { return op->emitOpError(); })))
+    if (failed(encoding.getDefaultStorage().verifyPackable(
+            [&] { return op->emitOpError(); })))
       return failure();
     if (!weight.hasStaticShape())
       return op->emitOpError("has a weight of type ")

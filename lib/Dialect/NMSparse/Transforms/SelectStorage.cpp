@@ -41,6 +41,7 @@ struct SelectStorage
   void runOnOperation() override;
 
 private:
+  void setDensity(MatmulOp op) const;
   bool prefersBitmaps(MatmulOp op) const;
   static std::optional<PackedAttr> findWeight(const Weight &weight);
   static void storeArguments(const Weight &weight, PackedAttr packed,
@@ -48,6 +49,14 @@ private:
 };
 
 } // namespace
+
+/// Says what is expected of free elements, unless the product says it itself.
+void SelectStorage::setDensity(MatmulOp op) const {
+  auto bitmap = cast<BitmapAttr>(op.getStorageAttr());
+  if (bitmap.getDensity() == BitmapAttr::kDefaultDensity)
+    op.setStorageAttr(
+        BitmapAttr::get(op.getContext(), op.getEncoding(), density));
+}
 
 /// Tokens up to which a product reads its weight in one pass, as it is stored.
 static constexpr int64_t kFewTokens = 8;
@@ -175,8 +184,15 @@ void SelectStorage::runOnOperation() {
         << "storage must be auto, canonical or bitmap, got '" << storage << "'";
     return signalPassFailure();
   }
+  if (density < 0 || density > 100) {
+    emitError(UnknownLoc::get(&getContext()))
+        << "density must be a percentage, 0 to 100, got " << density.getValue();
+    return signalPassFailure();
+  }
   llvm::MapVector<std::pair<Value, Value>, Weight> weights;
   getOperation().walk([&](MatmulOp op) {
+    if (op.getEncoding().isFree())
+      return setDensity(op);
     Weight &weight = weights[{op.getValues(), op.getIndex()}];
     weight.values = op.getValues();
     weight.index = op.getIndex();

@@ -139,6 +139,25 @@ struct ComponentArrays {
 };
 } // namespace
 
+/// The bitmaps of `dense`, whose data says how many values it keeps.
+static FailureOr<PackedConstant>
+packFree(ArrayRef<char> dense, RankedTensorType type, EncodingAttr encoding,
+         function_ref<InFlightDiagnostic()> emitError) {
+  SmallVector<WeightComponent> components =
+      encoding.getDefaultStorage().getComponents(type);
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  int64_t size = nmsCountFreeBitmap(&spec, dense.data());
+  if (size < 0)
+    return emitError() << nmsLastError();
+  WeightComponent &values = components.front();
+  values.type = RankedTensorType::get({size}, type.getElementType());
+  ComponentArrays arrays(components);
+  if (nmsPackFreeBitmap(&spec, dense.data(), arrays.pointers[0],
+                        static_cast<uint32_t *>(arrays.pointers[1])))
+    return emitError() << nmsLastError();
+  return arrays.getConstants(components);
+}
+
 FailureOr<PackedConstant>
 nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
                         function_ref<InFlightDiagnostic()> emitError) {
@@ -146,6 +165,8 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   if (failed(dense))
     return failure();
   auto type = cast<RankedTensorType>(weight.getShapedType());
+  if (encoding.isFree())
+    return packFree(dense->data, type, encoding, emitError);
   SmallVector<WeightComponent> components = encoding.getComponents(type);
   ComponentArrays arrays(components);
   NmsPackSpec spec = getPackSpec(type, encoding);

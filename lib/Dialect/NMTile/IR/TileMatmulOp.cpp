@@ -79,14 +79,18 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
   auto bits = cast<ShapedType>(op.getIndex().getType());
   BitmapTile tile = bitmap.getTile(values.getElementType());
   auto isComponent = [](ShapedType type, int64_t elements) {
-    return type.getRank() == 3 &&
-           type.getDimSize(2) == elements * BitmapTile::kOutputs;
+    return type.getRank() == 3 && type.getDimSize(2) == elements;
   };
-  if (!isComponent(values, tile.values) || !isComponent(bits, tile.words) ||
+  if (tile.isFree && values.getRank() != 1)
+    return op.emitOpError("rhs of free elements must have rank 1, got ")
+           << values;
+  if ((!tile.isFree &&
+       !isComponent(values, tile.values * BitmapTile::kOutputs)) ||
+      !isComponent(bits, tile.getBitsWords()) ||
       !bits.getElementType().isSignlessInteger(32))
     return op.emitOpError("rhs and index must have rank 3 and ")
            << tile.values * BitmapTile::kOutputs << " elements and "
-           << tile.words * BitmapTile::kOutputs
+           << tile.getBitsWords()
            << " words of 32 bits in each tile of the storage, got " << values
            << " and " << bits;
   return success();
@@ -95,8 +99,9 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
-  if (encoding.isFree())
-    return emitOpError("supports n:m distributions, got ") << encoding;
+  if (encoding.isFree() && !getStorage())
+    return emitOpError("supports n:m distributions, got ")
+           << encoding << "; of free elements, those stored as bitmaps";
   auto lhs = cast<ShapedType>(getLhs().getType());
   auto rhs = cast<ShapedType>(getRhs().getType());
   auto acc = cast<VectorType>(getAcc().getType());

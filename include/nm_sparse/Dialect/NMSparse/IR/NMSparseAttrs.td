@@ -99,8 +99,11 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     int64_t getKeptRows() const { return getOuter().getKeptRows(); }
     /// Width in bits of a position in `index`.
     unsigned getIndexBitWidth() const { return getOuter().getIndexBitWidth(); }
-    /// The share of the weight that is stored.
+    /// The share of the weight that is stored; at most that, where it is free.
     double getDensity() const;
+    /// The form of a weight of which nothing else is said: the canonical one,
+    /// or bitmaps where elements are kept freely.
+    ::mlir::nm_sparse::WeightStorageInterface getDefaultStorage() const;
   }];
 }
 
@@ -118,17 +121,31 @@ def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
     rows: `docs/Encoding.md` specifies both.
 
     The encoding has one level of `n:m`, with blocks of any size: the bits are
-    those of elements.
+    those of elements. Or it is `free` with blocks of one element; the size of
+    `values` is then known at run time, and `density` is the share in percent that
+    is expected to be kept, by which schedules are chosen and nothing else.
 
     ```mlir
     #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
+    #nm_sparse.bitmap<#nm_sparse.encoding<free>, density = 30>
     ```
   }];
-  let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding);
-  let assemblyFormat = "`<` qualified($encoding) `>`";
+  let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding,
+    DefaultValuedParameter<"int64_t", "50">:$density);
+  let builders = [AttrBuilder<(ins "::mlir::nm_sparse::EncodingAttr":$encoding), [{
+    return $_get($_ctxt, encoding, kDefaultDensity);
+  }]>];
+  let assemblyFormat = [{
+    `<` qualified($encoding) (`,` `density` `=` $density^)? `>`
+  }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// What is expected of free elements where nothing is said, in percent.
+    static constexpr int64_t kDefaultDensity = 50;
+
     ::mlir::nm_sparse::BitmapTile getTile(::mlir::Type element) const;
+    /// The share of the elements that is expected to be kept.
+    double getExpectedDensity() const;
   }];
 }
 
@@ -140,7 +157,8 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
   let summary = "which weight packed tensors hold";
   let description = [{
     How a weight is stored, its dense shape (as declared: neither transposed nor
-    padded) and element type. An encoding stands for its canonical form.
+    padded) and element type. An encoding stands for its canonical form; for that of
+    a `free` weight stands its bitmap, since the compiler takes no other.
 
     ```mlir
     #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>
@@ -156,8 +174,8 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
     AttrBuilderWithInferredContext<(ins "::mlir::RankedTensorType":$weight), [{
       auto encoding =
           ::llvm::cast<::mlir::nm_sparse::EncodingAttr>(weight.getEncoding());
-      return $_get(weight.getContext(), encoding, weight.getShape(),
-                   weight.getElementType());
+      return $_get(weight.getContext(), encoding.getDefaultStorage(),
+                   weight.getShape(), weight.getElementType());
     }]>
   ];
   let assemblyFormat = [{

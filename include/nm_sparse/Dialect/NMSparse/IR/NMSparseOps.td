@@ -58,7 +58,8 @@ def NMSparse_PackOp : NMSparse_Op<"pack",
 
     For a `KxN` weight with `W` windows and `P` panels, `values` is
     `(W*n*bk)x(P*bn)` and `index` is `(W*n)xP`; a batch dimension stays in front.
-    With a second level, `inner_index` follows.
+    With a second level, `inner_index` follows. A `free` weight becomes bitmaps,
+    `values` and `bits`, whose sizes `docs/Encoding.md` says.
 
     ```mlir
     %v, %i = nm_sparse.pack #nm_sparse.encoding<8:32, block = [1, 128]> %w

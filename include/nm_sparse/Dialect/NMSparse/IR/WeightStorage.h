@@ -24,10 +24,11 @@ struct SparsityLevel {
   int64_t blockK = 1, blockN = 1;
 
   bool isFree() const { return n == 0; }
-  /// Rows that one window spans.
-  int64_t getWindowRows() const { return m * blockK; }
+  /// Rows that one window spans. A free row of blocks is a window of one block,
+  /// which may be kept.
+  int64_t getWindowRows() const { return isFree() ? blockK : m * blockK; }
   /// Rows of one window that are kept.
-  int64_t getKeptRows() const { return n * blockK; }
+  int64_t getKeptRows() const { return isFree() ? blockK : n * blockK; }
   /// Width in bits of a position: the smallest of 8, 16, 32 that holds m - 1
   /// unsigned.
   unsigned getIndexBitWidth() const {
@@ -56,14 +57,26 @@ struct BitmapTile {
   /// Rows that a tensor core multiplies at once.
   static constexpr int64_t kFragmentRows = 16;
 
-  int64_t rows;   ///< Of the dense weight.
-  int64_t values; ///< Kept elements of an output.
-  int64_t words;  ///< Of 32 bits, a bit for each row of an output.
+  /// Rows of a tile of free elements, and how many of its values are a piece.
+  static constexpr int64_t kFreeRows = 256, kFreePiece = 4;
+  /// Words behind the bits of such a tile: its first piece, the pieces that all
+  /// outputs fill, the most that an output begins, and all of them.
+  static constexpr int64_t kHeaderWords = 4;
+
+  int64_t rows;        ///< Of the dense weight.
+  int64_t values;      ///< Kept elements of an output; at most, where free.
+  int64_t words;       ///< Of 32 bits, a bit for each row of an output.
+  bool isFree = false; ///< Outputs keep any number of elements.
 
   /// The smallest tile of whole windows of `encoding` in which values of
   /// `elementBytes` fill whole pieces, at most an eighth of the bits is
   /// padding, and fragments do not reach into the next tile.
   static BitmapTile get(EncodingAttr encoding, int64_t elementBytes);
+
+  /// Words of the component `bits` that belong to a tile.
+  int64_t getBitsWords() const {
+    return words * kOutputs + (isFree ? kHeaderWords : 0);
+  }
 };
 
 /// The name of the component that holds the kept elements, and of those that

@@ -80,6 +80,9 @@ def NMSparseSelectStoragePass
     largest number that is compiled for where theirs is dynamic, 0 if any may come.
     Products that have schedules already decide by what these read. `bitmap` makes
     it all weights of one level of f16, bf16 and f32, `canonical` none.
+
+    Weights of `free` elements are bitmaps already. `density` is the share of them,
+    in percent, that schedules are to expect of products that say none.
   }];
   let options = [
     Option<"storage", "storage", "std::string", "\"auto\"",
@@ -87,7 +90,9 @@ def NMSparseSelectStoragePass
     Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU architecture to choose for">,
     Option<"tokens", "tokens", "int64_t", "0",
-           "largest number of tokens where it is dynamic; 0: not known">];
+           "largest number of tokens where it is dynamic; 0: not known">,
+    Option<"density", "density", "int64_t", "50",
+           "percent of free elements that are expected to be kept">];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

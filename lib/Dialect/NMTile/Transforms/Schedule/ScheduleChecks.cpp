@@ -75,7 +75,8 @@ static LogicalResult checkStorage(MatmulOp op) {
   return op.emitOpError("has a schedule with tile = [")
          << schedule.getTile() << "], but a weight in tiles of "
          << BitmapTile::kOutputs << " outputs and " << tile->values
-         << " kept rows; legal are multiples of them";
+         << (tile->isFree ? "" : " kept")
+         << " rows; legal are multiples of them";
 }
 
 /// Batches and the parts of split_k share grid dimension z.

@@ -232,6 +232,9 @@ SmallVector<int64_t> Promoter::getStoredShape(Value component) {
 
 /// Kept values of one K step.
 Value Promoter::getValuesTile() {
+  // Free elements of all batch entries lie one after the other.
+  if (encoding.isFree())
+    return op.getValues();
   Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
   if (schedule.getTransfers().getValues() == ValuesTransfer::Direct)
     return values;

@@ -1,0 +1,51 @@
+// RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-storage=density=30 | FileCheck %s
+// RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --convert-nm-sparse-to-linalg | FileCheck %s --check-prefix=ORACLE
+// RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | FileCheck %s --check-prefix=HOST
+// RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-schedule | FileCheck %s --check-prefix=SCHEDULE
+// RUN: not nm-opt %s --nm-sparse-select-storage=density=101 2>&1 | FileCheck %s --check-prefix=WRONG
+
+// WRONG: density must be a percentage, 0 to 100, got 101
+
+// Free elements are bitmaps from the start. Schedules expect the share that the pass
+// is told, or half of them.
+// CHECK-LABEL: func.func @argument
+// CHECK-SAME: tensor<?xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.bitmap<#[[FREE:sparse[0-9]*]]>, [70, 300], f16>>}
+// CHECK-SAME: tensor<3x2x260xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 0
+// CHECK: nm_sparse.matmul #[[FREE]] storage = #nm_sparse.bitmap<#[[FREE]], density = 30> indexing_maps
+// ORACLE-LABEL: func.func @argument
+// ORACLE: nm_sparse.unpack #{{.*}} : tensor<?xf16>, tensor<3x2x260xi32> to tensor<300x70xf16>
+// SCHEDULE: #[[DOT:.*]] = #nm_sparse.schedule<tile = [{{.*}} product = dot<
+// SCHEDULE-LABEL: func.func @argument
+// SCHEDULE: schedule = #[[DOT]] ins
+#w = #nm_sparse.encoding<free, dim = 1>
+func.func @argument(%x: tensor<?x300xf16>, %w: tensor<70x300xf16, #w>, %init: tensor<?x70xf32>) -> tensor<?x70xf32> {
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                                      affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %w : tensor<?x300xf16>, tensor<70x300xf16, #w>) outs(%init : tensor<?x70xf32>) -> tensor<?x70xf32>
+  return %y : tensor<?x70xf32>
+}
+
+// Of a constant, the size of the values is known: a piece for each output.
+// CHECK-LABEL: func.func @constant
+// CHECK-DAG: arith.constant dense<[2.000000e+00, 3.000000e+00, 0.000000e+00, 0.000000e+00, 1.000000e+00, 5.000000e+00, 4.000000e+00, 0.000000e+00]> : tensor<8xf16>
+// CHECK-DAG: arith.constant {{.*}} : tensor<1x1x260xi32>
+// CHECK-DAG: tensor.cast %{{.*}} : tensor<8xf16> to tensor<?xf16>
+#e = #nm_sparse.encoding<free>
+func.func @constant(%x: tensor<1x4xf16>, %init: tensor<1x2xf32>) -> tensor<1x2xf32> {
+  %w = arith.constant dense<[[0.0, 1.0], [2.0, 0.0], [0.0, 5.0], [3.0, 4.0]]> : tensor<4x2xf16, #e>
+  %y = linalg.matmul ins(%x, %w : tensor<1x4xf16>, tensor<4x2xf16, #e>) outs(%init : tensor<1x2xf32>) -> tensor<1x2xf32>
+  return %y : tensor<1x2xf32>
+}
+
+// A weight that is made at run time: first its values are counted.
+// CHECK-LABEL: func.func @made
+// CHECK: %[[V:.*]], %[[B:.*]] = nm_sparse.pack #{{.*}} : tensor<300x40xf16> to tensor<?xf16>, tensor<2x2x260xi32>
+// CHECK: nm_sparse.matmul {{.*}}ins(%{{.*}}, %[[V]], %[[B]] :
+// HOST: func.func @made
+// HOST: %[[COUNT:.*]] = call @nmsRuntimeCountFreeBitmap
+// HOST: call @nmsRuntimePackFreeBitmap
+func.func @made(%x: tensor<1x300xf16>, %dense: tensor<300x40xf16>, %init: tensor<1x40xf32>) -> tensor<1x40xf32> {
+  %w = tensor.cast %dense : tensor<300x40xf16> to tensor<300x40xf16, #e>
+  %y = linalg.matmul ins(%x, %w : tensor<1x300xf16>, tensor<300x40xf16, #e>) outs(%init : tensor<1x40xf32>) -> tensor<1x40xf32>
+  return %y : tensor<1x40xf32>
+}
