@@ -270,8 +270,11 @@ static llvm::Error checkIndex(func::FuncOp entry, Value index,
         "dense weight",
         argument.getArgNumber(), entry.getSymName(),
         toString(argument.getType()), toString(encoding), name);
-  if (component.getComponent().role == ComponentRole::Positions &&
-      component.getComponent().level == level &&
+  WeightComponent own = component.getComponent();
+  bool isRead = encoding.isFree() ? own.role == ComponentRole::Bits
+                                  : own.role == ComponentRole::Positions &&
+                                        own.level == level;
+  if (isRead &&
       component.getPacked().getEncoding().getLevels() == encoding.getLevels())
     return llvm::Error::success();
   return makeError(

@@ -30,9 +30,10 @@ static constexpr double kSchedulers = 4, kClock = 1.75e9;
 /// for each token; the part of an uneven number of CTAs that shows.
 static constexpr double kValueCycles = 6.31, kTokenCycles = 3.63,
                         kUneven = 1.41;
-/// What a value of a weight of free elements takes, in values of others: by the
-/// instructions of both.
-static constexpr double kFreeFactor = 1.3;
+/// As kValueCycles, of a free value, and registers of its kernel: by the
+/// instructions of both, since no time of it has been measured.
+static constexpr double kFreeCycles = 12;
+static constexpr int64_t kFreeRegisters = 40;
 /// Seconds until what a K step reads is there, and cycles for one value after
 /// the other of a warp, beside that for each token.
 static constexpr double kLatency = 0.213e-6, kChainCycles = 83.1,
@@ -56,11 +57,17 @@ static bool hasWholeSteps(int64_t tiles, int64_t stepTiles) {
 }
 
 /// CTAs that an SM holds.
-static int64_t getResidentCtas(ScheduleAttr schedule, int64_t valuesAtOnce,
-                               bool isWhole) {
-  int64_t registers = isWhole || valuesAtOnce <= kFewValues ? 32 : 48;
+static int64_t getResidentCtas(ScheduleAttr schedule, int64_t registers) {
   int64_t warps = std::min(kWarpsPerSM, kRegistersPerSM / (registers * 32));
   return std::max<int64_t>(1, warps / schedule.getProduct().getNumWarps());
+}
+
+/// Registers of a thread that reads so many tiles at once.
+static int64_t getRegisters(BitmapTile tile, int64_t tilesAtOnce,
+                            bool isWhole) {
+  if (tile.isFree)
+    return kFreeRegisters;
+  return isWhole || tilesAtOnce * tile.values <= kFewValues ? 32 : 48;
 }
 
 /// Values that a lane multiplies of a tile, and bytes that it reads.
@@ -75,7 +82,7 @@ static std::pair<double, double> countTile(const MatmulProblem &problem) {
   double mean = problem.density * double(tile.rows);
   double most = mean + 2 * std::sqrt(mean * (1 - problem.density));
   double padding = double(BitmapTile::kFreePiece - 1) / 2;
-  return {most * kFreeFactor, (mean + padding) * element + bits};
+  return {most, (mean + padding) * element + bits};
 }
 
 static CombinedTime predictDot(const MatmulProblem &problem,
@@ -106,14 +113,14 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   double perSM = std::max(1.0, double(ctas) / double(chip.multiprocessors));
   double uneven =
       double(llvm::divideCeil(ctas, chip.multiprocessors)) / perSM - 1.0;
-  double issue = perSM * (1.0 + kUneven * std::max(0.0, uneven)) *
-                 double(steps * perWarp * warps) * values *
-                 (kValueCycles + kTokenCycles * tokens) /
-                 (kSchedulers * kClock);
+  double issue =
+      perSM * (1.0 + kUneven * std::max(0.0, uneven)) *
+      double(steps * perWarp * warps) * values *
+      ((tile.isFree ? kFreeCycles : kValueCycles) + kTokenCycles * tokens) /
+      (kSchedulers * kClock);
 
-  // Of free elements, few are read at once.
-  bool isWhole = tile.isFree || hasWholeSteps(tiles, stepTiles);
-  int64_t resident = getResidentCtas(schedule, perWarp * tile.values, isWhole);
+  int64_t resident = getResidentCtas(
+      schedule, getRegisters(tile, perWarp, hasWholeSteps(tiles, stepTiles)));
   double waves = std::max(1.0, perSM / double(resident));
   double chain =
       waves * double(steps) *

@@ -2,9 +2,13 @@
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --convert-nm-sparse-to-linalg | FileCheck %s --check-prefix=ORACLE
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | FileCheck %s --check-prefix=HOST
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-schedule | FileCheck %s --check-prefix=SCHEDULE
+// RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-schedule=tokens=20 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=PASSES
 // RUN: not nm-opt %s --nm-sparse-select-storage=density=101 2>&1 | FileCheck %s --check-prefix=WRONG
 
 // WRONG: density must be a percentage, 0 to 100, got 101
+
+// PASSES: remark: has 20 tokens, of which product = dot multiplies {{[0-9]+}} at a time: it reads its weight {{[0-9]+}} times
 
 // Free elements are bitmaps from the start. Schedules expect the share that the pass
 // is told, or half of them.

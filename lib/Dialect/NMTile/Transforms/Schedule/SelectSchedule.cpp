@@ -9,6 +9,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESELECTSCHEDULEPASS
@@ -59,6 +60,18 @@ struct SelectSchedule
     return success();
   }
 
+  /// Says where a weight is read more often than once: no product of many
+  /// tokens takes free elements.
+  static void reportPasses(MatmulOp op, const MatmulProblem &problem) {
+    int64_t most = op.getScheduleAttr().getTileTokens();
+    if (problem.encoding.isFree() && problem.tokens > most)
+      op.emitRemark("has ")
+          << problem.tokens << " tokens, of which product = "
+          << op.getScheduleAttr().getProduct().getProductName()
+          << " multiplies " << most << " at a time: it reads its weight "
+          << llvm::divideCeil(problem.tokens, most) << " times";
+  }
+
   LogicalResult select(MatmulOp op, const Chip &target) {
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (op.getScheduleAttr())
@@ -72,6 +85,7 @@ struct SelectSchedule
              << target.sharedBytes << " bytes of shared memory of "
              << target.name;
     op.setScheduleAttr(ranked.front().first);
+    reportPasses(op, problem);
     return checkSchedule(op);
   }
 
