@@ -1,4 +1,6 @@
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_80 | FileCheck %s
+// RUN: nm-compile %s -o %t.ptx --chip sm_80 --tokens 4 && FileCheck %s --check-prefix=PTX --input-file %t.ptx
+// PTX: prefetch.global.L2
 // RUN: nm-run %s --entry half --device emulate --check | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry half --device emulate --check --density 100 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry half --device emulate --check --density 3 | FileCheck %s --check-prefix=PASSED
@@ -18,6 +20,7 @@
 // have side by side, find four rows in 32 bits at a time, and share out the other
 // pieces by a vote.
 // CHECK-LABEL: llvm.func @half_kernel
+// CHECK-COUNT-4: "prefetch.global.L2 [$0];"
 // CHECK: "ld.global.nc.L1::no_allocate.L2::128B.v2.b32
 // CHECK: llvm.intr.fshl
 // CHECK-COUNT-4: "bfind.shiftamt.u32 $0, $1;"

@@ -178,32 +178,38 @@ void FreeTile::addPiece(Value piece) {
       arith::AddIOp::create(b, loc, places.back(), math.word(1)).getResult());
 }
 
-/// Asks L2 for `count` pieces: they are read one or a few at a time, too late
-/// for those to come from device memory.
+/// Asks L2 for the `count` pieces of the tile, a line for each lane at a time:
+/// they are read a few at a time, too late to come from device memory.
 void FreeTile::emitPrefetch(Value count) {
-  constexpr int64_t lineBytes = 128;
+  constexpr int64_t lineBytes = 128, most = kWords * 32 / kPiece;
   auto type = cast<MemRefType>(values.getType());
   int64_t bytes = kPiece * type.getElementTypeBitWidth() / 8;
+  int64_t linePieces = lineBytes / bytes;
+  auto pointer = LLVM::LLVMPointerType::get(
+      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, values);
   Value base =
       math.add(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, values),
                math.mul(metadata.getOffset(), bytes / kPiece));
-  Value begin = math.add(base, math.mul(math.widen(nextPiece), bytes));
-  Value lines = math.ceilDiv(math.mul(math.widen(count), bytes),
-                             math.constant(lineBytes));
-  auto pointer = LLVM::LLVMPointerType::get(
-      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
-  auto level = NVVM::PrefetchCacheLevelAttr::get(b.getContext(),
-                                                 NVVM::PrefetchCacheLevel::L2);
-  auto loop = scf::ForOp::create(b, loc, lane, lines,
-                                 math.constant(BitmapTile::kOutputs));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value address = math.add(begin, math.mul(loop.getInductionVar(), lineBytes));
-  address = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
-  address = LLVM::IntToPtrOp::create(b, loc, pointer, address);
-  NVVM::PrefetchOp::create(b, loc, level, NVVM::CacheEvictionPriorityAttr(),
-                           address, /*predicate=*/Value(), UnitAttr());
+  Value own = math.mul(math.narrow(lane), math.word(linePieces));
+  for (int64_t first = 0; first < most * BitmapTile::kOutputs;
+       first += linePieces * BitmapTile::kOutputs) {
+    Value piece = math.add(own, math.word(first));
+    auto ifOp = scf::IfOp::create(b, loc, math.isLess(piece, count),
+                                  /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    Value at = math.mul(math.widen(math.add(nextPiece, piece)), bytes);
+    Value address = arith::IndexCastUIOp::create(b, loc, b.getI64Type(),
+                                                 math.add(base, at));
+    address = LLVM::IntToPtrOp::create(b, loc, pointer, address);
+    // LLVM has it for newer versions of PTX alone.
+    LLVM::InlineAsmOp::create(
+        b, loc, TypeRange(), address, "prefetch.global.L2 [$0];", "l",
+        /*has_side_effects=*/true,
+        /*is_align_stack=*/false, LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr(), ArrayAttr());
+  }
 }
 
 /// The first `count` pieces, which all lanes have: a multiple of those that are
