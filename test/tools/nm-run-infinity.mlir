@@ -3,6 +3,8 @@
 
 // RUN: nm-run %s --entry right --size m=33 --device emulate --check --output %t | FileCheck %s
 // RUN: nm-run %s --entry left --size m=33 --device emulate --check | FileCheck %s
+// RUN: nm-run %s --entry free --size m=5 --density 10 --device emulate --check --output %t.free | FileCheck %s
+// RUN: %python -c "import numpy; y = numpy.load('%t.free.0.npy'); print(numpy.isfinite(y).any(), numpy.isfinite(y).all())" | FileCheck %s --check-prefix=SOME
 // RUN: %python -c "import numpy; y = numpy.load('%t.0.npy'); print(numpy.isfinite(y).any(), numpy.isfinite(y).all())" | FileCheck %s --check-prefix=SOME
 // CHECK: result #0: {{.*}}: PASS
 // SOME: True False
@@ -35,4 +37,19 @@ func.func @left(%x: tensor<64x?xf32>, %w: tensor<64x64xf32, #wt>, %init: tensor<
   } -> tensor<64x?xf32>
   %y = linalg.matmul ins(%w, %s : tensor<64x64xf32, #wt>, tensor<64x?xf32>) outs(%init : tensor<64x?xf32>) -> tensor<64x?xf32>
   return %y : tensor<64x?xf32>
+}
+
+// What fills up the pieces of an output meets no activation at all.
+#f = #nm_sparse.encoding<free>
+func.func @free(%x: tensor<?x300xf32>, %w: tensor<300x40xf32, #f>, %init: tensor<?x40xf32>) -> tensor<?x40xf32> {
+  %s = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%x : tensor<?x300xf32>) {
+  ^bb0(%a: f32):
+    %limit = arith.constant 2.4 : f32
+    %infinity = arith.constant 0x7F800000 : f32
+    %large = arith.cmpf ogt, %a, %limit : f32
+    %r = arith.select %large, %infinity, %a : f32
+    linalg.yield %r : f32
+  } -> tensor<?x300xf32>
+  %y = linalg.matmul ins(%s, %w : tensor<?x300xf32>, tensor<300x40xf32, #f>) outs(%init : tensor<?x40xf32>) -> tensor<?x40xf32>
+  return %y : tensor<?x40xf32>
 }
