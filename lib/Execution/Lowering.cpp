@@ -97,6 +97,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
   options.maxKernels = request.maxKernels;
   options.storage = request.storage;
   options.density = request.density;
+  options.pack = request.pack;
   options.tokens = getCompiledTokens(request);
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =

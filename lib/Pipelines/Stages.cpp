@@ -103,6 +103,10 @@ void nm_sparse::buildVectorizePipeline(OpPassManager &pm,
 void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
                                        const GPUPipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createNMSparseAlignRowsPass());
+  NMSparseLowerDevicePackPassOptions pack;
+  bool isOnHost = options.pack == "auto" && options.hostMemory;
+  pack.where = isOnHost ? "host" : options.pack.getValue();
+  pm.addPass(createNMSparseLowerDevicePackPass(pack));
   pm.addPass(createNMSparseLowerHostPackPass());
   pm.addPass(createNMSparseBufferizePass());
 }

@@ -79,24 +79,6 @@ int64_t choosePositions(const LevelSpec &spec, const uint8_t *states,
   return count[nonzero];
 }
 
-/// What is refused, where `outer` is the level outside of `spec`, if any.
-int failTooMany(const LevelSpec &spec, const NmsPackLevel *outer, int64_t batch,
-                int64_t window, int64_t panel, int64_t count) {
-  auto ll = [](int64_t value) { return static_cast<long long>(value); };
-  std::string within, where;
-  if (outer)
-    within = " in what " + std::to_string(outer->n) + ":" +
-             std::to_string(outer->m) + " keeps";
-  if (spec.batch > 1)
-    where = " of batch " + std::to_string(batch);
-  return fail("pack: weight is not %lld:%lld%s: window %lld of %spanel %lld%s "
-              "has %lld nonzero blocks, legal is at most %lld; prune the "
-              "weight or use a larger n",
-              ll(spec.n), ll(spec.m), within.c_str(), ll(window),
-              outer ? "inner " : "", ll(panel), where.c_str(), ll(count),
-              ll(spec.n));
-}
-
 /// Copies the blocks at `index` from the tile to `values`.
 template <typename T, typename I>
 void copyKept(const LevelSpec &spec, const PackGeometry &g,
@@ -163,6 +145,24 @@ int packLevel(const LevelSpec &spec, const NmsPackLevel *outer,
 }
 
 } // namespace
+
+int nms::failTooMany(const LevelSpec &spec, const NmsPackLevel *outer,
+                     int64_t batch, int64_t window, int64_t panel,
+                     int64_t count) {
+  auto ll = [](int64_t value) { return static_cast<long long>(value); };
+  std::string within, where;
+  if (outer)
+    within = " in what " + std::to_string(outer->n) + ":" +
+             std::to_string(outer->m) + " keeps";
+  if (spec.batch > 1)
+    where = " of batch " + std::to_string(batch);
+  return fail("pack: weight is not %lld:%lld%s: window %lld of %spanel %lld%s "
+              "has %lld nonzero blocks, legal is at most %lld; prune the "
+              "weight or use a larger n",
+              ll(spec.n), ll(spec.m), within.c_str(), ll(window),
+              outer ? "inner " : "", ll(panel), where.c_str(), ll(count),
+              ll(spec.n));
+}
 
 extern "C" int nmsPack(const NmsPackSpec *spec, const void *dense,
                        void *const *components) {

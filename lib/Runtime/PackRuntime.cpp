@@ -154,6 +154,22 @@ extern "C" void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
     raise();
 }
 
+extern "C" void nmsRuntimeCheckPacked(int64_t found, int64_t n, int64_t m,
+                                      int64_t batch, int64_t windows,
+                                      int64_t panels) {
+  if (found == NMS_PACKED_NOTHING_FOUND)
+    return;
+  constexpr int64_t countMask = (int64_t(1) << NMS_PACKED_COUNT_BITS) - 1;
+  int64_t place = found >> NMS_PACKED_COUNT_BITS;
+  LevelSpec spec = {};
+  spec.n = n;
+  spec.m = m;
+  spec.batch = batch;
+  failTooMany(spec, nullptr, place / panels / windows, place / panels % windows,
+              place % panels, found & countMask);
+  raise();
+}
+
 extern "C" void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                                 const int64_t *params) {
   if (pruneMemrefs(rank, denseDesc, prunedDesc, params))

@@ -56,6 +56,11 @@ inline size_t keptBytes(const LevelSpec &spec) {
 int checkArrays(const NmsPackSpec &spec, const char *entry, const void *dense,
                 const void *const *components);
 
+/// Fails since a window and panel holds `count` nonzero blocks, which are too
+/// many. `outer` is the level outside of `spec`, if any.
+int failTooMany(const LevelSpec &spec, const NmsPackLevel *outer, int64_t batch,
+                int64_t window, int64_t panel, int64_t count);
+
 /// Sizes that follow from a spec.
 struct PackGeometry {
   explicit PackGeometry(const LevelSpec &s)

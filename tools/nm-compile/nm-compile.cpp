@@ -42,6 +42,9 @@ Compiles linalg with sparse weights to GPU kernels.
                      elements say), canonical or bitmap
   --density P        percent of the elements that free weights are expected to
                      keep, by which schedules are chosen; default 50
+  --pack WHERE       weights that the program packs when it runs: auto (default;
+                     by a kernel if one can, but with --host-memory on the
+                     host), device (by a kernel), or host
   --candidates N     print the N best schedules of each family of kernels, for
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
@@ -139,6 +142,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
                  {"auto", "feature-major", "keep"});
   line.addChoice("storage", options.pipeline.storage,
                  {"auto", "canonical", "bitmap"});
+  line.addChoice("pack", options.pipeline.pack, {"auto", "device", "host"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
     if (text != "ptx" && text != "cubin" && !isStage(text))
       return llvm::createStringError("'" + text.str() + "' is not one of " +

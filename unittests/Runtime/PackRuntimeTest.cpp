@@ -125,4 +125,19 @@ TEST(PackRuntimeDeathTest, ErrorsEndTheProcess) {
               testing::ExitedWithCode(1), "5 levels are not legal");
 }
 
+TEST(PackRuntimeDeathTest, NamesWhatAKernelFound) {
+  nmsRuntimeCheckPacked(NMS_PACKED_NOTHING_FOUND, 2, 4, 1, 5, 7);
+  // Batch 0, window 4, panel 6 is the last of 5 x 7.
+  int64_t last = (int64_t(34) << NMS_PACKED_COUNT_BITS) + 3;
+  EXPECT_EXIT(nmsRuntimeCheckPacked(last, 2, 4, 1, 5, 7),
+              testing::ExitedWithCode(1),
+              "nm_sparse: error: pack: weight is not 2:4: window 4 of panel 6 "
+              "has 3 nonzero blocks, legal is at most 2; prune");
+  int64_t next = (int64_t(35) << NMS_PACKED_COUNT_BITS) + 64;
+  EXPECT_EXIT(nmsRuntimeCheckPacked(next, 1, 64, 2, 5, 7),
+              testing::ExitedWithCode(1),
+              "weight is not 1:64: window 0 of panel 0 of batch 1 has 64 "
+              "nonzero blocks, legal is at most 1");
+}
+
 } // namespace

@@ -35,6 +35,7 @@ struct RunRequest {
   int64_t maxKernels = 8;       ///< Of `tokens`, at most.
   std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
   int64_t density = 50;         ///< Percent that `free` weights keep.
+  std::string pack = "auto";    ///< Where, as for the pipelines.
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in

@@ -55,6 +55,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("percent of the elements of `free` weights that are "
                      "expected to be kept, by which schedules are chosen"),
       llvm::cl::init(50)};
+  PassOptions::Option<std::string> pack{
+      *this, "pack",
+      llvm::cl::desc("where weights that come dense are packed: host, device "
+                     "(by a kernel), or auto (where the caller passes them)"),
+      llvm::cl::init("auto")};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "

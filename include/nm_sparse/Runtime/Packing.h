@@ -169,6 +169,20 @@ NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
 NMS_API void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                              const int64_t *params);
 
+/// What a kernel that packs leaves in a word of 64 bits: of the windows with
+/// more than n nonzero blocks the first, as
+/// ((batch * windows + window) * panels + panel) << NMS_PACKED_COUNT_BITS
+/// plus the number of its nonzero blocks, so that the first is the least; or
+/// that there was none.
+#define NMS_PACKED_COUNT_BITS 16
+#define NMS_PACKED_NOTHING_FOUND (-1)
+
+/// Fails as nmsRuntimePack does if a kernel found a window of that kind; for
+/// compiled host code. The weight is `batch` times windows x panels.
+NMS_API void nmsRuntimeCheckPacked(int64_t found, int64_t n, int64_t m,
+                                   int64_t batch, int64_t windows,
+                                   int64_t panels);
+
 /// Between `values`, `index` of the canonical form and `values`, `bits` of
 /// bitmaps, for compiled host code. All are contiguous memrefs: the canonical
 /// ones of rank `rank`, which is that of the weight, the others of rank `rank`

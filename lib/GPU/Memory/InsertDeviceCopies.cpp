@@ -183,8 +183,22 @@ LogicalResult BlockRewriter::visitTensorMap(nvgpu::TmaCreateDescriptorOp map) {
   return success();
 }
 
+/// Whether `op` calls a function of a library that is handed numbers alone, and
+/// so reaches no buffer of this function.
+bool isCallOfNumbers(Operation *op, SymbolTableCollection &symbols) {
+  auto call = dyn_cast<func::CallOp>(op);
+  if (!call || !llvm::all_of(call.getOperandTypes(), [](Type type) {
+        return type.isIntOrIndexOrFloat();
+      }))
+    return false;
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+  return callee && callee.isExternal();
+}
+
 void BlockRewriter::visitHostOp(Operation *op) {
-  if (isMemoryEffectFree(op) || isDeviceOp(op, hostArguments))
+  if (isMemoryEffectFree(op) || isDeviceOp(op, hostArguments) ||
+      isCallOfNumbers(op, symbols))
     return;
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
       getEffectsRecursively(op);

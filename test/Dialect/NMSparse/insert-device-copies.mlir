@@ -129,3 +129,47 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+// A function of a library that is handed numbers reaches no buffer: only what the
+// host reads comes back, and the device's copies stay what they are. One of this
+// module may write anything.
+module attributes {gpu.container_module} {
+  memref.global "private" @table : memref<8xf32>
+  gpu.module @kernels {
+    gpu.func @copy(%in: memref<8xf32>, %out: memref<8xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      %v = memref.load %in[%c0] : memref<8xf32>
+      memref.store %v, %out[%c0] : memref<8xf32>
+      gpu.return
+    }
+  }
+  func.func private @library(i64, f32)
+  func.func @own(%x: f32) {
+    %c0 = arith.constant 0 : index
+    %t = memref.get_global @table : memref<8xf32>
+    memref.store %x, %t[%c0] : memref<8xf32>
+    return
+  }
+  // CHECK-LABEL: func.func @numbers
+  // CHECK-SAME: %[[A:.*]]: memref<8xf32>
+  // CHECK: gpu.launch_func
+  // CHECK-NOT: gpu.memcpy
+  // CHECK: call @library
+  // CHECK-NOT: gpu.memcpy
+  // CHECK: gpu.launch_func
+  // CHECK: gpu.memcpy
+  // CHECK: call @own
+  // CHECK: gpu.memcpy
+  // CHECK: gpu.launch_func
+  func.func @numbers(%a: memref<8xf32>, %b: memref<8xf32>, %n: i64, %x: f32) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<8xf32>, %b : memref<8xf32>)
+    func.call @library(%n, %x) : (i64, f32) -> ()
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%b : memref<8xf32>, %a : memref<8xf32>)
+    func.call @own(%x) : (f32) -> ()
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%b : memref<8xf32>, %a : memref<8xf32>)
+    return
+  }
+}

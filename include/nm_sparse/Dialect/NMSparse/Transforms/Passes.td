@@ -59,6 +59,44 @@ def NMSparseLowerHostPackPass
     "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseLowerDevicePackPass
+    : Pass<"nm-sparse-lower-device-pack", "::mlir::ModuleOp"> {
+  let summary = "pack by kernels";
+  let description = [{
+    Runs before bufferization, and before --nm-sparse-lower-host-pack, which packs
+    what is left. Each `nm_sparse.pack` of a dense weight of one `n:m` level, with
+    `m` up to 64, becomes a `gpu.launch` that reads the weight once and writes the
+    canonical form, bit for bit that of the runtime. With `where = device` a pack
+    that no kernel does is an error; with `host` all are left to the host.
+
+    A window with more than `n` nonzero blocks is found by the kernel, and
+    reported at the end of the block by `nmsRuntimeCheckPacked`, with its window
+    and panel.
+
+    ```mlir
+    // Before
+    %v, %i = nm_sparse.pack #w %dense : tensor<4096x4096xf16> to ...
+    // After
+    %w = bufferization.to_buffer %dense read_only : ...
+    memref.store %none, %found[%c0] : memref<1xi64>
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %panels, %gy = %windows, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) { ... }
+    %v = bufferization.to_tensor %values restrict writable : ...
+    ...
+    %first = memref.load %found[%c0] : memref<1xi64>
+    call @nmsRuntimeCheckPacked(%first, ...)
+    ```
+  }];
+  let options = [
+    Option<"where", "where", "std::string", "\"auto\"",
+           "auto (by a kernel if one can), device (by a kernel) or host">];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def NMSparseSelectStoragePass
     : Pass<"nm-sparse-select-storage", "::mlir::ModuleOp"> {
   let summary = "choose how packed weights are stored";

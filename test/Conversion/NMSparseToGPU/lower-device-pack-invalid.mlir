@@ -1,0 +1,42 @@
+// RUN: nm-opt %s --nm-sparse-lower-device-pack=where=device --split-input-file -verify-diagnostics | FileCheck %s --allow-empty
+// RUN: not nm-opt %s --nm-sparse-lower-device-pack=where=gpu 2>&1 | FileCheck %s --check-prefix=WHERE
+// WHERE: where to pack must be auto, device or host, got 'gpu'
+// CHECK-NOT: gpu.launch
+
+#w = #nm_sparse.encoding<[2:3, block = [1, 2]], [1:2]>
+
+func.func @two_levels(%w: tensor<3x2xf32>) -> (tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>) {
+  // expected-error @below {{cannot be done by a kernel, as its encoding has two levels; legal is one n:m level with m up to 64, of a weight of static shape; others are packed on the host}}
+  %v, %i, %j = nm_sparse.pack #w %w : tensor<3x2xf32> to tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>
+  return %v, %i, %j : tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>
+}
+
+// -----
+
+#l = #nm_sparse.encoding<1:65>
+
+func.func @long_windows(%w: tensor<65x1xf32>) -> (tensor<1x1xf32>, tensor<1x1xi8>) {
+  // expected-error @below {{as its encoding has windows of 65 blocks}}
+  %v, %i = nm_sparse.pack #l %w : tensor<65x1xf32> to tensor<1x1xf32>, tensor<1x1xi8>
+  return %v, %i : tensor<1x1xf32>, tensor<1x1xi8>
+}
+
+// -----
+
+#e = #nm_sparse.encoding<1:2>
+
+func.func @empty(%w: tensor<4x0xf32>) -> (tensor<2x0xf32>, tensor<2x0xi8>) {
+  // expected-error @below {{as its encoding is that of a weight whose shape is empty or not known}}
+  %v, %i = nm_sparse.pack #e %w : tensor<4x0xf32> to tensor<2x0xf32>, tensor<2x0xi8>
+  return %v, %i : tensor<2x0xf32>, tensor<2x0xi8>
+}
+
+// -----
+
+#p = #nm_sparse.encoding<1:2>
+
+func.func @encoded(%w: tensor<4x1xf32, #p>) -> (tensor<2x1xf32>, tensor<2x1xi8>) {
+  // expected-error @below {{has a type with an encoding; run --nm-sparse-materialize-encodings first}}
+  %v, %i = nm_sparse.pack #p %w : tensor<4x1xf32, #p> to tensor<2x1xf32>, tensor<2x1xi8>
+  return %v, %i : tensor<2x1xf32>, tensor<2x1xi8>
+}
