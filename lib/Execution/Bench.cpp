@@ -57,10 +57,15 @@ nm_sparse::findProducts(ModuleOp module, int64_t dynamicSize) {
   return products;
 }
 
-int64_t nm_sparse::getNumSets(ArrayRef<Product> products) {
-  // Some three times the L2 cache of an H200, in operands of the dense product.
+int64_t nm_sparse::getNumSets(ArrayRef<Product> products,
+                              ArrayRef<Argument> arguments) {
+  // Some three times the L2 cache of an H200, in operands of the dense product,
+  // or in what a function without one reads.
   constexpr int64_t wantedBytes = 160 << 20, mostSets = 64;
   int64_t bytes = 1;
+  if (products.empty())
+    for (const Argument &argument : arguments)
+      bytes += static_cast<int64_t>(argument.array.data.size());
   for (const Product &p : products)
     bytes +=
         p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * nmsKindBytes(p.kind);

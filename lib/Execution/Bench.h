@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_LIB_EXECUTION_BENCH_H
 #define NM_SPARSE_LIB_EXECUTION_BENCH_H
 
+#include "nm_sparse/Execution/CompiledModule.h"
 #include "nm_sparse/Execution/Run.h"
 
 namespace mlir::nm_sparse {
@@ -22,8 +23,9 @@ llvm::Expected<SmallVector<Product>> findProducts(ModuleOp module,
                                                   int64_t dynamicSize);
 
 /// Calls of the function to record, each with buffers of its own, so that what
-/// one reads is gone from the L2 cache before its turn comes again.
-int64_t getNumSets(ArrayRef<Product> products);
+/// one reads is gone from the L2 cache before its turn comes again. `arguments`
+/// are those of the function.
+int64_t getNumSets(ArrayRef<Product> products, ArrayRef<Argument> arguments);
 
 /// Times the launches recorded in `sets` calls, and cuBLAS on `products`.
 /// `budget` is in milliseconds, 0 for none.

@@ -289,7 +289,7 @@ llvm::Error Runner::bench() {
     return lock.takeError();
   if (nmsRecordBegin())
     return llvm::createStringError(nmsLastError());
-  int64_t sets = getNumSets(*products);
+  int64_t sets = getNumSets(*products, arguments);
   llvm::Error error = llvm::Error::success();
   for (int64_t set = 0; set < sets && !error; ++set) {
     auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);

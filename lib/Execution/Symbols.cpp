@@ -106,6 +106,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimeCheckIndex);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckPacked);
   NM_SPARSE_SYMBOL(nmsRuntimePack);
+  NM_SPARSE_SYMBOL(nmsRuntimePackDenseBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpack);
   NM_SPARSE_SYMBOL(nmsRuntimeCountFreeBitmap);

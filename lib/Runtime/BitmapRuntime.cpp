@@ -103,7 +103,52 @@ int resolve(const char *entry, int64_t rank, void *const *canonicalDescs,
                    sizeof(uint32_t), arrays.bits);
 }
 
+/// Packs what `denseDesc` describes, whose canonical form lies here.
+int packDense(int64_t rank, const void *denseDesc, void *const *bitmapDescs,
+              const int64_t *params) {
+  const char *entry = "pack";
+  NmsPackSpec spec;
+  NmsBitmapShape shape;
+  NmsComponent values, index;
+  if (makeDenseSpec(entry, rank, denseDesc, params, spec) ||
+      nmsBitmapShape(&spec, &shape) ||
+      nmsDescribeComponent(&spec, NMS_VALUES, &values) ||
+      nmsDescribeComponent(&spec, NMS_INDEX, &index))
+    return 1;
+  if (!bitmapDescs)
+    return fail("%s: the list of components is null", entry);
+  void *bitmapValues, *bits;
+  if (findArray(entry, "values of the bitmap", bitmapDescs[0], rank + 1,
+                {spec.batch, shape.blocks, shape.tiles, shape.tileValues * 32},
+                values.elementBytes, bitmapValues) ||
+      findArray(entry, "bits", bitmapDescs[1], rank + 1,
+                {spec.batch, shape.blocks, shape.tiles, 32 * shape.words},
+                sizeof(uint32_t), bits))
+    return 1;
+  auto allocate = [](const NmsComponent &component) {
+    return std::vector<char>(
+        static_cast<size_t>(component.batch * component.rows *
+                            component.columns * component.elementBytes));
+  };
+  std::vector<char> packedValues = allocate(values);
+  std::vector<char> packedIndex = allocate(index);
+  void *canonical[] = {packedValues.data(), packedIndex.data()};
+  MemrefView dense(rank, denseDesc);
+  const char *first = static_cast<const char *>(dense.aligned) +
+                      dense.offset * values.elementBytes;
+  return nmsPack(&spec, first, canonical) ||
+         nmsPackBitmap(&spec, packedValues.data(), packedIndex.data(),
+                       bitmapValues, static_cast<uint32_t *>(bits));
+}
+
 } // namespace
+
+extern "C" void nmsRuntimePackDenseBitmap(int64_t rank, void *denseDesc,
+                                          void *const *bitmapDescs,
+                                          const int64_t *params) {
+  if (packDense(rank, denseDesc, bitmapDescs, params))
+    raise();
+}
 
 extern "C" void nmsRuntimePackBitmap(int64_t rank, void *const *canonicalDescs,
                                      void *const *bitmapDescs,

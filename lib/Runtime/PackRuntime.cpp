@@ -42,14 +42,13 @@ int nms::describeDense(const char *entry, int64_t rank, const void *dense,
   return 0;
 }
 
-namespace {
-
-/// A spec for the dense array, checked as far as its descriptor allows.
-int makeSpec(const char *entry, int64_t rank, const void *dense,
-             const int64_t *params, NmsPackSpec &spec) {
+int nms::makeDenseSpec(const char *entry, int64_t rank, const void *dense,
+                       const int64_t *params, NmsPackSpec &spec) {
   return describeDense(entry, rank, dense, params, spec) ||
          checkSpec(&spec, entry);
 }
+
+namespace {
 
 /// The first element of a memref of `elementBytes` bytes an element.
 void *firstElement(const MemrefView &view, int64_t elementBytes) {
@@ -86,7 +85,7 @@ struct Arrays {
 int resolve(const char *entry, int64_t rank, const void *denseDesc,
             void *const *componentDescs, const int64_t *params,
             Arrays &arrays) {
-  if (makeSpec(entry, rank, denseDesc, params, arrays.spec))
+  if (makeDenseSpec(entry, rank, denseDesc, params, arrays.spec))
     return 1;
   if (!componentDescs)
     return fail("%s: the list of components is null", entry);
@@ -108,8 +107,8 @@ int pruneMemrefs(int64_t rank, const void *denseDesc, const void *prunedDesc,
                  const int64_t *params) {
   const char *entry = "prune";
   NmsPackSpec from, to;
-  if (makeSpec(entry, rank, denseDesc, params, from) ||
-      makeSpec(entry, rank, prunedDesc, params, to))
+  if (makeDenseSpec(entry, rank, denseDesc, params, from) ||
+      makeDenseSpec(entry, rank, prunedDesc, params, to))
     return 1;
   if (from.batch != to.batch || from.k != to.k || from.outputs != to.outputs)
     return fail("%s: the result has another shape than the operand", entry);

@@ -56,6 +56,11 @@ inline size_t keptBytes(const LevelSpec &spec) {
 int checkArrays(const NmsPackSpec &spec, const char *entry, const void *dense,
                 const void *const *components);
 
+/// A spec of the dense array that a ranked memref descriptor and parameters of
+/// compiled host code (nmsRuntimePack) describe, checked as far as they allow.
+int makeDenseSpec(const char *entry, int64_t rank, const void *dense,
+                  const int64_t *params, NmsPackSpec &spec);
+
 /// Fails since a window and panel holds `count` nonzero blocks, which are too
 /// many. `outer` is the level outside of `spec`, if any.
 int failTooMany(const LevelSpec &spec, const NmsPackLevel *outer, int64_t batch,

@@ -83,6 +83,38 @@ TEST(PackRuntime, MemrefsOfTwoLevels) {
   EXPECT_EQ(back, dense);
 }
 
+TEST(PackRuntime, BitmapsOfADenseWeight) {
+  // Section 4 of docs/Encoding.md; one tile of bitmaps.
+  std::vector<float> dense = {1, 2, 0, 0, 0, 0,   0, 0, 5,
+                              0, 3, 6, 0, 0, -0., 0, 4, 0};
+  std::vector<float> values(16), stored(512), wanted(512);
+  std::vector<uint8_t> index(8);
+  std::vector<uint32_t> bits(32), wantedBits(32);
+  int64_t params[] = {0, NMS_F32, 1, 2, 4, 1, 2, 6, 3};
+  Descriptor from(dense.data(), 6, 3), v(values.data(), 4, 4),
+      i(index.data(), 4, 2);
+  auto describe = [](void *data, int64_t size) {
+    auto address = reinterpret_cast<int64_t>(data);
+    return std::array<int64_t, 9>{address, address, 0,    1, 1,
+                                  size,    size,    size, 1};
+  };
+  auto s = describe(stored.data(), 512), w = describe(wanted.data(), 512);
+  auto b = describe(bits.data(), 32), wb = describe(wantedBits.data(), 32);
+  void *canonical[] = {v.get(), i.get()}, *direct[] = {s.data(), b.data()},
+       *indirect[] = {w.data(), wb.data()};
+  nmsRuntimePack(2, from.get(), canonical, params);
+  nmsRuntimePackBitmap(2, canonical, indirect, params);
+  nmsRuntimePackDenseBitmap(2, from.get(), direct, params);
+  EXPECT_EQ(stored, wanted);
+  EXPECT_EQ(bits, wantedBits);
+  EXPECT_EQ(bits[0], 0x9cccccccu);
+
+  s[5] = 511;
+  EXPECT_EXIT(nmsRuntimePackDenseBitmap(2, from.get(), direct, params),
+              testing::ExitedWithCode(1),
+              "values of the bitmap has shape 1 x 1 x 511");
+}
+
 TEST(CheckIndex, LegalPositionsPass) {
   // Two windows of two slots, two panels; 255 is legal for m = 256.
   std::vector<uint8_t> index = {0, 254, 1, 255, 7, 3, 255, 9};

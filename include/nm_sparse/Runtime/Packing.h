@@ -208,6 +208,12 @@ NMS_API void nmsRuntimeUnpackFreeBitmap(int64_t rank, void *denseDesc,
                                         void *const *componentDescs,
                                         const int64_t *params);
 
+/// nmsRuntimePack into bitmaps, which are contiguous memrefs of rank `rank`
+/// + 1.
+NMS_API void nmsRuntimePackDenseBitmap(int64_t rank, void *denseDesc,
+                                       void *const *bitmapDescs,
+                                       const int64_t *params);
+
 /// Checks every position of one level, a memref of rank 2, or 3 with a leading
 /// batch dimension, in host memory: below m, and increasing in each window and
 /// panel. `params` is [n, m, argument], where `argument` is the number that a

@@ -33,6 +33,8 @@ public:
 
   /// Unit `number` of row `row` of the tile: a vector of integers.
   Value loadUnit(Value row, Value number);
+  /// One element of a tile that is staged: an integer.
+  Value loadBits(Value row, Value column) { return load(tile, {row, column}); }
 
 private:
   void stagePieces(Value thread);

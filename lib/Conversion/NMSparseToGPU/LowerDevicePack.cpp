@@ -31,16 +31,27 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+static PackTiling getTiling(PackOp op) {
+  return PackTiling(cast<RankedTensorType>(op.getWeight().getType()),
+                    op.getEncoding(), isa<BitmapAttr>(op.getForm()));
+}
+
 /// Why no kernel packs the weight of `op`; empty if one does.
 static std::string findObstacle(PackOp op) {
   auto weight = cast<RankedTensorType>(op.getWeight().getType());
   EncodingAttr encoding = op.getEncoding();
   if (encoding.hasInnerLevel())
     return "has two levels";
+  if (encoding.isFree())
+    return "keeps any number of blocks";
   if (encoding.getM() > PackTiling::kMaxPositions)
     return "has windows of " + std::to_string(encoding.getM()) + " blocks";
   if (!weight.hasStaticShape() || weight.getNumElements() == 0)
     return "is that of a weight whose shape is empty or not known";
+  if (!isa<EncodingAttr, BitmapAttr>(op.getForm()))
+    return "is stored in a form of its own";
+  if (isa<BitmapAttr>(op.getForm()) && !getTiling(op).isStaged)
+    return "makes tiles of bitmaps that are larger than shared memory";
   return "";
 }
 
@@ -128,16 +139,14 @@ static void lower(IRRewriter &rewriter, ModuleOp module, PackOp op) {
         rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()));
   };
   rewriter.setInsertionPoint(op);
-  PackTiling tiling(cast<RankedTensorType>(op.getWeight().getType()),
-                    op.getEncoding());
+  PackTiling tiling = getTiling(op);
   PackBuffers buffers;
   buffers.dense = getRows(rewriter, loc, op.getWeight());
   buffers.isAligned =
       isAligned(rewriter, loc, buffers.dense, tiling.elementBytes);
-  Value values = op.getComponent(kValuesComponent);
-  Value index = op.getComponent(kIndexComponent);
-  buffers.values = allocate(values);
-  buffers.index = allocate(index);
+  auto components = op.getComponents();
+  buffers.values = allocate(components[0]);
+  buffers.positions = allocate(components[1]);
   buffers.found = memref::AllocOp::create(
       rewriter, loc, MemRefType::get({1}, rewriter.getI64Type()));
   Value none =
@@ -148,12 +157,11 @@ static void lower(IRRewriter &rewriter, ModuleOp module, PackOp op) {
   launchKernel(rewriter, op, tiling, buffers);
   checkFound(module, op, buffers.found, tiling);
 
+  const Value packed[] = {buffers.values, buffers.positions};
   SmallVector<Value> results;
-  for (auto [result, buffer] :
-       {std::pair(values, buffers.values), std::pair(index, buffers.index)})
+  for (auto [type, buffer] : llvm::zip_equal(op.getResultTypes(), packed))
     results.push_back(bufferization::ToTensorOp::create(
-        rewriter, loc, result.getType(), buffer, /*restrict=*/true,
-        /*writable=*/true));
+        rewriter, loc, type, buffer, /*restrict=*/true, /*writable=*/true));
   rewriter.replaceOp(op, results);
 }
 

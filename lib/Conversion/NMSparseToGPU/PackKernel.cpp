@@ -39,7 +39,10 @@ void PackKernel::emit() {
   barrier();
   chooseBlocks();
   barrier();
-  copyBlocks();
+  if (!tiling.bitmap)
+    return copyBlocks();
+  writeBits();
+  copyPieces();
 }
 
 SmallVector<Value> PackKernel::getIndices(Value row, Value column) {
@@ -221,7 +224,6 @@ Value PackKernel::fill(Value live, Value any, Value count) {
   return loop.getResult(0);
 }
 
-/// Of a window and panel of the tile that the weight has.
 void PackKernel::writePositions(Value kept, Value window, Value panel) {
   const SparsityLevel &level = tiling.level;
   Value firstSlot = mul(window, level.n),
@@ -237,10 +239,9 @@ void PackKernel::writePositions(Value kept, Value window, Value panel) {
   Value borrowed = arith::SubIOp::create(b, loc, left, mask(1));
   Value below = bitAnd(borrowed, arith::XOrIOp::create(b, loc, left, mask(-1)));
   Value position = math::CtPopOp::create(b, loc, below);
-  Type positionType =
-      cast<MemRefType>(buffers.index.getType()).getElementType();
-  store(arith::TruncIOp::create(b, loc, positionType, position), buffers.index,
-        getIndices(add(indexRow, slot), column));
+  if (!tiling.bitmap)
+    store(arith::TruncIOp::create(b, loc, b.getI8Type(), position),
+          buffers.positions, getIndices(add(indexRow, slot), column));
   Value row = add(firstRow, mul(widen(position), level.blockK));
   store(arith::IndexCastUIOp::create(b, loc, b.getI16Type(), row), keptRows,
         {add(firstSlot, slot), panel});
@@ -248,22 +249,28 @@ void PackKernel::writePositions(Value kept, Value window, Value panel) {
 }
 
 void PackKernel::chooseBlocks() {
+  auto choose = [&](Value window, Value panel) {
+    Value liveBits = load(live, {window, panel});
+    Value anyBits = load(any, {window, panel});
+    Value count = math::CtPopOp::create(b, loc, liveBits);
+    report(add(firstWindow, window), add(firstPanel, panel), count);
+    Value kept = fill(liveBits, anyBits, count);
+    writePositions(kept, window, panel);
+    if (tiling.bitmap)
+      store(kept, live, {window, panel});
+  };
   forEach(thread, tiling.windows * tiling.panels, tiling.threads(),
           [&](Value number) {
             Value window, panel;
             std::tie(window, panel) = split(number, tiling.panels);
-            Value atWindow = add(firstWindow, window);
-            Value atPanel = add(firstPanel, panel);
-            Value exists =
-                both(isLess(atWindow, constant(tiling.shape.windows)),
-                     isLess(atPanel, constant(tiling.shape.panels)));
-            emitIf(exists, [&] {
-              Value liveBits = load(live, {window, panel});
-              Value anyBits = load(any, {window, panel});
-              Value count = math::CtPopOp::create(b, loc, liveBits);
-              report(atWindow, atPanel, count);
-              writePositions(fill(liveBits, anyBits, count), window, panel);
-            });
+            // Bitmaps have windows and panels that the weight does not have.
+            if (tiling.bitmap)
+              return choose(window, panel);
+            emitIf(both(isLess(add(firstWindow, window),
+                               constant(tiling.shape.windows)),
+                        isLess(add(firstPanel, panel),
+                               constant(tiling.shape.panels))),
+                   [&] { choose(window, panel); });
           });
 }
 

@@ -17,14 +17,15 @@ namespace mlir::nm_sparse {
 struct PackBuffers {
   Value dense;     ///< Its rows have no gaps.
   Value isAligned; ///< i1: they begin at multiples of 16 bytes.
-  Value values, index;
+  Value values;
+  Value positions; ///< The index, or the bits.
   /// One i64: the least of the words that describe a window with too many
   /// nonzero blocks (nmsRuntimeCheckPacked).
   Value found;
 };
 
-/// Emits the body of a launch that packs a weight into its canonical form. Each
-/// CTA of the grid `panel tiles x window tiles x batch` packs one tile:
+/// Emits the body of a launch that packs a weight. Each CTA of the grid `panel
+/// tiles x window tiles x batch` packs one tile:
 ///
 /// 1. it copies the tile to shared memory;
 /// 2. threads look at units of all positions, and combine in shared memory, for
@@ -32,7 +33,7 @@ struct PackBuffers {
 ///    are not +0;
 /// 3. a thread chooses the blocks of one window and panel, writes their
 ///    positions, and leaves the rows of the tile that they are;
-/// 4. all copy these rows.
+/// 4. all copy these rows, or, into bitmaps, the elements of each output.
 class PackKernel : ThreadEmitter {
 public:
   /// `b` inserts where the code of the thread `ids` goes.
@@ -55,6 +56,14 @@ private:
   void writePositions(Value kept, Value window, Value panel);
   // 4.
   void copyBlocks();
+  void writeBits();
+  void copyPieces();
+  /// Emits `body` for each number below `count` and output of a bitmap's tile
+  /// that the weight has.
+  void forEachOutput(
+      int64_t count,
+      function_ref<void(Value number, Value tileNumber, Value column)> body);
+  SmallVector<Value> getBitmapIndices(Value tileNumber, Value column, Value at);
 
   Value mask(int64_t value) {
     if (maskType.getWidth() == 32)
@@ -75,7 +84,8 @@ private:
   Value batch, firstWindow, firstPanel;
   DenseTile tile;
   IntegerType maskType;
-  /// Windows x panels of the tile.
+  /// Windows x panels of the tile: the nonzero blocks, in whose place come
+  /// those that are kept, and those that are not +0.
   Value live, any;
   /// (Windows * n) x panels: the first row of each kept block in the tile.
   Value keptRows;

@@ -31,12 +31,13 @@ static constexpr int64_t kSharedRows = 16, kOwnRows = 64;
 
 static constexpr int64_t kWarp = 32;
 
-/// The fewest items of `size` elements that fill whole accesses.
-static int64_t toFill(int64_t access, int64_t size) {
-  return access / std::gcd(access, size);
+/// The fewest items of `size` elements that fill whole ones of `unit`.
+static int64_t toFill(int64_t unit, int64_t size) {
+  return unit / std::gcd(unit, size);
 }
 
-PackTiling::PackTiling(RankedTensorType weight, EncodingAttr encoding)
+PackTiling::PackTiling(RankedTensorType weight, EncodingAttr encoding,
+                       bool isBitmap)
     : level(encoding.getOuter()), shape(getPackedShape(weight, encoding)),
       elementBytes(weight.getElementTypeBitWidth() / 8),
       isTransposed(encoding.getDim() == weight.getRank() - 1) {
@@ -45,6 +46,11 @@ PackTiling::PackTiling(RankedTensorType weight, EncodingAttr encoding)
 
   int64_t panelStep = toFill(access, level.blockN);
   int64_t windowStep = isTransposed ? toFill(access, windowRows) : 1;
+  if (isBitmap) {
+    bitmap = BitmapTile::get(encoding, elementBytes);
+    panelStep = std::lcm(panelStep, toFill(BitmapTile::kOutputs, level.blockN));
+    windowStep = std::lcm(windowStep, bitmap->rows / windowRows);
+  }
   int64_t wantedColumns = std::max(kWarp * unit, kLineBytes / elementBytes);
   int64_t wantedRows =
       isTransposed ? std::max(access, kTransposedBytes / elementBytes) : 1;

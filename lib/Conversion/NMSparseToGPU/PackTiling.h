@@ -21,14 +21,16 @@ struct PackTiling {
   static constexpr int64_t kAccessBytes = 16;
 
   /// Of a legal weight of one n:m level and static shape, with elements of 1, 2
-  /// or 4 bytes and at most kMaxPositions positions.
-  PackTiling(RankedTensorType weight, EncodingAttr encoding);
+  /// or 4 bytes and at most kMaxPositions positions. A tile to be stored as
+  /// bitmaps is whole tiles of these, too, and only good if it is staged.
+  PackTiling(RankedTensorType weight, EncodingAttr encoding, bool isBitmap);
 
   // The weight.
   SparsityLevel level;
   PackedShape shape;
   int64_t elementBytes;
-  bool isTransposed; ///< Its rows run along the contraction.
+  bool isTransposed;                ///< Its rows run along the contraction.
+  std::optional<BitmapTile> bitmap; ///< Of the packed form, if it has bitmaps.
 
   // A tile.
   int64_t unit;    ///< Outputs.

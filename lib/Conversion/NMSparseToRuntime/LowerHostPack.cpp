@@ -35,6 +35,12 @@ static LogicalResult check(Operation *op) {
       llvm::any_of(op->getResultTypes(), getEncoding))
     return op->emitOpError("has a type with an encoding; run "
                            "--nm-sparse-materialize-encodings first");
+  if (auto pack = dyn_cast<PackOp>(op);
+      pack && !isa<EncodingAttr, BitmapAttr>(pack.getForm()))
+    return op->emitOpError("has storage ")
+           << pack.getForm()
+           << ", which the runtime does not know; it packs into the canonical "
+              "form and into bitmaps";
   return success();
 }
 
@@ -151,6 +157,7 @@ struct LowerHostPack
           .Case<PackOp>([&](auto pack) {
             lower(rewriter, getOperation(), pack, pack.getEncoding(),
                   pack.getEncoding().isFree() ? "nmsRuntimePackFreeBitmap"
+                  : pack.getStorageAttr()     ? "nmsRuntimePackDenseBitmap"
                                               : "nmsRuntimePack");
           })
           .Case<UnpackOp>([&](auto unpack) {

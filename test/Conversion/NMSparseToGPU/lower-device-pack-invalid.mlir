@@ -40,3 +40,14 @@ func.func @encoded(%w: tensor<4x1xf32, #p>) -> (tensor<2x1xf32>, tensor<2x1xi8>)
   %v, %i = nm_sparse.pack #p %w : tensor<4x1xf32, #p> to tensor<2x1xf32>, tensor<2x1xi8>
   return %v, %i : tensor<2x1xf32>, tensor<2x1xi8>
 }
+
+// -----
+
+#t = #nm_sparse.encoding<11:33, block = [1, 31]>
+
+func.func @large_bitmaps(%w: tensor<33x31xf32>) -> (tensor<1x1x5632xf32>, tensor<1x1x544xi32>) {
+  // expected-error @below {{as its encoding makes tiles of bitmaps that are larger than shared memory}}
+  %v, %b = nm_sparse.pack #t storage = #nm_sparse.bitmap<#t> %w
+    : tensor<33x31xf32> to tensor<1x1x5632xf32>, tensor<1x1x544xi32>
+  return %v, %b : tensor<1x1x5632xf32>, tensor<1x1x544xi32>
+}

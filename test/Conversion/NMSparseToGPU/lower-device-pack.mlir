@@ -2,7 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-lower-device-pack=where=host --split-input-file | FileCheck %s --check-prefix=HOST
 
 // HOST-NOT: gpu.launch
-// HOST-COUNT-5: nm_sparse.pack
+// HOST-COUNT-6: nm_sparse.pack
 // HOST-NOT: gpu.launch
 
 #w = #nm_sparse.encoding<2:4, block = [1, 16]>
@@ -104,4 +104,26 @@ func.func @host(%w: tensor<3x2xf32>, %l: tensor<65x1xf32>)
   %v, %i, %j = nm_sparse.pack #w %w : tensor<3x2xf32> to tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>
   %lv, %li = nm_sparse.pack #l %l : tensor<65x1xf32> to tensor<65x1xf32>, tensor<65x1xi8>
   return %v, %i, %j, %lv, %li : tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>, tensor<65x1xf32>, tensor<65x1xi8>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16>
+
+// Bitmaps: a word for two windows, and pieces of what an output keeps.
+
+// CHECK-LABEL: func @bitmaps
+func.func @bitmaps(%w: tensor<33x40xf16>) -> (tensor<2x2x512xf16>, tensor<2x2x32xi32>) {
+  // CHECK: %[[VALUES:.+]] = memref.alloc() : memref<2x2x512xf16>
+  // CHECK: %[[BITS:.+]] = memref.alloc() : memref<2x2x32xi32>
+  // CHECK: gpu.launch
+  // CHECK: %[[TILE:.+]] = memref.alloc() : memref<64x64xi16, #gpu.address_space<workgroup>>
+  // CHECK: memref.atomic_rmw minu
+  // CHECK: gpu.barrier
+  // CHECK: memref.store %{{.+}}, %[[BITS]][%{{.+}}, %{{.+}}, %{{.+}}]
+  // CHECK-COUNT-8: memref.load %[[TILE]]
+  // CHECK: vector.store %{{.+}}, %[[VALUES]][%{{.+}}, %{{.+}}, %{{.+}}] {alignment = 16 : i64} : memref<2x2x512xf16>, vector<8xf16>
+  %v, %b = nm_sparse.pack #w storage = #nm_sparse.bitmap<#w> %w
+    : tensor<33x40xf16> to tensor<2x2x512xf16>, tensor<2x2x32xi32>
+  return %v, %b : tensor<2x2x512xf16>, tensor<2x2x32xi32>
 }

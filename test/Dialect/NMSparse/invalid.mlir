@@ -1098,3 +1098,30 @@ func.func @class_negative(%m: index) -> index {
   %c = nm_sparse.token_class %m last = [8] classes = [0, -1]
   return %c : index
 }
+
+// -----
+
+func.func @pack_storage_of_another(%w: tensor<64x32xf16>) {
+  // expected-error @below {{storage #nm_sparse.bitmap<#nm_sparse.encoding<4:16>> is not of the encoding #nm_sparse.encoding<8:16>}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<4:16>> %w
+    : tensor<64x32xf16> to tensor<1x2x256xf16>, tensor<1x2x32xi32>
+  return
+}
+
+// -----
+
+func.func @pack_storage_canonical_types(%w: tensor<64x32xf16>) {
+  // expected-error @below {{values must have type 'tensor<1x2x512xf16>' for weight 'tensor<64x32xf16>' under #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>, got 'tensor<32x32xf16>'}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> %w
+    : tensor<64x32xf16> to tensor<32x32xf16>, tensor<32x32xi8>
+  return
+}
+
+// -----
+
+func.func @pack_storage_encoded(%w: tensor<64x32xf16, #nm_sparse.encoding<8:16>>) {
+  // expected-error @below {{storage is of a weight without an encoding, got 'tensor<64x32xf16, #nm_sparse.encoding<8:16>>': cast it to 'tensor<64x32xf16>' first}}
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> %w
+    : tensor<64x32xf16, #nm_sparse.encoding<8:16>> to tensor<1x2x512xf16>, tensor<1x2x32xi32>
+  return
+}

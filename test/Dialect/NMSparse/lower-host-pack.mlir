@@ -105,3 +105,18 @@ func.func @unpack(%v: tensor<4x4xbf16>, %i: tensor<4x4xi8>) -> tensor<8x4xbf16> 
   %0 = nm_sparse.unpack #nm_sparse.encoding<2:4> %v, %i : tensor<4x4xbf16>, tensor<4x4xi8> to tensor<8x4xbf16>
   return %0 : tensor<8x4xbf16>
 }
+
+// -----
+
+// CHECK: func.func private @nmsRuntimePackDenseBitmap(i64, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+// CHECK-LABEL: func @bitmaps
+func.func @bitmaps(%w: tensor<33x40xf16>) -> (tensor<2x2x512xf16>, tensor<2x2x32xi32>) {
+  // CHECK: %[[V:.+]] = memref.alloc() : memref<2x2x512xf16>
+  // CHECK: %[[B:.+]] = memref.alloc() : memref<2x2x32xi32>
+  // CHECK: call @nmsRuntimePackDenseBitmap(%c2_i64,
+  // CHECK: bufferization.to_tensor %[[V]] restrict writable
+  // CHECK: bufferization.to_tensor %[[B]] restrict writable
+  %v, %b = nm_sparse.pack #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> %w
+    : tensor<33x40xf16> to tensor<2x2x512xf16>, tensor<2x2x32xi32>
+  return %v, %b : tensor<2x2x512xf16>, tensor<2x2x32xi32>
+}

@@ -172,3 +172,33 @@ func.func @f32_panels(
     ins(%x, %v, %i : tensor<?x128xf32>, tensor<64x96xf32>, tensor<64x24xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
 }
+
+// -----
+
+// What packs the weight when the program runs packs it in that form.
+// CHECK-LABEL: func.func @packed_here
+// CHECK: %[[VALUES:.+]], %[[BITS:.+]] = nm_sparse.pack #[[E:.+]] storage = #nm_sparse.bitmap<#[[E]]> %{{.+}} : tensor<96x128xf16> to tensor<3x4x512xf16>, tensor<3x4x32xi32>
+// CHECK: nm_sparse.matmul #[[E]] storage = #nm_sparse.bitmap<#[[E]]>
+// CHECK-SAME: %[[VALUES]], %[[BITS]]
+func.func @packed_here(%x: tensor<1x128xf16>, %dense: tensor<96x128xf16>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+  %v, %i = nm_sparse.pack #nm_sparse.encoding<8:16, dim = 1> %dense
+    : tensor<96x128xf16> to tensor<64x96xf16>, tensor<64x96xi8>
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16, dim = 1>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y : tensor<1x96xf32>
+}
+
+// -----
+
+// Something else reads the canonical form, too.
+// CHECK-LABEL: func.func @packed_and_returned
+// CHECK-NOT: storage
+func.func @packed_and_returned(%x: tensor<1x128xf16>, %dense: tensor<128x96xf16>, %init: tensor<1x96xf32>) -> (tensor<1x96xf32>, tensor<64x96xi8>) {
+  %v, %i = nm_sparse.pack #nm_sparse.encoding<8:16> %dense : tensor<128x96xf16> to tensor<64x96xf16>, tensor<64x96xi8>
+  // expected-remark @below {{keeps the canonical form of its weight}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<8:16>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+  return %y, %i : tensor<1x96xf32>, tensor<64x96xi8>
+}

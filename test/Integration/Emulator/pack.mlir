@@ -2,6 +2,8 @@
 // those that break their pattern are refused as the host refuses them.
 //
 // RUN: nm-run %s --entry layer --device emulate --pack device --check --size m=20 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry element_wise --device emulate --pack device --check --size m=20 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry element_wise --device emulate --pack host --check --size m=2 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry large_blocks --device emulate --pack device --check | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry experts --device emulate --pack device --check | FileCheck %s --check-prefix=PASSED
 // PASSED: emulated {{[1-9]}}
@@ -19,6 +21,7 @@
 // LATE: error: pack: weight is not 1:3: window 7 of panel 4 of batch 1 has 2 nonzero blocks, legal is at most 1
 
 #w = #nm_sparse.encoding<4:16, block = [1, 64]>
+#element = #nm_sparse.encoding<8:16, dim = 1>
 #large = #nm_sparse.encoding<3:8, block = [100, 80]>
 #expert = #nm_sparse.encoding<1:3, block = [2, 8], dim = 2>
 #two = #nm_sparse.encoding<2:4, block = [1, 2]>
@@ -27,6 +30,16 @@
 func.func @layer(%x: tensor<?x200xf16>, %dense: tensor<200x100xf16>, %init: tensor<?x100xf32>) -> tensor<?x100xf32> {
   %w = nm_sparse.prune #w %dense : tensor<200x100xf16> to tensor<200x100xf16, #w>
   %y = linalg.matmul ins(%x, %w : tensor<?x200xf16>, tensor<200x100xf16, #w>)
+    outs(%init : tensor<?x100xf32>) -> tensor<?x100xf32>
+  return %y : tensor<?x100xf32>
+}
+
+// A product of warpgroups expands bitmaps.
+func.func @element_wise(%x: tensor<?x200xf16>, %dense: tensor<100x200xf16>, %init: tensor<?x100xf32>) -> tensor<?x100xf32> {
+  %w = nm_sparse.prune #element %dense : tensor<100x200xf16> to tensor<100x200xf16, #element>
+  %y = linalg.matmul
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %w : tensor<?x200xf16>, tensor<100x200xf16, #element>)
     outs(%init : tensor<?x100xf32>) -> tensor<?x100xf32>
   return %y : tensor<?x100xf32>
 }

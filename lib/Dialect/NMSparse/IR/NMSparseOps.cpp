@@ -37,35 +37,34 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
 
 /// Checks that `types` are those of the components of `weight`.
 static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
-                                      EncodingAttr encoding, TypeRange types) {
-  WeightStorageInterface storage = encoding.getDefaultStorage();
-  if (failed(storage.verifyPackable([&] { return op->emitOpError(); })))
+                                      WeightStorageInterface form,
+                                      TypeRange types) {
+  if (failed(form.verifyPackable([&] { return op->emitOpError(); })))
     return failure();
-  SmallVector<WeightComponent> components = storage.getComponents(weight);
+  SmallVector<WeightComponent> components = form.getComponents(weight);
   if (types.size() != components.size()) {
     InFlightDiagnostic diagnostic = op->emitOpError("needs the components ");
     llvm::interleaveComma(components, diagnostic,
                           [&](const WeightComponent &component) {
                             diagnostic << component.name;
                           });
-    return diagnostic << " under " << encoding << ", got " << types.size()
+    return diagnostic << " under " << form << ", got " << types.size()
                       << " tensors";
   }
   for (auto [component, type] : llvm::zip(components, types))
     if (type != component.type)
       return op->emitOpError()
              << component.name << " must have type " << component.type
-             << " for weight " << stripEncoding(weight) << " under " << encoding
+             << " for weight " << stripEncoding(weight) << " under " << form
              << ", got " << type;
   return success();
 }
 
 /// The one of `values`, the components of a weight, that has that name.
-static Value getComponent(ValueRange values, Type weight, EncodingAttr encoding,
-                          StringRef name) {
+static Value getComponent(ValueRange values, Type weight,
+                          WeightStorageInterface form, StringRef name) {
   SmallVector<WeightComponent> components =
-      encoding.getDefaultStorage().getComponents(
-          cast<RankedTensorType>(weight));
+      form.getComponents(cast<RankedTensorType>(weight));
   for (auto [component, value] : llvm::zip(components, values))
     if (component.name == name)
       return value;
@@ -113,26 +112,32 @@ OpFoldResult PruneOp::fold(FoldAdaptor) {
 //===----------------------------------------------------------------------===//
 
 void PackOp::build(OpBuilder &builder, OperationState &state, Value weight,
-                   EncodingAttr encoding) {
+                   EncodingAttr encoding, WeightStorageInterface storage) {
+  WeightStorageInterface form =
+      storage ? storage : encoding.getDefaultStorage();
   SmallVector<Type> types;
   for (const WeightComponent &component :
-       encoding.getDefaultStorage().getComponents(
-           cast<RankedTensorType>(weight.getType())))
+       form.getComponents(cast<RankedTensorType>(weight.getType())))
     types.push_back(component.type);
-  build(builder, state, types, weight, encoding);
+  build(builder, state, types, weight, encoding, storage);
+}
+
+WeightStorageInterface PackOp::getForm() {
+  return getStorageAttr() ? getStorageAttr()
+                          : getEncoding().getDefaultStorage();
 }
 
 Value PackOp::getComponent(StringRef name) {
-  return ::getComponent(getComponents(), getWeight().getType(), getEncoding(),
+  return ::getComponent(getComponents(), getWeight().getType(), getForm(),
                         name);
 }
 
 void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   // Operations that are wrong are printed, too, so nothing is asked of them.
   EncodingAttr encoding = getEncodingAttr();
-  bool isFree = encoding && encoding.isFree();
+  bool hasBits = getStorageAttr() || (encoding && encoding.isFree());
   const StringRef names[] = {kValuesComponent,
-                             isFree ? kBitsComponent : kIndexComponent,
+                             hasBits ? kBitsComponent : kIndexComponent,
                              kInnerIndexComponent};
   for (auto [name, value] : llvm::zip(names, getComponents()))
     setName(value, name);
@@ -142,14 +147,22 @@ LogicalResult PackOp::verify() {
   auto weight = cast<RankedTensorType>(getWeight().getType());
   if (failed(verifyWeight(*this, weight, getEncoding())))
     return failure();
-  return verifyPackedForm(*this, weight, getEncoding(), getResultTypes());
+  if (WeightStorageInterface storage = getStorageAttr()) {
+    if (storage.getPattern() != getEncoding())
+      return emitOpError("storage ")
+             << storage << " is not of the encoding " << getEncoding();
+    if (::getEncoding(weight))
+      return emitOpError("storage is of a weight without an encoding, got ")
+             << weight << ": cast it to " << stripEncoding(weight) << " first";
+  }
+  return verifyPackedForm(*this, weight, getForm(), getResultTypes());
 }
 
 /// pack(unpack(v, i)) is (v, i): the packed form is canonical.
 LogicalResult PackOp::fold(FoldAdaptor,
                            SmallVectorImpl<OpFoldResult> &results) {
   auto producer = getWeight().getDefiningOp<UnpackOp>();
-  if (!producer || producer.getEncoding() != getEncoding())
+  if (!producer || producer.getEncoding() != getEncoding() || getStorageAttr())
     return failure();
   results.assign(producer.getComponents().begin(),
                  producer.getComponents().end());
@@ -157,14 +170,16 @@ LogicalResult PackOp::fold(FoldAdaptor,
 }
 
 Value UnpackOp::getComponent(StringRef name) {
-  return ::getComponent(getComponents(), getType(), getEncoding(), name);
+  return ::getComponent(getComponents(), getType(),
+                        getEncoding().getDefaultStorage(), name);
 }
 
 LogicalResult UnpackOp::verify() {
   auto weight = cast<RankedTensorType>(getWeight().getType());
   if (failed(verifyWeight(*this, weight, getEncoding())))
     return failure();
-  return verifyPackedForm(*this, weight, getEncoding(), getOperandTypes());
+  return verifyPackedForm(*this, weight, getEncoding().getDefaultStorage(),
+                          getOperandTypes());
 }
 
 /// unpack(pack(w)) is w: pack refuses what it cannot store.

@@ -56,7 +56,8 @@ LogicalResult nm_sparse::packConstants(ModuleOp module,
           pack(op, op, data, encoding);
     } else if (auto packOp = dyn_cast<PackOp>(op)) {
       ElementsAttr data = getConstantData(packOp.getWeight());
-      if (data && !getEncoding(packOp.getWeight().getType()))
+      if (data && !getEncoding(packOp.getWeight().getType()) &&
+          !packOp.getStorageAttr())
         pack(op, packOp.getWeight().getDefiningOp(), data,
              packOp.getEncoding());
     }

@@ -171,6 +171,32 @@ static void storeConstants(const Weight &weight, const PackedConstant &packed) {
       constant.getDefiningOp()->erase();
 }
 
+/// What packs the weight when the program runs, for its products alone; else
+/// null.
+static PackOp findPack(const Weight &weight) {
+  auto pack = weight.values.getDefiningOp<PackOp>();
+  if (!pack || pack != weight.index.getDefiningOp<PackOp>() ||
+      getEncoding(pack.getWeight().getType()) ||
+      !llvm::all_of(pack->getUsers(), [&](Operation *user) {
+        auto op = dyn_cast<MatmulOp>(user);
+        return op && llvm::is_contained(weight.products, op);
+      }))
+    return {};
+  return pack;
+}
+
+static void packAsBitmap(const Weight &weight, PackOp pack) {
+  OpBuilder b(pack);
+  auto stored =
+      PackOp::create(b, pack.getLoc(), pack.getWeight(), pack.getEncoding(),
+                     BitmapAttr::get(b.getContext(), pack.getEncoding()));
+  for (MatmulOp op : weight.products) {
+    op.getValuesMutable().set(stored.getComponent(kValuesComponent));
+    op.getIndexMutable().set(stored.getComponent(kBitsComponent));
+  }
+  pack.erase();
+}
+
 /// The data of a constant, if `value` is one.
 static DenseElementsAttr getData(Value value) {
   auto constant = value.getDefiningOp<arith::ConstantOp>();
@@ -209,6 +235,8 @@ void SelectStorage::runOnOperation() {
     DenseElementsAttr index = getData(weight.index);
     if (std::optional<PackedAttr> packed = findWeight(weight)) {
       storeArguments(weight, *packed, bitmap);
+    } else if (PackOp pack = findPack(weight)) {
+      packAsBitmap(weight, pack);
     } else if (values && index) {
       FailureOr<PackedConstant> packed = storeAsBitmap(
           values, index, first, [&] { return first.emitError(); });

@@ -12,6 +12,7 @@ differ in any bit.
 
 import argparse
 import itertools
+import math
 import pathlib
 import random
 
@@ -60,6 +61,19 @@ def elementwise(result, operand, other, weight, float_type, rank, body):
     )
 
 
+def bitmap_shapes(n, m, bk, k, outputs, width):
+    """Extents of values and bits, as section 7 of docs/Encoding.md has them."""
+    windows = 1
+    while True:
+        rows, kept = windows * m * bk, windows * n * bk
+        words = -(-rows // 32)
+        if kept * width // 8 % 16 == rows % 16 == 0 and 32 * words * 8 <= 9 * rows:
+            break
+        windows += 1
+    extents = [-(-outputs // 32), -(-k // rows)]
+    return extents + [32 * kept], extents + [32 * words]
+
+
 def draw(rng):
     """A function that makes a weight with zeros, NaN and -0, and packs it."""
     element = rng.choice(list(ELEMENTS))
@@ -81,6 +95,13 @@ def draw(rng):
     weight, floats = tensor(shape, element), tensor(shape, "f32")
     values = tensor([windows * n * bk, panels * bn], element)
     index = tensor([windows * n, panels], "i8")
+    storage = ""
+    packed, bits = bitmap_shapes(n, m, bk, k, outputs, width)
+    # A kernel holds whole tiles and whole panels.
+    tile_bytes = bits[-1] * math.lcm(32, bn) * width // 8
+    if rng.random() < 0.5 and tile_bytes <= 32768:
+        storage = "storage = #nm_sparse.bitmap<#w> "
+        values, index = tensor(packed, element), tensor(bits, "i32")
     rank = len(batch) + 2
     # Pruning leaves what has the pattern; zeros become -0 afterwards.
     thin = (
@@ -115,7 +136,7 @@ def draw(rng):
         + elementwise("%t", "%x", "%y", weight, floats, rank, thin)
         + f"  %p = nm_sparse.prune #w %t : {weight} to {weight}\n"
         + elementwise("%d", "%p", "%z", weight, floats, rank, sign)
-        + f"  %v, %i = nm_sparse.pack #w %d : {weight} to {values}, {index}\n"
+        + f"  %v, %i = nm_sparse.pack #w {storage}%d : {weight} to {values}, {index}\n"
         f"  return %v, %i : {values}, {index}\n"
         "}\n"
     )

@@ -61,22 +61,31 @@ def NMSparse_PackOp : NMSparse_Op<"pack",
     With a second level, `inner_index` follows. A `free` weight becomes bitmaps,
     `values` and `bits`, whose sizes `docs/Encoding.md` says.
 
+    With `storage`, of the same encoding, the results are the components of a
+    dense weight without an encoding that is stored in that form.
+
     ```mlir
     %v, %i = nm_sparse.pack #nm_sparse.encoding<8:32, block = [1, 128]> %w
       : tensor<4096x4096xf16> to tensor<1024x4096xf16>, tensor<1024x32xi8>
+    %b, %m = nm_sparse.pack #e storage = #nm_sparse.bitmap<#e> %w
+      : tensor<64x64xf16> to tensor<2x2x512xf16>, tensor<2x2x32xi32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$weight, NMSparse_EncodingAttr:$encoding);
+  let arguments = (ins AnyRankedTensor:$weight, NMSparse_EncodingAttr:$encoding,
+                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
   let results = (outs Variadic<AnyRankedTensor>:$components);
   let assemblyFormat = [{
-    $encoding $weight attr-dict `:` type($weight) `to` type($components)
+    $encoding (`storage` `=` $storage^)? $weight attr-dict `:` type($weight) `to` type($components)
   }];
-  let builders = [OpBuilder<(ins "Value":$weight, "EncodingAttr":$encoding)>];
+  let builders = [OpBuilder<(ins "Value":$weight, "EncodingAttr":$encoding,
+                                 CArg<"WeightStorageInterface", "{}">:$storage)>];
   let hasVerifier = 1;
   let hasFolder = 1;
   let extraClassDeclaration = [{
     /// The component of that name; the weight has one.
     Value getComponent(StringRef name);
+    /// `storage`, or the form that the encoding has without one.
+    WeightStorageInterface getForm();
   }];
 }
 

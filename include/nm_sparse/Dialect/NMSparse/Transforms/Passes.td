@@ -50,7 +50,8 @@ def NMSparseLowerHostPackPass
     Runs before bufferization. Each `nm_sparse.prune`, `nm_sparse.pack` and
     `nm_sparse.unpack` on plain tensors becomes a call of `nmsRuntimePrune`,
     `nmsRuntimePack` or `nmsRuntimeUnpack` with descriptors of the operands'
-    buffers and of newly allocated results. The runtime reports data that breaks
+    buffers and of newly allocated results. Bitmaps are packed by
+    `nmsRuntimePackDenseBitmap`. The runtime reports data that breaks
     the pattern with its window and panel.
   }];
   let dependentDialects = [
@@ -66,7 +67,7 @@ def NMSparseLowerDevicePackPass
     Runs before bufferization, and before --nm-sparse-lower-host-pack, which packs
     what is left. Each `nm_sparse.pack` of a dense weight of one `n:m` level, with
     `m` up to 64, becomes a `gpu.launch` that reads the weight once and writes the
-    canonical form, bit for bit that of the runtime. With `where = device` a pack
+    packed form, canonical or bitmaps, bit for bit that of the runtime. With `where = device` a pack
     that no kernel does is an error; with `host` all are left to the host.
 
     A window with more than `n` nonzero blocks is found by the kernel, and
@@ -103,8 +104,8 @@ def NMSparseSelectStoragePass
   let description = [{
     Sets `storage` of each `nm_sparse.matmul` that reads its weight in another
     form than the canonical one, and changes the weight: a constant is stored
-    anew, and arguments that hold its components (`nm_sparse.component`) change
-    their types. Arguments that something else reads, too, or of functions that
+    anew, arguments that hold its components (`nm_sparse.component`) change their
+    types, and `nm_sparse.pack` gets `storage`. Arguments that something else reads, too, or of functions that
     the module calls, stay as they are, and a remark says so.
 
     With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
