@@ -8,19 +8,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FreeBitmap.h"
 #include "ErrorState.h"
 #include "PackTile.h"
 #include "Parallel.h"
 
 using namespace nms;
+using namespace nms::free_bitmap;
 
 namespace {
-
-constexpr int64_t blockOutputs = 32; // the lanes of a warp
-constexpr int64_t tileRows = 256, wordRows = 32, words = tileRows / wordRows;
-constexpr int64_t headerAt = blockOutputs * words, headerWords = 4;
-constexpr int64_t tileWords = headerAt + headerWords;
-constexpr int64_t pieceValues = 4; // that a lane reads at once
 
 long long ll(int64_t value) { return static_cast<long long>(value); }
 
@@ -117,6 +113,14 @@ void packTile(const Tiling &t, int64_t number, const T *dense, T *values,
   });
 }
 
+constexpr int64_t mostPieces = int64_t(1) << 31;
+
+int failTooMany(int64_t pieces) {
+  return fail("pack free bitmap: %lld pieces of values are kept: legal are "
+              "fewer than 2^31",
+              ll(pieces));
+}
+
 constexpr int64_t chunkTiles = 8; // a thread's share at a time
 
 template <typename T>
@@ -142,12 +146,14 @@ int packTiles(const Tiling &t, const T *dense, T *values, uint32_t *bits) {
   };
   forEach(
       [&](int64_t number, uint32_t *own) { markTile(t, number, dense, own); });
-  uint32_t first = 0;
+  int64_t first = 0;
   for (int64_t number = 0; number < t.count; ++number) {
     uint32_t *header = bits + number * tileWords + headerAt;
-    header[0] = first;
+    header[0] = static_cast<uint32_t>(first);
     first += header[3];
   }
+  if (first >= mostPieces)
+    return failTooMany(first);
   if (first > 0 && !values)
     return fail("pack free bitmap: an array is null");
   forEach([&](int64_t number, uint32_t *own) {
@@ -252,11 +258,9 @@ extern "C" int64_t nmsCountFreeBitmap(const NmsPackSpec *spec,
     pieces = countPieces(Tiling(rows), static_cast<const T *>(dense));
     return 0;
   });
-  if (pieces < int64_t(1) << 31)
+  if (pieces < mostPieces)
     return pieces * pieceValues;
-  fail("pack free bitmap: %lld pieces of values are kept: legal are fewer than "
-       "2^31",
-       ll(pieces));
+  failTooMany(pieces);
   return -1;
 }
 

@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "ErrorState.h"
+#include "FreeBitmap.h"
 #include "Memref.h"
 #include "PackTile.h"
 
 using namespace nms;
+using namespace nms::free_bitmap;
 
 namespace {
 
@@ -41,8 +43,9 @@ int resolve(const char *entry, int64_t rank, const void *denseDesc,
     return fail("%s: the descriptor of a component is null", entry);
   MemrefView values(1, componentDescs[0]), bits(rank + 1, componentDescs[1]);
   const NmsPackSpec &spec = arrays.spec;
-  int64_t wanted[] = {spec.batch, (spec.outputs + 31) / 32,
-                      (spec.k + 255) / 256, 260};
+  int64_t wanted[] = {spec.batch,
+                      (spec.outputs + blockOutputs - 1) / blockOutputs,
+                      (spec.k + tileRows - 1) / tileRows, tileWords};
   if (!std::equal(bits.sizes, bits.sizes + bits.rank, wanted + 3 - rank))
     return fail("%s: bits has other tiles than a weight of %lld x %lld "
                 "(contraction, outputs)",

@@ -138,6 +138,13 @@ def test_decoder_rejects(damage, message):
         unpack_free_bitmap(encoding, values, bits, SHAPE)
 
 
+def test_decoder_accepts_zeros():
+    """Values may change where they are stored, as in training."""
+    encoding, values, bits = damaged_case()
+    back = unpack_free_bitmap(encoding, values * 0, bits, SHAPE)
+    assert not back.any()
+
+
 def test_decoder_rejects_shapes():
     encoding, values, bits = damaged_case()
     with pytest.raises(EncodingError, match="bits is uint32 .*: legal is"):

@@ -64,6 +64,14 @@ def test_both_reject_the_same_bitmaps(runtime, damage, message):  # noqa: F811
         assert found == f"unpack free bitmap: {info.value}"
 
 
+def test_stored_zeros_are_legal(runtime):  # noqa: F811
+    encoding, values, bits = cases.damaged_case()
+    dense = np.ones(cases.SHAPE, np.float16)
+    zeros = np.zeros_like(values)
+    assert not unpack(runtime, spec_of(dense, encoding, "f16"), zeros, bits, dense)
+    assert not dense.any()
+
+
 def test_sizes_are_checked(runtime):  # noqa: F811
     encoding, values, bits = cases.damaged_case()
     dense = np.zeros(cases.SHAPE, np.float16)

@@ -147,7 +147,8 @@ static void lower(IRRewriter &rewriter, ModuleOp module, PackOp op) {
   auto components = op.getComponents();
   buffers.values = allocate(components[0]);
   buffers.positions = allocate(components[1]);
-  buffers.found = memref::AllocOp::create(
+  // On the stack: a heap allocation is freed only where it cannot be returned.
+  buffers.found = memref::AllocaOp::create(
       rewriter, loc, MemRefType::get({1}, rewriter.getI64Type()));
   Value none =
       arith::ConstantIntOp::create(rewriter, loc, NMS_PACKED_NOTHING_FOUND, 64);

@@ -18,7 +18,7 @@ func.func @vector_wise(%w: tensor<150x512xf16>) -> (tensor<76x512xf16>, tensor<7
   // CHECK: %[[DENSE:.+]] = bufferization.to_buffer %[[W]] read_only : tensor<150x512xf16> to memref<150x512xf16, strided<[?, 1], offset: ?>>
   // CHECK: %[[VALUES:.+]] = memref.alloc() : memref<76x512xf16>
   // CHECK: %[[INDEX:.+]] = memref.alloc() : memref<76x32xi8>
-  // CHECK: %[[FOUND:.+]] = memref.alloc() : memref<1xi64>
+  // CHECK: %[[FOUND:.+]] = memref.alloca() : memref<1xi64>
   // CHECK: memref.store %c-1_i64, %[[FOUND]]
   // CHECK: gpu.launch blocks({{.*}}) in (%{{.+}} = %c2{{.*}}, %{{.+}} = %c5{{.*}}, %{{.+}} = %c1{{.*}}) threads({{.*}}) in (%{{.+}} = %c256{{.*}}, {{.*}}) function(@vector_wise_pack)
   // CHECK: memref.alloc() : memref<32x256xi16, #gpu.address_space<workgroup>>
