@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/ProductCost.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Builders.h"
@@ -144,6 +145,27 @@ TEST_F(CostModel, SchedulersOfSimtAreFullOrNot) {
   EXPECT_DOUBLE_EQ(math(3), math(4));
   EXPECT_DOUBLE_EQ(math(1), math(2));
   EXPECT_LT(math(2), math(3));
+}
+
+TEST_F(CostModel, SimtLanesInDifferentPanelsReadTwiceTheWavefronts) {
+  // A warp of 64 x 32 reads 8 x 8 elements of a lane: of the weight in two
+  // wavefronts a half warp, and so of x where pairs of lanes share rows. Where
+  // they do not, a quarter of a warp reads one row; each panel of a thread's
+  // outputs has rows of its own.
+  ScheduleAttr s = schedule(
+      "tile = [128, 128, 32], product = simt<warps = [2, 4]>, transfers = {x = "
+      "copy, index = staged}, pipeline = async_groups<stages = 2>");
+  auto read = [&](int64_t bn) {
+    constexpr double reads = 32 * 8 * 4, wavefrontBytes = 128;
+    return cast<ProductCostInterface>(Attribute(s.getProduct()))
+               .countSharedReads(problem(encoding(16, 32, bn), 256, false), s) /
+           wavefrontBytes / reads;
+  };
+  EXPECT_DOUBLE_EQ(read(128), 1 + 1);
+  EXPECT_DOUBLE_EQ(read(16), 1 + 1);
+  EXPECT_DOUBLE_EQ(read(8), 2 + 1);
+  EXPECT_DOUBLE_EQ(read(4), 2 * 2 + 1);
+  EXPECT_DOUBLE_EQ(read(1), 8 * 2 + 1);
 }
 
 TEST_F(CostModel, PartsOfLargeTilesFillTheLastWave) {

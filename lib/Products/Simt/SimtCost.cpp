@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SimtLanes.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
@@ -71,12 +72,11 @@ struct SimtCost
     int64_t group =
         std::min<int64_t>(threadOutputs, problem.encoding.getBlockN());
     double groups = double(threadOutputs) / double(group);
-    // Four threads side by side along the outputs read the same tokens: of one
-    // row where they are in one panel, of rows that lie in the same banks where
-    // they are in several. A wavefront has room for two.
-    double rowsApart = std::clamp(
-        double(warpOutputs) / double(problem.encoding.getBlockN()), 1.0, 4.0);
-    double wavefronts = std::max(1.0, rowsApart / 2.0);
+    // Where pairs of lanes read different rows of x, those of a quarter of a
+    // warp are a wavefront. There are no conflicts of banks.
+    double wavefronts =
+        doLanePairsShareRows(schedule, problem.encoding, warpOutputs) ? 1.0
+                                                                      : 2.0;
     return rows * warps * 16.0 * 4.0 *
            (double(warpTokens) / 8.0 * groups * wavefronts +
             double(warpOutputs) / 4.0);

@@ -6,6 +6,8 @@
 
 #include "SimtLayout.h"
 
+#include "SimtLanes.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -15,11 +17,9 @@ SimtLayout::SimtLayout(const ThreadLayout &layout, EncodingAttr encoding)
     : tokens(layout.warpTokens / 8), outputs(layout.warpOutputs / 4),
       tokenChunk(std::gcd<int64_t>(tokens, 4)), outputChunk(outputs),
       innerOutputLanes(1) {
-  int64_t bn = encoding.getBlockN();
-  bool isAligned = layout.schedule.isPanelAligned(encoding);
-  if (isAligned && bn % layout.warpOutputs == 0)
+  if (layout.schedule.isPanelAligned(encoding) &&
+      encoding.getBlockN() % layout.warpOutputs == 0)
     outputChunk = std::gcd<int64_t>(outputs, 4);
-  // All pairs of lanes share a panel, or most.
-  if ((isAligned && bn % (2 * outputs) == 0) || bn >= layout.warpOutputs)
+  if (doLanePairsShareRows(layout.schedule, encoding, layout.warpOutputs))
     innerOutputLanes = 2;
 }
