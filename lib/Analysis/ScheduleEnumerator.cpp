@@ -57,6 +57,17 @@ void ScheduleEnumerator::addPartsOfWindows(
     rows.push_back(step);
 }
 
+void ScheduleEnumerator::addPartsOfLongWindows(SmallVectorImpl<int64_t> &rows,
+                                               int64_t unit) const {
+  constexpr int64_t longRows = 256, step = 64;
+  if (encoding.getKeptRows() < longRows)
+    return;
+  int64_t whole = std::lcm(encoding.getBlockK(), unit);
+  int64_t part = llvm::alignTo(step, whole);
+  if (!llvm::is_contained(rows, part))
+    rows.push_back(part);
+}
+
 void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
                                            int64_t outputUnit) const {
   int64_t bn = encoding.getBlockN();

@@ -66,6 +66,10 @@ public:
   /// Adds steps of 64 kept rows where no whole windows make 64: for gathers,
   /// which find rows in a table then.
   void addPartsOfWindows(SmallVectorImpl<int64_t> &rows) const;
+  /// Adds a step that is part of a window where whole ones are so long that
+  /// shared memory has no room for two of them beside usual tiles.
+  void addPartsOfLongWindows(SmallVectorImpl<int64_t> &rows,
+                             int64_t unit) const;
   /// Where none of `shapes` aligns with the panels, such as those of 96
   /// outputs, adds tiles of whole panels, and for panels wider than any tile,
   /// of divisors of them, in multiples of `outputUnit`.

@@ -108,6 +108,7 @@ static void add(ScheduleEnumerator &to, Shape shape,
 static void proposeOrdinary(ScheduleEnumerator &to) {
   Choices choices;
   choices.rows = to.getRows(16, 64, /*unit=*/16);
+  to.addPartsOfLongWindows(choices.rows, /*unit=*/16);
   choices.modes = modes;
   SmallVector<Shape> all(to.problem.xFeatureMajor &&
                                  to.encoding.getBlockN() >= 8

@@ -172,6 +172,7 @@ static void propose(ScheduleEnumerator &to) {
     return;
   Choices choices;
   choices.rows = to.getRows(8, 32, /*unit=*/1);
+  to.addPartsOfLongWindows(choices.rows, /*unit=*/1);
   choices.modes = modes;
   // Where products take long beside the exchange of parts, each way to fill the
   // last wave counts.

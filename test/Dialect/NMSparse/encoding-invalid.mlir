@@ -111,13 +111,13 @@
 
 // -----
 
-// expected-error @below {{a window of 2048 blocks of 1 rows is longer than the 1024 rows that a kernel can hold}}
-#e = #nm_sparse.encoding<2:2048>
+// expected-error @below {{a window of 131072 blocks of 1 rows is longer than the 65536 rows that a window may have}}
+#e = #nm_sparse.encoding<2:131072>
 
 // -----
 
-// expected-error @below {{a window of 32 blocks of 64 rows is longer than the 1024 rows}}
-#e = #nm_sparse.encoding<2:32, block = [64, 1]>
+// expected-error @below {{a window of 2048 blocks of 64 rows is longer than the 65536 rows}}
+#e = #nm_sparse.encoding<2:2048, block = [64, 1]>
 
 // -----
 

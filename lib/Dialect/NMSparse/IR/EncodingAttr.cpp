@@ -164,7 +164,7 @@ static LogicalResult verifyLevel(function_ref<InFlightDiagnostic()> emitError,
   if (m > limit || blockK > limit || m * blockK > limit)
     return emitError() << "a window of " << m << " blocks of " << blockK
                        << " rows is longer than the " << limit
-                       << " rows that a kernel can hold";
+                       << " rows that a window may have";
   if (blockN > (1 << 20))
     return emitError() << "a panel of " << blockN
                        << " outputs is wider than the 1048576 allowed";

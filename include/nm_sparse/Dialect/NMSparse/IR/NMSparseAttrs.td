@@ -77,9 +77,10 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Largest number of dense rows (m * bk) that one window may span: a CTA
-    /// holds at least one window of activations in shared memory.
-    static constexpr int64_t kMaxWindowRows = 1024;
+    /// Largest number of dense rows (m * bk) that one window may span. Where
+    /// shared memory does not hold the activations of one, a kernel gathers
+    /// parts of those that are kept (`index = rows`).
+    static constexpr int64_t kMaxWindowRows = 65536;
 
     /// The level that the dense weight obeys; the only one, mostly. The
     /// accessors below are about this one.
