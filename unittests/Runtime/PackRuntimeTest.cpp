@@ -140,6 +140,89 @@ TEST(CheckIndexDeathTest, NamesTheFirstBadPosition) {
               "argument 7 has 4 rows: 3:4 wants a multiple of 3");
 }
 
+/// Bits of the encoding 1:5, block = [3, 2], of 30 rows and 3 outputs of f32:
+/// one tile of 240 rows in eight words, of which the last 16 bits stand for
+/// nothing.
+class CheckBits : public testing::Test {
+protected:
+  void SetUp() override {
+    NmsPackSpec spec = {};
+    spec.kind = NMS_F32;
+    spec.levelCount = 1;
+    spec.levels[0] = {1, 5, 3, 2};
+    spec.batch = 1;
+    spec.k = 30;
+    spec.outputs = 3;
+    std::vector<float> values(size_t(2 * 3 * 4), 0.0F);
+    std::vector<uint8_t> index = {0, 1, 2, 4};
+    ASSERT_EQ(nmsBitmapShape(&spec, &shape), 0);
+    std::vector<float> pieces(shape.blocks * shape.tiles * shape.tileValues *
+                              32);
+    bits.resize(shape.blocks * shape.tiles * shape.words * 32);
+    ASSERT_EQ(nmsPackBitmap(&spec, values.data(), index.data(), pieces.data(),
+                            bits.data()),
+              0)
+        << nmsLastError();
+  }
+
+  void check() {
+    int64_t params[] = {NMS_F32, 1, 5, 3, 2, 30, 3, 5};
+    struct {
+      void *allocated, *aligned;
+      int64_t offset, sizes[3], strides[3];
+    } descriptor = {bits.data(),
+                    bits.data(),
+                    0,
+                    {shape.blocks, shape.tiles, shape.words * 32},
+                    {shape.tiles * shape.words * 32, shape.words * 32, 1}};
+    nmsRuntimeCheckBits(3, &descriptor, params);
+  }
+
+  void expectError(const char *text) {
+    EXPECT_EXIT(check(), testing::ExitedWithCode(1), text);
+  }
+
+  NmsBitmapShape shape;
+  std::vector<uint32_t> bits;
+};
+
+TEST_F(CheckBits, LegalBitsPass) { check(); }
+
+using CheckBitsDeathTest = CheckBits;
+
+TEST_F(CheckBitsDeathTest, NamesTheFirstWrongWindow) {
+  const std::vector<uint32_t> legal = bits;
+  ASSERT_EQ(shape.words, 8);
+  ASSERT_EQ(shape.tileRows, 240);
+  // Output 2 loses the first of the rows 27 to 29, which it keeps of window 1.
+  bits[2 * 8] ^= uint32_t(1) << (31 - 27);
+  expectError(
+      "check bits: argument 5: window 1 of output 2 \\(batch 0\\) keeps "
+      "2 rows: legal is 3; the bits are damaged");
+  // Row 26 in its place: as many, but no whole block.
+  bits[2 * 8] ^= uint32_t(1) << (31 - 26);
+  expectError(
+      "window 1 of output 2 \\(batch 0\\) keeps a part of a block: legal "
+      "are whole blocks of 3 rows");
+  // Output 1 keeps the other block of window 0 than output 0, of its panel.
+  bits = legal;
+  bits[1 * 8] ^= uint32_t(0x3f) << 26;
+  expectError(
+      "window 0 of output 1 \\(batch 0\\) keeps other rows than output 0 "
+      "of the same panel");
+  // Past the rows of the tile, of an output that exists and of one that does
+  // not.
+  bits = legal;
+  bits[1 * 8 + 7] |= 1;
+  expectError(
+      "tile 0 of output 1 \\(batch 0\\) has bits past its 240 rows: legal "
+      "is 0");
+  bits = legal;
+  bits[31 * 8] ^= uint32_t(0x3f) << 26;
+  expectError("window 0 of output 31 \\(batch 0\\) lies past the end of the "
+              "weight: legal is to keep its first 3 rows");
+}
+
 TEST(PackRuntimeDeathTest, ErrorsEndTheProcess) {
   float data[8] = {1, 2, 3, 4};
   uint8_t bytes[8];

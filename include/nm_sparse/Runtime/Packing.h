@@ -221,6 +221,13 @@ NMS_API void nmsRuntimePackDenseBitmap(int64_t rank, void *denseDesc,
 NMS_API void nmsRuntimeCheckIndex(int64_t rank, void *indexDesc,
                                   const int64_t *params);
 
+/// Checks the bits of a weight that is stored as bitmaps, a contiguous memref
+/// of rank 3, or 4 with a leading batch dimension, in host memory: as
+/// nmsUnpackBitmap does, of which `params` has the spec and the number that a
+/// failure names: [kind, n, m, bk, bn, K, N, argument].
+NMS_API void nmsRuntimeCheckBits(int64_t rank, void *bitsDesc,
+                                 const int64_t *params);
+
 #ifdef __cplusplus
 }
 #endif

@@ -21,27 +21,53 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// The check of a component, and what it is told of the weight; null where the
+/// component is not checked.
+static StringRef getCheck(ComponentAttr attribute, int64_t number,
+                          SmallVectorImpl<int64_t> &parameters) {
+  PackedAttr packed = attribute.getPacked();
+  WeightComponent component = attribute.getComponent();
+  const SparsityLevel &level =
+      packed.getEncoding().getLevels()[component.level];
+  switch (component.role) {
+  case ComponentRole::Values:
+    return {};
+  case ComponentRole::Positions:
+    parameters.assign({level.n, level.m, number});
+    return "nmsRuntimeCheckIndex";
+  case ComponentRole::Bits:
+    PackedShape shape =
+        getPackedShape(packed.getWeightType(), packed.getEncoding());
+    parameters.assign({getRuntimeKind(packed.getElementType()).value_or(-1),
+                       level.n, level.m, level.blockK, level.blockN, shape.k,
+                       shape.outputs, number});
+    return "nmsRuntimeCheckBits";
+  }
+  llvm_unreachable("all roles are handled");
+}
+
 static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
                               BlockArgument argument, ComponentAttr attribute) {
   unsigned number = argument.getArgNumber();
+  SmallVector<int64_t> parameters;
+  StringRef check = getCheck(attribute, number, parameters);
+  if (check.empty())
+    return success();
   auto type = dyn_cast<MemRefType>(argument.getType());
   if (!type)
     return function.emitOpError("argument ")
            << number << ", component '" << attribute.getName() << "', has type "
-           << argument.getType()
-           << ": its positions can be checked in a memref; bufferize first";
-  const SparsityLevel &level = attribute.getPacked()
-                                   .getEncoding()
-                                   .getLevels()[attribute.getComponent().level];
+           << argument.getType() << ": its "
+           << stringifyComponentRole(attribute.getComponent().role)
+           << " can be checked in a memref; bufferize first";
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
   Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
   Value descriptor = buildDescriptor(builder, loc, argument);
-  callRuntime(builder, loc, module, "nmsRuntimeCheckIndex", TypeRange(),
+  callRuntime(builder, loc, module, check, TypeRange(),
               {rank, descriptor,
-               buildI64Array(builder, loc,
-                             ArrayRef<int64_t>{level.n, level.m, number})});
+               buildI64Array(builder, loc, ArrayRef<int64_t>(parameters))});
   return success();
 }
 
@@ -58,7 +84,6 @@ struct CheckIndex
             argument.getArgNumber(),
             NMSparseDialect::ComponentAttrHelper::getNameStr());
         if (component &&
-            component.getComponent().role == ComponentRole::Positions &&
             failed(addCheck(getOperation(), function, argument, component)))
           return signalPassFailure();
       }

@@ -42,6 +42,28 @@ func.func @two_levels(%ii: memref<2x4xi8> {nm_sparse.component = #nm_sparse.comp
   return
 }
 
+#bitmap = #nm_sparse.packed<#nm_sparse.bitmap<#nm_sparse.encoding<1:2, block = [2, 3], dim = 1>>, [40, 100], f16>
+
+// Bits, with what tells how many an output has of them: [kind, n, m, bk, bn, K,
+// N, argument].
+// CHECK-LABEL: func @bitmap
+// CHECK-SAME: %[[B:[a-z0-9]+]]: memref<2x4x32xi32> {{.*}}"bits"
+func.func @bitmap(%v: memref<2x4x512xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 1, of = #bitmap>},
+                  %b: memref<2x4x32xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 1, of = #bitmap>}) {
+  // CHECK: memref.extract_aligned_pointer_as_index %[[B]]
+  // CHECK: memref.store %c1_i64, %[[BITS:.+]][%c1]
+  // CHECK: memref.store %c2_i64, %[[BITS]][%c2]
+  // CHECK: memref.store %c2_i64, %[[BITS]][%c3]
+  // CHECK: memref.store %c3_i64, %[[BITS]][%c4]
+  // CHECK: memref.store %c100_i64, %[[BITS]][%c5]
+  // CHECK: memref.store %c40_i64, %[[BITS]][%c6]
+  // CHECK: memref.store %c1_i64, %[[BITS]][%c7]
+  // CHECK: call @nmsRuntimeCheckBits(%c3_i64,
+  // CHECK-NOT: call
+  // CHECK: return
+  return
+}
+
 // CHECK-LABEL: func @plain
 // CHECK-NOT: call
 func.func @plain(%x: memref<4xf32>) {

@@ -154,7 +154,11 @@ def NMSparseCheckIndexPass
     there. For every memref argument of a function with a body that holds a
     component of positions (`nm_sparse.component`), a call of
     `nmsRuntimeCheckIndex` at the start of the function checks all positions, and
-    reports the first that is wrong with its window, panel and slot. The argument
+    reports the first that is wrong with its window, panel and slot. For one that
+    holds bits, `nmsRuntimeCheckBits` checks that each window of each output keeps
+    as many rows as it has values for, in whole blocks, and those that the others
+    of its panel keep: an output that keeps more reads values that are not its
+    own. It reports the first that is wrong with its window. The argument
     must be host memory: the pass is for functions whose buffers are copied to
     the device (`host-memory` of the pipelines).
   }];
