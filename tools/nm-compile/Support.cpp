@@ -2,13 +2,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The table cannot go stale: each of its cells is one small compilation.
+// The tables cannot go stale: each of their cells is one small compilation, or,
+// of the kernels, the stages up to the choice of schedules.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -55,15 +60,24 @@ constexpr Layout layouts[] = {
      "affine_map<(m, n, k) -> (n, m)>"},
 };
 
+/// A layer of a model, for the kernels that it gets.
+constexpr Layout layer = {
+    "token-major `x W`",
+    "?x4096",
+    "4096x4096",
+    "?x4096",
+    "0",
+    "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, "
+    "affine_map<(m, n, k) -> (m, n)>"};
+
 constexpr const char *types[][2] = {
     {"f32", "f32"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}};
 
 } // namespace
 
-/// Empty when the combination compiles, else the reason.
-static std::string tryCompile(MLIRContext &context, const Layout &layout,
-                              const char *encoding, const char *operand,
-                              const char *result) {
+/// One product, of operands and a result of these types.
+static std::string makeProduct(const Layout &layout, const char *encoding,
+                               const char *operand, const char *result) {
   StringRef dim = layout.dim;
   std::string weight =
       llvm::formatv("tensor<{0}x{1}, #nm_sparse.encoding<{2}{3}>>", layout.w,
@@ -80,7 +94,7 @@ static std::string tryCompile(MLIRContext &context, const Layout &layout,
                                            operand)
                                  .str();
   bool integer = StringRef(result) == "i32";
-  std::string text = llvm::formatv(
+  return llvm::formatv(
       R"(func.func @f(%a: {0}, %b: {1}, %c: {2}) -> {2} {{
   %r = linalg.generic {{indexing_maps = [{3}],
       iterator_types = ["parallel", "parallel", "reduction"]}
@@ -95,19 +109,123 @@ static std::string tryCompile(MLIRContext &context, const Layout &layout,
 )",
       x, weight, y, layout.maps, operand, result, extend, integer ? "i" : "f",
       extend.empty() ? "" : "e");
-  auto module = parseModule(context, text, "support.mlir");
+}
+
+/// Runs the stages up to `last`, or all.
+static llvm::Error runStages(ModuleOp module, StringRef last = "") {
+  GPUPipelineOptions options;
+  for (const Stage &stage : getStages()) {
+    if (llvm::Error error =
+            runPipeline(module, ("stage " + stage.name).str(),
+                        [&](OpPassManager &pm) { stage.build(pm, options); }))
+      return error;
+    if (stage.name == last)
+      break;
+  }
+  return llvm::Error::success();
+}
+
+/// Empty when the combination compiles, else the reason.
+static std::string tryCompile(MLIRContext &context, const Layout &layout,
+                              const char *encoding, const char *operand,
+                              const char *result) {
+  auto module = parseModule(
+      context, makeProduct(layout, encoding, operand, result), "support.mlir");
   if (!module)
     return llvm::toString(module.takeError());
-  GPUPipelineOptions options;
-  for (const Stage &stage : getStages())
-    if (llvm::Error error =
-            runPipeline(**module, ("stage " + stage.name).str(),
-                        [&](OpPassManager &pm) { stage.build(pm, options); }))
-      return llvm::toString(std::move(error));
+  if (llvm::Error error = runStages(**module))
+    return llvm::toString(std::move(error));
   auto ptx = translateToPTX(**module);
   if (!ptx)
     return llvm::toString(ptx.takeError());
   return ptx->empty() ? "no kernel was made" : "";
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// The only product of `function`, and of the copy of it that a case of
+/// `choice` calls.
+static MatmulOp findProduct(func::FuncOp function) {
+  MatmulOp product;
+  function.walk([&](MatmulOp op) { product = op; });
+  return product;
+}
+static MatmulOp findProduct(scf::IndexSwitchOp choice, int64_t number) {
+  const auto *place = llvm::find(choice.getCases(), number);
+  Region &region =
+      place == choice.getCases().end()
+          ? choice.getDefaultRegion()
+          : choice.getCaseRegions()[place - choice.getCases().begin()];
+  auto call = cast<func::CallOp>(region.front().front());
+  auto module = choice->getParentOfType<ModuleOp>();
+  return findProduct(module.lookupSymbol<func::FuncOp>(call.getCallee()));
+}
+
+/// What multiplies in `function`: "dot to 8 tokens, then wgmma_expand".
+static std::string describeProducts(func::FuncOp function) {
+  auto getName = [](MatmulOp op) {
+    return op.getScheduleAttr().getProduct().getProductName();
+  };
+  TokenClassOp number;
+  function.walk([&](TokenClassOp op) { number = op; });
+  if (!number)
+    return getName(findProduct(function)).str();
+  auto choice = cast<scf::IndexSwitchOp>(*number->user_begin());
+  std::string text;
+  StringRef previous;
+  for (auto [i, copy] : llvm::enumerate(number.getClasses())) {
+    StringRef name = getName(findProduct(choice, copy));
+    if (i != 0 && name != previous)
+      text += llvm::formatv(" to {0} tokens, then ", number.getLast()[i - 1]);
+    if (name != previous)
+      text += name;
+    previous = name;
+  }
+  return text;
+}
+
+/// How the weight of a layer is stored, and what multiplies it, as cells of a
+/// table; empty where there is no kernel.
+static std::string describeKernels(MLIRContext &context, const Row &row,
+                                   const char *const *type) {
+  auto module =
+      parseModule(context, makeProduct(layer, row.encoding, type[0], type[1]),
+                  "support.mlir");
+  llvm::Error error =
+      module ? runStages(**module, "schedule") : module.takeError();
+  if (error) {
+    consumeError(std::move(error));
+    return "";
+  }
+  MatmulOp any;
+  (*module)->walk([&](MatmulOp op) { any = op; });
+  std::string products =
+      describeProducts((*module)->lookupSymbol<func::FuncOp>("f"));
+  return llvm::formatv(" {0} | {1} |",
+                       any.getBitmapTile() ? "bitmap" : "canonical", products);
+}
+
+/// A line for the types that get the same kernels.
+static void printKernels(MLIRContext &context, llvm::raw_ostream &os,
+                         const Row &row) {
+  llvm::MapVector<std::string, SmallVector<StringRef>,
+                  std::map<std::string, unsigned>>
+      lines;
+  for (auto &type : types)
+    lines[describeKernels(context, row, type)].push_back(type[0]);
+  for (auto &[cells, names] : lines)
+    if (!cells.empty())
+      os << "| " << row.name << " | " << llvm::join(names, ", ") << " |"
+         << cells << "\n";
+}
+
+static void printKernelTable(MLIRContext &context, llvm::raw_ostream &os) {
+  os << "| a layer of 4096 x 4096, on " << kDefaultChip
+     << " | types | storage | products |\n|---|---|---|---|\n";
+  for (const Row &row : encodings)
+    printKernels(context, os, row);
 }
 
 void nm_sparse::printSupport(MLIRContext &context, llvm::raw_ostream &os) {
@@ -138,5 +256,7 @@ void nm_sparse::printSupport(MLIRContext &context, llvm::raw_ostream &os) {
       cell(layout, "8:32, block = [1, 32]", type);
     os << "\n";
   }
+  os << "\n";
+  printKernelTable(context, os);
   os << "\nChips: " << llvm::join(getSupportedChips(), ", ") << "\n";
 }
