@@ -86,7 +86,7 @@ BankCounter::~BankCounter() {
 }
 
 void BankCounter::close(Stream &stream,
-                        std::deque<Execution>::iterator execution) {
+                        const std::deque<Execution>::iterator &execution) {
   uses[static_cast<unsigned>(stream.op)] += countWavefronts(execution->access);
   stream.open.erase(execution);
 }

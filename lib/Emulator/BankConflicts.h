@@ -84,7 +84,7 @@ private:
   };
 
   void join(Thread &thread, Stream &stream, uint32_t address, uint32_t bytes);
-  void close(Stream &stream, std::deque<Execution>::iterator execution);
+  void close(Stream &stream, const std::deque<Execution>::iterator &execution);
 
   BankTable &table;
   llvm::DenseMap<std::pair<const Site *, unsigned>, Stream> streams;
