@@ -7,6 +7,7 @@
 #include "nm_sparse/Analysis/CombineTerms.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 using namespace mlir::nm_sparse;
@@ -69,4 +70,13 @@ CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
   result.seconds += shared.launch - shared.overlap * terms.overlaps +
                     combineKernelsBefore(terms, shared);
   return result;
+}
+
+double
+mlir::nm_sparse::combineOverlapping(std::initializer_list<double> seconds,
+                                    double norm) {
+  double sum = 0;
+  for (double part : seconds)
+    sum += std::pow(part, norm);
+  return std::pow(sum, 1.0 / norm);
 }

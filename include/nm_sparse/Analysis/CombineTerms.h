@@ -13,6 +13,8 @@
 #ifndef NM_SPARSE_ANALYSIS_COMBINETERMS_H
 #define NM_SPARSE_ANALYSIS_COMBINETERMS_H
 
+#include <initializer_list>
+
 namespace mlir::nm_sparse {
 
 /// What a schedule does, counted, in seconds at the ceilings of the chip.
@@ -100,6 +102,10 @@ struct SharedCosts {
   /// beside those of their bytes: a launch, and a wait for its end.
   double transposition, rowCopy;
 };
+
+/// Seconds of what overlaps: what takes longest hides the others the better the
+/// higher `norm` is.
+double combineOverlapping(std::initializer_list<double> seconds, double norm);
 
 /// What is busy longest.
 enum class Bound { Product, L2, SharedMemory, Copies, DRAM };

@@ -127,10 +127,7 @@ static CombinedTime predictDot(const MatmulProblem &problem,
       (kLatency + double(perWarp) * values *
                       (kChainCycles + kChainTokenCycles * tokens) / kClock);
 
-  double seconds =
-      kLaunch + std::pow(std::pow(memory, kNorm) + std::pow(issue, kNorm) +
-                             std::pow(chain, kNorm),
-                         1.0 / kNorm);
+  double seconds = kLaunch + combineOverlapping({memory, issue, chain}, kNorm);
   if (parts > 1)
     seconds += kExchange;
   return {seconds,

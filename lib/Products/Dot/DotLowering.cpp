@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ActivationReader.h"
 #include "FreeTile.h"
 #include "KeptRows.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
@@ -35,9 +36,8 @@ public:
   DotEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
              MutableArrayRef<Value> acc)
       : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
-        x(op.getLhs()), isTokenMajor(op.getLhsOrder() == MajorOrder::K),
-        tile(cast<BitmapAttr>(*op.getStorage())
-                 .getTile(getElementTypeOrSelf(op.getRhs()))) {}
+        x(b, op), tile(cast<BitmapAttr>(*op.getStorage())
+                           .getTile(getElementTypeOrSelf(op.getRhs()))) {}
 
   void emit();
 
@@ -55,12 +55,7 @@ private:
   void multiplyWhole(int64_t count);
   void multiplyPart(int64_t count);
   void multiplyFree();
-  Value readX(Value row, int64_t token, bool isWhole);
-  Value extend(Value value);
   Value loadWide(Value buffer, Value tile, Value at, int64_t count);
-  /// Emits `emitThen`, which changes the sums, where `condition` holds.
-  void emitIf(Value condition, function_ref<void()> emitThen,
-              function_ref<void()> emitElse = {});
 
   OpBuilder &b;
   TileMatmulOp op;
@@ -68,8 +63,7 @@ private:
   IndexMath math;
   const ThreadLayout &layout;
   MutableArrayRef<Value> acc;
-  Value x;
-  bool isTokenMajor;
+  ActivationReader x;
   BitmapTile tile;
 };
 
@@ -111,61 +105,18 @@ DotEmitter::LaneTile DotEmitter::read(Value tileNumber) {
   return lane;
 }
 
-Value DotEmitter::extend(Value value) {
-  Type f32 = b.getF32Type();
-  return value.getType() == f32
-             ? value
-             : arith::ExtFOp::create(b, loc, f32, value).getResult();
-}
-
-/// The activation of `token` in `row`, or of the last ones that exist: what is
-/// past them is multiplied by zero, or never written.
-Value DotEmitter::readX(Value row, int64_t token, bool isWhole) {
-  int64_t tokenDim = isTokenMajor ? 0 : 1;
-  auto type = cast<MemRefType>(x.getType());
-  auto clamp = [&](Value at, int64_t dim) {
-    Value extent = b.createOrFold<memref::DimOp>(loc, x, dim);
-    return math.min(at, math.sub(extent, 1));
-  };
-  SmallVector<Value> at(2);
-  at[tokenDim] = math.constant(token);
-  if (type.getDimSize(tokenDim) < op.getSchedule().getTileTokens())
-    at[tokenDim] = clamp(at[tokenDim], tokenDim);
-  at[1 - tokenDim] = isWhole ? row : clamp(row, 1 - tokenDim);
-  return extend(ReadOnlyLoadOp::create(b, loc, type.getElementType(),
-                                       /*once=*/false, x, at));
-}
-
 void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
   KeptRows rows(b, loc, op.getEncoding(), lane.words);
   int64_t elements =
       cast<VectorType>(lane.pieces.front().getType()).getNumElements();
   for (int64_t i = 0; i < tile.values; ++i) {
     Value row = math.add(lane.firstRow, math.widen(rows.next()));
-    Value weight = extend(vector::ExtractOp::create(
+    Value weight = x.extend(vector::ExtractOp::create(
         b, loc, lane.pieces[i / elements], i % elements));
     for (auto [token, sum] : llvm::enumerate(acc))
       sum =
-          math::FmaOp::create(b, loc, weight, readX(row, token, isWhole), sum);
+          math::FmaOp::create(b, loc, weight, x.read(row, token, isWhole), sum);
   }
-}
-
-void DotEmitter::emitIf(Value condition, function_ref<void()> emitThen,
-                        function_ref<void()> emitElse) {
-  SmallVector<Value> before(acc);
-  auto ifOp = scf::IfOp::create(b, loc, TypeRange(ValueRange(acc)), condition,
-                                /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  auto emitBlock = [&](Block *block, function_ref<void()> emit) {
-    b.setInsertionPointToStart(block);
-    llvm::copy(before, acc.begin());
-    if (emit)
-      emit();
-    scf::YieldOp::create(b, loc, ValueRange(acc));
-  };
-  emitBlock(ifOp.thenBlock(), emitThen);
-  emitBlock(ifOp.elseBlock(), emitElse);
-  llvm::copy(ifOp.getResults(), acc.begin());
 }
 
 /// `count` tiles of the warp, which all exist with all of their rows.
@@ -182,7 +133,7 @@ void DotEmitter::multiplyPart(int64_t count) {
   Value tiles = b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1);
   for (int64_t number = 0; number < count; ++number) {
     Value own = getTile(number);
-    emitIf(math.isLess(own, tiles),
+    emitIf(b, loc, math.isLess(own, tiles), acc,
            [&] { multiply(read(own), /*isWhole=*/false); });
   }
 }
@@ -195,14 +146,14 @@ void DotEmitter::multiplyFree() {
       llvm::divideCeil(op.getSchedule().getTileRows() / tile.rows, warps);
   Value tiles = b.createOrFold<memref::DimOp>(loc, op.getIndex(), 1);
   auto multiplyOne = [&](Value weight, Value row) {
-    Value factor = extend(weight);
+    Value factor = x.extend(weight);
     for (auto [token, sum] : llvm::enumerate(acc))
       sum = math::FmaOp::create(b, loc, factor,
-                                readX(row, token, /*isWhole=*/true), sum);
+                                x.read(row, token, /*isWhole=*/true), sum);
   };
   for (int64_t number = 0; number < count; ++number) {
     Value own = getTile(number);
-    emitIf(math.isLess(own, tiles), [&] {
+    emitIf(b, loc, math.isLess(own, tiles), acc, [&] {
       FreeTile(b, loc, op.getRhs(), op.getIndex(), own, layout.lane, acc,
                multiplyOne)
           .emit();
@@ -216,15 +167,16 @@ void DotEmitter::emit() {
   int64_t tiles = op.getSchedule().getTileRows() / tile.values;
   int64_t warps = op.getSchedule().getProduct().getNumWarps();
   int64_t count = llvm::divideCeil(tiles, warps);
-  int64_t rowDim = isTokenMajor ? 1 : 0;
-  int64_t most = count * warps * tile.rows;
-  if (cast<MemRefType>(x.getType()).getDimSize(rowDim) >= most)
+  Value rows = x.getNumRows();
+  std::optional<int64_t> known = getConstantIntValue(rows);
+  if (known && *known >= count * warps * tile.rows)
     return multiplyWhole(count);
   // The last step, in most kernels, and warps of it.
   Value end = math.mul(math.add(getTile(count - 1), 1), tile.rows);
-  Value rows = b.createOrFold<memref::DimOp>(loc, x, rowDim);
   Value isWhole = math.compare(arith::CmpIPredicate::ule, end, rows);
-  emitIf(isWhole, [&] { multiplyWhole(count); }, [&] { multiplyPart(count); });
+  emitIf(
+      b, loc, isWhole, acc, [&] { multiplyWhole(count); },
+      [&] { multiplyPart(count); });
 }
 
 namespace {

@@ -15,7 +15,6 @@
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
-#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -113,10 +112,7 @@ static CombinedTime predictPanelDot(const MatmulProblem &problem,
                  lastRows * kPartRowWait;
   double chain = rounds * (waits + sums) / kClock;
 
-  double seconds =
-      kLaunch + std::pow(std::pow(memory, kNorm) + std::pow(issue, kNorm) +
-                             std::pow(chain, kNorm),
-                         1.0 / kNorm);
+  double seconds = kLaunch + combineOverlapping({memory, issue, chain}, kNorm);
   if (parts > 1)
     seconds += kExchange;
   return {seconds,

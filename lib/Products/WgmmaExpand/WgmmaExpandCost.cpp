@@ -54,14 +54,6 @@ static constexpr double kStepNorm = 2.81, kNorm = 4;
 
 static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
 
-/// The root of the sum of powers of `seconds`.
-static double combine(std::initializer_list<double> seconds, double norm) {
-  double sum = 0;
-  for (double part : seconds)
-    sum += std::pow(part, norm);
-  return std::pow(sum, 1.0 / norm);
-}
-
 /// CTAs that an SM holds. Those that pass registers on have it alone.
 static int64_t getResidentCtas(const MatmulProblem &problem,
                                ScheduleAttr schedule, const Chip &chip) {
@@ -119,8 +111,8 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
   double bytes = double(outputs * stepTiles) * laneBytes +
                  stepRows * double(present * problem.elementBytes);
   double l2 = bytes * double(sms) / (kL2Share * chip.l2Bytes);
-  double step = combine({product * perSM, expansion * perSM, chain, l2 * perSM},
-                        kStepNorm);
+  double step = combineOverlapping(
+      {product * perSM, expansion * perSM, chain, l2 * perSM}, kStepNorm);
 
   double elements = double(present) * double(outputs);
   auto written =
@@ -146,7 +138,7 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
                 (double(problem.outputs) * written +
                  double(problem.getDenseRows() * problem.elementBytes));
   double memory = (weight + rest) / (kMemoryShare * chip.dramBytes);
-  return {kLaunch + combine({onChip, memory}, kNorm),
+  return {kLaunch + combineOverlapping({onChip, memory}, kNorm),
           memory > onChip ? Bound::DRAM : Bound::Product};
 }
 

@@ -38,6 +38,15 @@ def expand(tile, warps, stages, **roles):
     )
 
 
+def panel_dot(tokens, outputs, rows, warps, shares):
+    return (
+        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {rows}], "
+        f"product = panel_dot<warps = {warps}, shares = {shares}>, "
+        "transfers = {x = direct, values = direct, index = direct}, "
+        "pipeline = sequential>"
+    )
+
+
 GATHER = schedule("simt", (128, 64, 2), (2, 2), 3)
 WHOLE_WINDOWS = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "copy")
 PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "copy", producers=4)
@@ -49,6 +58,15 @@ KERNELS = {
     "simt, producers": Case("f32", 16, 32, 32, schedule=PRODUCERS, **FEATURE),
     "simt, token-major": Case("f32", 16, 32, 32, schedule=WHOLE_WINDOWS),
     "simt, GELU": Case("f32", 12, 32, 32, schedule=GATHER, epilogue="gelu"),
+    "panel_dot": Case(
+        "f16", 8, 32, 32, tokens=1, schedule=panel_dot(1, 256, 128, 16, 16)
+    ),
+    "panel_dot, groups": Case(
+        "bf16", 8, 16, 32, tokens=2, schedule=panel_dot(2, 64, 256, 8, 32)
+    ),
+    "panel_dot, 8 tokens": Case(
+        "f16", 16, 32, 128, tokens=8, schedule=panel_dot(8, 256, 64, 8, 8)
+    ),
     "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
     "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_WHOLE_WINDOWS),
     "mma, GELU": Case("f16", 16, 32, 128, schedule=MMA, epilogue="gelu", **FEATURE),
