@@ -24,7 +24,7 @@ double TokenCosts::getBest(size_t i) const {
 }
 
 SmallVector<int64_t> nm_sparse::getTokenGrid() {
-  SmallVector<int64_t> grid{8, 16, 32, 48, 64};
+  SmallVector<int64_t> grid{1, 8, 16, 32, 48, 64};
   for (auto [last, step] : {std::pair<int64_t, int64_t>{1024, 64},
                             {4096, 128},
                             {8192, 256},
@@ -35,7 +35,7 @@ SmallVector<int64_t> nm_sparse::getTokenGrid() {
 }
 
 SmallVector<int64_t> nm_sparse::getCandidateTokens() {
-  return {8,    16,   32,   64,   128,  192,  256,  384,  512,  768,
+  return {1,    8,    16,   32,   64,   128,  192,  256,  384,  512,  768,
           1024, 1280, 1536, 2048, 2304, 3072, 4096, 6144, 8192, 16384};
 }
 

@@ -15,9 +15,12 @@
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<?x4096xf16>, %[[V:[a-z0-9]*]]: {{[^,]*}} {test.first}, %[[I:[a-z0-9]*]]: {{[^,]*}}, %[[Y:[a-z0-9]*]]:
 // CHECK: %[[M:.*]] = tensor.dim %[[X]], %c0
 // CHECK-NOT: nm_sparse.matmul
-// CHECK: %[[C:.*]] = nm_sparse.token_class %[[M]] last = [{{16|32|64}}, {{.*}}] classes = [0, 1, {{.*}}]
+// CHECK: %[[C:.*]] = nm_sparse.token_class %[[M]] last = [1, {{16|32|64}}, {{.*}}] classes = [0, 1, {{.*}}]
 // CHECK: %[[R:.*]] = scf.index_switch %[[C]] -> tensor<?x4096xf16>
 // CHECK: case 0 {
+// CHECK-NEXT: %[[SINGLE:.*]] = func.call @linear_tokens_1(%[[X]], %[[V]], %[[I]], %[[Y]])
+// CHECK-NEXT: scf.yield %[[SINGLE]]
+// CHECK: case 1 {
 // CHECK-NEXT: %[[FEW:.*]] = func.call @linear_tokens_8(%[[X]], %[[V]], %[[I]], %[[Y]])
 // CHECK-NEXT: scf.yield %[[FEW]]
 // CHECK: default {

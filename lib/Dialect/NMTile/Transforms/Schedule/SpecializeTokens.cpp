@@ -197,7 +197,8 @@ struct SpecializeTokens
         for (int64_t tokens : costs->tokens) {
           seconds.push_back(predictFunction(copy, tokens, target));
           if (readsRows)
-            seconds.back() += predictFunction(copy, tokens - 1, target);
+            seconds.back() +=
+                predictFunction(copy, std::max<int64_t>(1, tokens - 1), target);
         }
       }
     }
