@@ -11,7 +11,12 @@ schedules: the one that the model chooses, first, the best of some other familie
 of kernels, and some of the next best, so that the choice can be compared with what
 it was chosen from.
 
-Usage: draw.py --seed S --count N --out OUT [--candidates C --bin FOLDER]
+--domain says which layers: those whose panels tensor cores gather rows for
+(panels, the default), element-wise ones and narrow panels, which are stored as
+bitmaps (elements), or a few tokens of all of them (decode).
+
+Usage: draw.py --seed S --count N --out OUT [--domain D]
+               [--candidates C --bin FOLDER]
 """
 
 import argparse
@@ -35,12 +40,24 @@ LENGTHS = {
     "f16": {32: 1, 64: 2, 128: 2},
     "bf16": {32: 1, 64: 2, 128: 2},
 }
+ELEMENTS = {"f32": {1: 1}, "f16": {1: 6, 2: 1, 4: 1}, "bf16": {1: 6, 2: 1, 4: 1}}
+DECODED = {
+    "f32": {1: 2, 4: 1, 32: 1},
+    "f16": {1: 4, 8: 1, 32: 2, 128: 1},
+    "bf16": {1: 4, 8: 1, 32: 2, 128: 1},
+}
 SPARSITIES = {"50": 5, "75": 3, "87.5": 2}
 WINDOWS = {32: 6, 16: 3, 8: 1, 4: 1}
 LAYOUTS = {"token": 5, "feature": 4, "mixed": 1}
 EPILOGUES = {"product": 5, "gelu": 3, "plain": 2}
 
-MOST_TOKENS = 8192
+MOST_TOKENS, MOST_DECODED = 8192, 64
+# The lengths of panels and the most tokens of each domain.
+DOMAINS = {
+    "panels": (LENGTHS, MOST_TOKENS),
+    "elements": (ELEMENTS, MOST_TOKENS),
+    "decode": (DECODED, MOST_DECODED),
+}
 LEAST_SIZE, MOST_SIZE = 768, 14336
 # Hidden and inner sizes, and those of attention, of published models.
 MODEL_SIZES = (
@@ -86,15 +103,16 @@ class Draw:
             return self.pick(dict.fromkeys(MODEL_SIZES, 1))
         return self.log_uniform(LEAST_SIZE, MOST_SIZE, unit)
 
-    def layer(self):
+    def layer(self, domain="panels"):
+        lengths, most_tokens = DOMAINS[domain]
         type_, sparsity = self.pick(TYPES), self.pick(SPARSITIES)
         windows = {w: weight for w, weight in WINDOWS.items() if is_whole(sparsity, w)}
         return Layer(
             type_,
             sparsity,
-            self.pick(LENGTHS[type_]),
+            self.pick(lengths[type_]),
             self.pick(LAYOUTS),
-            (self.log_uniform(1, MOST_TOKENS), self.size(), self.size()),
+            (self.log_uniform(1, most_tokens), self.size(), self.size()),
             self.pick(EPILOGUES),
             self.pick(windows),
         )
@@ -114,11 +132,11 @@ def is_small(layer):
     return 2 * m * n * k <= MOST_FLOPS[layer.type] and n * k * element <= MOST_BYTES
 
 
-def draw(seed, count):
+def draw(seed, count, domain="panels"):
     """`count` layers, no two of them equal."""
     source, layers = Draw(seed), {}
     while len(layers) < count:
-        layer = source.layer()
+        layer = source.layer(domain)
         if is_small(layer):
             layers[layer] = None
     return list(layers)
@@ -170,11 +188,12 @@ def main(argv=None):
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--domain", choices=DOMAINS, default="panels")
     parser.add_argument("--candidates", type=int, default=1, metavar="C")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"))
     parser.add_argument("--bench-ms", type=int, default=60)
     arguments = parser.parse_args(argv)
-    layers = draw(arguments.seed, arguments.count)
+    layers = draw(arguments.seed, arguments.count, arguments.domain)
     schedules = {layer: [None] for layer in layers}
     if arguments.candidates > 1:
         tool = arguments.bin / "nm-compile"

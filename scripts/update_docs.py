@@ -32,11 +32,11 @@ sys.path.insert(0, str(ROOT / "bench"))
 import plots  # noqa: E402
 import random_layers  # noqa: E402
 import report  # noqa: E402
+from walk_lines import select  # noqa: E402
 
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 EXAMPLE = "examples/linear.mlir"
-WALK = "docs/walk.mlir"
-WIDTH = 118
+WALK, DECODE = "docs/walk.mlir", "docs/decode.mlir"
 
 # What differs between machines, for the comparison.
 NOISE = [
@@ -48,136 +48,6 @@ NOISE = [
     (r"%(c\d+)_\d+\b", r"%\1"),
     (r"%(?!c\d)[\w#:+]+", "%"),  # names of values and PTX registers
 ]
-
-# Text of the IR that the walk leaves out of lines that stay.
-SHORTER = [
-    (r", *alignment = \d+ : i64|\{alignment = \d+ : i64\} ", ""),
-    (r"#gpu\.address_space<workgroup>", "#workgroup"),
-    (r"indexing_maps = \[.*?\](?=[ ,])", "indexing_maps = [...]"),
-    (r"#nm_sparse\.packed<.*?>, \[[\d, ]+\], \w+>", "#packed"),
-    (r", strided<\[[^]]*\](, offset: \?)?>", ""),
-]
-
-# Where a long line may be broken.
-BREAKS = [
-    r"ins\(",
-    r"outs\(",
-    r"acc\(",
-    r"%arg\d+: (?:tensor|memref)",
-    r"schedule =",
-    r"stages =",
-    r"threads ?\(",
-    r"blocks ?\(",
-    r"threads in",
-    r"dynamic_shared",
-    r"args\(",
-    r"shared_outs\(",
-    r"to (?:tensor|memref)<",
-    r"into (?:tensor|memref)<",
-    r": tensor<",
-    r": memref<",
-    r": vector<",
-    r"-> ",
-]
-
-# Copies of operand tiles, and products of them.
-TILE_OPS = r"nm_sparse\.(async|tile)|nm_tile\."
-
-# Which lines of the IR after a stage the walk shows: the first LIMIT matches of
-# each pattern. Skipped lines become one "...".
-SHOWN = {
-    "front": [r"func\.func", r"linalg\.fill", r"nm_sparse\.matmul", r"linalg\.generic"],
-    "specialize": [
-        r"tensor\.dim %arg0",
-        r"token_class",
-        r"index_switch",
-        r"^    (case|default)",
-        r"call @",
-        r"func\.func private",
-    ],
-    "schedule": [r"nm_sparse\.matmul"],
-    "tile": [
-        r"scf\.forall \(",
-        r"affine\.min",
-        r"nm_tile\.k_loop",
-        r"tensor\.extract_slice",
-        r"nm_sparse\.matmul",
-        r"nm_tile\.yield",
-        r"linalg\.generic",
-        r"scf\.forall\.in_parallel",
-        r"parallel_insert_slice",
-        r"mapping =",
-    ],
-    "promote": [
-        r"alloc_tensor",
-        TILE_OPS,
-        r"vector\.transfer",
-    ],
-    "vectorize": [
-        r"dense<0",
-        r"nm_tile\.k_loop",
-        r"nm_(sparse\.tile_|tile\.)matmul",
-        r"vector\.transfer",
-        r"arith\.\w+ .*: vector",
-    ],
-    "bufferize": [
-        r"func\.func",
-        r"memref\.alloc",
-        r"scf\.forall \(",
-        TILE_OPS,
-        r"vector\.transfer_write",
-        r"mapping =",
-    ],
-    "map": [
-        r"affine\.(apply.*ceildiv|min)",
-        r"gpu\.launch",
-        r"affine\.apply.*arg[45]\]*$",
-    ],
-    "pipeline": [
-        r"memref\.alloc\(\) .*workgroup",
-        TILE_OPS,
-        r"nvvm\.cp\.async",
-        r"gpu\.barrier",
-        r"scf\.for ",
-        r"scf\.if",
-        r"scf\.yield",
-        r"vector\.transfer_write",
-    ],
-    "threads": [
-        r"gpu\.launch",
-        r"gpu\.dynamic_shared",
-        r"memref\.view",
-        r"nvvm\.cp\.async\.wait",
-        r"scf\.for ",
-        r"nvgpu\.device_async_copy",
-        r"nvgpu\.ldmatrix",
-        r"nvgpu\.mma\.sync",
-        r"vector\.(store|transfer_write)|memref\.store .*arg",
-    ],
-    "nvvm": [
-        r"func\.func @",
-        r"gpu\.launch_func",
-        r"gpu\.module",
-        r"llvm\.func",
-        r"nvvm\.cp\.async\.shared",
-        r"nvvm\.cp\.async\.(commit|wait)",
-        r"nvvm\.barrier",
-        r"nvvm\.ldmatrix",
-        r"nvvm\.mma\.sync",
-    ],
-    "ptx": [
-        r"^\.(version|target|extern)",
-        r"\.entry",
-        r"^\.(maxntid|minnctapersm)",
-        r"cp\.async\.c[ag]",
-        r"cp\.async\.(commit|wait)",
-        r"bar\.sync",
-        r"ldmatrix",
-        r"mma\.sync",
-        r"st\.global",
-    ],
-}
-LIMIT = {"pipeline": 99, "threads": 2, "nvvm": 1, "ptx": 2}
 
 
 def run(folder, *command):
@@ -213,49 +83,6 @@ def code_of(path):
     """A file without its leading comment."""
     text = (ROOT / path).read_text("utf-8")
     return re.sub(r"\A(//.*\n|\n)*", "", text)
-
-
-def shorten(line):
-    """The line in pieces that fit: broken before operands, then cut."""
-    for pattern, replacement in SHORTER:
-        line = re.sub(pattern, replacement, line)
-    if len(line) <= WIDTH:
-        return [line]
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    pieces = [""]
-    for token in re.split(rf"(?= (?:{'|'.join(BREAKS)}))", line):
-        if not pieces[-1] or len(pieces[-1] + token) <= WIDTH:
-            pieces[-1] += token
-        else:
-            pieces.append(indent + token.lstrip())
-    return [
-        piece.rstrip() if len(piece) <= WIDTH else piece[: WIDTH - 4].rstrip() + " ..."
-        for piece in pieces
-    ]
-
-
-def select(text, stage):
-    counts, lines, skipped = {}, [], False
-    for line in text.splitlines():
-        line = line.replace("\t", "  ").rstrip()
-        found = next((p for p in SHOWN[stage] if re.search(p, line)), None)
-        if found is not None:
-            counts[found] = counts.get(found, 0) + 1
-            if counts[found] > LIMIT.get(stage, 8):
-                found = None
-        if found is None:
-            skipped = skipped or line.strip() not in ("", "{", "}")
-            continue
-        if skipped and lines:
-            indent = len(line) - len(line.lstrip())
-            lines.append(" " * indent + "...")
-        skipped = False
-        # The schedule is shown once, where it is chosen.
-        if stage != "schedule":
-            line = re.sub(r"schedule = <([^<>]|<[^<>]*>)*>", "schedule = ...", line)
-        lines += shorten(line)
-    widths = [len(line) - len(line.lstrip()) for line in lines]
-    return "\n".join(line[min(widths, default=0) :] for line in lines)
 
 
 class Generators:
@@ -303,8 +130,8 @@ class Generators:
     def emulated(self, _):
         return self.tool("nm-run", "--print-emulated").strip()
 
-    def input(self, _):
-        return fenced(code_of(WALK), "mlir")
+    def input(self, path):
+        return fenced(code_of(path or WALK), "mlir")
 
     def counts(self, _):
         return fenced(self.explain(WALK))
@@ -315,6 +142,11 @@ class Generators:
         arguments = ["-o", "-", "--emit", name, "--tokens", tokens]
         text = self.tool("nm-compile", WALK, *arguments)
         return fenced(select(text, name), "" if name == "ptx" else "mlir")
+
+    def decode(self, name):
+        text = self.tool("nm-compile", DECODE, "-o", "-", "--emit", name)
+        shown = select(text, f"decode {name}")
+        return fenced(shown, "" if name == "ptx" else "mlir")
 
     def speed(self, part):
         only = doc_results.SUMMARY if part == "summary" else None

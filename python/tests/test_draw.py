@@ -124,3 +124,14 @@ def test_functions_for_any_number_are_recorded(tmp_path):
     report.write_text("{}", "utf-8")
     with pytest.raises(SystemExit, match="has no runs of nm-run --batch"):
         random_layers.main([str(report), "--record", str(out)])
+
+
+def test_domains_have_panels_and_tokens_of_their_own():
+    for domain, (lengths, most_tokens) in draw.DOMAINS.items():
+        drawn = draw.draw(5, 200, domain)
+        assert {(layer.type, layer.length) for layer in drawn} == {
+            (type_, length) for type_, found in lengths.items() for length in found
+        }
+        tokens = [layer.shape[0] for layer in drawn]
+        assert min(tokens) >= 1 and most_tokens / 2 < max(tokens) <= most_tokens
+        assert all(layers.parse(layer.name) == layer for layer in drawn)

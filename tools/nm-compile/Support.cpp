@@ -177,8 +177,11 @@ static std::string describeProducts(func::FuncOp function) {
   StringRef previous;
   for (auto [i, copy] : llvm::enumerate(number.getClasses())) {
     StringRef name = getName(findProduct(choice, copy));
-    if (i != 0 && name != previous)
-      text += llvm::formatv(" to {0} tokens, then ", number.getLast()[i - 1]);
+    if (i != 0 && name != previous) {
+      int64_t last = number.getLast()[i - 1];
+      text += last == 1 ? std::string(" for one token, then ")
+                        : llvm::formatv(" to {0} tokens, then ", last).str();
+    }
     if (name != previous)
       text += name;
     previous = name;

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which lines of the IR after a stage the walks through the compiler show, and how
+they are shortened: docs/DataPath.md and docs/DecodePath.md."""
+
+import re
+
+# Text of the IR that the walk leaves out of lines that stay.
+SHORTER = [
+    (r", *alignment = \d+ : i64|\{alignment = \d+ : i64\} ", ""),
+    (r"#gpu\.address_space<workgroup>", "#workgroup"),
+    (r"indexing_maps = \[.*?\](?=[ ,])", "indexing_maps = [...]"),
+    (r"#nm_sparse\.packed<.*?>, \[[\d, ]+\], \w+>", "#packed"),
+    (r", strided<\[[^]]*\](, offset: \?)?>", ""),
+]
+
+# Where a long line may be broken.
+BREAKS = [
+    r"ins\(",
+    r"outs\(",
+    r"acc\(",
+    r"%arg\d+: (?:tensor|memref)",
+    r"schedule =",
+    r"stages =",
+    r"threads ?\(",
+    r"blocks ?\(",
+    r"threads in",
+    r"dynamic_shared",
+    r"args\(",
+    r"shared_outs\(",
+    r"to (?:tensor|memref)<",
+    r"into (?:tensor|memref)<",
+    r": tensor<",
+    r": memref<",
+    r": vector<",
+    r"-> ",
+]
+
+# Where a line is cut.
+WIDTH = 118
+
+# Copies of operand tiles, and products of them.
+TILE_OPS = r"nm_sparse\.(async|tile)|nm_tile\."
+
+# Which lines of the IR after a stage the walk shows: the first LIMIT matches of
+# each pattern. Skipped lines become one "...".
+SHOWN = {
+    "front": [r"func\.func", r"linalg\.fill", r"nm_sparse\.matmul", r"linalg\.generic"],
+    "specialize": [
+        r"tensor\.dim %arg0",
+        r"token_class",
+        r"index_switch",
+        r"^    (case|default)",
+        r"call @",
+        r"func\.func private",
+    ],
+    "schedule": [r"nm_sparse\.matmul"],
+    "tile": [
+        r"scf\.forall \(",
+        r"affine\.min",
+        r"nm_tile\.k_loop",
+        r"tensor\.extract_slice",
+        r"nm_sparse\.matmul",
+        r"nm_tile\.yield",
+        r"linalg\.generic",
+        r"scf\.forall\.in_parallel",
+        r"parallel_insert_slice",
+        r"mapping =",
+    ],
+    "promote": [
+        r"alloc_tensor",
+        TILE_OPS,
+        r"vector\.transfer",
+    ],
+    "vectorize": [
+        r"dense<0",
+        r"nm_tile\.k_loop",
+        r"nm_(sparse\.tile_|tile\.)matmul",
+        r"vector\.transfer",
+        r"arith\.\w+ .*: vector",
+    ],
+    "bufferize": [
+        r"func\.func",
+        r"memref\.alloc",
+        r"scf\.forall \(",
+        TILE_OPS,
+        r"vector\.transfer_write",
+        r"mapping =",
+    ],
+    "map": [
+        r"affine\.(apply.*ceildiv|min)",
+        r"gpu\.launch",
+        r"affine\.apply.*arg[45]\]*$",
+    ],
+    "pipeline": [
+        r"memref\.alloc\(\) .*workgroup",
+        TILE_OPS,
+        r"nvvm\.cp\.async",
+        r"gpu\.barrier",
+        r"scf\.for ",
+        r"scf\.if",
+        r"scf\.yield",
+        r"vector\.transfer_write",
+    ],
+    "threads": [
+        r"gpu\.launch",
+        r"gpu\.dynamic_shared",
+        r"memref\.view",
+        r"nvvm\.cp\.async\.wait",
+        r"scf\.for ",
+        r"nvgpu\.device_async_copy",
+        r"nvgpu\.ldmatrix",
+        r"nvgpu\.mma\.sync",
+        r"vector\.(store|transfer_write)|memref\.store .*arg",
+    ],
+    "nvvm": [
+        r"func\.func @",
+        r"gpu\.launch_func",
+        r"gpu\.module",
+        r"llvm\.func",
+        r"nvvm\.cp\.async\.shared",
+        r"nvvm\.cp\.async\.(commit|wait)",
+        r"nvvm\.barrier",
+        r"nvvm\.ldmatrix",
+        r"nvvm\.mma\.sync",
+    ],
+    "ptx": [
+        r"^\.(version|target|extern)",
+        r"\.entry",
+        r"^\.(maxntid|minnctapersm)",
+        r"cp\.async\.c[ag]",
+        r"cp\.async\.(commit|wait)",
+        r"bar\.sync",
+        r"ldmatrix",
+        r"mma\.sync",
+        r"st\.global",
+    ],
+}
+SHOWN |= {
+    "decode layout": [r"func\.func", r"%arg\d: tensor", r"nm_sparse\.matmul"],
+    "decode schedule": [r"nm_sparse\.matmul"],
+    "decode tile": [
+        r"scf\.forall \(",
+        r"nm_tile\.k_loop",
+        r"tensor\.extract_slice %arg",
+        r"nm_sparse\.matmul",
+        r"mapping =",
+    ],
+    "decode promote": [
+        r"nm_tile\.k_loop",
+        r"tensor\.extract_slice %extracted",
+        r"nm_tile\.(matmul|yield|sum_warps)",
+        r"vector\.transfer_write",
+    ],
+    "decode threads": [
+        r"gpu\.launch",
+        r"nm_tile\.read_only_load once",
+        r"bfind",
+        r"nm_tile\.read_only_load %",
+        r"math\.fma",
+        r"memref\.alloc\(\)|memref\.view",
+        r"gpu\.barrier",
+        r"scf\.(if|for)",
+    ],
+    "decode ptx": [
+        r"\.entry",
+        r"^\.(maxntid|minnctapersm)",
+        r"ld\.global\.nc",
+        r"bfind",
+        r"fma\.rn",
+        r"bar\.sync",
+        r"st\.global",
+    ],
+}
+LIMIT = {
+    "pipeline": 99,
+    "threads": 2,
+    "nvvm": 1,
+    "ptx": 2,
+    "decode threads": 3,
+    "decode ptx": 3,
+}
+
+
+def shorten(line):
+    """The line in pieces that fit: broken before operands, then cut."""
+    for pattern, replacement in SHORTER:
+        line = re.sub(pattern, replacement, line)
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    pieces = [""]
+    for token in re.split(rf"(?= (?:{'|'.join(BREAKS)}))", line):
+        if not pieces[-1] or len(pieces[-1] + token) <= WIDTH:
+            pieces[-1] += token
+        else:
+            pieces.append(indent + token.lstrip())
+    return [
+        piece.rstrip() if len(piece) <= WIDTH else piece[: WIDTH - 4].rstrip() + " ..."
+        for piece in pieces
+    ]
+
+
+def select(text, stage):
+    counts, lines, skipped = {}, [], False
+    for line in text.splitlines():
+        line = line.replace("\t", "  ").rstrip()
+        found = next((p for p in SHOWN[stage] if re.search(p, line)), None)
+        if found is not None:
+            counts[found] = counts.get(found, 0) + 1
+            if counts[found] > LIMIT.get(stage, 8):
+                found = None
+        if found is None:
+            skipped = skipped or line.strip() not in ("", "{", "}")
+            continue
+        if skipped and lines:
+            indent = len(line) - len(line.lstrip())
+            lines.append(" " * indent + "...")
+        skipped = False
+        # The schedule is shown once, where it is chosen.
+        if not stage.endswith("schedule"):
+            line = re.sub(r"schedule = <([^<>]|<[^<>]*>)*>", "schedule = ...", line)
+        lines += shorten(line)
+    widths = [len(line) - len(line.lstrip()) for line in lines]
+    return "\n".join(line[min(widths, default=0) :] for line in lines)
