@@ -36,6 +36,9 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
   case ComponentRole::Bits:
+    // Any bits are a free weight, and those of one name its values by headers.
+    if (packed.getEncoding().isFree())
+      return {};
     PackedShape shape =
         getPackedShape(packed.getWeightType(), packed.getEncoding());
     parameters.assign({getRuntimeKind(packed.getElementType()).value_or(-1),

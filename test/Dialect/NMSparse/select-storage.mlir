@@ -176,6 +176,10 @@ func.func @f32_panels(
 // -----
 
 // What packs the weight when the program runs packs it in that form.
+// FEW-LABEL: func.func @packed_here
+// FEW: storage = #nm_sparse.bitmap
+// EXPAND-LABEL: func.func @packed_here
+// EXPAND: storage = #nm_sparse.bitmap
 // CHECK-LABEL: func.func @packed_here
 // CHECK: %[[VALUES:.+]], %[[BITS:.+]] = nm_sparse.pack #[[E:.+]] storage = #nm_sparse.bitmap<#[[E]]> %{{.+}} : tensor<96x128xf16> to tensor<3x4x512xf16>, tensor<3x4x32xi32>
 // CHECK: nm_sparse.matmul #[[E]] storage = #nm_sparse.bitmap<#[[E]]>

@@ -35,10 +35,11 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
   return success();
 }
 
-/// Checks that `types` are those of the components of `weight`.
+/// Checks that `types` are those of the components of `weight` in `form`, which
+/// the operation states by the attribute `stated`.
 static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
                                       WeightStorageInterface form,
-                                      TypeRange types) {
+                                      Attribute stated, TypeRange types) {
   if (failed(form.verifyPackable([&] { return op->emitOpError(); })))
     return failure();
   SmallVector<WeightComponent> components = form.getComponents(weight);
@@ -48,14 +49,14 @@ static LogicalResult verifyPackedForm(Operation *op, RankedTensorType weight,
                           [&](const WeightComponent &component) {
                             diagnostic << component.name;
                           });
-    return diagnostic << " under " << form << ", got " << types.size()
+    return diagnostic << " under " << stated << ", got " << types.size()
                       << " tensors";
   }
   for (auto [component, type] : llvm::zip(components, types))
     if (type != component.type)
       return op->emitOpError()
              << component.name << " must have type " << component.type
-             << " for weight " << stripEncoding(weight) << " under " << form
+             << " for weight " << stripEncoding(weight) << " under " << stated
              << ", got " << type;
   return success();
 }
@@ -155,7 +156,10 @@ LogicalResult PackOp::verify() {
       return emitOpError("storage is of a weight without an encoding, got ")
              << weight << ": cast it to " << stripEncoding(weight) << " first";
   }
-  return verifyPackedForm(*this, weight, getForm(), getResultTypes());
+  Attribute stated = getStorageAttr();
+  return verifyPackedForm(*this, weight, getForm(),
+                          stated ? stated : getEncodingAttr(),
+                          getResultTypes());
 }
 
 /// pack(unpack(v, i)) is (v, i): the packed form is canonical.
@@ -179,7 +183,7 @@ LogicalResult UnpackOp::verify() {
   if (failed(verifyWeight(*this, weight, getEncoding())))
     return failure();
   return verifyPackedForm(*this, weight, getEncoding().getDefaultStorage(),
-                          getOperandTypes());
+                          getEncodingAttr(), getOperandTypes());
 }
 
 /// unpack(pack(w)) is w: pack refuses what it cannot store.
