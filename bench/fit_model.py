@@ -76,6 +76,12 @@ class Formula:
         return self.library.nmsCombineTerms(*arrays)
 
 
+def has_costs(family):
+    """Products that predict their times themselves have none that could be fitted:
+    those of their families are zeros."""
+    return bool(family["mathShare"])
+
+
 class Sample:
     """One measured schedule of one layer."""
 
@@ -103,14 +109,8 @@ class Sample:
             return "auto"
         return "feature-major" if before == "transposition" else "keep"
 
-    @property
-    def has_own_model(self):
-        """A product predicts its time itself, and has no costs that could be fitted
-        here: those of its family are zeros."""
-        return not self.model["costs"]["mathShare"]
-
     def predict(self, costs):
-        if self.has_own_model:
+        if not has_costs(costs[self.family]):
             return self.model["predicted_us"]
         return self.formula(self.model["terms"], costs[self.family]) * 1e6
 
@@ -325,7 +325,7 @@ def main(argv=None):
         print(f"\n{text}")
     elif arguments.hold:
         failures = missed(samples, costs)
-    samples = [sample for sample in samples if not sample.has_own_model]
+    samples = [sample for sample in samples if has_costs(costs[sample.family])]
     if arguments.fit and samples:
         fitted = fit(samples, costs)
         print(f"\nfitted\n\n{accuracy(samples, fitted)}\n\n{loss(samples, fitted)}\n")

@@ -43,9 +43,11 @@ int64_t mlir::nm_sparse::getCtasPerSM(int64_t sharedBytes, int64_t threads,
 
 int64_t mlir::nm_sparse::getCtasByRegisters(int64_t threads,
                                             int64_t registers) {
-  constexpr int64_t mostThreads = 2048;
-  return std::max<int64_t>(
-      1, std::min(mostThreads, kRegistersPerSM / registers) / threads);
+  // Registers are given to a warp 8 of each thread at a time.
+  constexpr int64_t mostThreads = 2048, mostCtas = 32, granule = 8;
+  int64_t given = (registers + granule - 1) / granule * granule;
+  int64_t ctas = std::min(mostThreads, kRegistersPerSM / given) / threads;
+  return std::max<int64_t>(1, std::min(mostCtas, ctas));
 }
 
 std::optional<RegisterShares>

@@ -21,6 +21,10 @@ static constexpr int64_t kThreads = 256;
 /// GPU has as shared memory, less what lists of positions take.
 static constexpr int64_t kTileBytes = 16 << 10, kMaxTileBytes = 64 << 10;
 
+/// Bytes of shared memory of a CTA on every GPU: the tile, two masks for each
+/// window and panel, and two bytes for each kept block.
+static constexpr int64_t kMaxSharedBytes = 96 << 10;
+
 /// Bytes of a row that warps read and write together: lines of L2, and the 64
 /// bytes along the contraction that a warp reads of an output.
 static constexpr int64_t kLineBytes = 128, kTransposedBytes = 64;
@@ -64,6 +68,12 @@ PackTiling::PackTiling(RankedTensorType weight, EncodingAttr encoding,
   windows = count(std::max(wantedRows, kTileBytes / rowBytes), windowRows,
                   shape.windows, windowStep);
   auto tileBytes = [&] { return rows() * columns() * elementBytes; };
+  auto sharedBytes = [&] {
+    int64_t maskBytes = level.m > 32 ? 8 : 4;
+    return tileBytes() + windows * panels * (2 * maskBytes + 2 * level.n);
+  };
+  while (windows > windowStep && sharedBytes() > kMaxSharedBytes)
+    windows = llvm::alignTo(windows / 2, windowStep);
   if (tileBytes() > kMaxTileBytes) {
     panels = panelStep;
     windows = windowStep;

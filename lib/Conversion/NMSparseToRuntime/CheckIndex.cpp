@@ -36,7 +36,7 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
   case ComponentRole::Bits:
-    // Any bits are a free weight, and those of one name its values by headers.
+    // Those of free weights are checked where they are unpacked.
     if (packed.getEncoding().isFree())
       return {};
     PackedShape shape =

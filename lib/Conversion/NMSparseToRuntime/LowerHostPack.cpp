@@ -157,8 +157,9 @@ struct LowerHostPack
           .Case<PackOp>([&](auto pack) {
             lower(rewriter, getOperation(), pack, pack.getEncoding(),
                   pack.getEncoding().isFree() ? "nmsRuntimePackFreeBitmap"
-                  : pack.getStorageAttr()     ? "nmsRuntimePackDenseBitmap"
-                                              : "nmsRuntimePack");
+                  : isa<BitmapAttr>(pack.getForm())
+                      ? "nmsRuntimePackDenseBitmap"
+                      : "nmsRuntimePack");
           })
           .Case<UnpackOp>([&](auto unpack) {
             lower(rewriter, getOperation(), unpack, unpack.getEncoding(),

@@ -187,9 +187,9 @@ LogicalResult BlockRewriter::visitTensorMap(nvgpu::TmaCreateDescriptorOp map) {
 /// so reaches no buffer of this function.
 bool isCallOfNumbers(Operation *op, SymbolTableCollection &symbols) {
   auto call = dyn_cast<func::CallOp>(op);
-  if (!call || !llvm::all_of(call.getOperandTypes(), [](Type type) {
-        return type.isIntOrIndexOrFloat();
-      }))
+  if (!call || call.getNumResults() > 0 ||
+      !llvm::all_of(call.getOperandTypes(),
+                    [](Type type) { return type.isIntOrIndexOrFloat(); }))
     return false;
   auto callee =
       symbols.lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());

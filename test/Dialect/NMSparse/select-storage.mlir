@@ -206,3 +206,23 @@ func.func @packed_and_returned(%x: tensor<1x128xf16>, %dense: tensor<128x96xf16>
     ins(%x, %v, %i : tensor<1x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
   return %y, %i : tensor<1x96xf32>, tensor<64x96xi8>
 }
+
+// -----
+
+// Windows of so many rows have kernels in the canonical form alone.
+// CHECK-LABEL: func.func @long_windows
+// CHECK-NOT: bitmap
+// BITMAP-LABEL: func.func @long_windows
+// BITMAP-NOT: bitmap
+func.func @long_windows(
+    %x: tensor<1x4096xf16>,
+    %v: tensor<2048x32xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                             of = #nm_sparse.packed<#nm_sparse.encoding<1024:2048>, [4096, 32], f16>>},
+    %i: tensor<2048x32xi16> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                             of = #nm_sparse.packed<#nm_sparse.encoding<1024:2048>, [4096, 32], f16>>},
+    %init: tensor<1x32xf32>) -> tensor<1x32xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<1024:2048>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<1x4096xf16>, tensor<2048x32xf16>, tensor<2048x32xi16>) outs(%init : tensor<1x32xf32>) -> tensor<1x32xf32>
+  return %y : tensor<1x32xf32>
+}

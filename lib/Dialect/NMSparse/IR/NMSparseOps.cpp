@@ -136,7 +136,8 @@ Value PackOp::getComponent(StringRef name) {
 void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   // Operations that are wrong are printed, too, so nothing is asked of them.
   EncodingAttr encoding = getEncodingAttr();
-  bool hasBits = getStorageAttr() || (encoding && encoding.isFree());
+  bool hasBits = isa_and_nonnull<BitmapAttr>(getStorageAttr()) ||
+                 (encoding && encoding.isFree());
   const StringRef names[] = {kValuesComponent,
                              hasBits ? kBitsComponent : kIndexComponent,
                              kInnerIndexComponent};

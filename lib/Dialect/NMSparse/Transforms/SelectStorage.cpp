@@ -64,6 +64,10 @@ static constexpr int64_t kFewTokens = 8;
 /// Rows of a tile of bitmaps of which a ring of shared memory holds several.
 static constexpr int64_t kMostRows = 256;
 
+/// Rows of a window whose bits kernels of few tokens find values by: each has
+/// code of its own.
+static constexpr int64_t kMostWindowRows = 1024;
+
 /// Products of tensor cores gather rows for panels of 8 outputs and more. Those
 /// of warpgroups expand bitmaps for any.
 bool SelectStorage::prefersBitmaps(MatmulOp op) const {
@@ -76,6 +80,8 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
   if (ScheduleAttr schedule = op.getScheduleAttr();
       storage == "auto" && schedule)
     return schedule.getProduct().readsBitmaps();
+  if (op.getEncoding().getWindowRows() > kMostWindowRows)
+    return false;
   if (storage == "bitmap")
     return true;
   // Tensor cores have no kernel at all for panels that no fragment fits.

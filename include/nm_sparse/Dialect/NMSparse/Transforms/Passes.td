@@ -118,7 +118,8 @@ def NMSparseSelectStoragePass
     most 8 tokens: for more, threads gather rows for each output. `tokens` is the
     largest number that is compiled for where theirs is dynamic, 0 if any may come.
     Products that have schedules already decide by what these read. `bitmap` makes
-    it all weights of one level of f16, bf16 and f32, `canonical` none.
+    it all weights of one level of f16, bf16 and f32 with windows of at most 1024
+    rows, `canonical` none.
 
     Weights of `free` elements are bitmaps already. `density` is the share of them,
     in percent, that schedules are to expect of products that say none.
