@@ -19,42 +19,36 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-// Fitted to kernels of 44 layers drawn at random on an H200, of 1 to 8 tokens
-// and 12 to 75 % kept (bench/results/h200-decode-kernels.json).
+// Fitted to 322 kernels of 59 layers on an H200, most of them drawn at
+// random, of 1 to 8 tokens and 25 to 62 % kept (bench/results/h200-dot.json).
 
-/// Warps of an SM, registers of one of its threads beside each other, and warps
-/// that issue at once.
+/// Warps of an SM, its registers, and warps that issue at once.
 static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536;
 static constexpr double kSchedulers = 4, kClock = 1.75e9;
 /// Cycles of a scheduler for one value of all lanes of a warp, and beside that
-/// for each token; the part of an uneven number of CTAs that shows.
-static constexpr double kValueCycles = 6.31, kTokenCycles = 3.63,
-                        kUneven = 1.41;
-/// As kValueCycles, of a free value, and registers of its kernel: by the
-/// instructions of both, since no time of it has been measured.
-static constexpr double kFreeCycles = 12;
+/// for each token.
+static constexpr double kValueCycles = 6.58, kTokenCycles = 2;
+/// As kValueCycles, of values in windows longer than a word of bits, beside it,
+/// and of free values, by their instructions: no time of either has been
+/// measured. Registers of the latter.
+static constexpr double kLongWindowCycles = 5, kFreeCycles = 12;
 static constexpr int64_t kFreeRegisters = 40;
 /// Seconds until what a K step reads is there, and cycles for one value after
-/// the other of a warp, beside that for each token.
-static constexpr double kLatency = 0.213e-6, kChainCycles = 83.1,
-                        kChainTokenCycles = 17.9;
-/// Seconds of a launch, and of the exchange between CTAs of one tile; the part
-/// of the rate of device memory that is reached.
-static constexpr double kLaunch = 2.68e-6, kExchange = 1.4e-6, kShare = 0.953;
-/// What takes longest hides the others the better the higher this is.
-static constexpr double kNorm = 3.73;
+/// the other of a warp, beside that for each token; cycles for the sum of a
+/// token of each warp.
+static constexpr double kLatency = 0.239e-6, kChainCycles = 58,
+                        kChainTokenCycles = 15.1, kSumCycles = 13.6;
+/// Seconds of a launch; of the exchange between CTAs of one tile, once and for
+/// each CTA; the part of the rate of device memory that is reached.
+static constexpr double kLaunch = 1.88e-6, kExchange = 1.14e-6,
+                        kExchangeOfCta = 1.08e-6, kShare = 0.958;
+/// What takes longest hides the others the better the higher this is; the part
+/// of the last wave of CTAs that nothing hides.
+static constexpr double kNorm = 2.97, kLastWave = 0.65;
 
-/// Values of a lane, of all tiles that it reads at once, that leave an SM all
-/// of its warps, and those that are proposed. Where the last step is not a
-/// whole one, code for both takes registers. More than two tiles of few values
-/// take 1.2 times as long as two.
-static constexpr int64_t kFewValues = 16, kMostValues = 32,
-                         kMostWholeValues = 64;
-
-/// All K steps of `tiles` have as many as `stepTiles`.
-static bool hasWholeSteps(int64_t tiles, int64_t stepTiles) {
-  return tiles % stepTiles == 0;
-}
+/// Values of a lane, of all tiles that it reads at once, that are proposed.
+/// More than two tiles of few values take 1.2 times as long as two.
+static constexpr int64_t kFewValues = 16, kMostValues = 64;
 
 /// CTAs that an SM holds.
 static int64_t getResidentCtas(ScheduleAttr schedule, int64_t registers) {
@@ -62,12 +56,23 @@ static int64_t getResidentCtas(ScheduleAttr schedule, int64_t registers) {
   return std::max<int64_t>(1, warps / schedule.getProduct().getNumWarps());
 }
 
-/// Registers of a thread that reads so many tiles at once.
-static int64_t getRegisters(BitmapTile tile, int64_t tilesAtOnce,
-                            bool isWhole) {
+static int64_t getRegisters(BitmapTile tile, ScheduleAttr schedule) {
   if (tile.isFree)
     return kFreeRegisters;
-  return isWhole || tilesAtOnce * tile.values <= kFewValues ? 32 : 48;
+  int64_t tokens = schedule.getTileTokens();
+  if (tokens > 2)
+    return tokens <= 4 ? 40 : 56;
+  // ptxas reads many values early where a CTA is not that large.
+  int64_t warps = schedule.getProduct().getNumWarps();
+  bool isEarly = schedule.getTileRows() >= kMostValues * warps;
+  return isEarly && (warps == 8 || warps == 16) ? 40 : 32;
+}
+
+static double getValueCycles(const MatmulProblem &problem) {
+  if (problem.bitmap->isFree)
+    return kFreeCycles;
+  bool isLong = problem.encoding.getWindowRows() > BitmapTile::kOutputs;
+  return kValueCycles + (isLong ? kLongWindowCycles : 0.0);
 }
 
 /// Values that a lane multiplies of a tile, and bytes that it reads.
@@ -110,28 +115,39 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
   int64_t perWarp = llvm::divideCeil(stepTiles, warps);
   int64_t steps = llvm::divideCeil(llvm::divideCeil(tiles, stepTiles), parts);
-  double perSM = std::max(1.0, double(ctas) / double(chip.multiprocessors));
-  double uneven =
-      double(llvm::divideCeil(ctas, chip.multiprocessors)) / perSM - 1.0;
-  double issue =
-      perSM * (1.0 + kUneven * std::max(0.0, uneven)) *
-      double(steps * perWarp * warps) * values *
-      ((tile.isFree ? kFreeCycles : kValueCycles) + kTokenCycles * tokens) /
-      (kSchedulers * kClock);
-
-  int64_t resident = getResidentCtas(
-      schedule, getRegisters(tile, perWarp, hasWholeSteps(tiles, stepTiles)));
-  double waves = std::max(1.0, perSM / double(resident));
+  double stepValues = double(perWarp) * values;
+  double issue = double(steps * warps) * stepValues *
+                 (getValueCycles(problem) + kTokenCycles * tokens) /
+                 (kSchedulers * kClock);
   double chain =
-      waves * double(steps) *
-      (kLatency + double(perWarp) * values *
-                      (kChainCycles + kChainTokenCycles * tokens) / kClock);
+      double(steps) *
+          (kLatency +
+           stepValues * (kChainCycles + kChainTokenCycles * tokens) / kClock) +
+      double(warps) * kSumCycles * tokens / kClock +
+      (parts > 1 ? kExchangeOfCta : 0.0);
 
-  double seconds = kLaunch + combineOverlapping({memory, issue, chain}, kNorm);
-  if (parts > 1)
-    seconds += kExchange;
-  return {seconds,
-          memory >= std::max(issue, chain) ? Bound::DRAM : Bound::Product};
+  // CTAs come in waves; the last one has an SM fewer of them, or none.
+  double share = 1.0 / double(ctas);
+  Bound bound = Bound::Product;
+  auto predictWave = [&](int64_t perSM, int64_t all) {
+    double fetch = memory * double(all) * share, work = double(perSM) * issue;
+    bound = fetch >= std::max(work, chain) ? Bound::DRAM : Bound::Product;
+    return combineOverlapping({fetch, work, chain}, kNorm);
+  };
+  int64_t resident = getResidentCtas(schedule, getRegisters(tile, schedule));
+  int64_t wave = resident * chip.multiprocessors;
+  int64_t rest = ctas % wave;
+  double seconds = kLaunch + (parts > 1 ? kExchange : 0.0);
+  if (rest > 0) {
+    double last =
+        predictWave(llvm::divideCeil(rest, chip.multiprocessors), rest);
+    seconds += ctas < wave ? last : kLastWave * last;
+  }
+  if (ctas >= wave) {
+    double hidden = (1.0 - kLastWave) * double(rest) / double(wave);
+    seconds += (double(ctas / wave) + hidden) * predictWave(resident, wave);
+  }
+  return {seconds, bound};
 }
 
 namespace {
@@ -157,7 +173,6 @@ static void propose(ScheduleEnumerator &to) {
   if (!to.problem.bitmap)
     return;
   BitmapTile tile = *to.problem.bitmap;
-  int64_t tiles = llvm::divideCeil(to.problem.getDenseRows(), tile.rows);
   MLIRContext *context = to.encoding.getContext();
   auto transfers =
       TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
@@ -169,9 +184,8 @@ static void propose(ScheduleEnumerator &to) {
       for (int64_t atOnce : {1, 2, 4})
         for (int64_t parts : {1, 2, 4, 8}) {
           int64_t rows = warps * atOnce * tile.values;
-          int64_t most = hasWholeSteps(tiles, warps * atOnce) ? kMostWholeValues
-                                                              : kMostValues;
-          if (rows > 4096 || (atOnce > 1 && atOnce * tile.values > most) ||
+          if (rows > 4096 ||
+              (atOnce > 1 && atOnce * tile.values > kMostValues) ||
               (atOnce > 2 && tile.values < kFewValues))
             continue;
           auto schedule = ScheduleAttr::get(

@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A lane owns an output. Of the tiles of a K step, warp w of W multiplies w,
-// w + W, w + 2 W and so on: it reads their values and bits first, so that all
-// of them are on their way at once, and then, for each value, the activations
-// of the row that its bit names. Lanes read rows of the same tile, so that
-// these lie within a line or two of L1.
+// w + W, w + 2 W and so on: it reads their values, bits and activations first,
+// so that all of them are on their way at once. Where windows fit into a word
+// of bits, each lane reads the activation of one row, and a value takes that of
+// its row from another lane: a shuffle needs no address, and no conversion for
+// each value. Else each value reads its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 #include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -46,14 +48,17 @@ private:
   struct LaneTile {
     Value firstRow; ///< Of x.
     SmallVector<Value> pieces, words;
+    /// For each group of rows and token, the activation of the lane's row.
+    SmallVector<Value> activations;
   };
 
   /// The tile of the step that the warp multiplies as its `number`th.
   Value getTile(int64_t number);
-  LaneTile read(Value tileNumber);
+  LaneTile read(Value tileNumber, bool isWhole);
+  void readActivations(LaneTile &lane, bool isWhole);
+  Value getActivation(const LaneTile &lane, const KeptRows &rows, int64_t value,
+                      Value row, int64_t token, bool isWhole);
   void multiply(const LaneTile &lane, bool isWhole);
-  void multiplyWhole(int64_t count);
-  void multiplyPart(int64_t count);
   void multiplyFree();
   Value loadWide(Value buffer, Value tile, Value at, int64_t count);
 
@@ -82,7 +87,23 @@ Value DotEmitter::getTile(int64_t number) {
   return math.add(math.div(layout.threadId, 32), number * warps);
 }
 
-DotEmitter::LaneTile DotEmitter::read(Value tileNumber) {
+/// Lanes behind the rows of a group, and behind those of x, read what no value
+/// of other than +0 asks for.
+void DotEmitter::readActivations(LaneTile &lane, bool isWhole) {
+  int64_t groupRows = KeptRows(b, loc, op.getEncoding(), {}).getGroupRows();
+  if (groupRows == 0)
+    return;
+  bool exists = isWhole && tile.rows % BitmapTile::kOutputs == 0 &&
+                groupRows == BitmapTile::kOutputs;
+  for (int64_t first = 0; first < tile.rows; first += groupRows) {
+    Value row = math.add(math.add(lane.firstRow, first), layout.lane);
+    for (size_t token = 0; token < acc.size(); ++token)
+      lane.activations.push_back(
+          x.read(row, static_cast<int64_t>(token), exists));
+  }
+}
+
+DotEmitter::LaneTile DotEmitter::read(Value tileNumber, bool isWhole) {
   Value values = op.getRhs(), bits = op.getIndex();
   int64_t elements =
       BitmapTile::kPieceBytes * 8 /
@@ -102,7 +123,20 @@ DotEmitter::LaneTile DotEmitter::read(Value tileNumber) {
     for (int64_t i = 0; i < width; ++i)
       lane.words.push_back(vector::ExtractOp::create(b, loc, loaded, i));
   }
+  readActivations(lane, isWhole);
   return lane;
+}
+
+Value DotEmitter::getActivation(const LaneTile &lane, const KeptRows &rows,
+                                int64_t value, Value row, int64_t token,
+                                bool isWhole) {
+  if (rows.getGroupRows() == 0)
+    return x.read(math.add(lane.firstRow, math.widen(row)), token, isWhole);
+  auto tokens = static_cast<int64_t>(acc.size());
+  return gpu::ShuffleOp::create(
+             b, loc, lane.activations[rows.getGroupOf(value) * tokens + token],
+             row, math.word(BitmapTile::kOutputs), gpu::ShuffleMode::IDX)
+      .getShuffleResult();
 }
 
 void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
@@ -110,31 +144,13 @@ void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
   int64_t elements =
       cast<VectorType>(lane.pieces.front().getType()).getNumElements();
   for (int64_t i = 0; i < tile.values; ++i) {
-    Value row = math.add(lane.firstRow, math.widen(rows.next()));
+    Value row = rows.next();
     Value weight = x.extend(vector::ExtractOp::create(
         b, loc, lane.pieces[i / elements], i % elements));
     for (auto [token, sum] : llvm::enumerate(acc))
-      sum =
-          math::FmaOp::create(b, loc, weight, x.read(row, token, isWhole), sum);
-  }
-}
-
-/// `count` tiles of the warp, which all exist with all of their rows.
-void DotEmitter::multiplyWhole(int64_t count) {
-  SmallVector<LaneTile> lanes;
-  for (int64_t number = 0; number < count; ++number)
-    lanes.push_back(read(getTile(number)));
-  for (const LaneTile &lane : lanes)
-    multiply(lane, /*isWhole=*/true);
-}
-
-/// Those of them that exist, the last one perhaps with fewer rows.
-void DotEmitter::multiplyPart(int64_t count) {
-  Value tiles = b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1);
-  for (int64_t number = 0; number < count; ++number) {
-    Value own = getTile(number);
-    emitIf(b, loc, math.isLess(own, tiles), acc,
-           [&] { multiply(read(own), /*isWhole=*/false); });
+      sum = math::FmaOp::create(
+          b, loc, weight, getActivation(lane, rows, i, row, token, isWhole),
+          sum);
   }
 }
 
@@ -169,14 +185,26 @@ void DotEmitter::emit() {
   int64_t count = llvm::divideCeil(tiles, warps);
   Value rows = x.getNumRows();
   std::optional<int64_t> known = getConstantIntValue(rows);
-  if (known && *known >= count * warps * tile.rows)
-    return multiplyWhole(count);
-  // The last step, in most kernels, and warps of it.
-  Value end = math.mul(math.add(getTile(count - 1), 1), tile.rows);
-  Value isWhole = math.compare(arith::CmpIPredicate::ule, end, rows);
-  emitIf(
-      b, loc, isWhole, acc, [&] { multiplyWhole(count); },
-      [&] { multiplyPart(count); });
+  bool isWhole = known && *known >= count * warps * tile.rows;
+  Value last;
+  if (!isWhole)
+    last = math.sub(b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1), 1);
+  SmallVector<LaneTile> lanes;
+  for (int64_t number = 0; number < count; ++number) {
+    Value own = getTile(number);
+    lanes.push_back(isWhole ? read(own, isWhole)
+                            : read(math.min(own, last), isWhole));
+  }
+  for (auto [number, lane] : llvm::enumerate(lanes)) {
+    SmallVector<Value> before(acc);
+    multiply(lane, isWhole);
+    if (isWhole)
+      continue;
+    Value exists =
+        math.compare(arith::CmpIPredicate::ule, getTile(number), last);
+    for (auto [sum, old] : llvm::zip_equal(acc, before))
+      sum = arith::SelectOp::create(b, loc, exists, sum, old);
+  }
 }
 
 namespace {

@@ -66,13 +66,9 @@ Value KeptRows::getWordAt(int64_t row) {
 /// Bits behind those of the group are never reached: it has as many values as
 /// are taken.
 Value KeptRows::nextOfGroup() {
-  int64_t first = taken / groupValues * groupRows;
   if (taken % groupValues == 0)
-    mask = getWordAt(first);
-  Value place = takeHighestBit(b, loc, mask);
-  return first == 0 ? place
-                    : arith::AddIOp::create(b, loc, place, constant(first))
-                          .getResult();
+    mask = getWordAt(getGroupOf(taken) * groupRows);
+  return takeHighestBit(b, loc, mask);
 }
 
 /// A window of several words, any of which may be empty.

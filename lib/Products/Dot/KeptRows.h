@@ -26,7 +26,13 @@ public:
   KeptRows(OpBuilder &b, Location loc, EncodingAttr encoding,
            ArrayRef<Value> words);
 
-  /// The next kept row of the tile, as an i32. Called once for each value.
+  /// Rows of the whole windows that fit into a word, which make a group; 0 where
+  /// windows are longer.
+  int64_t getGroupRows() const { return groupRows; }
+  int64_t getGroupOf(int64_t value) const { return value / groupValues; }
+
+  /// The next kept row, as an i32: of its group, or of the tile where there are
+  /// no groups. Called once for each value.
   Value next();
 
 private:
