@@ -29,6 +29,7 @@ import doc_results
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
+import one_token  # noqa: E402
 import plots  # noqa: E402
 import random_layers  # noqa: E402
 import report  # noqa: E402
@@ -169,7 +170,8 @@ class Generators:
         return f"{found[1]}.\n\n{found[2].strip()}"
 
     def performance(self, what):
-        return random_layers.PAGES[what]() if what else report.page()
+        pages = {**random_layers.PAGES, **one_token.PAGES}
+        return pages[what]() if what else report.page()
 
     def figure(self, name):
         return plots.make(name, ROOT / "docs/images", write=self.write)
