@@ -89,6 +89,16 @@ static Value getRows(OpBuilder &b, Location loc, Value weight) {
       weight, /*read_only=*/true);
 }
 
+/// The word that the kernel of `op` writes what it finds to: on the stack, as a
+/// heap allocation is freed only where it cannot be returned, and once for a
+/// call of the function, whatever loop `op` is in.
+static Value allocateFound(PackOp op) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  auto b = OpBuilder::atBlockBegin(&function.getBody().front());
+  return memref::AllocaOp::create(b, op.getLoc(),
+                                  MemRefType::get({1}, b.getI64Type()));
+}
+
 /// Calls the runtime at the end of the block of `op` with what the kernel left
 /// in `found`.
 static void checkFound(ModuleOp module, PackOp op, Value found,
@@ -147,9 +157,7 @@ static void lower(IRRewriter &rewriter, ModuleOp module, PackOp op) {
   auto components = op.getComponents();
   buffers.values = allocate(components[0]);
   buffers.positions = allocate(components[1]);
-  // On the stack: a heap allocation is freed only where it cannot be returned.
-  buffers.found = memref::AllocaOp::create(
-      rewriter, loc, MemRefType::get({1}, rewriter.getI64Type()));
+  buffers.found = allocateFound(op);
   Value none =
       arith::ConstantIntOp::create(rewriter, loc, NMS_PACKED_NOTHING_FOUND, 64);
   Value first = arith::ConstantIndexOp::create(rewriter, loc, 0);
@@ -199,6 +207,10 @@ void LowerDevicePack::runOnOperation() {
           << PackTiling::kMaxPositions
           << ", of a weight of static shape; others are packed on the host";
       bad = true;
+    } else {
+      op.emitRemark("packing is done on the host, which must be able to read "
+                    "the weight: no kernel does it, as the encoding ")
+          << obstacle;
     }
   });
   if (bad)

@@ -17,9 +17,9 @@
 // HOST: call @nmsRuntimePack(
 // CHECK-LABEL: func.func @layer(
 // CHECK-SAME: %{{[^ ]+}}: memref<16x256xf16>, %[[DENSE:[^ ]+]]: memref<256x128xf16>
+// CHECK: %[[FOUND:.+]] = memref.alloca() : memref<1xi64>
 // CHECK: %[[VALUES:.+]], %{{.+}} = gpu.alloc {{.*}} : memref<64x128xf16>
 // CHECK: %[[INDEX:.+]], %{{.+}} = gpu.alloc {{.*}} : memref<64x2xi8>
-// CHECK: %[[FOUND:.+]] = memref.alloca() : memref<1xi64>
 // CHECK: gpu.launch_func {{.*}} @kernels::@layer_pack {{.*}} args(%[[DENSE]] :
 // CHECK-NEXT: gpu.launch_func {{.*}} @kernels::@layer_kernel {{.*}} %[[VALUES]] : {{.*}} %[[INDEX]] :
 // CHECK-NEXT: gpu.memcpy async {{.*}} %[[FOUND]], %{{.+}} : memref<1xi64>, memref<1xi64>

@@ -1,5 +1,10 @@
 // RUN: nm-opt %s --nm-sparse-lower-device-pack=where=device --split-input-file -verify-diagnostics | FileCheck %s --allow-empty
 // RUN: not nm-opt %s --nm-sparse-lower-device-pack=where=gpu 2>&1 | FileCheck %s --check-prefix=WHERE
+// RUN: not nm-opt %s --nm-sparse-lower-device-pack --split-input-file 2>&1 | FileCheck %s --check-prefix=AUTO
+// AUTO: remark: packing is done on the host, which must be able to read the weight: no kernel does it, as the encoding has two levels
+// AUTO: remark: packing is done on the host, {{.*}} as the encoding has windows of 65 blocks
+// AUTO: remark: packing is done on the host, {{.*}} as the encoding is that of a weight whose shape is empty or not known
+// AUTO: remark: packing is done on the host, {{.*}} as the encoding makes tiles of bitmaps that are larger than shared memory
 // WHERE: where to pack must be auto, device or host, got 'gpu'
 // CHECK-NOT: gpu.launch
 

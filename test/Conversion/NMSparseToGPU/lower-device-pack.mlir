@@ -2,7 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-lower-device-pack=where=host --split-input-file | FileCheck %s --check-prefix=HOST
 
 // HOST-NOT: gpu.launch
-// HOST-COUNT-6: nm_sparse.pack
+// HOST-COUNT-7: nm_sparse.pack
 // HOST-NOT: gpu.launch
 
 #w = #nm_sparse.encoding<2:4, block = [1, 16]>
@@ -15,10 +15,10 @@
 // CHECK-LABEL: func @vector_wise
 // CHECK-SAME: %[[W:.+]]: tensor<150x512xf16>
 func.func @vector_wise(%w: tensor<150x512xf16>) -> (tensor<76x512xf16>, tensor<76x32xi8>) {
+  // CHECK: %[[FOUND:.+]] = memref.alloca() : memref<1xi64>
   // CHECK: %[[DENSE:.+]] = bufferization.to_buffer %[[W]] read_only : tensor<150x512xf16> to memref<150x512xf16, strided<[?, 1], offset: ?>>
   // CHECK: %[[VALUES:.+]] = memref.alloc() : memref<76x512xf16>
   // CHECK: %[[INDEX:.+]] = memref.alloc() : memref<76x32xi8>
-  // CHECK: %[[FOUND:.+]] = memref.alloca() : memref<1xi64>
   // CHECK: memref.store %c-1_i64, %[[FOUND]]
   // CHECK: gpu.launch blocks({{.*}}) in (%{{.+}} = %c2{{.*}}, %{{.+}} = %c5{{.*}}, %{{.+}} = %c1{{.*}}) threads({{.*}}) in (%{{.+}} = %c256{{.*}}, {{.*}}) function(@vector_wise_pack)
   // CHECK: memref.alloc() : memref<32x256xi16, #gpu.address_space<workgroup>>
@@ -126,4 +126,31 @@ func.func @bitmaps(%w: tensor<33x40xf16>) -> (tensor<2x2x512xf16>, tensor<2x2x32
   %v, %b = nm_sparse.pack #w storage = #nm_sparse.bitmap<#w> %w
     : tensor<33x40xf16> to tensor<2x2x512xf16>, tensor<2x2x32xi32>
   return %v, %b : tensor<2x2x512xf16>, tensor<2x2x32xi32>
+}
+
+// -----
+
+#e = #nm_sparse.encoding<1:2>
+
+// Each time around the loop uses the same word, and looks at it.
+
+// CHECK-LABEL: func @in_loop
+func.func @in_loop(%w: tensor<4x8xf32>, %n: index) -> tensor<2x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = tensor.empty() : tensor<2x8xf32>
+  // CHECK: %[[FOUND:.+]] = memref.alloca() : memref<1xi64>
+  // CHECK: scf.for
+  // CHECK-NOT: memref.alloca()
+  // CHECK: memref.store %c-1_i64, %[[FOUND]]
+  // CHECK: gpu.launch
+  // CHECK: memref.atomic_rmw minu %{{.+}}, %[[FOUND]]
+  // CHECK: %[[WORD:.+]] = memref.load %[[FOUND]]
+  // CHECK: call @nmsRuntimeCheckPacked(%[[WORD]]
+  // CHECK-NEXT: scf.yield
+  %last = scf.for %i = %c0 to %n step %c1 iter_args(%before = %none) -> (tensor<2x8xf32>) {
+    %v, %p = nm_sparse.pack #e %w : tensor<4x8xf32> to tensor<2x8xf32>, tensor<2x8xi8>
+    scf.yield %v : tensor<2x8xf32>
+  }
+  return %last : tensor<2x8xf32>
 }

@@ -4,6 +4,10 @@
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-schedule | FileCheck %s --check-prefix=SCHEDULE
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-schedule=tokens=20 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=PASSES
+// RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-storage=storage=canonical 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=STORED
+// STORED: remark: keeps the bitmaps of its weight: free elements have no canonical form
+// STORED: storage = #nm_sparse.bitmap
 // RUN: not nm-opt %s --nm-sparse-select-storage=density=101 2>&1 | FileCheck %s --check-prefix=WRONG
 
 // WRONG: density must be a percentage, 0 to 100, got 101

@@ -223,8 +223,12 @@ void SelectStorage::runOnOperation() {
   }
   llvm::MapVector<std::pair<Value, Value>, Weight> weights;
   getOperation().walk([&](MatmulOp op) {
-    if (op.getEncoding().isFree())
+    if (op.getEncoding().isFree()) {
+      if (storage == "canonical")
+        op.emitRemark("keeps the bitmaps of its weight: free elements have no "
+                      "canonical form");
       return setDensity(op);
+    }
     Weight &weight = weights[{op.getValues(), op.getIndex()}];
     weight.values = op.getValues();
     weight.index = op.getIndex();

@@ -67,8 +67,9 @@ def NMSparseLowerDevicePackPass
     Runs before bufferization, and before --nm-sparse-lower-host-pack, which packs
     what is left. Each `nm_sparse.pack` of a dense weight of one `n:m` level, with
     `m` up to 64, becomes a `gpu.launch` that reads the weight once and writes the
-    packed form, canonical or bitmaps, bit for bit that of the runtime. With `where = device` a pack
-    that no kernel does is an error; with `host` all are left to the host.
+    packed form, canonical or bitmaps, bit for bit that of the runtime. A pack that
+    no kernel does is left to the host with a remark that says why; with `where =
+    device` it is an error. With `host` all are left to the host.
 
     A window with more than `n` nonzero blocks is found by the kernel, and
     reported at the end of the block by `nmsRuntimeCheckPacked`, with its window
@@ -121,8 +122,9 @@ def NMSparseSelectStoragePass
     it all weights of one level of f16, bf16 and f32 with windows of at most 1024
     rows, `canonical` none.
 
-    Weights of `free` elements are bitmaps already. `density` is the share of them,
-    in percent, that schedules are to expect of products that say none.
+    Weights of `free` elements are bitmaps already, and stay so with a remark where
+    `storage = canonical`. `density` is the share of them, in percent, that schedules
+    are to expect of products that say none.
   }];
   let options = [
     Option<"storage", "storage", "std::string", "\"auto\"",
