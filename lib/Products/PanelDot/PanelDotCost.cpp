@@ -4,119 +4,167 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Device memory bounds a product of one token, the instructions of the rows one
-// of several, and where there are few CTAs, what each group of lanes does one
-// after the other.
+// Device memory bounds a product of one token, and where there are few CTAs or
+// several tokens, what each group of lanes does one after the other: it waits
+// for rows, adds sums, and exchanges them where CTAs share a tile.
 //
 //===----------------------------------------------------------------------===//
 
+#include "PanelDotRegisters.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Tokens above which no number of passes over the weight pays.
-static constexpr int64_t kMostTokens = 16;
+static constexpr int64_t kMostTokens = 48;
+
+/// Passes above which none has been measured: kernels of more are taken to be
+/// as slow as several of so many.
+static constexpr int64_t kMostPasses = 4;
 
 /// Bytes of a kept row that a lane reads at once.
 static constexpr int64_t kReadBytes = 16;
 
-// Fitted to 469 kernels of 31 layers on an H200, of 1 to 8 tokens and 12 to
-// 62 % kept, whose lanes waited for each row
-// (bench/results/h200-panel-dot.json); kRowWait is what is left of that wait
-// where 8 rows are read at once.
+// Fitted to 173 kernels of 72 layers on an H200, of 1 to 16 tokens and 12 to
+// 56 % kept (bench/results/h200-panel-dot-2.json).
 
-/// Warps of an SM, and registers of its threads.
-static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536;
 static constexpr double kSchedulers = 4, kClock = 1.75e9;
-/// Cycles of a scheduler for one row of 8 outputs of all lanes of a warp, and
-/// beside that for each token.
-static constexpr double kRowCycles = 26, kTokenCycles = 18;
-/// Cycles from one row of a group of lanes to the next where nothing else has
-/// the SM, and those for the sum of one output of a token, of each warp.
-/// Rows of a step that is not whole are read one after the other.
-static constexpr double kRowWait = 280, kPartRowWait = 690, kSumCycles = 6;
-/// Seconds of a launch, and of the exchange between CTAs of one tile; the part
-/// of the rate of device memory that is reached, where what a group of lanes
-/// reads of a row is long: rows take as long as if they had so many bytes more.
-static constexpr double kLaunch = 3.4e-6, kExchange = 0.87e-6, kShare = 0.94,
-                        kRowLoss = 16;
+/// Instructions of a warp for one row beside those for each output of a lane;
+/// for each token of it beside those; and where K steps are not whole or kept
+/// rows of a window are no power of two, to find the row of an activation.
+static constexpr double kRowInstructions = 10, kTokenInstructions = 4,
+                        kPlaceInstructions = 35;
+/// Cycles that a group of lanes waits for rows that it reads at once; for each
+/// row, with each token of it; and where a place takes longer to find.
+static constexpr double kBatchWait = 490, kRowWait = 108, kTokenWait = 24,
+                        kPlaceWait = 60;
+/// Cycles for the sum of one output of a token: of each warp, and of each CTA
+/// that shares the tile.
+static constexpr double kSumCycles = 13, kPartCycles = 15;
+/// Seconds of a launch, and of the exchange between CTAs of one tile.
+static constexpr double kLaunch = 2.05e-6, kExchange = 1.05e-6;
+/// Where a lane's neighbours in memory are tokens, it exchanges 4 bytes at a
+/// time, lanes far from each other: seconds for each word, part and output.
+static constexpr double kScatter = 25e-15;
+/// The part of the rate of device memory that is reached where what a group of
+/// lanes reads of a row is very long: rows take as long as if they had so many
+/// bytes more.
+static constexpr double kShare = 1.07, kRowLoss = 29;
 /// What takes longest hides the others the better the higher this is.
 static constexpr double kNorm = 2.5;
 
-/// CTAs that an SM holds.
-static int64_t getResidentCtas(const MatmulProblem &problem,
-                               ScheduleAttr schedule, const Chip &chip) {
-  int64_t sums = schedule.getTileTokens() * kReadBytes / problem.elementBytes;
-  int64_t registers = int64_t(llvm::alignTo(56 + sums, 8));
-  int64_t warps = std::min(kWarpsPerSM, kRegistersPerSM / (registers * 32));
-  return std::max<int64_t>(
-      1,
-      std::min(warps / schedule.getProduct().getNumWarps(),
-               getCtasBySharedMemory(getSharedBytes(problem, schedule), chip)));
-}
+/// What a schedule makes of a problem.
+struct PanelDotCounts {
+  PanelDotCounts(const MatmulProblem &problem, ScheduleAttr schedule)
+      : parts(schedule.getSplitK()),
+        shares(schedule.getProduct().getNumShares()),
+        warps(schedule.getProduct().getNumWarps()),
+        tokens(schedule.getTileTokens()),
+        outputs(kReadBytes / problem.elementBytes) {
+    EncodingAttr encoding = problem.encoding;
+    int64_t kept = encoding.getKeptRows(), stepRows = schedule.getStepRows();
+    columns = int64_t(llvm::alignTo(problem.outputs, encoding.getBlockN()));
+    rows = problem.windows * kept;
+    passes = llvm::divideCeil(problem.tokens, tokens);
+    tiles =
+        problem.batch * llvm::divideCeil(columns, schedule.getTileOutputs());
+    steps = llvm::divideCeil(llvm::divideCeil(rows, stepRows), parts);
+    rowsOfGroup = llvm::divideCeil(stepRows, shares);
+    int64_t denseStep = stepRows / kept * encoding.getWindowRows();
+    slowPlaces = (problem.getDenseRows() % denseStep != 0 ? 1.0 : 0.0) +
+                 (llvm::isPowerOf2_64(kept) ? 0.0 : 1.0);
+  }
 
-static CombinedTime predictPanelDot(const MatmulProblem &problem,
-                                    ScheduleAttr schedule, const Chip &chip) {
-  int64_t parts = schedule.getSplitK();
-  int64_t panel = problem.encoding.getBlockN();
-  int64_t outputs = llvm::divideCeil(problem.outputs, panel) * panel;
-  int64_t rows = problem.windows * problem.encoding.getKeptRows();
-  int64_t passes = llvm::divideCeil(problem.tokens, schedule.getTileTokens());
-  int64_t tiles =
-      problem.batch * llvm::divideCeil(outputs, schedule.getTileOutputs());
-  int64_t ctas = passes * tiles * parts;
-  int64_t warps = schedule.getProduct().getNumWarps();
-  auto tokens = double(schedule.getTileTokens());
-  double eighths = double(kReadBytes) / double(problem.elementBytes) / 8.0;
+  int64_t getCtas() const { return passes * tiles * parts; }
+  /// Sums of a lane.
+  double getSums() const { return double(tokens * outputs); }
 
-  double positions = double(problem.encoding.getIndexBitWidth()) / 8.0 /
-                     double(panel * problem.encoding.getBlockK());
-  double weight = double(problem.batch * rows * outputs) *
+  int64_t parts, shares, warps, tokens, outputs, columns, rows, passes, tiles,
+      steps, rowsOfGroup;
+  double slowPlaces; ///< Reasons why places of activations take longer.
+};
+
+/// Seconds of memory: of the device for the first pass over the weight, and of
+/// L2, at best, for further ones.
+static std::pair<double, double> predictMemory(const MatmulProblem &problem,
+                                               ScheduleAttr schedule,
+                                               const PanelDotCounts &counts,
+                                               const Chip &chip) {
+  double panel =
+      double(problem.encoding.getBlockN() * problem.encoding.getBlockK());
+  double positions = double(problem.encoding.getIndexBitWidth()) / 8.0 / panel;
+  double weight = double(problem.batch * counts.rows * counts.columns) *
                   (double(problem.elementBytes) + positions);
   double results =
       double(problem.batch * problem.tokens * problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
-  // Each pass over the weight reads all of it anew, from L2 at best.
   double run = double(schedule.getTileOutputs() * problem.elementBytes);
   double share = kShare * run / (run + kRowLoss);
-  double memory = (weight + results) / (share * chip.dramBytes) +
-                  double(passes - 1) * weight / (share * chip.l2Bytes);
+  return {(weight + results) / (share * chip.dramBytes),
+          double(counts.passes - 1) * weight / (share * chip.l2Bytes)};
+}
 
-  // A step has as many rows for each group of lanes, also where there are
-  // fewer.
-  int64_t shares = schedule.getProduct().getNumShares();
-  int64_t perGroup = llvm::divideCeil(schedule.getStepRows(), shares);
-  int64_t steps =
-      llvm::divideCeil(llvm::divideCeil(rows, schedule.getStepRows()), parts);
-  double perSM = double(llvm::divideCeil(ctas, int64_t(chip.multiprocessors)));
-  double issue = perSM * double(steps * perGroup * warps) *
-                 (kRowCycles + kTokenCycles * tokens) * eighths /
-                 (kSchedulers * kClock);
+/// Seconds of what a group of lanes does one after the other.
+static double predictChain(const MatmulProblem &problem, ScheduleAttr schedule,
+                           const PanelDotCounts &counts, const Chip &chip) {
+  double row = kRowWait + kTokenWait * double(counts.tokens) +
+               kPlaceWait * counts.slowPlaces;
+  int64_t batches =
+      llvm::divideCeil(counts.rowsOfGroup, getPanelRowsAtOnce(counts.tokens));
+  double waits = double(counts.steps) * (double(batches) * kBatchWait +
+                                         double(counts.rowsOfGroup) * row);
+  // Groups of a warp add their sums first, then the warps, then the CTAs.
+  int64_t groups = std::max<int64_t>(1, counts.shares / counts.warps);
+  double sums = (double(counts.warps) + 2.0 * double(llvm::Log2_64(groups))) *
+                kSumCycles * counts.getSums();
+  if (counts.parts > 1)
+    sums += kPartCycles * double(counts.parts) * counts.getSums();
+  int64_t resident = std::max<int64_t>(
+      1,
+      std::min(
+          getCtasByRegisters(counts.warps * 32,
+                             getPanelRegisters(counts.tokens, counts.outputs)),
+          getCtasBySharedMemory(getSharedBytes(problem, schedule), chip)));
+  // The last round may be a part of one, and takes as long as some of one.
+  double rounds = std::max(1.0, double(counts.getCtas()) /
+                                    double(chip.multiprocessors * resident));
+  return (rounds + std::ceil(rounds)) / 2.0 * (waits + sums) / kClock;
+}
 
-  // Groups of a warp add their sums first, then the warps.
-  auto groups = double(llvm::Log2_64(std::max<int64_t>(1, shares / warps)));
-  double sums =
-      (double(warps) + 2.0 * groups) * kSumCycles * tokens * 8.0 * eighths;
-  double rounds =
-      std::max(1.0, double(ctas) / double(chip.multiprocessors) /
-                        double(getResidentCtas(problem, schedule, chip)));
-  bool isWhole = rows % (schedule.getStepRows() * parts) == 0;
-  double lastRows = isWhole ? 0.0 : double(perGroup);
-  double waits = (double(steps * perGroup) - lastRows) * kRowWait +
-                 lastRows * kPartRowWait;
-  double chain = rounds * (waits + sums) / kClock;
+static CombinedTime predictPanelDot(const MatmulProblem &problem,
+                                    ScheduleAttr schedule, const Chip &chip) {
+  PanelDotCounts counts(problem, schedule);
+  auto [memory, l2] = predictMemory(problem, schedule, counts, chip);
+  double instructions =
+      kRowInstructions + double(counts.outputs) +
+      double(counts.tokens) * (kTokenInstructions + double(counts.outputs)) +
+      kPlaceInstructions * counts.slowPlaces;
+  double perSM =
+      double(llvm::divideCeil(counts.getCtas(), int64_t(chip.multiprocessors)));
+  double issue = perSM *
+                 double(counts.steps * counts.rowsOfGroup * counts.warps) *
+                 instructions / (kSchedulers * kClock);
+  double chain = predictChain(problem, schedule, counts, chip);
 
-  double seconds = kLaunch + combineOverlapping({memory, issue, chain}, kNorm);
-  if (parts > 1)
+  double seconds =
+      kLaunch + combineOverlapping({memory, l2, issue, chain}, kNorm);
+  if (counts.parts > 1) {
     seconds += kExchange;
-  return {seconds,
-          memory >= std::max(issue, chain) ? Bound::DRAM : Bound::Product};
+    int64_t words =
+        counts.getCtas() * counts.tokens * schedule.getTileOutputs();
+    if (problem.yFeatureMajor && counts.tokens > 1)
+      seconds += kScatter * double(words) *
+                 double(counts.parts * schedule.getTileOutputs());
+  }
+  return {seconds, memory >= std::max({l2, issue, chain}) ? Bound::DRAM
+                                                          : Bound::Product};
 }
 
 namespace {
@@ -132,7 +180,12 @@ struct PanelDotCost
                                             const MatmulProblem &problem,
                                             const ScheduleAttr &schedule,
                                             const Chip &chip) const {
-    return predictPanelDot(problem, schedule, chip);
+    int64_t most = kMostPasses * schedule.getTileTokens();
+    MatmulProblem turn = problem;
+    turn.tokens = std::min(problem.tokens, most);
+    CombinedTime time = predictPanelDot(turn, schedule, chip);
+    time.seconds *= double(llvm::divideCeil(problem.tokens, most));
+    return time;
   }
 };
 } // namespace

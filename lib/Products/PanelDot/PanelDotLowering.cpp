@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ActivationReader.h"
+#include "PanelDotRegisters.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 #include "nm_sparse/Products/Registration.h"
@@ -26,18 +27,6 @@
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-/// Rows of a lane whose values are read before the first is multiplied, of a
-/// few tokens and of more, whose sums take registers.
-static constexpr int64_t kRowsAtOnce = 8, kRowsOfManyTokens = 4,
-                         kManyTokens = 8;
-
-/// Registers of a lane beside its sums and the values that it reads.
-static constexpr int64_t kOtherRegisters = 24, kRegistersOfValues = 4;
-
-static int64_t getRowsAtOnce(int64_t tokens) {
-  return tokens < kManyTokens ? kRowsAtOnce : kRowsOfManyTokens;
-}
 
 namespace {
 
@@ -154,7 +143,7 @@ void PanelDotEmitter::multiply(int64_t step, const Row &row) {
 
 /// All rows of the group exist.
 void PanelDotEmitter::multiplyWhole() {
-  int64_t atOnce = getRowsAtOnce(op.getSchedule().getTileTokens());
+  int64_t atOnce = getPanelRowsAtOnce(op.getSchedule().getTileTokens());
   for (int64_t first = 0; first < count; first += atOnce) {
     int64_t end = std::min(first + atOnce, count);
     SmallVector<Row> rows;
@@ -203,9 +192,7 @@ struct PanelDotLowering
     layout.outputRun = outputs;
     layout.isOwner = math.isLess(layout.threadId, math.constant(lanes));
     layout.shares = product.getShares();
-    layout.registers = kOtherRegisters +
-                       kRegistersOfValues * getRowsAtOnce(layout.tileTokens) +
-                       layout.tileTokens * outputs;
+    layout.registers = getPanelRegisters(layout.tileTokens, outputs);
     for (int64_t token = 0; token < layout.tileTokens; ++token)
       for (int64_t output = 0; output < outputs; ++output)
         layout.addElement({token, output});
