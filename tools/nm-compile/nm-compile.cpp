@@ -9,6 +9,7 @@
 #include "../common/Version.h"
 #include "Explain.h"
 #include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
@@ -62,7 +63,7 @@ struct Options {
   GPUPipelineOptions pipeline;
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
-  bool version = false;
+  bool version = false, saysDensity = false;
   std::string input;
 };
 
@@ -159,7 +160,8 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
     return error;
   if (maxKernels > 0)
     options.pipeline.maxKernels = maxKernels;
-  if (density >= 0)
+  options.saysDensity = density >= 0;
+  if (options.saysDensity)
     options.pipeline.density = density;
   if (options.help || options.version || options.printSupport)
     return llvm::Error::success();
@@ -293,11 +295,27 @@ static llvm::Error writeFiles(const Options &options, std::string output,
   return file->keep();
 }
 
+/// Whether a type or an attribute of `module` is of a weight of free elements.
+static bool hasFreeWeights(ModuleOp module) {
+  bool found = false;
+  AttrTypeWalker walker;
+  walker.addWalk([&](EncodingAttr encoding) { found |= encoding.isFree(); });
+  module.walk([&](Operation *op) {
+    walker.walk(op->getAttrDictionary());
+    for (Type type : op->getResultTypes())
+      walker.walk(type);
+  });
+  return found;
+}
+
 static llvm::Error compile(MLIRContext &context, const Options &options) {
   auto read = readModule(context, options.input);
   if (!read)
     return read.takeError();
   ModuleOp module = **read;
+  if (options.saysDensity && !hasFreeWeights(module))
+    llvm::errs() << "nm-compile: warning: --density says what free weights "
+                    "keep, and there are none\n";
   std::vector<ScheduledProduct> products;
   if (llvm::Error error = runStages(module, options, products))
     return error;
