@@ -27,7 +27,7 @@ static constexpr int64_t kMostTokens = 48;
 
 /// Passes above which none has been measured: kernels of more are taken to be
 /// as slow as several of so many.
-static constexpr int64_t kMostPasses = 4;
+static constexpr int64_t kMostPasses = 5;
 
 /// Bytes of a kept row that a lane reads at once.
 static constexpr int64_t kReadBytes = 16;
@@ -77,7 +77,8 @@ struct PanelDotCounts {
         problem.batch * llvm::divideCeil(columns, schedule.getTileOutputs());
     steps = llvm::divideCeil(llvm::divideCeil(rows, stepRows), parts);
     rowsOfGroup = llvm::divideCeil(stepRows, shares);
-    int64_t denseStep = stepRows / kept * encoding.getWindowRows();
+    int64_t denseStep =
+        std::max<int64_t>(1, stepRows / kept) * encoding.getWindowRows();
     slowPlaces = (problem.getDenseRows() % denseStep != 0 ? 1.0 : 0.0) +
                  (llvm::isPowerOf2_64(kept) ? 0.0 : 1.0);
   }
@@ -132,7 +133,7 @@ static double predictChain(const MatmulProblem &problem, ScheduleAttr schedule,
           getCtasByRegisters(counts.warps * 32,
                              getPanelRegisters(counts.tokens, counts.outputs)),
           getCtasBySharedMemory(getSharedBytes(problem, schedule), chip)));
-  // The last round may be a part of one, and takes as long as some of one.
+  // The last round may be a part of one: half of what it lacks is waited for.
   double rounds = std::max(1.0, double(counts.getCtas()) /
                                     double(chip.multiprocessors * resident));
   return (rounds + std::ceil(rounds)) / 2.0 * (waits + sums) / kClock;
