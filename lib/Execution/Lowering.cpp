@@ -98,6 +98,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
   options.storage = request.storage;
   options.density = request.density;
   options.pack = request.pack;
+  options.launches = request.launches;
   options.tokens = getCompiledTokens(request);
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =

@@ -66,6 +66,12 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   prefetches.tokens = getExpectedTokens(options);
   pm.addPass(createNMSparseInsertPrefetchesPass(prefetches));
   pm.addPass(createNMSparseMergeKernelsPass());
+  if (options.launches == "merged") {
+    NMSparseMergeLaunchesPassOptions merge;
+    merge.chip = options.chip;
+    merge.gpu = options.gpu;
+    pm.addPass(createNMSparseMergeLaunchesPass(merge));
+  }
   NMSparseInsertDeviceCopiesPassOptions copies;
   copies.hostMemory = options.hostMemory;
   pm.addPass(createNMSparseInsertDeviceCopiesPass(copies));

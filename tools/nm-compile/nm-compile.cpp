@@ -46,6 +46,8 @@ Compiles linalg with sparse weights to GPU kernels.
   --pack WHERE       weights that the program packs when it runs: auto (default;
                      by a kernel if one can, but with --host-memory on the
                      host), device (by a kernel), or host
+  --launches HOW     of products of few tokens: merged (default; those of the
+                     same activations are one) or separate
   --candidates N     print the N best schedules of each family of kernels, for
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
@@ -144,6 +146,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
   line.addChoice("storage", options.pipeline.storage,
                  {"auto", "canonical", "bitmap"});
   line.addChoice("pack", options.pipeline.pack, {"auto", "device", "host"});
+  line.addChoice("launches", options.pipeline.launches, {"merged", "separate"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
     if (text != "ptx" && text != "cubin" && !isStage(text))
       return llvm::createStringError("'" + text.str() + "' is not one of " +

@@ -60,6 +60,7 @@ static void addTokenOptions(CommandLine &line, RunOptions &options) {
   line.addChoice("storage", request.storage, {"auto", "canonical", "bitmap"});
   line.addNumber<int64_t>("density", request.density, 0, 100);
   line.addChoice("pack", request.pack, {"auto", "host", "device"});
+  line.addChoice("launches", request.launches, {"merged", "separate"});
   line.addNumber<int64_t>("max-kernels", request.maxKernels, 1, 1000);
   line.addValue("size", [&](StringRef text) {
     return parseSize(text, request.dynamicSize);

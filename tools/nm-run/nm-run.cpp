@@ -34,6 +34,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --density P        percent of the elements that free weights keep; default 50
   --pack WHERE       weights that the program packs when it runs: host (auto,
                      default) or device (by a kernel)
+  --launches HOW     of products of few tokens: merged (default; those of the
+                     same activations are one) or separate
   --max-kernels N    with --tokens auto, for at most N numbers; default 8
   --sweep-tokens F:L time the function, compiled for any number of tokens, with
                      numbers from F to L, and cuBLAS beside it

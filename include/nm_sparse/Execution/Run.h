@@ -36,6 +36,8 @@ struct RunRequest {
   std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
   int64_t density = 50;         ///< Percent that `free` weights keep.
   std::string pack = "auto";    ///< Where, as for the pipelines.
+  /// Merged or separate, as for the pipelines.
+  std::string launches = "merged";
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in

@@ -8,52 +8,7 @@
 #define NM_SPARSE_GPU_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
-
-def NMSparseFoldFunctionsPass
-    : Pass<"nm-sparse-fold-functions", "::mlir::ModuleOp"> {
-  let summary = "keep one of the functions that differ in their names alone";
-  let description = [{
-    A model has hundreds of layers of a few kinds. Erases functions that are equal
-    to one before them but for name and locations, and that nothing refers to. The
-    first keeps their names in `nm_tile.copies`, each with that of the function
-    before it, by which --nm-sparse-restore-functions brings them back when the
-    kernels are there.
-
-    ```mlir
-    func.func @up(%x: tensor<?x64xf16>) -> tensor<?x64xf16> { ... }
-    func.func @gate(%x: tensor<?x64xf16>) -> tensor<?x64xf16> { ... }
-    ```
-    becomes
-    ```mlir
-    func.func @up(%x: tensor<?x64xf16>) -> tensor<?x64xf16>
-      attributes {nm_tile.copies = [{after = "up", name = "gate"} ]} { ... }
-    ```
-  }];
-  let dependentDialects = ["::mlir::func::FuncDialect",
-                           "::mlir::nm_sparse::NMTileDialect"];
-}
-
-def NMSparseRestoreFunctionsPass
-    : Pass<"nm-sparse-restore-functions", "::mlir::ModuleOp"> {
-  let summary = "bring back what --nm-sparse-fold-functions erased";
-  let description = [{
-    Copies each function that has `nm_tile.copies` under their names, to where
-    they were.
-  }];
-  let dependentDialects = ["::mlir::func::FuncDialect"];
-}
-
-def NMSparseMergeKernelsPass
-    : Pass<"nm-sparse-merge-kernels", "::mlir::ModuleOp"> {
-  let summary = "all kernels in one gpu.module";
-  let description = [{
-    Outlining makes one `gpu.module` for each launch. Moves all kernels into one,
-    named `kernels`, renames those whose names repeat, and updates the launches.
-    Of kernels that differ in their names alone the first is kept. Modules that
-    hold anything but `gpu.func` are left alone.
-  }];
-  let dependentDialects = ["::mlir::gpu::GPUDialect"];
-}
+include "nm_sparse/GPU/LaunchPasses.td"
 
 def NMSparseInsertDeviceCopiesPass
     : Pass<"nm-sparse-insert-device-copies", "::mlir::ModuleOp"> {
@@ -92,21 +47,6 @@ def NMSparseLowerBF16MmaPass
                            "::mlir::vector::VectorDialect"];
 }
 
-def NMSparseSetOccupancyPass
-    : Pass<"nm-sparse-set-occupancy", "::mlir::ModuleOp"> {
-  let summary = "bound the registers of kernels so that CTAs share an SM";
-  let description = [{
-    Sets `nvvm.minctasm` on each outlined kernel to the number of CTAs that its
-    shared memory lets run on one SM of `chip`, as far as the registers then left
-    to a thread hold its accumulators (`nm_tile.hints`) and 104 more, or, where
-    the hints say so, to as many as leave each thread that many registers. The
-    hints of kernels that have an SM to themselves say `has_sm`.
-  }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
-                        "GPU to compile for">];
-  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
-}
-
 def NMSparseApproximateMathPass
     : Pass<"nm-sparse-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "math functions as exact as a 16-bit result needs";
@@ -136,22 +76,6 @@ def NMSparseApproximateMathPass
                         "compute GELU of f16 results in pairs of f16">];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];
-}
-
-def NMSparseOverlapLaunchesPass
-    : Pass<"nm-sparse-overlap-launches", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "let kernels start before those ahead of them end";
-  let description = [{
-    Each kernel whose CTAs have an SM to themselves (`has_sm` of its
-    `nm_tile.hints`, set by --nm-sparse-set-occupancy) lets those that depend on
-    it be launched at once, and waits for those that it depends on before it first
-    touches global memory (`griddepcontrol`). A symbol tells the runtime, which
-    then launches it early: see `nm_sparse/Runtime/KernelSymbols.h`. A `chip`
-    older than sm_90 cannot. Erases the hints of all kernels.
-  }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
-                        "GPU to compile for">];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
 def NMSparseInsertPrefetchesPass
@@ -233,40 +157,6 @@ def NMSparseExternSharedMemoryPass
   let options = [Option<"alignment", "alignment", "unsigned", "1024",
                         "bytes that the start of shared memory is aligned to">];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-def NMSparseVerifyKernelsPass
-    : Pass<"nm-sparse-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "refuse kernels that cannot be loaded";
-  let description = [{
-    Names the operation, and its place, that calls a function which is not
-    defined, such as one of a device library, or that was not lowered.
-  }];
-}
-
-def NMSparseEmbedKernelsPass
-    : Pass<"nm-sparse-embed-kernels", "::mlir::ModuleOp"> {
-  let summary = "embed kernels as the text of their gpu.module";
-  let description = [{
-    Stands in for `--gpu-module-to-binary` where the emulator runs the kernels:
-    each `gpu.module` with an `#nvvm.target` becomes a `gpu.binary` whose one
-    object, in assembly format and with a zero byte at its end, is the text of
-    the `gpu.module` itself. Locations are printed too, so that the emulator can
-    name the place of what it finds.
-
-    ```mlir
-    gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
-      llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} ...
-    }
-    ```
-    becomes
-    ```mlir
-    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90a">,
-      assembly = "gpu.module @kernels [#nvvm.target<chip = ...">]
-    ```
-  }];
-  let dependentDialects = ["::mlir::gpu::GPUDialect",
-                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def NMSparseCompileKernelsPass

@@ -60,6 +60,11 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("where weights that come dense are packed: host, device "
                      "(by a kernel), or auto (where the caller passes them)"),
       llvm::cl::init("auto")};
+  PassOptions::Option<std::string> launches{
+      *this, "launches",
+      llvm::cl::desc("of products of few tokens: merged (those of the same "
+                     "activations are one) or separate"),
+      llvm::cl::init("merged")};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "

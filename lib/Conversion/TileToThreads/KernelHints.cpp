@@ -49,6 +49,11 @@ KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
   if (!product.getSchedule().isDirect() && (!steps || !steps->isOne()))
     accumulators = layout.getNumElements();
   registers = layout.registers;
+  // Products that read global memory themselves are those of few tokens. CTAs
+  // of what is persistent count on being on an SM all at once.
+  sharesLaunch = product.getSchedule().isDirect() &&
+                 !product.getSchedule().isPersistent() &&
+                 !product.getSchedule().isStreamK();
   // Tiles that hold positions, and those whose rows are tokens.
   llvm::DenseSet<Value> indexTiles, tokenTiles;
   launch.walk([&](Operation *op) {
@@ -109,5 +114,5 @@ void KernelHints::emit() {
     return count ? b.getI64IntegerAttr(*count) : IntegerAttr();
   };
   HintsOp::create(b, loc, getCount(accumulators), getCount(registers),
-                  /*has_sm=*/false, streams);
+                  /*has_sm=*/false, sharesLaunch, streams);
 }

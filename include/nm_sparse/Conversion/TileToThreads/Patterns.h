@@ -52,6 +52,7 @@ private:
   gpu::LaunchOp launch;
   Location loc;
   std::optional<int64_t> accumulators, registers;
+  bool sharesLaunch = false;
   /// Buffers from outside the launch, and tensor maps.
   llvm::SetVector<Value> positions, tiles;
 };

@@ -308,7 +308,9 @@ def NMTile_HintsOp : NMTile_Op<"hints",
     memory on their way at once that it begins together, and the buffers, or their
     tensor maps, whose fronts its first K steps read, those that hold positions
     first. `has_sm`, set when the kernel's shared memory is known, says that each
-    CTA has an SM to itself.
+    CTA has an SM to itself. `shares_launch` says that the kernel does little for
+    each launch, and that none of its CTAs waits for another, so that it gains
+    by a launch in common with others (`--nm-sparse-merge-launches`).
 
     A kernel without hints is right, and may be slower. `--nm-sparse-overlap-launches`
     erases them.
@@ -319,10 +321,11 @@ def NMTile_HintsOp : NMTile_Op<"hints",
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$accumulators,
                        OptionalAttr<I64Attr>:$registers, UnitAttr:$has_sm,
+                       UnitAttr:$shares_launch,
                        Variadic<AnyType>:$streams);
   let assemblyFormat = [{
     (`accumulators` `=` $accumulators^)? (`registers` `=` $registers^)?
-    (`has_sm` $has_sm^)?
+    (`has_sm` $has_sm^)? (`shares_launch` $shares_launch^)?
     (`streams` `(` $streams^ `:` type($streams) `)`)? attr-dict
   }];
   let hasVerifier = 1;
