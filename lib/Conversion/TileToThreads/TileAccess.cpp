@@ -167,11 +167,20 @@ Value TileAccess::isAligned(int64_t width) {
   Value address = arith::AddIOp::create(
       b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer),
       arith::MulIOp::create(b, loc, metadata.getOffset(), constant(bytes)));
-  for (int64_t d = 0; d + 1 < type.getRank(); ++d)
-    address = arith::OrIOp::create(
-        b, loc, address,
-        arith::MulIOp::create(b, loc, metadata.getStrides()[d],
-                              constant(bytes)));
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    strides.assign(type.getRank(), ShapedType::kDynamic);
+  for (int64_t d = 0; d + 1 < type.getRank(); ++d) {
+    // Folded here: what is left to fold later depends on what else is in the
+    // function, and equal kernels would differ.
+    Value pitch = ShapedType::isDynamic(strides[d])
+                      ? arith::MulIOp::create(b, loc, metadata.getStrides()[d],
+                                              constant(bytes))
+                            .getResult()
+                      : constant(strides[d] * bytes);
+    address = arith::OrIOp::create(b, loc, address, pitch);
+  }
   address = arith::OrIOp::create(
       b, loc, address,
       arith::MulIOp::create(b, loc, indices.back(), constant(bytes)));

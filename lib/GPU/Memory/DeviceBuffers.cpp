@@ -6,8 +6,10 @@
 
 #include "DeviceBuffers.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -30,10 +32,30 @@ bool nm_sparse::isDeviceBuffer(Value buffer, bool hostArguments) {
          isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
+/// Whether `address`, of a buffer, is there to be compared, as tests of
+/// alignment do, or to be asked of a cache.
+static bool isHarmless(Value address) {
+  return !address.use_empty() &&
+         llvm::all_of(address.getUsers(), [](Operation *user) {
+           if (auto text = dyn_cast<LLVM::InlineAsmOp>(user))
+             return text.getAsmString().starts_with("prefetch.");
+           if (isa<arith::CmpIOp>(user))
+             return true;
+           bool isNumber =
+               isa_and_present<arith::ArithDialect>(user->getDialect());
+           return (isNumber || isa<LLVM::IntToPtrOp>(user)) &&
+                  user->getNumResults() == 1 && isHarmless(user->getResult(0));
+         });
+}
+
 bool nm_sparse::isWritten(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
-    if (isa<memref::ExtractAlignedPointerAsIndexOp, UnrealizedConversionCastOp>(
-            user))
+    if (auto pointer = dyn_cast<memref::ExtractAlignedPointerAsIndexOp>(user)) {
+      if (!isHarmless(pointer.getAlignedPointer()))
+        return true;
+      continue;
+    }
+    if (isa<UnrealizedConversionCastOp>(user))
       return true; // Nobody follows the pointer.
     if (auto effects = dyn_cast<MemoryEffectOpInterface>(user)) {
       if (effects.getEffectOnValue<MemoryEffects::Write>(buffer))

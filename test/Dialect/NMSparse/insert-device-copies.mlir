@@ -118,6 +118,46 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// A test of alignment, or a prefetch, writes nothing; a store to the address does.
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @test(%in: memref<8xf32>, %asked: memref<8xf32>, %out: memref<8xf32>) kernel {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %zero = arith.constant 0.0 : f32
+      %p = memref.extract_aligned_pointer_as_index %in : memref<8xf32> -> index
+      %rest = arith.remui %p, %c16 : index
+      %aligned = arith.cmpi eq, %rest, %c0 : index
+      %a = memref.extract_aligned_pointer_as_index %asked : memref<8xf32> -> index
+      %number = arith.index_castui %a : index to i64
+      %address = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+      llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];", "l" %address : (!llvm.ptr<1>) -> ()
+      %q = memref.extract_aligned_pointer_as_index %out : memref<8xf32> -> index
+      %place = arith.index_castui %q : index to i64
+      %target = llvm.inttoptr %place : i64 to !llvm.ptr<1>
+      scf.if %aligned {
+        llvm.store %zero, %target : f32, !llvm.ptr<1>
+      }
+      gpu.return
+    }
+  }
+  // CHECK-LABEL: func.func @address
+  // CHECK-SAME: %[[A:.*]]: memref<8xf32>, %[[B:.*]]: memref<8xf32>, %[[C:.*]]: memref<8xf32>
+  // CHECK: gpu.launch_func
+  // CHECK-NOT: gpu.memcpy %[[A]]
+  // CHECK-NOT: gpu.memcpy %[[B]]
+  // CHECK: gpu.memcpy %[[C]]
+  // CHECK-NOT: gpu.memcpy
+  // CHECK: return
+  func.func @address(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @kernels::@test blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<8xf32>, %b : memref<8xf32>, %c : memref<8xf32>)
+    return
+  }
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @read(%in: memref<8xf32, strided<[2]>>) kernel { gpu.return }
