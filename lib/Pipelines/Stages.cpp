@@ -82,6 +82,7 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
   select.chip = options.chip;
   select.gpu = options.gpu;
   select.tokens = getExpectedTokens(options);
+  select.mergeLaunches = options.launches == "merged";
   pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
 }
 

@@ -110,6 +110,10 @@ def NMSparseSelectSchedulePass
     Sets `schedule` on each `nm_sparse.matmul` that has none; one that is there
     is kept after a check against the chip's shared memory. The decision is
     `rankSchedules` of `nm_sparse/Analysis/CostModel.h`.
+
+    With `merge-launches`, products of the same activations that read global
+    memory themselves get CTAs of one size, where what each then takes more is
+    less than a launch: --nm-sparse-merge-launches can make them one.
   }];
   let options = [
     Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
@@ -117,7 +121,9 @@ def NMSparseSelectSchedulePass
     Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
            "GPU whose rates to choose by, such as h100; that of the chip">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
-           "number of tokens to assume where it is dynamic">
+           "number of tokens to assume where it is dynamic">,
+    Option<"mergeLaunches", "merge-launches", "bool", /*default=*/"false",
+           "choose for products that are launched together">
   ];
   let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
 }

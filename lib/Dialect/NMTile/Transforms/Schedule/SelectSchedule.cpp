@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AgreeSchedules.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -85,8 +87,8 @@ struct SelectSchedule
              << target.sharedBytes << " bytes of shared memory of "
              << target.name;
     op.setScheduleAttr(ranked.front().first);
-    reportPasses(op, problem);
-    return checkSchedule(op);
+    chosen.push_back({op, std::move(ranked)});
+    return success();
   }
 
   /// Says which of `chip` and `gpu` is not known.
@@ -117,13 +119,23 @@ struct SelectSchedule
           << tokens.getValue() << " tokens; legal are 1 and more";
       return signalPassFailure();
     }
+    chosen.clear();
     SmallVector<MatmulOp> matmuls;
     getOperation().walk([&](MatmulOp op) { matmuls.push_back(op); });
     for (MatmulOp op : matmuls)
       if (failed(select(op, *target)))
         return signalPassFailure();
+    if (mergeLaunches)
+      agreeOnSchedules(chosen);
+    for (const RankedProduct &product : chosen) {
+      reportPasses(product.op, MatmulProblem::get(product.op, expectedTokens));
+      if (failed(checkSchedule(product.op)))
+        return signalPassFailure();
+    }
   }
 
   int64_t expectedTokens = 0;
+  /// Those that have no schedule of the caller's.
+  SmallVector<RankedProduct> chosen;
 };
 } // namespace
