@@ -50,15 +50,16 @@ struct Part {
 class Merger {
 public:
   Merger(const LaunchGroup &group, SymbolTableCollection &symbols)
-      : group(group), b(group.launches.front()) {
-    SmallVector<Location> locations;
+      : group(group), b(group.launches.front()),
+        loc(b.getFusedLoc(
+            llvm::map_to_vector(group.launches, [](gpu::LaunchFuncOp launch) {
+              return launch.getLoc();
+            }))) {
     for (gpu::LaunchFuncOp launch : group.launches) {
-      locations.push_back(launch.getLoc());
       operands.insert_range(launch.getKernelOperands());
       addToPart(launch, symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
                             launch, launch.getKernelAttr()));
     }
-    loc = b.getFusedLoc(locations);
     for (Part &part : parts) {
       part.begin = ctas;
       ctas = part.getEnd();
@@ -69,19 +70,30 @@ public:
   void createLaunch(gpu::GPUFuncOp kernel);
 
 private:
+  /// gpu.block_id and gpu.grid_dim of a launch, as far as they are not those of
+  /// the one launch.
+  struct Place {
+    std::array<Value, 3> ids, sizes;
+  };
+
   void addToPart(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel);
+  IRMapping selectArguments(Part part, Value local);
+  Place getPlace(gpu::LaunchFuncOp launch, Value local);
   void emitParts(ArrayRef<Part> parts);
   void emitPart(Part part);
+
   Value index(int64_t number) {
-    return arith::ConstantIndexOp::create(b, *loc, number);
+    return arith::ConstantIndexOp::create(b, loc, number);
   }
-  gpu::Dimension getDimension() const {
-    return group.keepsX ? gpu::Dimension::y : gpu::Dimension::x;
+  /// The argument that is what `launch` has for `argument` of its kernel.
+  Value getArgument(gpu::LaunchFuncOp launch, BlockArgument argument) {
+    Value operand = launch.getKernelOperand(argument.getArgNumber());
+    return merged.getArgument(llvm::find(operands, operand) - operands.begin());
   }
 
   const LaunchGroup &group;
   OpBuilder b;
-  std::optional<Location> loc;
+  Location loc;
   SmallVector<Part> parts;
   int64_t ctas = 0;
   /// What the kernels are launched with, each once.
@@ -104,64 +116,67 @@ void Merger::addToPart(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel) {
   parts.push_back({kernel, {launch}, 0, group.countCtas(launch)});
 }
 
-/// The body of `part`, for a CTA that belongs to it.
-void Merger::emitPart(Part part) {
-  Value local = number;
-  if (part.begin > 0)
-    local = arith::SubIOp::create(b, *loc, number, index(part.begin));
-
-  // Which launch of the kernel it is decides on the arguments alone.
+/// The arguments of the kernel of `part`, for the CTA that is number `local` of
+/// its launches.
+IRMapping Merger::selectArguments(Part part, Value local) {
   IRMapping mapping;
   for (BlockArgument argument : part.kernel.getArguments())
-    mapping.map(argument,
-                merged.getArgument(
-                    llvm::find(operands, part.launches.front().getKernelOperand(
-                                             argument.getArgNumber())) -
-                    operands.begin()));
+    mapping.map(argument, getArgument(part.launches.front(), argument));
   for (size_t i = 1; i < part.launches.size(); ++i) {
-    gpu::LaunchFuncOp launch = part.launches[i];
     Value isBehind =
-        arith::CmpIOp::create(b, *loc, arith::CmpIPredicate::uge, local,
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, local,
                               index(static_cast<int64_t>(i) * part.ctas));
     for (BlockArgument argument : part.kernel.getArguments()) {
-      Value operand = launch.getKernelOperand(argument.getArgNumber());
-      Value own =
-          merged.getArgument(llvm::find(operands, operand) - operands.begin());
+      Value own = getArgument(part.launches[i], argument);
       Value before = mapping.lookup(argument);
       if (own != before)
         mapping.map(argument,
-                    arith::SelectOp::create(b, *loc, isBehind, own, before));
+                    arith::SelectOp::create(b, loc, isBehind, own, before));
     }
   }
-  if (part.launches.size() > 1)
-    local = arith::RemUIOp::create(b, *loc, local, index(part.ctas));
+  return mapping;
+}
 
-  // Where the CTA is in the grid of its own launch.
-  gpu::LaunchFuncOp launch = part.launches.front();
-  std::array<Value, 3> sizes, ids;
+/// Where CTA number `local` of `launch` is in its grid.
+Merger::Place Merger::getPlace(gpu::LaunchFuncOp launch, Value local) {
+  Place place;
   Value grid[] = {launch.getGridSizeX(), launch.getGridSizeY(),
                   launch.getGridSizeZ()};
   int first = group.keepsX ? 1 : 0, last = 2;
   while (last > first && getStaticSize(grid[last]) == 1)
     --last;
   for (int dim = first; dim < 3; ++dim) {
-    sizes[dim] = index(*getStaticSize(grid[dim]));
+    place.sizes[dim] = index(*getStaticSize(grid[dim]));
     if (dim >= last) {
-      ids[dim] = dim == last ? local : index(0);
+      place.ids[dim] = dim == last ? local : index(0);
       continue;
     }
-    ids[dim] = arith::RemUIOp::create(b, *loc, local, sizes[dim]);
-    local = arith::DivUIOp::create(b, *loc, local, sizes[dim]);
+    Value size = place.sizes[dim];
+    place.ids[dim] = arith::RemUIOp::create(b, loc, local, size);
+    local = arith::DivUIOp::create(b, loc, local, size);
   }
+  return place;
+}
+
+/// The body of `part`, for a CTA that belongs to it.
+void Merger::emitPart(Part part) {
+  Value local = number;
+  if (part.begin > 0)
+    local = arith::SubIOp::create(b, loc, number, index(part.begin));
+  // Which launch of the kernel it is decides on the arguments alone.
+  IRMapping mapping = selectArguments(part, local);
+  if (part.launches.size() > 1)
+    local = arith::RemUIOp::create(b, loc, local, index(part.ctas));
+  Place place = getPlace(part.launches.front(), local);
 
   auto replace = [&](Operation *op) {
     if (isa<HintsOp>(op))
       return op->erase();
     Value known;
     if (auto id = dyn_cast<gpu::BlockIdOp>(op))
-      known = ids[static_cast<int>(id.getDimension())];
+      known = place.ids[static_cast<int>(id.getDimension())];
     if (auto size = dyn_cast<gpu::GridDimOp>(op))
-      known = sizes[static_cast<int>(size.getDimension())];
+      known = place.sizes[static_cast<int>(size.getDimension())];
     if (known) {
       op->replaceAllUsesWith(ValueRange(known));
       op->erase();
@@ -178,9 +193,9 @@ void Merger::emitPart(Part part) {
 void Merger::emitParts(ArrayRef<Part> parts) {
   if (parts.size() == 1)
     return emitPart(parts.front());
-  Value isHere = arith::CmpIOp::create(b, *loc, arith::CmpIPredicate::ult,
+  Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                        number, index(parts.front().getEnd()));
-  auto choice = scf::IfOp::create(b, *loc, isHere, /*withElseRegion=*/true);
+  auto choice = scf::IfOp::create(b, loc, isHere, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choice.thenBlock());
   emitPart(parts.front());
@@ -194,7 +209,7 @@ gpu::GPUFuncOp Merger::createKernel() {
   b.setInsertionPointAfter(first);
   std::string name = (first.getName() + "_merged").str();
   merged = gpu::GPUFuncOp::create(
-      b, *loc, name,
+      b, loc, name,
       b.getFunctionType(TypeRange(operands.getArrayRef()), TypeRange()));
   // They agree in what they say of registers and of the size of a CTA.
   for (NamedAttribute attribute : first->getDialectAttrs())
@@ -202,19 +217,16 @@ gpu::GPUFuncOp Merger::createKernel() {
   merged.setKnownBlockSizeAttr(first.getKnownBlockSizeAttr());
   gpu::LaunchFuncOp launch = group.launches.front();
   std::optional<int64_t> x = getStaticSize(launch.getGridSizeX());
-  auto known = [&](int64_t x, int64_t y) {
+  if (!group.keepsX || (x && llvm::isInt<32>(*x)))
     merged.setKnownGridSizeAttr(b.getDenseI32ArrayAttr(
-        {static_cast<int32_t>(x), static_cast<int32_t>(y), 1}));
-  };
-  if (!group.keepsX)
-    known(ctas, 1);
-  else if (x && llvm::isInt<32>(*x))
-    known(*x, ctas);
+        {static_cast<int32_t>(group.keepsX ? *x : ctas),
+         static_cast<int32_t>(group.keepsX ? ctas : 1), 1}));
 
   b.setInsertionPointToStart(&merged.getBody().front());
-  number = gpu::BlockIdOp::create(b, *loc, getDimension());
+  number = gpu::BlockIdOp::create(
+      b, loc, group.keepsX ? gpu::Dimension::y : gpu::Dimension::x);
   emitParts(parts);
-  gpu::ReturnOp::create(b, *loc);
+  gpu::ReturnOp::create(b, loc);
   return merged;
 }
 
@@ -226,20 +238,23 @@ void Merger::createLaunch(gpu::GPUFuncOp kernel) {
     if (Value size = launch.getDynamicSharedMemorySize())
       shared = std::max(shared.value_or(0), *getStaticSize(size));
   Value bytes =
-      shared ? arith::ConstantIntOp::create(b, *loc, *shared, 32) : Value();
+      shared ? arith::ConstantIntOp::create(b, loc, *shared, 32) : Value();
   Value one = index(1), all = index(ctas);
   gpu::KernelDim3 grid = {group.keepsX ? first.getGridSizeX() : all,
                           group.keepsX ? all : one, one};
-  auto launch = gpu::LaunchFuncOp::create(b, *loc, kernel, grid,
+  auto launch = gpu::LaunchFuncOp::create(b, loc, kernel, grid,
                                           first.getBlockSizeOperandValues(),
                                           bytes, operands.getArrayRef());
   Operation *last = launch;
   for (Operation *release : group.releases) {
+    // Another group may have moved it behind its own launch.
+    if (!release->isBeforeInBlock(last))
+      continue;
     release->moveAfter(last);
     last = release;
   }
-  for (gpu::LaunchFuncOp merged : group.launches)
-    merged.erase();
+  for (gpu::LaunchFuncOp separate : group.launches)
+    separate.erase();
 }
 
 struct MergeLaunches

@@ -30,6 +30,14 @@
 // CHECK-LABEL: func.func @wide_again
 // CHECK: gpu.launch_func @kernels::@wide_merged blocks
 
+// What both groups read is freed behind the last of their launches.
+// CHECK-LABEL: func.func @interleaved
+// CHECK: gpu.launch_func @kernels::@pair_merged_0 blocks in (%c1, {{.*}} args(%arg1
+// CHECK-NEXT: arith.constant
+// CHECK-NOT: gpu.dealloc
+// CHECK: gpu.launch_func @kernels::@pair_merged_0 blocks in (%c1, {{.*}} args(%arg0
+// CHECK-NEXT: gpu.dealloc
+
 // CHECK: gpu.module @kernels
 // CHECK-NOT: gpu.func @q(
 // CHECK: gpu.func @q_merged(%[[X:.*]]: memref<1x64xf16>, %[[WQ:.*]]: memref<64xf16>, %[[Q:.*]]: memref<64xf16>, %[[WK:.*]]: memref<64xf16>, %[[K:.*]]: memref<64xf16>, %[[CK:.*]]: memref<4xi32>, %[[WV:.*]]: memref<64xf16>, %[[V:.*]]: memref<64xf16>, %[[CV:.*]]: memref<4xi32>)
@@ -114,6 +122,21 @@ module attributes {gpu.container_module} {
     gpu.launch_func @kernels::@wide blocks in (%c7, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<64xf16>, %a : memref<64xf16>)
     gpu.launch_func @kernels::@wide blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<64xf16>, %b : memref<64xf16>)
     return %a, %b : memref<64xf16>, memref<64xf16>
+  }
+  func.func @interleaved(%x: memref<?x64xf16>, %z: memref<?x64xf16>, %w: memref<64xf16>) -> (memref<64xf16>, memref<64xf16>, memref<64xf16>, memref<64xf16>) {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %both = gpu.alloc () : memref<64xf16>
+    %a = memref.alloc() : memref<64xf16>
+    %b = memref.alloc() : memref<64xf16>
+    %c = memref.alloc() : memref<64xf16>
+    %d = memref.alloc() : memref<64xf16>
+    gpu.launch_func @kernels::@pair blocks in (%c1, %c2, %c1) threads in (%c1, %c1, %c1) args(%x : memref<?x64xf16>, %both : memref<64xf16>, %a : memref<64xf16>)
+    gpu.launch_func @kernels::@pair blocks in (%c1, %c2, %c1) threads in (%c2, %c1, %c1) args(%z : memref<?x64xf16>, %both : memref<64xf16>, %b : memref<64xf16>)
+    gpu.dealloc %both : memref<64xf16>
+    gpu.launch_func @kernels::@pair blocks in (%c1, %c2, %c1) threads in (%c2, %c1, %c1) args(%z : memref<?x64xf16>, %w : memref<64xf16>, %c : memref<64xf16>)
+    gpu.launch_func @kernels::@pair blocks in (%c1, %c2, %c1) threads in (%c1, %c1, %c1) args(%x : memref<?x64xf16>, %w : memref<64xf16>, %d : memref<64xf16>)
+    return %a, %b, %c, %d : memref<64xf16>, memref<64xf16>, memref<64xf16>, memref<64xf16>
   }
   gpu.module @kernels {
     gpu.func @q(%x: memref<1x64xf16>, %w: memref<64xf16>, %y: memref<64xf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
