@@ -1,4 +1,4 @@
-//===- FreeBitmap.h - Tiles of free elements --------------------*- C++ -*-===//
+//===- FreeBitmap.h - Blocks of free elements -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,10 +14,22 @@
 namespace nms::free_bitmap {
 
 constexpr int64_t blockOutputs = 32; // the lanes of a warp
-constexpr int64_t tileRows = 256, wordRows = 32, words = tileRows / wordRows;
-constexpr int64_t headerAt = blockOutputs * words, headerWords = 4;
-constexpr int64_t tileWords = headerAt + headerWords;
-constexpr int64_t pieceValues = 4; // that a lane reads at once
+constexpr int64_t wordRows = 32, pieceBytes = 16;
+
+/// What a kernel relies on: where the values of a group are, counted from the
+/// row behind the group before it, and how far outputs are apart.
+constexpr int64_t groupValues = 4, groupRows = 32, windowRows = 63;
+
+/// Values of an output from one first row that is stored to the next, and words
+/// that they take: the least of the rows, and a byte for each output.
+constexpr int64_t segmentValues = 64, segmentWords = 1 + blockOutputs / 4;
+
+/// Words of a tile of a block: bits, first rows, and a header, most of which
+/// only the first tile needs.
+constexpr int64_t tileRows = 256, tileBits = blockOutputs * tileRows / wordRows;
+constexpr int64_t headerWords = 4;
+constexpr int64_t tileWords =
+    tileBits + headerWords + segmentWords * tileRows / segmentValues;
 
 } // namespace nms::free_bitmap
 

@@ -16,23 +16,26 @@
 // RUN: nm-run %s --entry packed_when_called --device emulate --check | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
 
-// Elements that are kept wherever they are: lanes read the pieces that all of them
-// have side by side, find four rows in 32 bits at a time, and share out the other
-// pieces by a vote.
+// Elements that are kept wherever they are: lanes read the pieces of a segment at
+// once, and find four rows in 32 bits at a time. Where the rows of an output may end,
+// in a loop of its own, a value without a row is multiplied by zero.
 // CHECK-LABEL: llvm.func @half_kernel
-// CHECK-COUNT-4: "prefetch.global.L2 [$0];"
-// CHECK: "ld.global.nc.L1::no_allocate.L2::128B.v2.b32
+// CHECK: "prefetch.global.L2 [$0];"
+// CHECK-COUNT-8: "ld.global.nc.L1::no_allocate.L2::128B.v4.b32
+// CHECK-NOT: "ld.global.nc.L1::no_allocate
 // CHECK: llvm.intr.fshl
 // CHECK-COUNT-4: "bfind.shiftamt.u32 $0, $1;"
-// CHECK: llvm.intr.ctpop
-// CHECK: nvvm.vote.sync ballot
+// CHECK: "ld.global.nc.L1::no_allocate.L2::128B.v4.b32
+// CHECK: llvm.intr.fshl
+// CHECK: llvm.select
+// CHECK: "prefetch.global.L2 [$0];"
 // CHECK: llvm.return
 
 #w = #nm_sparse.encoding<free>
 #s = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
-// Two K steps, of which the last one has a single tile with 89 rows, and 33 outputs.
+// Two K steps, of which each takes every other segments, and 33 outputs.
 func.func @half(%x: tensor<1x601xf16>, %w: tensor<601x33xf16, #w>, %bias: tensor<33xf16>) -> tensor<1x33xf16> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x33xf32>
@@ -62,7 +65,7 @@ func.func @transposed(%x: tensor<?x700xbf16>, %w: tensor<70x700xbf16, #torch>, %
   return %y : tensor<?x70xf32>
 }
 
-// Parts of the contraction in three CTAs, the last of them with fewer tiles than warps.
+// Parts of the contraction in three CTAs, with fewer segments than warps.
 #parts = #nm_sparse.schedule<tile = [4, 32, 512], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
 func.func @feature_major(%x: tensor<1100x?xf32>, %w: tensor<1100x32xf32, #w>, %init: tensor<32x?xf32>) -> tensor<32x?xf32> {

@@ -102,7 +102,7 @@ TEST_F(Encoding, BitmapsAreThoseOfTheRuntime) {
         }
 }
 
-/// Of free elements too, whose tiles are the same for all types.
+/// Of free elements too, in pieces of 16 bytes.
 TEST_F(Encoding, FreeElementsAreThoseOfTheRuntime) {
   EncodingAttr encoding = get({{0, 0, 1, 1}});
   auto bitmap = cast<BitmapAttr>(encoding.getDefaultStorage());
@@ -110,28 +110,32 @@ TEST_F(Encoding, FreeElementsAreThoseOfTheRuntime) {
   EXPECT_EQ(encoding.getLayoutVersion(), 3);
   EXPECT_EQ(bitmap.getExpectedDensity(), 0.5);
   EXPECT_EQ(encoding.getDensity(), 1.0);
-  // One output keeps five elements of two tiles, another one.
+  // One output of the first block has five elements, one of the second another.
   auto weight = RankedTensorType::get({300, 40}, Float16Type::get(&context));
   std::vector<uint16_t> dense(300 * 40);
   for (int64_t row : {0, 7, 255, 256, 299})
     dense[row * 40] = 1;
   dense[3 * 40 + 33] = 1;
   NmsPackSpec spec = getPackSpec(weight, encoding);
-  ASSERT_EQ(nmsCountFreeBitmap(&spec, dense.data()), 3 * 4);
+  // Groups of four are within 32 rows, of which ten hold 300, in five pieces;
+  // the second block ends with its first piece.
+  ASSERT_EQ(nmsCountFreeBitmap(&spec, dense.data()), (5 + 1) * 32 * 8);
   SmallVector<WeightComponent> components = bitmap.getComponents(weight);
   ASSERT_EQ(components.size(), 2u);
   EXPECT_TRUE(components[0].type.isDynamicDim(0));
-  std::vector<uint16_t> values(3 * 4);
+  std::vector<uint16_t> values(6 * 32 * 8);
   std::vector<uint32_t> bits(components[1].type.getNumElements());
   ASSERT_EQ(nmsPackFreeBitmap(&spec, dense.data(), values.data(), bits.data()),
             0);
   BitmapTile tile = bitmap.getTile(weight.getElementType());
-  int64_t header = tile.words * BitmapTile::kOutputs;
-  // Its first piece, those of all outputs, the most of one, and all pieces.
-  const uint32_t want[3][4] = {{0, 0, 1, 1}, {1, 0, 1, 1}, {2, 0, 1, 1}};
-  for (int64_t i = 0; i < 3; ++i)
-    EXPECT_TRUE(std::equal(want[i], want[i] + 4,
-                           &bits[i * tile.getBitsWords() + header]));
+  // Its first piece, those that all outputs fill, and all, behind two tiles of
+  // bits.
+  int64_t blockWords = 2 * tile.getBitsWords();
+  int64_t header = 2 * tile.words * BitmapTile::kOutputs;
+  const uint32_t want[2][4] = {{0, 4, 5, 0}, {5, 1, 1, 0}};
+  for (int64_t i = 0; i < 2; ++i)
+    EXPECT_TRUE(
+        std::equal(want[i], want[i] + 4, &bits[i * blockWords + header]));
   // Other blocks have no default but the canonical form.
   EXPECT_EQ(get({{0, 0, 2, 1}}).getDefaultStorage(), get({{0, 0, 2, 1}}));
 }

@@ -110,19 +110,19 @@ NMS_API int nmsPruneFree(const NmsPackSpec *spec, double density,
                          const void *dense, void *pruned);
 
 /// Elements of `values` that such a weight has as bitmaps, with blocks of one
-/// element: its pieces, each of 4. -1 with nmsLastError() set.
+/// element: its pieces, each of 16 bytes. -1 with nmsLastError() set.
 NMS_API int64_t nmsCountFreeBitmap(const NmsPackSpec *spec, const void *dense);
 
 /// Fills these bitmaps, which docs/Encoding.md specifies: nmsCountFreeBitmap()
-/// values, and 260 words of bits for each of batch x ceil(outputs / 32) x
+/// values, and 296 words of bits for each of batch x ceil(outputs / 32) x
 /// ceil(k / 256) tiles.
 NMS_API int nmsPackFreeBitmap(const NmsPackSpec *spec, const void *dense,
                               void *values, uint32_t *bits);
 
 /// Writes every element of the dense array from `size` values and their bits.
-/// Fails, naming the place, when a tile does not begin where those before it
-/// end, keeps elements that the weight does not have, or pads a piece with
-/// other values than +0.
+/// Fails, naming the place, when rows are kept that the weight does not have or
+/// a kernel does not find, words behind the bits are not what these say, or
+/// what stands for no element is not +0.
 NMS_API int nmsUnpackFreeBitmap(const NmsPackSpec *spec, int64_t size,
                                 const void *values, const uint32_t *bits,
                                 void *dense);

@@ -32,7 +32,9 @@ static constexpr double kValueCycles = 6.58, kTokenCycles = 2;
 /// and of free values, by their instructions: no time of either has been
 /// measured. Registers of the latter.
 static constexpr double kLongWindowCycles = 5, kFreeCycles = 12;
-static constexpr int64_t kFreeRegisters = 40;
+static constexpr int64_t kFreeRegisters = 64;
+/// Rows of a K step of free elements, by ScheduleAttr.
+static constexpr int64_t kMostRows = 1 << 20;
 /// Seconds until what a K step reads is there, and cycles for one value after
 /// the other of a warp, beside that for each token; cycles for the sum of a
 /// token of each warp.
@@ -79,15 +81,71 @@ static double getValueCycles(const MatmulProblem &problem) {
 static std::pair<double, double> countTile(const MatmulProblem &problem) {
   BitmapTile tile = *problem.bitmap;
   auto element = double(problem.elementBytes);
-  auto bits = double(tile.getBitsWords() * 4) / BitmapTile::kOutputs;
   if (!tile.isFree)
-    return {double(tile.values), double(tile.values) * element + bits};
-  // A lane that keeps the mean of all has to wait for the one that keeps most:
-  // of 32, about two standard deviations more. Half a piece is padding.
-  double mean = problem.density * double(tile.rows);
-  double most = mean + 2 * std::sqrt(mean * (1 - problem.density));
-  double padding = double(BitmapTile::kFreePiece - 1) / 2;
-  return {most, (mean + padding) * element + bits};
+    return {double(tile.values),
+            double(tile.values) * element + double(4 * tile.words)};
+  // Zeros keep outputs near each other: measured at 25 to 90 % of random
+  // elements. Of the words behind the bits, only those of segments are read.
+  constexpr double kZeros = 0.035, kLeastDensity = 0.125;
+  double density = std::max(problem.density, kLeastDensity);
+  double values =
+      std::min(1.0, density + kZeros * (1 - density)) * double(tile.rows);
+  double words = double(tile.words) + values /
+                                          double(BitmapTile::kSegmentValues) *
+                                          double(BitmapTile::kSegmentWords) /
+                                          double(BitmapTile::kOutputs);
+  return {values, values * element + 4 * words};
+}
+
+namespace {
+/// A kernel, and what one of its CTAs does.
+struct Work {
+  int64_t ctas, resident;
+  /// Seconds for what all CTAs read and write, where all wait for memory.
+  double memory;
+  /// Of a CTA that has an SM to itself: for its instructions, and from the
+  /// first of a warp to the last.
+  double issue, chain;
+};
+} // namespace
+
+/// CTAs come in waves; part of the last one runs beside the one before.
+static CombinedTime predictWaves(const Work &work, const Chip &chip) {
+  Bound bound = Bound::Product;
+  auto predictWave = [&](int64_t perSM, int64_t all) {
+    double memory = work.memory * double(all) / double(work.ctas);
+    double issue = double(perSM) * work.issue;
+    bound =
+        memory >= std::max(issue, work.chain) ? Bound::DRAM : Bound::Product;
+    return combineOverlapping({memory, issue, work.chain}, kNorm);
+  };
+  int64_t wave = work.resident * chip.multiprocessors;
+  int64_t rest = work.ctas % wave;
+  double last =
+      rest == 0
+          ? 0.0
+          : predictWave(llvm::divideCeil(rest, chip.multiprocessors), rest);
+  if (work.ctas < wave)
+    return {last, bound};
+  double waves = double(work.ctas / wave) +
+                 (1.0 - kLastWave) * double(rest) / double(wave);
+  double whole = predictWave(work.resident, wave);
+  return {waves * whole + kLastWave * last, bound};
+}
+
+/// Values of a lane in each of the `steps` of a CTA's tile.
+static double countStepValues(BitmapTile tile, double values, int64_t tiles,
+                              int64_t steps, const ScheduleAttr &schedule) {
+  int64_t warps = schedule.getProduct().getNumWarps();
+  // A step has as many tiles for each warp, also where there are fewer.
+  if (!tile.isFree)
+    return double(
+               llvm::divideCeil(schedule.getTileRows() / tile.values, warps)) *
+           values;
+  // Whole segments, of which the warps of all steps take every so many.
+  double segments = double(tiles) * values / BitmapTile::kSegmentValues;
+  return BitmapTile::kSegmentValues *
+         std::ceil(segments / double(steps * warps));
 }
 
 static CombinedTime predictDot(const MatmulProblem &problem,
@@ -98,7 +156,6 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   int64_t passes = llvm::divideCeil(problem.tokens, schedule.getTileTokens());
   int64_t blocks =
       problem.batch * llvm::divideCeil(problem.outputs, BitmapTile::kOutputs);
-  int64_t ctas = passes * blocks * parts;
   auto tokens = double(schedule.getTileTokens());
 
   auto [values, bytes] = countTile(problem);
@@ -106,48 +163,29 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   double results =
       double(problem.batch * problem.tokens * problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
+  Work work;
+  work.ctas = passes * blocks * parts;
+  work.resident = getResidentCtas(schedule, getRegisters(tile, schedule));
   // Each pass over the weight reads all of it anew, from L2 at best.
-  double memory = (weight + results) / (kShare * chip.dramBytes) +
-                  double(passes - 1) * weight / (kShare * chip.l2Bytes);
+  work.memory = (weight + results) / (kShare * chip.dramBytes) +
+                double(passes - 1) * weight / (kShare * chip.l2Bytes);
 
-  // A step has as many tiles for each warp, also where there are fewer.
-  int64_t warps = schedule.getProduct().getNumWarps();
+  auto warps = double(schedule.getProduct().getNumWarps());
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
-  int64_t perWarp = llvm::divideCeil(stepTiles, warps);
-  int64_t steps = llvm::divideCeil(llvm::divideCeil(tiles, stepTiles), parts);
-  double stepValues = double(perWarp) * values;
-  double issue = double(steps * warps) * stepValues *
-                 (getValueCycles(problem) + kTokenCycles * tokens) /
-                 (kSchedulers * kClock);
-  double chain =
-      double(steps) *
+  int64_t allSteps = llvm::divideCeil(tiles, stepTiles);
+  auto steps = double(llvm::divideCeil(allSteps, parts));
+  double stepValues = countStepValues(tile, values, tiles, allSteps, schedule);
+  work.issue = steps * warps * stepValues *
+               (getValueCycles(problem) + kTokenCycles * tokens) /
+               (kSchedulers * kClock);
+  work.chain =
+      steps *
           (kLatency +
            stepValues * (kChainCycles + kChainTokenCycles * tokens) / kClock) +
-      double(warps) * kSumCycles * tokens / kClock +
-      (parts > 1 ? kExchangeOfCta : 0.0);
+      warps * kSumCycles * tokens / kClock + (parts > 1 ? kExchangeOfCta : 0.0);
 
-  // CTAs come in waves; the last one has an SM fewer of them, or none.
-  double share = 1.0 / double(ctas);
-  Bound bound = Bound::Product;
-  auto predictWave = [&](int64_t perSM, int64_t all) {
-    double fetch = memory * double(all) * share, work = double(perSM) * issue;
-    bound = fetch >= std::max(work, chain) ? Bound::DRAM : Bound::Product;
-    return combineOverlapping({fetch, work, chain}, kNorm);
-  };
-  int64_t resident = getResidentCtas(schedule, getRegisters(tile, schedule));
-  int64_t wave = resident * chip.multiprocessors;
-  int64_t rest = ctas % wave;
-  double seconds = kLaunch + (parts > 1 ? kExchange : 0.0);
-  if (rest > 0) {
-    double last =
-        predictWave(llvm::divideCeil(rest, chip.multiprocessors), rest);
-    seconds += ctas < wave ? last : kLastWave * last;
-  }
-  if (ctas >= wave) {
-    double hidden = (1.0 - kLastWave) * double(rest) / double(wave);
-    seconds += (double(ctas / wave) + hidden) * predictWave(resident, wave);
-  }
-  return {seconds, bound};
+  auto [seconds, bound] = predictWaves(work, chip);
+  return {kLaunch + (parts > 1 ? kExchange : 0.0) + seconds, bound};
 }
 
 namespace {
@@ -167,33 +205,45 @@ struct DotCost : public ProductCostInterface::ExternalModel<DotCost, DotAttr> {
 };
 } // namespace
 
-/// Each number of tokens, of warps, of tiles that a warp reads at once, and of
-/// CTAs that share a tile.
-static void propose(ScheduleEnumerator &to) {
-  if (!to.problem.bitmap)
-    return;
-  BitmapTile tile = *to.problem.bitmap;
+static void add(ScheduleEnumerator &to, int64_t tokens, int64_t rows,
+                int64_t warps, int64_t parts) {
   MLIRContext *context = to.encoding.getContext();
   auto transfers =
       TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
                          IndexTransfer::Direct);
+  auto schedule = ScheduleAttr::get(
+      context, {tokens, BitmapTile::kOutputs, rows},
+      DotAttr::get(context, warps), transfers, SequentialAttr::get(context),
+      FlatGridAttr::get(context, parts));
+  to.add(schedule, predict(to.problem, schedule, to.chip));
+}
+
+/// Each number of tokens, of warps, of tiles that a warp reads at once, and of
+/// CTAs that share a tile. Of free elements, a CTA has a single K step.
+static void propose(ScheduleEnumerator &to) {
+  if (!to.problem.bitmap)
+    return;
+  BitmapTile tile = *to.problem.bitmap;
+  int64_t tiles = llvm::divideCeil(to.problem.getDenseRows(), tile.rows);
   for (int64_t tokens : {1, 2, 4, 8}) {
     if (tokens > 1 && tokens / 2 >= to.problem.tokens)
       break;
-    for (int64_t warps : {16, 8, 32, 4})
+    for (int64_t warps : {16, 8, 32, 4}) {
+      for (int64_t parts : {1, 2, 4, 8}) {
+        int64_t rows = llvm::divideCeil(tiles, parts) * tile.rows;
+        if (tile.isFree && parts <= tiles && rows <= kMostRows)
+          add(to, tokens, rows, warps, parts);
+      }
       for (int64_t atOnce : {1, 2, 4})
         for (int64_t parts : {1, 2, 4, 8}) {
           int64_t rows = warps * atOnce * tile.values;
-          if (rows > 4096 ||
+          if (tile.isFree || rows > 4096 ||
               (atOnce > 1 && atOnce * tile.values > kMostValues) ||
               (atOnce > 2 && tile.values < kFewValues))
             continue;
-          auto schedule = ScheduleAttr::get(
-              context, {tokens, BitmapTile::kOutputs, rows},
-              DotAttr::get(context, warps), transfers,
-              SequentialAttr::get(context), FlatGridAttr::get(context, parts));
-          to.add(schedule, predict(to.problem, schedule, to.chip));
+          add(to, tokens, rows, warps, parts);
         }
+    }
   }
 }
 

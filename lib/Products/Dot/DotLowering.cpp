@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ActivationReader.h"
-#include "FreeTile.h"
+#include "FreeBlock.h"
 #include "KeptRows.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
@@ -154,27 +154,28 @@ void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
   }
 }
 
-/// The tiles of free elements that there are. Only rows that exist are read, so
-/// that the last tile needs no code of its own.
+/// Segments of free elements: each warp of each K step takes every so many.
 void DotEmitter::multiplyFree() {
   int64_t warps = op.getSchedule().getProduct().getNumWarps();
-  int64_t count =
-      llvm::divideCeil(op.getSchedule().getTileRows() / tile.rows, warps);
-  Value tiles = b.createOrFold<memref::DimOp>(loc, op.getIndex(), 1);
-  auto multiplyOne = [&](Value weight, Value row) {
+  int64_t stepRows = op.getSchedule().getTileRows();
+  int64_t tiles = cast<MemRefType>(op.getIndex().getType()).getDimSize(1);
+  int64_t steps = llvm::divideCeil(tiles * tile.rows, stepRows);
+  auto multiplyOne = [&](Value weight, Value row, Value exists) {
     Value factor = x.extend(weight);
-    for (auto [token, sum] : llvm::enumerate(acc))
-      sum = math::FmaOp::create(b, loc, factor,
-                                x.read(row, token, /*isWhole=*/true), sum);
+    for (auto [token, sum] : llvm::enumerate(acc)) {
+      Value activation = x.read(row, token, /*isWhole=*/!exists);
+      if (exists)
+        activation = math.select(
+            exists, activation,
+            arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
+      sum = math::FmaOp::create(b, loc, factor, activation, sum);
+    }
   };
-  for (int64_t number = 0; number < count; ++number) {
-    Value own = getTile(number);
-    emitIf(b, loc, math.isLess(own, tiles), acc, [&] {
-      FreeTile(b, loc, op.getRhs(), op.getIndex(), own, layout.lane, acc,
-               multiplyOne)
-          .emit();
-    });
-  }
+  Value step = math.div(op.getFirstRow(), stepRows);
+  Value first = math.add(math.mul(step, warps), math.div(layout.threadId, 32));
+  FreeBlock(b, loc, op.getRhs(), op.getIndex(), x.getNumRows(), layout.lane,
+            acc, multiplyOne)
+      .emit(math.narrow(first), math.word(steps * warps));
 }
 
 void DotEmitter::emit() {
@@ -220,6 +221,8 @@ struct DotLowering
     layout.output = layout.lane;
     layout.isOwner = math.isLess(layout.threadId, math.constant(32));
     layout.shares = layout.numThreads / 32;
+    if (op.getEncoding().isFree())
+      layout.registers = FreeBlock::getRegisters(layout.tileTokens);
     for (int64_t token = 0; token < layout.tileTokens; ++token)
       layout.addElement({token, 0});
     return success();

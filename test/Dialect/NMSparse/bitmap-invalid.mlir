@@ -115,18 +115,18 @@ func.func @outputs(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x
 
 // -----
 
-func.func @free_values(%x: tensor<1x300xf16>, %v: tensor<3x2x512xf16>, %b: tensor<3x2x260xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+func.func @free_values(%x: tensor<1x300xf16>, %v: tensor<3x2x512xf16>, %b: tensor<3x2x296xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
   // expected-error @below {{values of free elements must have rank 1, got 'tensor<3x2x512xf16>'}}
   %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%x, %v, %b : tensor<1x300xf16>, tensor<3x2x512xf16>, tensor<3x2x260xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<3x2x512xf16>, tensor<3x2x296xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
   return %y : tensor<1x96xf32>
 }
 
 // -----
 
 func.func @free_bits(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x256xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{index must have rank 3 and 260 elements in each tile of its storage, got 'tensor<3x2x256xi32>'}}
+  // expected-error @below {{index must have rank 3 and 296 elements in each tile of its storage, got 'tensor<3x2x256xi32>'}}
   %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x2x256xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -135,20 +135,20 @@ func.func @free_bits(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x25
 
 // -----
 
-func.func @free_contraction(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x3x260xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
+func.func @free_contraction(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x3x296xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
   // expected-error @below {{contraction size 300 has 2 tiles of 256 rows, the index holds 3}}
   %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x3x260xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x3x296xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
   return %y : tensor<1x96xf32>
 }
 
 // -----
 
-func.func @free_outputs(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x260xi32>, %init: tensor<1x97xf32>) -> tensor<1x97xf32> {
+func.func @free_outputs(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x296xi32>, %init: tensor<1x97xf32>) -> tensor<1x97xf32> {
   // expected-error @below {{result has 97 outputs, values holds 96}}
   %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x2x260xi32>) outs(%init : tensor<1x97xf32>) -> tensor<1x97xf32>
+    ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x2x296xi32>) outs(%init : tensor<1x97xf32>) -> tensor<1x97xf32>
   return %y : tensor<1x97xf32>
 }

@@ -106,7 +106,7 @@ func.func @pack_free(%w: tensor<8x8xf32>) {
 
 func.func @pack_free_values(%w: tensor<8x8xf32>) {
   // expected-error @below {{values must have type 'tensor<?xf32>' for weight 'tensor<8x8xf32>' under #nm_sparse.encoding<free>, got 'tensor<4x8xf32>'}}
-  %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<1x1x260xi32>
+  %0, %1 = nm_sparse.pack #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<1x1x296xi32>
   return
 }
 

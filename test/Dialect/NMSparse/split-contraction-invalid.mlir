@@ -109,3 +109,31 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+#w = #nm_sparse.encoding<free>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// Rows of which nothing says where their values begin.
+
+func.func @free(%x: tensor<8x512xf32>, %v: tensor<?xf32>, %b: tensor<2x2x296xi32>, %init: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  // expected-error @below {{has free elements, and only all of their bits say where those of a row are: legal is to tile its results}}
+  // expected-error @below {{to tile operation}}
+  // expected-error @below {{failed to generate tiling loops}}
+  %y = nm_sparse.matmul #w storage = #nm_sparse.bitmap<#w> indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %b : tensor<8x512xf32>, tensor<?xf32>, tensor<2x2x296xi32>)
+    outs(%init : tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %y : tensor<8x64xf32>
+}
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %y = transform.structured.match ops{["nm_sparse.matmul"]} in %root : (!transform.any_op) -> !transform.any_op
+    // expected-error @below {{could not tile reduction}}
+    %fill, %part, %merge, %loop = transform.structured.tile_reduction_using_forall %y by tile_sizes = [0, 0, 256]
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op, !transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}

@@ -116,11 +116,11 @@ func.func @one_token(%x: tensor<128x1xf16>, %v: tensor<3x4x512xf16>, %b: tensor<
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
-func.func @half_a_free_tile(%x: tensor<1x512xf16>, %v: tensor<?xf16>, %b: tensor<4x2x260xi32>, %init: tensor<1x128xf32>) -> tensor<1x128xf32> {
-  // expected-error @below {{has a schedule with tile = [1, 32, 128], but a weight in tiles of 32 outputs and 256 rows; legal are multiples of them}}
-  %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [1, 32, 128], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
-    ins(%x, %v, %b : tensor<1x512xf16>, tensor<?xf16>, tensor<4x2x260xi32>) outs(%init : tensor<1x128xf32>) -> tensor<1x128xf32>
+func.func @long_step(%x: tensor<1x8192xf16>, %v: tensor<4x256x512xf16>, %b: tensor<4x256x32xi32>, %init: tensor<1x128xf32>) -> tensor<1x128xf32> {
+  // expected-error @below {{has a schedule with tile = [1, 32, 4112], whose K steps of 4112 rows only free elements may have; legal are 4096}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [1, 32, 4112], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    ins(%x, %v, %b : tensor<1x8192xf16>, tensor<4x256x512xf16>, tensor<4x256x32xi32>) outs(%init : tensor<1x128xf32>) -> tensor<1x128xf32>
   return %0 : tensor<1x128xf32>
 }
 
@@ -130,10 +130,24 @@ func.func @half_a_free_tile(%x: tensor<1x512xf16>, %v: tensor<?xf16>, %b: tensor
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
-func.func @free_expand(%x: tensor<64x512xf16>, %v: tensor<?xf16>, %b: tensor<4x2x260xi32>, %init: tensor<64x128xf32>) -> tensor<64x128xf32> {
+func.func @half_a_free_tile(%x: tensor<1x512xf16>, %v: tensor<?xf16>, %b: tensor<4x2x296xi32>, %init: tensor<1x128xf32>) -> tensor<1x128xf32> {
+  // expected-error @below {{has a schedule with tile = [1, 32, 128], but a weight in tiles of 32 outputs and 256 rows; legal are multiples of them}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [1, 32, 128], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    ins(%x, %v, %b : tensor<1x512xf16>, tensor<?xf16>, tensor<4x2x296xi32>) outs(%init : tensor<1x128xf32>) -> tensor<1x128xf32>
+  return %0 : tensor<1x128xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @free_expand(%x: tensor<64x512xf16>, %v: tensor<?xf16>, %b: tensor<4x2x296xi32>, %init: tensor<64x128xf32>) -> tensor<64x128xf32> {
   // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies n:m weights, but #nm_sparse.encoding<free>; legal is product = dot}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>> indexing_maps = [#x, #w, #y]
     schedule = <tile = [64, 128, 256], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
-    ins(%x, %v, %b : tensor<64x512xf16>, tensor<?xf16>, tensor<4x2x260xi32>) outs(%init : tensor<64x128xf32>) -> tensor<64x128xf32>
+    ins(%x, %v, %b : tensor<64x512xf16>, tensor<?xf16>, tensor<4x2x296xi32>) outs(%init : tensor<64x128xf32>) -> tensor<64x128xf32>
   return %0 : tensor<64x128xf32>
 }

@@ -34,18 +34,20 @@ func.func @linear(%x: tensor<3x150xf16>, %v: tensor<3x5x512xf16>, %b: tensor<3x5
   return %0 : tensor<3x90xf32>
 }
 
-// Where the values of free elements are, the tile of bits says: all of them stay.
+// Which values a K step has, only the bits of all say: everything stays, and the step
+// has its number.
 // TILE-LABEL: func.func @free
 // TILE: tensor.extract_slice %{{.*}}[0] [%{{.*}}] [1] : tensor<?xf16> to tensor<?xf16>
-// TILE: tensor.extract_slice %{{.*}} [%{{.*}}, 5, 260] [1, 1, 1] : tensor<3x5x260xi32>
-// TILE: nm_tile.k_loop %{{.*}} = %c0{{.*}} to %c1280{{.*}} step %c512
-// TILE: nm_sparse.matmul #{{.*}} storage = #nm_sparse.bitmap<
+// TILE: tensor.extract_slice %{{.*}} [%{{.*}}, 5, 296] [1, 1, 1] : tensor<3x5x296xi32>
+// TILE: nm_tile.k_loop %[[R:.*]] = %c0{{.*}} to %c1280{{.*}} step %c512
+// TILE: nm_sparse.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} first_row(%[[R]])
 // PROMOTE-LABEL: func.func @free
-// PROMOTE: nm_tile.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} tensor<?xf16>) index(%{{.*}} : tensor<?x?x260xi32>)
-func.func @free(%x: tensor<3x1150xf16>, %v: tensor<?xf16>, %b: tensor<3x5x260xi32>, %init: tensor<3x90xf32>) -> tensor<3x90xf32> {
+// PROMOTE: nm_tile.k_loop %[[R:.*]] = %c0
+// PROMOTE: nm_tile.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} tensor<?xf16>) index(%{{.*}} : tensor<?x5x296xi32>) first_row(%[[R]])
+func.func @free(%x: tensor<3x1150xf16>, %v: tensor<?xf16>, %b: tensor<3x5x296xi32>, %init: tensor<3x90xf32>) -> tensor<3x90xf32> {
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     schedule = <tile = [2, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
-    ins(%x, %v, %b : tensor<3x1150xf16>, tensor<?xf16>, tensor<3x5x260xi32>) outs(%init : tensor<3x90xf32>) -> tensor<3x90xf32>
+    ins(%x, %v, %b : tensor<3x1150xf16>, tensor<?xf16>, tensor<3x5x296xi32>) outs(%init : tensor<3x90xf32>) -> tensor<3x90xf32>
   return %0 : tensor<3x90xf32>
 }

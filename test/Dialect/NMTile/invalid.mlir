@@ -324,23 +324,34 @@ func.func @bitmap_rank(%x: memref<1x128xf16>, %v: memref<4x512xf16>, %b: memref<
 
 // -----
 
-func.func @free_rank(%x: memref<1x512xf16>, %v: memref<1x?xf16>, %b: memref<1x2x260xi32>, %a: vector<1x32xf32>) {
+func.func @free_rank(%x: memref<1x512xf16>, %v: memref<1x?xf16>, %b: memref<1x2x296xi32>, %a: vector<1x32xf32>) {
   // expected-error @below {{rhs of free elements must have rank 1, got 'memref<1x?xf16>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     schedule = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x512xf16>, memref<1x?xf16>) index(%b : memref<1x2x260xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v : memref<1x512xf16>, memref<1x?xf16>) index(%b : memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 
 // -----
 
-func.func @free_bits(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x256xi32>, %a: vector<1x32xf32>) {
-  // expected-error @below {{elements and 260 words of 32 bits in each tile of the storage, got 'memref<?xf16>' and 'memref<1x2x256xi32>'}}
+func.func @free_bits(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x256xi32>, %a: vector<1x32xf32>, %r: index) {
+  // expected-error @below {{elements and 296 words of 32 bits in each tile of the storage, got 'memref<?xf16>' and 'memref<1x2x256xi32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     schedule = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x256xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x256xi32>) first_row(%r) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+  return
+}
+
+// -----
+
+func.func @free_step(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x296xi32>, %a: vector<1x32xf32>) {
+  // expected-error @below {{has a first_row with free elements, and no others}}
+  %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+    schedule = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+    ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 

@@ -272,7 +272,7 @@ static LogicalResult verifyStorage(MatmulOp op) {
     return op.emitOpError("has storage = ")
            << op.getStorageAttr() << ", legal is #nm_sparse.bitmap of "
            << op.getEncoding();
-  if (op.getPanelOffset() || op.getFirstRow())
+  if (op.getPanelOffset() || (op.getFirstRow() && !op.getEncoding().isFree()))
     return op.emitOpError("with bitmaps has no panel_offset or first_row");
   auto values = cast<RankedTensorType>(op.getValues().getType());
   auto bits = cast<RankedTensorType>(op.getIndex().getType());

@@ -145,6 +145,8 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
       strategy == ReductionTilingStrategy::PartialReductionOuterParallel;
   if (!isParallel && failed(checkWindowProducts(*this)))
     return failure();
+  if (failed(checkWholeContraction(*this, offsets, sizes)))
+    return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")
            << getBitmapTile()->rows

@@ -230,6 +230,19 @@ static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
   inputs.index = slicePart(op.getIndex());
 }
 
+LogicalResult nm_sparse::checkWholeContraction(MatmulOp op,
+                                               ArrayRef<OpFoldResult> offsets,
+                                               ArrayRef<OpFoldResult> sizes) {
+  unsigned w = op.getReductionLoop();
+  if (!op.getEncoding().isFree() ||
+      (isConstantIntValue(offsets[w], 0) &&
+       isConstantIntValue(sizes[w], op.getNumWindows())))
+    return success();
+  return op.emitOpError(
+      "has free elements, and only all of their bits say where "
+      "those of a row are: legal is to tile its results");
+}
+
 bool nm_sparse::startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets) {
   std::optional<BitmapTile> tile = op.getBitmapTile();
   if (!tile)
@@ -287,6 +300,8 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
                                  ArrayRef<OpFoldResult> sizes) {
   // A part of the contraction is not divided further.
   if (getFirstRow())
+    return failure();
+  if (failed(checkWholeContraction(*this, offsets, sizes)))
     return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")

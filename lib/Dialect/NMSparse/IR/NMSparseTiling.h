@@ -28,6 +28,11 @@ struct InputSlices {
 /// weight is stored, if there are such.
 bool startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets);
 
+/// Fails for a part of the contraction of free elements: which values are those
+/// of some rows, only the bits of all rows say.
+LogicalResult checkWholeContraction(MatmulOp op, ArrayRef<OpFoldResult> offsets,
+                                    ArrayRef<OpFoldResult> sizes);
+
 /// Inputs of the tile of `op` at these offsets of its iteration domain. It does
 /// not look at init.
 InputSlices sliceInputs(OpBuilder &b, MatmulOp op,

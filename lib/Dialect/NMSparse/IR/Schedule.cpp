@@ -17,6 +17,10 @@ using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 /// Threads of a warp, and the warps that a CTA has at most.
 static constexpr int64_t kWarpThreads = 32, kMostWarps = 32;
 
+/// Tokens, outputs and rows of a tile at most, and rows of one that is read
+/// from global memory.
+static constexpr int64_t kMostExtent = 4096, kMostDirectRows = 1 << 20;
+
 //===----------------------------------------------------------------------===//
 // TransfersAttr
 //===----------------------------------------------------------------------===//
@@ -225,9 +229,12 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
   if (tile.size() != 3 || llvm::any_of(tile, [](int64_t v) { return v < 1; }))
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, rows]";
-  if (llvm::any_of(tile, [](int64_t v) { return v > 4096; }))
-    return emitError() << "tile extents must be at most 4096, got [" << tile
-                       << "]";
+  // Rows that are read from global memory need no room: see checkSchedule().
+  bool hasRoom = transfers.getX() == XTransfer::Direct;
+  if (tile[0] > kMostExtent || tile[1] > kMostExtent ||
+      tile[2] > (hasRoom ? kMostDirectRows : kMostExtent))
+    return emitError() << "tile extents must be at most " << kMostExtent
+                       << ", got [" << tile << "]";
   int64_t warps = product.getNumWarps();
   int64_t producers = pipeline.getProducerWarps();
   if (producers + warps > kMostWarps)

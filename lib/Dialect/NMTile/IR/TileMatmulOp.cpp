@@ -84,6 +84,8 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
   if (tile.isFree && values.getRank() != 1)
     return op.emitOpError("rhs of free elements must have rank 1, got ")
            << values;
+  if (tile.isFree != (op.getFirstRow() != nullptr))
+    return op.emitOpError("has a first_row with free elements, and no others");
   if ((!tile.isFree &&
        !isComponent(values, tile.values * BitmapTile::kOutputs)) ||
       !isComponent(bits, tile.getBitsWords()) ||

@@ -159,7 +159,8 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
 
     A part of the contraction may also start inside a window: with `first_row`,
     `values` holds the kept rows from that one on, a multiple of the rows of a
-    block, and only these are multiplied; `x` and `index` are those of all.
+    block, and only these are multiplied; `x` and `index` are those of all. Of a
+    `free` weight, all operands are: it says itself which values each K step has.
 
     ```mlir
     %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>

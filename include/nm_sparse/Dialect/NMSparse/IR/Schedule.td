@@ -163,7 +163,7 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window or, with `index = rows`, of the `bk` of a block and of what the product multiplies at once | must be given |
+    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each, and rows of `free` elements to 1048576; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window or, with `index = rows`, of the `bk` of a block and of what the product multiplies at once | must be given |
     | `product` | what multiplies | an attribute below, or one of another dialect that implements `ProductAttrInterface` | must be given |
     | `transfers` | `{x = ..., values = ..., index = ...}`: how the operands come to shared memory | below | `{x = gather, values = copy, index = resident}` |
     | `pipeline` | how copies and products overlap | `sequential`, `async_groups`, `ring` | must be given |

@@ -57,11 +57,16 @@ struct BitmapTile {
   /// Rows that a tensor core multiplies at once.
   static constexpr int64_t kFragmentRows = 16;
 
-  /// Rows of a tile of free elements, and how many of its values are a piece.
-  static constexpr int64_t kFreeRows = 256, kFreePiece = 4;
-  /// Words behind the bits of such a tile: its first piece, the pieces that all
-  /// outputs fill, the most that an output begins, and all of them.
-  static constexpr int64_t kHeaderWords = 4;
+  /// Rows of a tile of free elements. Its values and bits are those of a block
+  /// of outputs: the words of all tiles are bits at first, then a header, which
+  /// says where the first piece of the block is, in how many of them all
+  /// outputs have a row for each value, and how many there are; and then where
+  /// each segment of values begins: a row, and a byte to add for each output.
+  static constexpr int64_t kFreeRows = 256, kHeaderWords = 4,
+                           kSegmentValues = 64,
+                           kSegmentWords = 1 + kOutputs / 4;
+  /// Values of an output that lie in the 32 rows behind those before them.
+  static constexpr int64_t kGroupValues = 4;
 
   int64_t rows;        ///< Of the dense weight.
   int64_t values;      ///< Kept elements of an output; at most, where free.
@@ -75,7 +80,9 @@ struct BitmapTile {
 
   /// Words of the component `bits` that belong to a tile.
   int64_t getBitsWords() const {
-    return words * kOutputs + (isFree ? kHeaderWords : 0);
+    return words * kOutputs +
+           (isFree ? kHeaderWords + kFreeRows / kSegmentValues * kSegmentWords
+                   : 0);
   }
 };
 

@@ -227,7 +227,8 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
 
     With `storage`, `rhs` and `index` are the components of the tiles of the weight
     that the step has. `lhs` holds the rows of these tiles, and what fills its
-    lines up is not read.
+    lines up is not read. Of `free` elements, where those of a step are only the
+    weight says: the operands are whole, and `first_row` says which step it is.
 
     `tokens_contiguous` asks for the accumulator layout in which one thread holds
     neighbouring tokens rather than neighbouring outputs, for a feature-major
@@ -253,6 +254,7 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
                        NMTile_Tile:$lhs, NMTile_Tile:$rhs,
                        Optional<NMTile_Tile>:$index,
                        Optional<Index>:$panel_offset,
+                       Optional<Index>:$first_row,
                        VectorOfRankAndType<[2], [F32, I32]>:$acc,
                        OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
@@ -263,6 +265,7 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
     (`index` `(` $index^ `:` type($index) `)`)?
     (`panel_offset` `(` $panel_offset^ `)`)?
+    (`first_row` `(` $first_row^ `)`)?
     `acc` `(` $acc `:` type($acc) `)` attr-dict `->` type($result)
   }];
   let hasVerifier = 1;

@@ -69,6 +69,12 @@ static LogicalResult checkStorage(MatmulOp op) {
     return error << "as values and positions, but storage = "
                  << op.getStorageAttr();
   }
+  constexpr int64_t most = 4096;
+  if (schedule.getTileRows() > most && !op.getEncoding().isFree())
+    return op.emitOpError("has a schedule with tile = [")
+           << schedule.getTile() << "], whose K steps of "
+           << schedule.getTileRows()
+           << " rows only free elements may have; legal are " << most;
   if (!tile || (schedule.getTileOutputs() % BitmapTile::kOutputs == 0 &&
                 schedule.getTileRows() % tile->values == 0))
     return success();

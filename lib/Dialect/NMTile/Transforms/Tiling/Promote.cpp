@@ -344,7 +344,8 @@ void Promoter::run() {
       /*condensed=*/schedule.gathersX(), maps,
       /*tokens_contiguous=*/false,
       /*in_flight=*/false, x, values, schedule.gathersX() ? Value() : index,
-      panelOffset, loop.getRegionIterArgs()[0], op.getStorageAttr());
+      panelOffset, op.getStorageAttr() ? op.getFirstRow() : Value(),
+      loop.getRegionIterArgs()[0], op.getStorageAttr());
   YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 
@@ -360,11 +361,14 @@ void Promoter::run() {
 
 LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
   auto loop = dyn_cast<KLoopOp>(op->getParentOp());
+  // K steps that need not be whole windows, or are of values.
+  bool hasRow = op.getEncoding().isFree() ||
+                (op.getScheduleAttr() && op.getScheduleAttr().hasRowTable());
   if (!op.getScheduleAttr() || !loop || loop.getInitArgs().size() != 1 ||
       op.getInit() != loop.getRegionIterArgs()[0] ||
       loop.getYieldedValues()[0] != op.getResult() ||
       !op.getResult().hasOneUse() || !getWholeIndex(op) ||
-      op.getScheduleAttr().hasRowTable() != (op.getFirstRow() != nullptr) ||
+      hasRow != (op.getFirstRow() != nullptr) ||
       !loop.isDefinedOutsideOfLoop(getWholeIndex(op)))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");

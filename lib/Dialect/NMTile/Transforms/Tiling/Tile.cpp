@@ -171,8 +171,30 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   rewriter.replaceOp(op, loop.getResults());
 }
 
+/// `y = matmul(x, v, b, init)` -> `y = k_loop r iter_args(acc = init) {
+///   yield matmul(x, v, b, acc) first_row(r) }`
+/// for a weight of free elements, which says itself where those of a step are.
+static void tileValues(RewriterBase &rewriter, MatmulOp op) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  KLoopOp loop = createStepLoop(rewriter, op, op.getNumWindows(),
+                                op.getScheduleAttr().getTileRows())
+                     .loop;
+  auto product = MatmulOp::create(
+      rewriter, op.getLoc(), op.getType(), op.getX(), op.getValues(),
+      op.getIndex(), loop.getRegionIterArgs()[0], /*panel_offset=*/Value(),
+      loop.getInductionVar(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
+      op.getScheduleAttr(), op.getStorageAttr());
+  YieldOp::create(rewriter, op.getLoc(), product.getResult());
+  rewriter.replaceOp(op, loop.getResults());
+}
+
 /// Puts the product of a CTA tile into a loop over its K steps.
 static LogicalResult tileContraction(RewriterBase &rewriter, MatmulOp op) {
+  if (op.getEncoding().isFree()) {
+    tileValues(rewriter, op);
+    return success();
+  }
   if (!op.getScheduleAttr().hasRowTable())
     return tileWindows(rewriter, op);
   tileRows(rewriter, op);
