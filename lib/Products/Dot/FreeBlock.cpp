@@ -79,14 +79,16 @@ FreeBlock::Start FreeBlock::loadStart(Value segment) {
   Value word =
       math.add(math.add(at, math.word(1)),
                arith::ShRUIOp::create(b, loc, lane, math.word(2)).getResult());
+  return {loadWord(math.widen(at)), loadWord(math.widen(word))};
+}
+
+Value FreeBlock::getRow(Start start) {
   Value byte =
       math.mul(arith::AndIOp::create(b, loc, lane, math.word(3)).getResult(),
                math.word(8));
-  Value base = loadWord(math.widen(at));
   Value apart = arith::AndIOp::create(
-      b, loc, arith::ShRUIOp::create(b, loc, loadWord(math.widen(word)), byte),
-      math.word(255));
-  return {base, math.add(base, apart)};
+      b, loc, arith::ShRUIOp::create(b, loc, start.word, byte), math.word(255));
+  return math.add(start.base, apart);
 }
 
 SmallVector<Value> FreeBlock::loadPieces(Value first, int64_t count) {
@@ -101,9 +103,11 @@ SmallVector<Value> FreeBlock::loadPieces(Value first, int64_t count) {
   return pieces;
 }
 
-void FreeBlock::emitPrefetch(Value base) {
+/// Each lane asks for a line, counted from its own row, so that this is loaded
+/// together with all else that a segment begins with.
+void FreeBlock::emitPrefetch(Value start) {
   Value line = math.add(
-      arith::ShRUIOp::create(b, loc, base, math.word(5)).getResult(), lane);
+      arith::ShRUIOp::create(b, loc, start, math.word(5)).getResult(), lane);
   Value exists = math.both(math.isLess(lane, math.word(kPrefetchedLines)),
                            math.isLess(line, math.word(bitsWords / kLanes)));
   auto ifOp = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
@@ -144,6 +148,8 @@ Value FreeBlock::getMask(bool isWhole) {
 /// behind them: those rows do not exist.
 void FreeBlock::addGroup(Value piece, int64_t first, bool isWhole) {
   Value mask = getMask(isWhole);
+  if (awaited)
+    mask = arith::OrIOp::create(b, loc, mask, std::exchange(awaited, Value()));
   Value start = math.widen(row), place;
   for (int64_t i = 0; i < kGroup; ++i) {
     Value weight = vector::ExtractOp::create(b, loc, piece, first + i);
@@ -171,7 +177,8 @@ void FreeBlock::addPiece(Value piece, bool isWhole) {
 
 /// ptxas moves a load to where its value is needed, and then the lane waits for
 /// each by itself. So the first row needs all: by bits of them that are masked
-/// with a word of memory, of which only the layout says that it is 0.
+/// with a word of memory, of which only the layout says that it is 0. Its bits
+/// come meanwhile.
 void FreeBlock::waitFor(ArrayRef<Value> loaded) {
   auto words = VectorType::get({BitmapTile::kPieceBytes / 4}, b.getI32Type());
   Value any;
@@ -180,8 +187,7 @@ void FreeBlock::waitFor(ArrayRef<Value> loaded) {
         b, loc, vector::BitCastOp::create(b, loc, words, piece), 0);
     any = any ? arith::OrIOp::create(b, loc, any, word).getResult() : word;
   }
-  row = arith::OrIOp::create(b, loc, row,
-                             arith::AndIOp::create(b, loc, any, zero));
+  awaited = arith::AndIOp::create(b, loc, any, zero);
 }
 
 void FreeBlock::emitPieces(Value begin, Value end, int64_t atOnce,
@@ -228,20 +234,23 @@ void FreeBlock::emit(Value first, Value step) {
   wholePieces = get(1);
   pieces = get(2);
   zero = get(3);
-  Start start = loadStart(first);
-  emitPrefetch(start.base);
+  Value start = getRow(loadStart(first));
+  emitPrefetch(start);
   Value count = math.ceilDiv(pieces, math.word(segmentPieces));
-  SmallVector<Value> state = {start.row};
+  SmallVector<Value> state = {start};
   llvm::append_range(state, sums);
   auto loop = scf::ForOp::create(
       b, loc, first, count, step, state,
       [&](OpBuilder &, Location, Value segment, ValueRange state) {
         row = state.front();
         llvm::copy(state.drop_front(), sums.begin());
+        // The next one is on its way meanwhile: nothing is computed of it
+        // before.
         Start next = loadStart(math.add(segment, step));
         emitSegment(segment);
-        emitPrefetch(next.base);
-        SmallVector<Value> results = {next.row};
+        Value start = getRow(next);
+        emitPrefetch(start);
+        SmallVector<Value> results = {start};
         llvm::append_range(results, sums);
         scf::YieldOp::create(b, loc, results);
       });

@@ -33,18 +33,19 @@ public:
   void emit(Value first, Value step);
 
 private:
-  /// Where the first value of a segment is.
+  /// What says from which row the first value of a segment starts.
   struct Start {
     Value base; ///< The least row of all lanes.
-    Value row;  ///< That of this lane.
+    Value word; ///< Has a byte that says how much later this lane starts.
   };
 
   Value loadWord(Value at, int64_t count = 1);
-  /// Of a segment that need not exist, those of another one.
+  /// Of a segment that need not exist, that of another one.
   Start loadStart(Value segment);
+  Value getRow(Start start);
   SmallVector<Value> loadPieces(Value first, int64_t count);
   /// Asks L2 for the bits of a segment.
-  void emitPrefetch(Value base);
+  void emitPrefetch(Value start);
   Value getMask(bool isWhole);
   /// Multiplies a group of a piece by rows from `row` on, which moves.
   void addGroup(Value piece, int64_t first, bool isWhole);
@@ -65,7 +66,8 @@ private:
   int64_t bitsWords;                           ///< Of the block.
   int64_t segments;                            ///< That it may have.
   Value firstPiece, wholePieces, pieces, zero; ///< Of the header.
-  Value row; ///< Rows before it are done, as an i32.
+  Value row;     ///< Rows before it are done, as an i32.
+  Value awaited; ///< No bits, as soon as pieces are there.
 };
 
 } // namespace mlir::nm_sparse
