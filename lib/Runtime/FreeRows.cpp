@@ -72,7 +72,7 @@ int64_t free_bitmap::chooseRows(const Blocks &t, const RowBits &live,
                                 RowBits kept, uint32_t *words) {
   Trailer trailer(t.tiles);
   int64_t k = t.spec.k, whole = -1, value = 0;
-  Rows rows{}, starts{}, next;
+  Rows rows{}, starts{}, next{};
   for (int64_t o = 0; o < blockOutputs; ++o)
     next[o] = live.next(o, 0);
   for (;; ++value) {

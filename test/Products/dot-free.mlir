@@ -76,10 +76,14 @@ func.func @feature_major(%x: tensor<1100x?xf32>, %w: tensor<1100x32xf32, #w>, %i
   return %y : tensor<32x?xf32>
 }
 
-// Values of all entries lie one after the other, so that bits alone have a batch.
+// Values of all entries lie one after the other, so that bits alone have a batch. A
+// K step may be longer than the contraction, and than one of other weights.
+#long = #nm_sparse.schedule<tile = [2, 32, 8192], product = dot<warps = 3>,
+  transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 #heads = #nm_sparse.encoding<free, dim = 1>
 func.func @batched(%x: tensor<3x?x300xf16>, %w: tensor<3x300x40xf16, #heads>, %init: tensor<3x?x40xf32>) -> tensor<3x?x40xf32> {
-  %y = linalg.batch_matmul ins(%x, %w : tensor<3x?x300xf16>, tensor<3x300x40xf16, #heads>)
+  %y = linalg.batch_matmul {nm_sparse.schedule = #long}
+    ins(%x, %w : tensor<3x?x300xf16>, tensor<3x300x40xf16, #heads>)
     outs(%init : tensor<3x?x40xf32>) -> tensor<3x?x40xf32>
   return %y : tensor<3x?x40xf32>
 }
