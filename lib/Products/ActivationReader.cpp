@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -26,6 +27,34 @@ Value ActivationReader::extend(Value value) {
   return value.getType() == f32
              ? value
              : arith::ExtFOp::create(b, loc, f32, value).getResult();
+}
+
+bool ActivationReader::hasTokenRows() {
+  auto type = cast<MemRefType>(x.getType());
+  int64_t tokens = op.getSchedule().getTileTokens();
+  int64_t bytes = tokens * type.getElementTypeBitWidth() / 8;
+  auto [strides, offset] = type.getStridesAndOffset();
+  return !isTokenMajor && tokens > 1 && type.getDimSize(1) == tokens &&
+         strides[0] == tokens && strides[1] == 1 &&
+         llvm::is_contained({4, 8, 16}, bytes);
+}
+
+SmallVector<Value> ActivationReader::readTokens(Value row, bool isWhole) {
+  int64_t tokens = op.getSchedule().getTileTokens();
+  SmallVector<Value> activations;
+  if (!hasTokenRows()) {
+    for (int64_t token = 0; token < tokens; ++token)
+      activations.push_back(read(row, token, isWhole));
+    return activations;
+  }
+  Type element = cast<MemRefType>(x.getType()).getElementType();
+  Value all = ReadOnlyLoadOp::create(
+      b, loc, VectorType::get({tokens}, element), /*once=*/false, x,
+      ValueRange{isWhole ? row : clamp(row, 0), math.constant(0)});
+  for (int64_t token = 0; token < tokens; ++token)
+    activations.push_back(
+        extend(vector::ExtractOp::create(b, loc, all, token)));
+  return activations;
 }
 
 Value ActivationReader::read(Value row, int64_t token, bool isWhole) {

@@ -24,6 +24,8 @@ public:
   /// ones that exist: what is past them is multiplied by zero, or never
   /// written. Rows are known to exist where `isWhole`.
   Value read(Value row, int64_t token, bool isWhole);
+  /// Those of all tokens of the tile, by one access where they are neighbours.
+  SmallVector<Value> readTokens(Value row, bool isWhole);
   /// `value` in f32.
   Value extend(Value value);
   /// Rows of the K step that exist, a constant where that is known.
@@ -31,6 +33,9 @@ public:
 
 private:
   Value clamp(Value at, int64_t dim);
+  /// Rows of x are the tokens of the tile, and begin at multiples of their
+  /// size, which one access reads.
+  bool hasTokenRows();
 
   OpBuilder &b;
   TileMatmulOp op;

@@ -12,6 +12,7 @@
 // RUN: nm-run %s --entry batched --device emulate --check --size 2 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry batched --device cpu --check --size 2 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry shared --device emulate --check --size 2 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry neighbours --device emulate --check --density 40 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry constant --device emulate --check | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry packed_when_called --device emulate --check | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
@@ -96,6 +97,22 @@ func.func @shared(%x: tensor<3x?x300xf16>, %w: tensor<300x40xf16, #w>, %init: te
     ins(%x, %w : tensor<3x?x300xf16>, tensor<300x40xf16, #w>)
     outs(%init : tensor<3x?x40xf32>) -> tensor<3x?x40xf32>
   return %y : tensor<3x?x40xf32>
+}
+
+// Activations of a row that are neighbours are read at once.
+// CHECK-LABEL: llvm.func @neighbours_kernel
+// CHECK: "ld.global.nc.L1::no_allocate.L2::128B.v4.b32
+// CHECK: "ld.global.nc.v2.b32 {$0, $1}, [$2];"
+// CHECK-NOT: "ld.global.nc.b16
+// CHECK: llvm.return
+#four = #nm_sparse.schedule<tile = [4, 32, 512], product = dot<warps = 2>,
+  transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+func.func @neighbours(%x: tensor<300x4xbf16>, %w: tensor<300x40xbf16, #w>, %init: tensor<4x40xf32>) -> tensor<4x40xf32> {
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                                      affine_map<(m, n, k) -> (m, n)>]
+    {nm_sparse.schedule = #four}
+    ins(%x, %w : tensor<300x4xbf16>, tensor<300x40xbf16, #w>) outs(%init : tensor<4x40xf32>) -> tensor<4x40xf32>
+  return %y : tensor<4x40xf32>
 }
 
 func.func @constant(%x: tensor<1x4xf16>) -> tensor<1x2xf32> {

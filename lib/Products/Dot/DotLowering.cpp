@@ -162,8 +162,8 @@ void DotEmitter::multiplyFree() {
   int64_t steps = llvm::divideCeil(tiles * tile.rows, stepRows);
   auto multiplyOne = [&](Value weight, Value row, Value exists) {
     Value factor = x.extend(weight);
-    for (auto [token, sum] : llvm::enumerate(acc)) {
-      Value activation = x.read(row, token, /*isWhole=*/!exists);
+    SmallVector<Value> activations = x.readTokens(row, /*isWhole=*/!exists);
+    for (auto [activation, sum] : llvm::zip_equal(activations, acc)) {
       if (exists)
         activation = math.select(
             exists, activation,
