@@ -26,8 +26,8 @@ public:
   KeptRows(OpBuilder &b, Location loc, EncodingAttr encoding,
            ArrayRef<Value> words);
 
-  /// Rows of the whole windows that fit into a word, which make a group; 0 where
-  /// windows are longer.
+  /// Rows of the whole windows that fit into a word, which make a group; 0
+  /// where windows are longer.
   int64_t getGroupRows() const { return groupRows; }
   int64_t getGroupOf(int64_t value) const { return value / groupValues; }
 

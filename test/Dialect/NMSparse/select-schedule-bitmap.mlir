@@ -16,8 +16,11 @@
 // CHECK: #[[ONE:.*]] = #nm_sparse.schedule<tile = [1, {{.*}}product = dot<
 // CHECK: #[[MANY:.*]] = #nm_sparse.schedule<tile = [256, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent>
 // CHECK: #[[FEW:.*]] = #nm_sparse.schedule<tile = [{{16|24}}, {{.*}} product = wgmma_expand<
-// OLD-COUNT-3: #nm_sparse.schedule<{{.*}} product = dot<
+// OLD: #[[ONE:.*]] = #nm_sparse.schedule<tile = [1, {{.*}} product = dot<
+// OLD: #[[OTHERS:.*]] = #nm_sparse.schedule<tile = [8, {{.*}} product = dot<
 // OLD-NOT: #nm_sparse.schedule<
+// OLD: schedule = #[[ONE]] ins
+// OLD-COUNT-2: schedule = #[[OTHERS]] ins
 
 // CHECK-LABEL: func.func @decode
 // CHECK: schedule = #[[ONE]] ins
