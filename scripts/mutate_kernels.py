@@ -9,8 +9,8 @@ many. It is found when the emulator reports a fault or the result is wrong.
 Kernels whose CTAs share tiles run with the first CTAs first and with the last:
 in either order other CTAs find the part of another.
 Commits and waits of cp.async that no cp.async comes before, or only such that
-an mbarrier counts, and commits that nothing waits behind, are no mistakes to
-remove.
+an mbarrier counts, commits that nothing waits behind, and fences between proxies
+that repeat one, are no mistakes to remove.
 
 usage: mutate_kernels.py [--only TEXT] [--bin DIR] [--jobs N] [--json FILE]
 
@@ -49,49 +49,82 @@ RESULT = re.compile(r"^(\s*%[\w]+) = .*[:>] *(i1|i32|i64)\s*$")
 COPY = "nvvm.cp.async.shared.global"
 COMMIT, WAIT = "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group"
 ARRIVE = "nvvm.cp.async.mbarrier.arrive"
+PROXY = "nvvm.fence.proxy"
 
 
-# Why mutants of these kernels go unnoticed: operation, and the reason.
-KNOWN_SURVIVORS = {
-    "mma-stream-none": (
+EXPANSIONS = (
+    "expand-split2-token expand-split2-feature expand-shares2-token "
+    "expand-shares2-feature expand-persistent-token "
+    "expand-persistent-feature expand-stream-token expand-stream-feature "
+    "expand-longwindows"
+)
+
+# Kernels, operations, and why mutants of these go unnoticed.
+KNOWN_SURVIVORS = [
+    (
+        "mma-stream-none",
         "nvvm.barrier nvvm.memory.barrier",
         "its tiles are fewer than SMs: none is shared, and no CTA has a second one",
     ),
-    "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
-    "wgmma-tokens-by-panel-bf16-gelu-150 wgmma-tokens-by-panel-f16-residual-150 "
-    "block-wgmma-two-token-result block-wgmma-two-feature-result "
-    "block-wgmma-persistent-token-result block-wgmma-persistent-feature-result "
-    "block-mma-token-gather-resident-3of8-8 block-mma-token-copy-resident-3of8-8 "
-    "parts-wgmma-token-3of4 wgmma-tma-stages3-split2-none": (
+    (
+        "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
+        "wgmma-tokens-by-panel-bf16-gelu-150 "
+        "wgmma-tokens-by-panel-f16-residual-150 block-wgmma-two-token-result "
+        "block-wgmma-two-feature-result block-wgmma-persistent-token-result "
+        "block-wgmma-persistent-feature-result "
+        "block-mma-token-gather-resident-3of8-8 "
+        "block-mma-token-copy-resident-3of8-8 parts-wgmma-token-3of4 "
+        "wgmma-tma-stages3-split2-none",
         "nvvm.bar.warp.sync",
         "cp.async copies all rows: no thread stores what its warp arrives for",
     ),
-    "wgmma-tokens-by-panel-f16-relu-150 wgmma-tokens-by-panel-f16-residual-150": (
+    (
+        "wgmma-tokens-by-panel-f16-relu-150 wgmma-tokens-by-panel-f16-residual-150",
         "nvvm.barrier nvvm.mbarrier.arrive",
         "4 tiles on 132 SMs: no CTA has a second one",
     ),
-    "block-f16-8x128-token block-bf16-16x128-token block-f16-64x64-token "
-    "block-f16-2x64-feature block-f16-8x128-feature block-f16-64x64-feature": (
+    (
+        "block-f16-8x128-token block-bf16-16x128-token block-f16-64x64-token "
+        "block-f16-2x64-feature block-f16-8x128-feature block-f16-64x64-feature",
         "nvvm.mbarrier.init nvvm.mbarrier.arrive nvvm.mbarrier.try_wait "
         "nvvm.wgmma.wait.group.sync.aligned nvvm.bar.warp.sync",
         "its ring has a slot for each step, and cp.async copies all rows",
     ),
-    "mma-tma-f16-gather mma-tma-bf16-gather-token-result mma-tma-bf16-copy "
-    "parts-mma-roles-28of32": (
+    (
+        "mma-tma-f16-gather mma-tma-bf16-gather-token-result mma-tma-bf16-copy "
+        "parts-mma-roles-28of32",
         "nvvm.fence.mbarrier.init",
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),
-    "mma-persistent-split2": (
+    (
+        EXPANSIONS,
+        "nvvm.wgmma.fence.aligned nvvm.wgmma.commit.group.sync.aligned "
+        "nvvm.wgmma.wait.group.sync.aligned",
+        "its first operand is in registers, which the emulator does not follow",
+    ),
+    (
+        EXPANSIONS,
+        "nvvm.fence.mbarrier.init",
+        "the fence before each copy lets the async proxy see the mbarriers too",
+    ),
+    (
+        "expand-persistent-token expand-persistent-feature",
+        "nvvm.bar.warp.sync",
+        "all lanes have read the slot before the wait for their product",
+    ),
+    (
+        "mma-persistent-split2",
         "nvvm.barrier",
         "the barriers around the counter of the CTAs that share a tile come "
         "between the last read of an index and the copy of the next",
     ),
-    "wgmma-tma-stages4-split1-residual": (
+    (
+        "wgmma-tma-stages4-split1-residual",
         "nvvm.mbarrier.arrive",
         "the last step of a CTA's first tile lies in a slot that the three steps "
         "of its second and last one do not come to",
     ),
-}
+]
 
 
 class Mutant(NamedTuple):
@@ -189,6 +222,38 @@ class Kernel:
                     break
         return False
 
+    def repeats(self, operation: str, unless: str) -> bool:
+        """Whether `operation` comes before, with none of `unless` between them, in
+        the block or in the one that the same condition led to before."""
+        block = self.block_of[self.at]
+        first = self.begin_of[block]
+        for i in range(self.at - 1, first - 1, -1):
+            if operation in self.lines[i]:
+                return True
+            if unless in self.lines[i]:
+                return False
+        condition = self.find_condition(block)
+        before = max(
+            (
+                i
+                for other, i in self.begin_of.items()
+                if condition and i < first and self.find_condition(other) == condition
+            ),
+            default=first,
+        )
+        between = self.lines[before:first]
+        return any(operation in line for line in between) and not any(
+            unless in line for line in between
+        )
+
+    def find_condition(self, block: str) -> str:
+        """The value that leads to `block` where it is true, if there is one."""
+        for i in self.block_of:
+            branch = re.match(r"\s*llvm.cond_br (%\w+), (\^bb\d+)", self.lines[i])
+            if branch and branch[2] == block:
+                return branch[1]
+        return ""
+
     def find(self, operation: str) -> list[int]:
         return [i for i in self.block_of if operation in self.lines[i]]
 
@@ -208,11 +273,13 @@ def find_excuse(lines: list[str], at: int, operation: str) -> str:
         return "an mbarrier counts each cp.async before it"
     if operation == COMMIT and not kernel.may_precede(WAIT):
         return "nothing waits behind it"
+    if operation == PROXY and kernel.repeats(PROXY, unless="llvm.store"):
+        return "another one comes before it, with no access between"
     return ""
 
 
 def explain_survivor(kernel: str, operation: str) -> str:
-    for names, (what, reason) in KNOWN_SURVIVORS.items():
+    for names, what, reason in KNOWN_SURVIVORS:
         if kernel in names.split() and operation in what.split():
             return reason
     return "unknown"

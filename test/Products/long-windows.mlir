@@ -1,8 +1,10 @@
 // Windows of more rows than shared memory holds: a kernel gathers parts of those
 // that are kept, which a table names. Ragged contractions and outputs.
 //
-// RUN: nm-run %s --entry cuda_cores --device emulate --check --size 19 | FileCheck %s --check-prefixes=SIMT,PASSED
-// RUN: nm-run %s --entry few_kept --device emulate --check --size 35 | FileCheck %s --check-prefixes=SIMT,PASSED
+// RUN: nm-run %s --entry cuda_cores --device emulate --check --size 51 | FileCheck %s --check-prefixes=SIMT,PASSED
+// RUN: nm-run %s --entry cuda_cores --device emulate --check --size 19 | FileCheck %s --check-prefixes=FEW,PASSED
+// RUN: nm-run %s --entry few_kept --device emulate --check --size 67 | FileCheck %s --check-prefixes=SIMT,PASSED
+// RUN: nm-run %s --entry few_kept --device emulate --check --size 35 | FileCheck %s --check-prefixes=FEW,PASSED
 // RUN: nm-run %s --entry fragments --device emulate --check --size 21 --chip sm_80 --storage canonical | FileCheck %s --check-prefixes=MMA,PASSED
 // RUN: nm-run %s --entry single_rows --device emulate --check --size 9 | FileCheck %s --check-prefix=PASSED
 //
@@ -12,6 +14,7 @@
 // RUN: not nm-run %t.mlir --entry cuda_cores --device emulate 2>&1 | FileCheck %s --check-prefix=NONE
 //
 // SIMT: product = simt<{{.*}}index = rows
+// FEW: product = panel_dot<
 // MMA: product = mma<{{.*}}index = rows
 // PASSED: relative error {{.*}}: PASS
 // NONE: on #nm_sparse.encoding<1:8, block = [4096, 64]>: no schedule fits the 232448 bytes of shared memory of sm_90a

@@ -21,6 +21,7 @@ class Case:
     m: int = 32
     panel: int = 128
     block_k: int = dataclasses.field(default=1, kw_only=True)
+    free: bool = dataclasses.field(default=False, kw_only=True)  # instead of n:m
     tokens: int | None = None  # None: dynamic
     k: int = 4096
     outputs: int = 4096
@@ -37,7 +38,8 @@ class Case:
         blocks = f"L={self.panel}"
         if self.block_k != 1:
             blocks = f"{self.block_k}x{self.panel}"
-        shown = [f"{self.element} {self.n}:{self.m} {blocks}"]
+        pattern = "free" if self.free else f"{self.n}:{self.m}"
+        shown = [f"{self.element} {pattern} {blocks}"]
         tokens = "?" if self.tokens is None else self.tokens
         shown.append(f"{tokens}x{self.k}x{self.outputs}")
         defaults = Case()
@@ -132,7 +134,8 @@ def text(case, name="f"):
         return f"affine_map<{of} -> ({', '.join(dims)})>"
 
     dim = case.dim + (1 if w_lead else 0)
-    parts = [f"{case.n}:{case.m}", f"block = [{case.block_k}, {case.panel}]"]
+    pattern = "free" if case.free else f"{case.n}:{case.m}"
+    parts = [pattern, f"block = [{case.block_k}, {case.panel}]"]
     if dim:
         parts.append(f"dim = {dim}")
     encoding = f"#nm_sparse.encoding<{', '.join(parts)}>"

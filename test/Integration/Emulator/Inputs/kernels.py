@@ -10,6 +10,7 @@ Writes one MLIR file for each kernel and `list.txt` for `nm-run --batch`.
 import argparse
 import pathlib
 
+from bitmap_kernels import bitmap_kernels
 from block_kernels import block_kernels
 from families import text
 from other_kernels import other_kernels
@@ -23,6 +24,7 @@ def kernels():
     yield from warpgroup_kernels()
     yield from block_kernels()
     yield from other_kernels()
+    yield from bitmap_kernels()
 
 
 def main():

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels of weights that are stored as bitmaps, and of few tokens: `dot`, of n:m
+and of free elements, `panel_dot` and `wgmma_expand`."""
+
+from families import FEATURE, LAYOUTS, Case
+
+DIRECT = "transfers = {x = direct, values = direct, index = direct}"
+BULK = "transfers = {x = bulk, values = bulk, index = bulk}"
+
+
+def direct(product, tile, split_k=1):
+    """A schedule of a product that reads global memory."""
+    grid = f"flat<split_k = {split_k}>" if split_k > 1 else "flat"
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, product = {product}, {DIRECT}, "
+        f"pipeline = sequential, grid = {grid}>"
+    )
+
+
+def expand(tile, warps, stages=3, shares=1, grid="flat"):
+    product = f"wgmma_expand<warps = {warps}"
+    product += f", shares = {shares}>" if shares > 1 else ">"
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, product = {product}, {BULK}, "
+        f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
+    )
+
+
+def dots():
+    """Steps that are whole and that are not, with the sum of several CTAs, windows
+    that fit into a word of bits and that do not."""
+    sizes = {"tokens": 3, "k": 1100, "outputs": 72}
+    for layout, dims in LAYOUTS.items():
+        for element, n, m, block_k, rows in (
+            ("f16", 8, 16, 1, 64),
+            ("bf16", 5, 9, 1, 320),
+            ("f32", 16, 32, 1, 64),
+            ("f16", 3, 40, 1, 96),
+            ("bf16", 2, 8, 8, 128),
+        ):
+            kept = direct("dot<warps = 4>", (4, 32, rows), split_k=2)
+            yield (
+                f"dot-{layout}-{element}-{n}of{m}-{block_k}",
+                Case(element, n, m, 1, block_k=block_k, schedule=kept, **sizes, **dims),
+            )
+    whole = {"tokens": 1, "k": 1024, "outputs": 64}
+    yield (
+        "dot-whole",
+        Case("f16", 8, 16, 1, schedule=direct("dot<warps = 8>", (1, 32, 256)), **whole),
+    )
+    for split_k in (1, 4):
+        yield (
+            f"dot-free-split{split_k}",
+            Case(
+                "f16",
+                free=True,
+                panel=1,
+                epilogue="gelu",
+                schedule=direct("dot<warps = 4>", (2, 32, 512), split_k),
+                **{**sizes, "tokens": 2},
+            ),
+        )
+
+
+def panel_dots():
+    """Groups of lanes that divide a warp, and that are one."""
+    sizes = {"tokens": 3, "k": 1100, "outputs": 72}
+    for layout, warps, shares, outputs, split_k in (
+        ("token", 4, 32, 32, 1),
+        ("feature", 4, 4, 256, 2),
+        ("token", 2, 4, 128, 4),
+    ):
+        product = f"panel_dot<warps = {warps}, shares = {shares}>"
+        kept = direct(product, (4, outputs, 64), split_k)
+        yield (
+            f"panel-dot-{layout}-{shares}-split{split_k}",
+            Case(
+                "f16",
+                8,
+                32,
+                32,
+                epilogue="gelu",
+                schedule=kept,
+                **sizes,
+                **LAYOUTS[layout],
+            ),
+        )
+
+
+def expansions():
+    """Rings that the tensor memory accelerator fills alone."""
+    few = {"tokens": 50, "k": 600, "outputs": 200}
+    # More tiles than SMs.
+    many = {"tokens": 650, "k": 300, "outputs": 200}
+    for name, kept, case in (
+        ("expand-split2", expand((64, 128, 32), 8, grid="flat<split_k = 2>"), few),
+        ("expand-shares2", expand((24, 128, 64), 16, shares=2), few),
+        ("expand-persistent", expand((16, 64, 32), 4, grid="persistent"), many),
+        (
+            "expand-stream",
+            expand((16, 64, 32), 4, grid="persistent<stream_k = true>"),
+            many,
+        ),
+    ):
+        for layout, dims in LAYOUTS.items():
+            yield (
+                f"{name}-{layout}",
+                Case("f16", 8, 16, 1, schedule=kept, **case, **dims),
+            )
+    yield (
+        "expand-longwindows",
+        Case("bf16", 8, 48, 1, schedule=expand((32, 64, 32), 4, 2), **few, **FEATURE),
+    )
+
+
+def bitmap_kernels():
+    yield from dots()
+    yield from panel_dots()
+    yield from expansions()
