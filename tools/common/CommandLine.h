@@ -52,7 +52,7 @@ public:
   /// One of a few words. `target` is a string, or an option that holds one.
   template <typename T>
   void addChoice(llvm::StringRef name, T &target,
-                 llvm::SmallVector<llvm::StringRef> legal) {
+                 const llvm::SmallVector<llvm::StringRef> &legal) {
     addValue(name, [=, &target](llvm::StringRef value) -> llvm::Error {
       if (!llvm::is_contained(legal, value))
         return llvm::createStringError("'" + value.str() + "' is not one of " +

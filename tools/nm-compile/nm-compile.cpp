@@ -106,6 +106,28 @@ static llvm::Error checkGPU(StringRef gpu) {
                                  llvm::join(getGPUs(), ", "));
 }
 
+/// What is written where.
+static llvm::Error checkFiles(const Options &options) {
+  if (options.output.empty() && !options.candidates)
+    return llvm::createStringError("-o OUT is missing; - is standard output");
+  for (auto [flag, path] : {std::pair("-o", &options.output),
+                            std::pair("--manifest", &options.manifest)})
+    if (isSameFile(options.input, *path))
+      return llvm::createStringError(llvm::formatv(
+          "{0} names the input, {1}, which would be lost; choose another file",
+          flag, *path));
+  if (options.manifest == options.output && options.output != "-" &&
+      !options.output.empty())
+    return llvm::createStringError("-o and --manifest both name " +
+                                   options.output +
+                                   "; each needs a file of its own");
+  if (!options.manifest.empty() && isStage(options.emit) &&
+      options.emit != "nvvm")
+    return llvm::createStringError("--manifest describes kernels, and --emit " +
+                                   options.emit + " makes none");
+  return llvm::Error::success();
+}
+
 static llvm::Error parseOptions(ArrayRef<const char *> arguments,
                                 Options &options) {
   bool hostMemory = false;
@@ -172,24 +194,7 @@ static llvm::Error parseOptions(ArrayRef<const char *> arguments,
     return llvm::createStringError(
         "expected one input file; --help shows the usage");
   options.input = positional->front();
-  if (options.output.empty() && !options.candidates)
-    return llvm::createStringError("-o OUT is missing; - is standard output");
-  for (auto [flag, path] : {std::pair("-o", &options.output),
-                            std::pair("--manifest", &options.manifest)})
-    if (isSameFile(options.input, *path))
-      return llvm::createStringError(llvm::formatv(
-          "{0} names the input, {1}, which would be lost; choose another file",
-          flag, *path));
-  if (options.manifest == options.output && options.output != "-" &&
-      !options.output.empty())
-    return llvm::createStringError("-o and --manifest both name " +
-                                   options.output +
-                                   "; each needs a file of its own");
-  if (!options.manifest.empty() && isStage(options.emit) &&
-      options.emit != "nvvm")
-    return llvm::createStringError("--manifest describes kernels, and --emit " +
-                                   options.emit + " makes none");
-  return llvm::Error::success();
+  return checkFiles(options);
 }
 
 /// The options were checked.

@@ -127,10 +127,10 @@ static CombinedTime predictWaves(const Work &work, const Chip &chip) {
           : predictWave(llvm::divideCeil(rest, chip.multiprocessors), rest);
   if (work.ctas < wave)
     return {last, bound};
-  double waves = double(work.ctas / wave) +
-                 (1.0 - kLastWave) * double(rest) / double(wave);
+  int64_t waves = work.ctas / wave;
+  double hidden = (1.0 - kLastWave) * double(rest) / double(wave);
   double whole = predictWave(work.resident, wave);
-  return {waves * whole + kLastWave * last, bound};
+  return {(double(waves) + hidden) * whole + kLastWave * last, bound};
 }
 
 /// Values of a lane in each of the `steps` of a CTA's tile.
