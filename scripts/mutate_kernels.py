@@ -32,6 +32,7 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test/Integration/Emulator/Inputs"))
 from kernels import kernels, text  # noqa: E402
+from known_mutants import explain_survivor  # noqa: E402
 
 REQUIRED = 0.95
 SYNCHRONIZATION = re.compile(
@@ -50,81 +51,6 @@ COPY = "nvvm.cp.async.shared.global"
 COMMIT, WAIT = "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group"
 ARRIVE = "nvvm.cp.async.mbarrier.arrive"
 PROXY = "nvvm.fence.proxy"
-
-
-EXPANSIONS = (
-    "expand-split2-token expand-split2-feature expand-shares2-token "
-    "expand-shares2-feature expand-persistent-token "
-    "expand-persistent-feature expand-stream-token expand-stream-feature "
-    "expand-longwindows"
-)
-
-# Kernels, operations, and why mutants of these go unnoticed.
-KNOWN_SURVIVORS = [
-    (
-        "mma-stream-none",
-        "nvvm.barrier nvvm.memory.barrier",
-        "its tiles are fewer than SMs: none is shared, and no CTA has a second one",
-    ),
-    (
-        "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
-        "wgmma-tokens-by-panel-bf16-gelu-150 "
-        "wgmma-tokens-by-panel-f16-residual-150 block-wgmma-two-token-result "
-        "block-wgmma-two-feature-result block-wgmma-persistent-token-result "
-        "block-wgmma-persistent-feature-result "
-        "block-mma-token-gather-resident-3of8-8 "
-        "block-mma-token-copy-resident-3of8-8 parts-wgmma-token-3of4 "
-        "wgmma-tma-stages3-split2-none",
-        "nvvm.bar.warp.sync",
-        "cp.async copies all rows: no thread stores what its warp arrives for",
-    ),
-    (
-        "wgmma-tokens-by-panel-f16-relu-150 wgmma-tokens-by-panel-f16-residual-150",
-        "nvvm.barrier nvvm.mbarrier.arrive",
-        "4 tiles on 132 SMs: no CTA has a second one",
-    ),
-    (
-        "block-f16-8x128-token block-bf16-16x128-token block-f16-64x64-token "
-        "block-f16-2x64-feature block-f16-8x128-feature block-f16-64x64-feature",
-        "nvvm.mbarrier.init nvvm.mbarrier.arrive nvvm.mbarrier.try_wait "
-        "nvvm.wgmma.wait.group.sync.aligned nvvm.bar.warp.sync",
-        "its ring has a slot for each step, and cp.async copies all rows",
-    ),
-    (
-        "mma-tma-f16-gather mma-tma-bf16-gather-token-result mma-tma-bf16-copy "
-        "parts-mma-roles-28of32",
-        "nvvm.fence.mbarrier.init",
-        "the fence before each copy lets the async proxy see the mbarriers too",
-    ),
-    (
-        EXPANSIONS,
-        "nvvm.wgmma.fence.aligned nvvm.wgmma.commit.group.sync.aligned "
-        "nvvm.wgmma.wait.group.sync.aligned",
-        "its first operand is in registers, which the emulator does not follow",
-    ),
-    (
-        EXPANSIONS,
-        "nvvm.fence.mbarrier.init",
-        "the fence before each copy lets the async proxy see the mbarriers too",
-    ),
-    (
-        "expand-persistent-token expand-persistent-feature",
-        "nvvm.bar.warp.sync",
-        "all lanes have read the slot before the wait for their product",
-    ),
-    (
-        "mma-persistent-split2",
-        "nvvm.barrier",
-        "the barriers around the counter of the CTAs that share a tile come "
-        "between the last read of an index and the copy of the next",
-    ),
-    (
-        "wgmma-tma-stages4-split1-residual",
-        "nvvm.mbarrier.arrive",
-        "the last step of a CTA's first tile lies in a slot that the three steps "
-        "of its second and last one do not come to",
-    ),
-]
 
 
 class Mutant(NamedTuple):
@@ -276,13 +202,6 @@ def find_excuse(lines: list[str], at: int, operation: str) -> str:
     if operation == PROXY and kernel.repeats(PROXY, unless="llvm.store"):
         return "another one comes before it, with no access between"
     return ""
-
-
-def explain_survivor(kernel: str, operation: str) -> str:
-    for names, what, reason in KNOWN_SURVIVORS:
-        if kernel in names.split() and operation in what.split():
-            return reason
-    return "unknown"
 
 
 def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):

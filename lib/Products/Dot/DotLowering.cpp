@@ -160,15 +160,17 @@ void DotEmitter::multiplyFree() {
   int64_t stepRows = op.getSchedule().getTileRows();
   int64_t tiles = cast<MemRefType>(op.getIndex().getType()).getDimSize(1);
   int64_t steps = llvm::divideCeil(tiles * tile.rows, stepRows);
-  auto multiplyOne = [&](Value weight, Value row, Value exists) {
+  // An activation that is infinite must not meet an element that is dropped. -0
+  // is kept.
+  auto multiplyOne = [&](Value weight, Value row, bool isWhole) {
     Value factor = x.extend(weight);
-    SmallVector<Value> activations = x.readTokens(row, /*isWhole=*/!exists);
+    Value isKept = math.compare(
+        arith::CmpIPredicate::ne,
+        arith::BitcastOp::create(b, loc, b.getI32Type(), factor), math.word(0));
+    SmallVector<Value> activations = x.readTokens(row, isWhole);
     for (auto [activation, sum] : llvm::zip_equal(activations, acc)) {
-      if (exists)
-        activation = math.select(
-            exists, activation,
-            arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
-      sum = math::FmaOp::create(b, loc, factor, activation, sum);
+      Value more = math::FmaOp::create(b, loc, factor, activation, sum);
+      sum = arith::SelectOp::create(b, loc, isKept, more, sum);
     }
   };
   Value step = math.div(op.getFirstRow(), stepRows);

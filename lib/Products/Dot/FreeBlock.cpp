@@ -154,16 +154,13 @@ void FreeBlock::addGroup(Value piece, int64_t first, bool isWhole) {
   for (int64_t i = 0; i < kGroup; ++i) {
     Value weight = vector::ExtractOp::create(b, loc, piece, first + i);
     place = takeHighestBit(b, loc, mask, /*mayBeEmpty=*/!isWhole);
-    Value exists;
-    if (!isWhole) {
+    if (!isWhole)
       place = math.min(place, math.word(32));
-      exists = math.isLess(math.add(row, place), rows);
-    }
     // Of one token, the address is that of the group and the place; else a row
     // of x may be several elements, which LLVM does not divide so.
     Value at = sums.size() == 1 ? math.add(start, math.widen(place))
                                 : math.widen(math.add(row, place));
-    multiply(weight, at, exists);
+    multiply(weight, at, isWhole);
   }
   row = math.add(math.add(row, place), math.word(1));
   if (!isWhole)

@@ -18,8 +18,9 @@ namespace mlir::nm_sparse {
 class FreeBlock {
 public:
   /// Adds the product of `weight` and the activations in `row` to the sums,
-  /// unless `exists`, an i1 that may be null, says that there is no such row.
-  using MultiplyFn = function_ref<void(Value weight, Value row, Value exists)>;
+  /// unless the weight is +0: it may stand for an element that is dropped, and,
+  /// where not `isWhole`, for a row that does not exist.
+  using MultiplyFn = function_ref<void(Value weight, Value row, bool isWhole)>;
 
   /// `values` and `bits` are the components of the weight, whose block is the
   /// first one of `bits`, and which has `rows` rows. `multiply` changes `sums`.
