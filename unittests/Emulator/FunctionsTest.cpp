@@ -130,6 +130,19 @@ TEST(Bits, Dot) {
   EXPECT_EQ(dot2(0xffff0002, true, 0x04030201, true, false, 100), 100u);
 }
 
+TEST(Bits, FunnelShift) {
+  uint32_t low = 0x33221100, high = 0x77665544;
+  EXPECT_EQ(call<uint32_t>("shf.r.clamp.b32", low, high, 0u), low);
+  EXPECT_EQ(call<uint32_t>("shf.r.clamp.b32", low, high, 16u), 0x55443322u);
+  EXPECT_EQ(call<uint32_t>("shf.l.clamp.b32", low, high, 0u), high);
+  EXPECT_EQ(call<uint32_t>("shf.l.clamp.b32", low, high, 8u), 0x66554433u);
+  // The other half is all that is left, however far.
+  for (uint32_t n : {32u, 48u}) {
+    EXPECT_EQ(call<uint32_t>("shf.r.clamp.b32", low, high, n), high);
+    EXPECT_EQ(call<uint32_t>("shf.l.clamp.b32", low, high, n), low);
+  }
+}
+
 TEST(Bits, Logic) {
   EXPECT_EQ(call<uint32_t>("lop3.b32", 0xf0u, 0xccu, 0xaau, 0xc0u), 0xc0u);
   EXPECT_EQ(call<uint32_t>("lop3.b32", 0xf0u, 0xccu, 0xaau, 0x96u) & 0xff,
