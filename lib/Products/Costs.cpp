@@ -15,4 +15,5 @@ void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
   registerMmaCost(registry);
   registerWgmmaCost(registry);
   registerWgmmaExpandCost(registry);
+  registerMmaExpandCost(registry);
 }

@@ -15,4 +15,5 @@ void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
   registerMmaLowering(registry);
   registerWgmmaLowering(registry);
   registerWgmmaExpandLowering(registry);
+  registerMmaExpandLowering(registry);
 }

@@ -26,12 +26,14 @@ void registerSimtCost(DialectRegistry &registry);
 void registerMmaCost(DialectRegistry &registry);
 void registerWgmmaCost(DialectRegistry &registry);
 void registerWgmmaExpandCost(DialectRegistry &registry);
+void registerMmaExpandCost(DialectRegistry &registry);
 void registerDotLowering(DialectRegistry &registry);
 void registerPanelDotLowering(DialectRegistry &registry);
 void registerSimtLowering(DialectRegistry &registry);
 void registerMmaLowering(DialectRegistry &registry);
 void registerWgmmaLowering(DialectRegistry &registry);
 void registerWgmmaExpandLowering(DialectRegistry &registry);
+void registerMmaExpandLowering(DialectRegistry &registry);
 
 } // namespace nm_sparse
 } // namespace mlir

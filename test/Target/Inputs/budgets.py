@@ -47,6 +47,15 @@ def panel_dot(tokens, outputs, rows, warps, shares):
     )
 
 
+def mma_expand(tokens, outputs, rows, warps, shares):
+    return (
+        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {rows}], "
+        f"product = mma_expand<warps = {warps}, shares = {shares}>, "
+        "transfers = {x = direct, values = direct, index = direct}, "
+        "pipeline = sequential>"
+    )
+
+
 GATHER = schedule("simt", (128, 64, 2), (2, 2), 3)
 WHOLE_WINDOWS = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "copy")
 PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "copy", producers=4)
@@ -67,6 +76,23 @@ KERNELS = {
     "panel_dot, 8 tokens": Case(
         "f16", 16, 32, 128, tokens=8, schedule=panel_dot(8, 256, 64, 8, 8)
     ),
+    **{
+        f"mma_expand, {name}": Case(
+            element,
+            n,
+            m,
+            1,
+            tokens=tile[0],
+            schedule=mma_expand(*tile, 8, shares),
+            **layout,
+        )
+        for name, element, n, m, tile, shares, layout in (
+            ("8 tokens", "f16", 8, 16, (8, 64, 128), 4, {}),
+            ("16 tokens, feature-major", "bf16", 8, 16, (16, 64, 128), 4, FEATURE),
+            ("long windows", "f16", 16, 32, (16, 128, 128), 2, {}),
+            ("64 tokens", "f16", 4, 16, (64, 256, 32), 1, {}),
+        )
+    },
     "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
     "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_WHOLE_WINDOWS),
     "mma, GELU": Case("f16", 16, 32, 128, schedule=MMA, epilogue="gelu", **FEATURE),

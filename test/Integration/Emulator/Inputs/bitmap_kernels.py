@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernels of weights that are stored as bitmaps, and of few tokens: `dot`, of n:m
-and of free elements, `panel_dot` and `wgmma_expand`."""
+and of free elements, `panel_dot`, `mma_expand` and `wgmma_expand`."""
 
 from families import FEATURE, LAYOUTS, Case
 
@@ -113,7 +113,54 @@ def expansions():
     )
 
 
+def windows():
+    """Windows that lanes expand: segments of a quarter of a tile to a whole one, an
+    odd number of rows and of values, and all tiles of tokens."""
+    sizes = {"k": 600, "outputs": 72}
+    for element, n, m, block_k, tile, tokens, split_k in (
+        ("f16", 8, 16, 1, (16, 64, 64), 13, 2),
+        ("bf16", 4, 16, 1, (8, 64, 32), 5, 1),
+        ("f16", 16, 32, 1, (8, 64, 64), 8, 1),
+        ("bf16", 1, 1, 1, (8, 64, 64), 6, 1),
+        ("f16", 1, 3, 1, (8, 64, 64), 7, 2),
+        ("bf16", 3, 6, 1, (8, 64, 48), 8, 1),
+        ("f16", 2, 4, 4, (32, 64, 64), 40, 1),
+    ):
+        product = "mma_expand<warps = 4, shares = 2>"
+        for layout, dims in LAYOUTS.items():
+            kept = direct(product, tile, split_k)
+            yield (
+                f"windows-{layout}-{element}-{n}of{m}-{block_k}",
+                Case(
+                    element,
+                    n,
+                    m,
+                    1,
+                    block_k=block_k,
+                    tokens=tokens,
+                    epilogue="gelu" if split_k > 1 else "none",
+                    schedule=kept,
+                    **sizes,
+                    **dims,
+                ),
+            )
+    yield (
+        "windows-64tokens",
+        Case(
+            "f16",
+            8,
+            16,
+            1,
+            tokens=64,
+            schedule=direct("mma_expand<warps = 2>", (64, 64, 32)),
+            k=512,
+            outputs=64,
+        ),
+    )
+
+
 def bitmap_kernels():
     yield from dots()
     yield from panel_dots()
+    yield from windows()
     yield from expansions()

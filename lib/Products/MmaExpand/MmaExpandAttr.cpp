@@ -1,0 +1,86 @@
+//===- MmaExpandAttr.cpp - what mma_expand asks of a schedule -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Segment.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using EmitErrorFn = function_ref<InFlightDiagnostic()>;
+
+/// Warps of a CTA at most, and values of an output of which registers hold
+/// those of four.
+static constexpr int64_t kMostWarps = 32, kMostValues = 64;
+
+LogicalResult MmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
+                                    int64_t shares) {
+  if (warps < 1 || warps > kMostWarps)
+    return emitError() << "mma_expand needs 1 to " << kMostWarps
+                       << " warps, got " << warps;
+  if (shares < 1 || warps % shares != 0)
+    return emitError() << "mma_expand needs shares that divide its " << warps
+                       << " warps, got " << shares;
+  return success();
+}
+
+StringRef MmaExpandAttr::getProductName() const { return getMnemonic(); }
+
+int64_t MmaExpandAttr::getNumWarps() const { return getWarps(); }
+
+LogicalResult MmaExpandAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
+                                        int64_t outputs) const {
+  if (!llvm::is_contained({8, 16, 32, 64}, tokens))
+    return emitError() << "a tile of mma_expand must be 8, 16, 32 or 64 "
+                          "tokens, got "
+                       << tokens;
+  if (outputs != getOutputWarps() * BitmapTile::kOutputs)
+    return emitError() << "a tile of mma_expand must be "
+                       << BitmapTile::kOutputs << " outputs for each of the "
+                       << getOutputWarps() << " warps of a share, got "
+                       << outputs;
+  return success();
+}
+
+LogicalResult MmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
+                                             const TransfersAttr &transfers,
+                                             int64_t) const {
+  if (transfers.getX() != XTransfer::Direct)
+    return emitError() << "mma_expand reads global memory: legal is transfers "
+                          "= {x = direct, values = direct, index = direct}";
+  return success();
+}
+
+LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
+                                           const ScheduleAttr &,
+                                           const EncodingAttr &encoding,
+                                           Type element) const {
+  if (!isa<Float16Type, BFloat16Type>(element))
+    return emitError() << "has a schedule with product = mma_expand, which "
+                          "multiplies f16 or bf16, but operands of "
+                       << element;
+  if (encoding.isFree())
+    return emitError() << "has a schedule with product = mma_expand, which "
+                          "multiplies n:m weights, but "
+                       << encoding << "; legal is product = dot";
+  BitmapTile tile =
+      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
+  int64_t values = Segment::get(encoding, tile).values;
+  if (values > kMostValues)
+    return emitError() << "has a schedule with product = mma_expand, which "
+                          "expands up to "
+                       << kMostValues << " values of an output at a time, but "
+                       << encoding << " has " << values
+                       << " in the least number of whole windows that fills "
+                          "pieces of 16 bytes";
+  return success();
+}
+
+bool MmaExpandAttr::readsBitmaps() const { return true; }
+
+bool MmaExpandAttr::dividesContraction() const { return getShares() > 1; }
+
+int64_t MmaExpandAttr::getNumShares() const { return getShares(); }

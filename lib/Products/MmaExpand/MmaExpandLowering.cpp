@@ -1,0 +1,269 @@
+//===- MmaExpandLowering.cpp - weights expanded for mma.sync --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of the 16 x 16 weights of mma.sync, lanes 4 g to 4 g + 3 have those of two
+// outputs, and each of the four has other rows. Which ones is free, as long as
+// the activations of the lane are those of the same rows. So each lane has a
+// segment of its own: it reads 16 bytes of values at a time, as they are
+// stored, finds all that it expands in its own registers, and reads the
+// activations of neighbouring rows.
+//
+// A warp multiplies 32 outputs by the segments of its four lanes at a time, a
+// unit. Of the units of a K step, share s of S takes s, s + S and so on, and
+// reads the weights of all before the first product.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ActivationFragments.h"
+#include "SegmentExpansion.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Products/Registration.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Lanes with the same outputs; outputs of a fragment, and those of a warp that
+/// a lane has of each 8.
+static constexpr int64_t kLanes = 4, kFragmentOutputs = 16, kGroups = 8;
+static constexpr int64_t kLaneOutputs = BitmapTile::kOutputs / kGroups;
+
+namespace {
+
+/// Emits the product of one K step.
+class MmaExpandEmitter {
+public:
+  MmaExpandEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+                   MmaExpandAttr product, MutableArrayRef<Value> acc)
+      : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
+        shares(product.getShares()),
+        tile(cast<BitmapAttr>(*op.getStorage())
+                 .getTile(getElementTypeOrSelf(op.getRhs()))),
+        segment(Segment::get(op.getEncoding(), tile)),
+        table(b, loc, layout.lane), x(b, op, layout.lane) {}
+
+  void emit();
+
+private:
+  /// What a lane reads of the weight, of each of its outputs.
+  struct Unit {
+    Value firstRow; ///< Of x.
+    struct Output {
+      SmallVector<Value> values, words;
+    };
+    SmallVector<Output> outputs;
+  };
+
+  Value load(Value buffer, Value tileNumber, Value at, int64_t count);
+  void readOutput(Unit &unit, Value tileNumber, Value place, Value exists,
+                  int64_t number);
+  Unit read(int64_t number);
+  void multiply(const Unit &unit);
+  void emitProduct(ArrayRef<Value> weights, Value activations,
+                   MutableArrayRef<Value> sums);
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  IndexMath math;
+  const ThreadLayout &layout;
+  MutableArrayRef<Value> acc;
+  int64_t shares;
+  BitmapTile tile;
+  Segment segment;
+  NibbleTable table;
+  ActivationFragments x;
+  /// The last tile of the step, null where there are no more than exist.
+  Value last;
+  Value block;
+};
+
+} // namespace
+
+Value MmaExpandEmitter::load(Value buffer, Value tileNumber, Value at,
+                             int64_t count) {
+  auto type = cast<MemRefType>(buffer.getType());
+  return ReadOnlyLoadOp::create(
+      b, loc, VectorType::get({count}, type.getElementType()), /*once=*/true,
+      buffer, ValueRange{block, tileNumber, at});
+}
+
+/// Output `number` of the lane, of segment `place` of its tile.
+void MmaExpandEmitter::readOutput(Unit &unit, Value tileNumber, Value place,
+                                  Value exists, int64_t number) {
+  Unit::Output output;
+  Value inBlock = math.add(math.div(layout.lane, kLanes), number * kGroups);
+  constexpr int64_t pieceValues = Segment::kPieceValues;
+  for (int64_t first = 0; first < segment.values; first += pieceValues) {
+    Value piece = math.add(math.mul(place, segment.values), first);
+    Value at = math.add(math.mul(piece, BitmapTile::kOutputs),
+                        math.mul(inBlock, pieceValues));
+    Value loaded = load(op.getRhs(), tileNumber, at, pieceValues);
+    Value registers = LLVM::BitcastOp::create(
+        b, loc, VectorType::get({pieceValues / 2}, b.getI32Type()), loaded);
+    for (int64_t i = 0; i < pieceValues / 2; ++i)
+      output.values.push_back(vector::ExtractOp::create(b, loc, registers, i));
+  }
+  // Segments that share a word of bits have it moved to its highest ones.
+  bool isShared = tile.words < segment.perTile * segment.words;
+  Value firstWord = math.mul(inBlock, tile.words);
+  if (!isShared)
+    firstWord = math.add(firstWord, math.mul(place, segment.words));
+  for (int64_t i = 0; i < segment.words; ++i) {
+    Value loaded = load(op.getIndex(), tileNumber, math.add(firstWord, i), 1);
+    Value word = vector::ExtractOp::create(b, loc, loaded, 0);
+    if (isShared)
+      word = arith::ShLIOp::create(b, loc, word,
+                                   math.narrow(math.mul(place, segment.rows)));
+    if (exists)
+      word = arith::SelectOp::create(b, loc, exists, word, math.word(0));
+    output.words.push_back(word);
+  }
+  unit.outputs.push_back(output);
+}
+
+/// The unit of the step that the share multiplies as its `number`th. Segments
+/// behind the last one are read from it, and keep nothing.
+MmaExpandEmitter::Unit MmaExpandEmitter::read(int64_t number) {
+  int64_t shareThreads = layout.numThreads / shares;
+  Value share = math.div(layout.threadId, shareThreads);
+  Value own = math.add(math.mul(math.add(share, number * shares), kLanes),
+                       math.rem(layout.lane, kLanes));
+  Value tileNumber = math.div(own, segment.perTile);
+  Value place = math.rem(own, segment.perTile);
+  Unit unit;
+  unit.firstRow = math.mul(own, segment.rows);
+  Value exists;
+  if (last) {
+    exists = math.compare(arith::CmpIPredicate::ule, tileNumber, last);
+    tileNumber = math.min(tileNumber, last);
+  }
+  for (int64_t output = 0; output < kLaneOutputs; ++output)
+    readOutput(unit, tileNumber, place, exists, output);
+  return unit;
+}
+
+/// `sums` of 16 outputs and 8 tokens, and the product of 16 rows.
+void MmaExpandEmitter::emitProduct(ArrayRef<Value> weights, Value activations,
+                                   MutableArrayRef<Value> sums) {
+  Type element = getElementTypeOrSelf(op.getRhs());
+  auto pair = VectorType::get({2}, element);
+  SmallVector<Value> elements;
+  for (Value weight : weights) {
+    Value both = LLVM::BitcastOp::create(b, loc, pair, weight);
+    for (int64_t i = 0; i < 2; ++i)
+      elements.push_back(vector::ExtractOp::create(b, loc, both, i));
+  }
+  Value rows = vector::FromElementsOp::create(
+      b, loc, VectorType::get({4, 2}, element), elements);
+  Value before = vector::FromElementsOp::create(
+      b, loc, VectorType::get({2, 2}, b.getF32Type()), sums);
+  Value after = nvgpu::MmaSyncOp::create(b, loc, rows, activations, before,
+                                         ArrayRef<int64_t>{16, 8, 16});
+  for (int64_t i = 0; i < 4; ++i)
+    sums[i] = vector::ExtractOp::create(b, loc, after,
+                                        ArrayRef<int64_t>{i / 2, i % 2});
+}
+
+void MmaExpandEmitter::multiply(const Unit &unit) {
+  std::vector<SegmentExpansion> outputs;
+  for (const Unit::Output &output : unit.outputs)
+    outputs.emplace_back(b, loc, segment, output.values, output.words, table);
+  for (int64_t chunk : SegmentExpansion::getChunkOrder(segment)) {
+    int64_t row = chunk * Segment::kChunkRows;
+    SmallVector<std::array<Value, 2>> columns =
+        x.read(math.add(unit.firstRow, row), /*isWhole=*/!last);
+    for (int64_t half = 0; half < 2; ++half)
+      for (int64_t i = 0; i < kLaneOutputs / 2; ++i) {
+        // Four rows of two outputs that are 8 apart.
+        SmallVector<Value> weights;
+        for (int64_t pair = row + 4 * half; pair < row + 4 * half + 4;
+             pair += 2)
+          for (int64_t upper = 0; upper < 2; ++upper)
+            weights.push_back(outputs[2 * i + upper].getPair(pair));
+        for (auto [f, column] : llvm::enumerate(columns))
+          emitProduct(weights, column[half],
+                      acc.slice((i * x.getNumFragments() + f) * 4, 4));
+      }
+  }
+}
+
+void MmaExpandEmitter::emit() {
+  int64_t stepTiles = op.getSchedule().getTileRows() / tile.values;
+  int64_t count =
+      llvm::divideCeil(stepTiles * segment.perTile, kLanes * shares);
+  int64_t xDim = op.getLhsOrder() == MajorOrder::K ? 1 : 0;
+  std::optional<int64_t> rows = getConstantIntValue(
+      b.createOrFold<memref::DimOp>(loc, op.getLhs(), xDim));
+  if (!rows || *rows < count * shares * kLanes * segment.rows)
+    last = math.sub(b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1), 1);
+  // Warps behind the last output multiply those of others, and write nothing.
+  auto values = cast<MemRefType>(op.getRhs().getType());
+  block = math.div(layout.warpOutput, BitmapTile::kOutputs);
+  if (values.getDimSize(0) * BitmapTile::kOutputs < layout.tileOutputs)
+    block = math.min(
+        block, math.sub(b.createOrFold<memref::DimOp>(loc, op.getRhs(), 0), 1));
+  SmallVector<Unit> units;
+  for (int64_t number = 0; number < count; ++number)
+    units.push_back(read(number));
+  for (const Unit &unit : units)
+    multiply(unit);
+}
+
+namespace {
+struct MmaExpandLowering
+    : public ProductLoweringInterface::ExternalModel<MmaExpandLowering,
+                                                     MmaExpandAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    auto product = cast<MmaExpandAttr>(attribute);
+    IndexMath math{builder, op.getLoc()};
+    layout.shares = product.getShares();
+    Value place = layout.threadId;
+    if (layout.shares > 1) {
+      int64_t owners = layout.numThreads / layout.shares;
+      layout.isOwner = math.isLess(place, math.constant(owners));
+      place = math.rem(place, owners);
+    }
+    layout.warpTokens = layout.tileTokens;
+    layout.warpOutputs = BitmapTile::kOutputs;
+    layout.warpToken = math.constant(0);
+    layout.warpOutput = math.mul(math.div(place, 32), layout.warpOutputs);
+    // Column c of fragment f is token c * V + f of 8 V (ActivationFragments).
+    int64_t fragments = layout.tileTokens / 8;
+    layout.token = math.mul(math.rem(layout.lane, kLanes), 2 * fragments);
+    layout.tokenRun = 2 * fragments;
+    layout.output = math.add(layout.warpOutput, math.div(layout.lane, kLanes));
+    for (int64_t output = 0; output < layout.warpOutputs;
+         output += kFragmentOutputs)
+      for (int64_t fragment = 0; fragment < fragments; ++fragment)
+        for (int64_t e = 0; e < 4; ++e)
+          layout.addElement(
+              {e % 2 * fragments + fragment, output + e / 2 * kGroups});
+    return success();
+  }
+
+  LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    MmaExpandEmitter(b, op, layout, cast<MmaExpandAttr>(attribute),
+                     accumulators)
+        .emit();
+    return success();
+  }
+};
+} // namespace
+
+void nm_sparse::registerMmaExpandLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    MmaExpandAttr::attachInterface<MmaExpandLowering>(*context);
+  });
+}

@@ -1,0 +1,52 @@
+//===- Segment.h - what a lane expands of an output -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
+#define NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// The rows of an output that one lane expands at a time: a tile of its bitmap,
+/// or a half or a quarter that has whole windows, whole pieces of values, and
+/// bits that do not share a word with others but for one word in all. The less
+/// rows, the nearer the activations that the lanes of a warp read.
+struct Segment {
+  /// Rows whose activations one access reads: 16 bytes.
+  static constexpr int64_t kChunkRows = 8;
+  /// Rows that one number of four bits has.
+  static constexpr int64_t kNibbleRows = 4;
+  static constexpr int64_t kWordBits = 32, kPieceValues = 8;
+
+  int64_t perTile;              ///< Segments of a tile.
+  int64_t rows, values;         ///< Of a segment.
+  int64_t words;                ///< Of its bits; less than one counts as one.
+  int64_t spanRows, spanValues; ///< Whole windows, an even number of rows.
+
+  static Segment get(EncodingAttr encoding, const BitmapTile &tile) {
+    int64_t windows = encoding.getWindowRows() % 2 == 0 ? 1 : 2;
+    Segment segment;
+    segment.spanRows = windows * encoding.getWindowRows();
+    segment.spanValues = windows * encoding.getKeptRows();
+    for (segment.perTile = 4; segment.perTile > 1; segment.perTile /= 2) {
+      int64_t rows = tile.rows / segment.perTile;
+      if (tile.rows % segment.perTile == 0 && rows % kChunkRows == 0 &&
+          rows % segment.spanRows == 0 &&
+          tile.values % (segment.perTile * kPieceValues) == 0 &&
+          (tile.words == 1 || rows % kWordBits == 0))
+        break;
+    }
+    segment.rows = tile.rows / segment.perTile;
+    segment.values = tile.values / segment.perTile;
+    segment.words = tile.words == 1 ? 1 : tile.words / segment.perTile;
+    return segment;
+  }
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
