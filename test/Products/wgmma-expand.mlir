@@ -9,6 +9,7 @@
 // RUN: nm-run %s --entry panels --device emulate --check --storage bitmap --size 16 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry shares --device emulate --check --size 50 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry shares_persistent --device emulate --check --size 40 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry half_parts --device emulate --check --size 20 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-compile %s -o %t.ptx --manifest %t.json && FileCheck %s --check-prefix=MANIFEST --input-file=%t.json
 // PASSED: relative error {{.*}}: PASS
 
@@ -152,4 +153,23 @@ func.func @shares_persistent(%x: tensor<384x?xf16>, %w: tensor<384x2000xf16, #w>
     {nm_sparse.schedule = #many}
     ins(%x, %w : tensor<384x?xf16>, tensor<384x2000xf16, #w>) outs(%init : tensor<2000x?xf16>) -> tensor<2000x?xf16>
   return %y : tensor<2000x?xf16>
+}
+
+// 32 rows and 64 outputs would be one part, which nothing could be expanded beside:
+// they are two.
+#half = #nm_sparse.schedule<tile = [16, 64, 16], product = wgmma_expand<warps = 4>,
+  transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+// CHECK-LABEL: llvm.func @half_parts_kernel
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK-NEXT: wgmma.mma_async
+// CHECK-NOT: wgmma.mma_async
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK: wgmma.mma_async
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+func.func @half_parts(%x: tensor<?x256xf16>, %w: tensor<256x96xf16, #w>, %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = linalg.matmul {nm_sparse.schedule = #half}
+    ins(%x, %w : tensor<?x256xf16>, tensor<256x96xf16, #w>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
 }

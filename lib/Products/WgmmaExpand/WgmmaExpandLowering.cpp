@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Contraction steps and outputs of one product, and rows of the weight that
-/// are expanded at a time.
+/// are expanded at a time where a K step has more.
 static constexpr int64_t kProductSteps = 16, kProductOutputs = 64,
                          kPartRows = 32;
 
@@ -110,8 +110,11 @@ void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
   int64_t perProduct = kProductOutputs * tokens / 128;
   int64_t rows = weights.getRows();
   Value firstRow = share ? math.mul(share, rows) : Value();
-  for (int64_t part = 0; part < rows; part += kPartRows) {
-    int64_t end = std::min(part + kPartRows, rows);
+  // A single part would write its registers while its last product reads them.
+  bool isOnePart = rows <= kPartRows && outputs == kProductOutputs;
+  int64_t partRows = isOnePart ? kProductSteps : kPartRows;
+  for (int64_t part = 0; part < rows; part += partRows) {
+    int64_t end = std::min(part + partRows, rows);
     for (int64_t output = 0; output < outputs; output += kProductOutputs) {
       SmallVector<SmallVector<Value>> fragments;
       for (int64_t row = part; row < end; row += kProductSteps)
