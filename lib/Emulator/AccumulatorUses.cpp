@@ -6,6 +6,7 @@
 
 #include "AccumulatorUses.h"
 
+#include "Ops/InlineCompiler.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 
@@ -28,9 +29,11 @@ nm_sparse::emulator::findAccumulatorUses(LLVM::LLVMFuncOp function) {
     if (products[to].set_union(from))
       worklist.push_back(to);
   };
+  llvm::DenseMap<Operation *, SmallVector<Value>> registersOfA;
   function.walk([&](Operation *op) {
     if (!isProduct(op))
       return;
+    registersOfA[op] = getRegistersOfA(op);
     ProductSet self;
     self.insert(op);
     for (Value result : op->getResults())
@@ -49,7 +52,8 @@ nm_sparse::emulator::findAccumulatorUses(LLVM::LLVMFuncOp function) {
         if (auto argument =
                 branch.getSuccessorBlockArgument(use.getOperandNumber()))
           add(*argument, from);
-      } else if (!isProduct(user)) {
+      } else if (!isProduct(user) ||
+                 llvm::is_contained(registersOfA[user], value)) {
         uses[user].set_union(from);
       }
     }

@@ -16,7 +16,7 @@ using ProductSet = llvm::SmallSetVector<Operation *, 2>;
 
 /// For each operation of `function` that reads registers which warpgroup
 /// products write: those products. Moving such registers around (in structures,
-/// along branches, into the next product) is no read.
+/// along branches, into the accumulators of the next product) is no read.
 llvm::DenseMap<Operation *, ProductSet>
 findAccumulatorUses(LLVM::LLVMFuncOp function);
 

@@ -245,20 +245,41 @@ LogicalResult FunctionLowering::lowerOp(Operation *op, Operation *source) {
   return success();
 }
 
-/// Before `op` reads what `products` write, they must be complete.
-void FunctionLowering::checkAccumulators(Operation *op, Operation *source,
-                                         const ProductSet &products) {
+void FunctionLowering::callBefore(Operation *op, Operation *source,
+                                  Handler handler) {
   Site &site = addSite(source);
-  site.handler =
-      [list = SmallVector<Operation *>(products.begin(), products.end())](
-          Thread &thread, Values, Values) {
-        for (Operation *product : list)
-          useAccumulators(thread, product);
-      };
+  site.handler = std::move(handler);
   builder.setInsertionPoint(op);
   LLVM::CallOp::create(
       builder, op->getLoc(), TypeRange(), "nmsEmulatorOp",
       ValueRange{makePointer(op->getLoc(), uint64_t(&site)), scratch, scratch});
+}
+
+/// Before `op` reads what `products` write, they must be complete.
+void FunctionLowering::checkAccumulators(Operation *op, Operation *source,
+                                         const ProductSet &products) {
+  callBefore(op, source,
+             [list = SmallVector<Operation *>(products.getArrayRef())](
+                 Thread &thread, Values, Values) {
+               for (Operation *product : list)
+                 useAccumulators(thread, product);
+             });
+}
+
+/// Before `op` writes registers of A, the products that read them must be
+/// complete, and a fence must come between the writes and a product.
+void FunctionLowering::checkRegistersOfA(Operation *op, Operation *source,
+                                         const RegistersOfA &registers) {
+  if (auto found = registers.readers.find(source);
+      found != registers.readers.end())
+    callBefore(op, source,
+               [list = SmallVector<Operation *>(found->second.getArrayRef())](
+                   Thread &thread, Values, Values) { writeA(thread, list); });
+  if (auto found = registers.writers.find(source);
+      found != registers.writers.end())
+    callBefore(op, source,
+               [list = SmallVector<Operation *>(found->second.getArrayRef())](
+                   Thread &thread, Values, Values) { readA(thread, list); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,9 +307,11 @@ LogicalResult FunctionLowering::lower(LLVM::LLVMFuncOp function,
                              builder.getI8Type(), one, /*alignment=*/64);
   scratchBytes = 0;
   llvm::DenseMap<Operation *, ProductSet> uses = findAccumulatorUses(source);
+  RegistersOfA registersOfA = findRegistersOfA(source);
   for (auto [op, origin] : ops) {
     if (auto products = uses.find(origin); products != uses.end())
       checkAccumulators(op, origin, products->second);
+    checkRegistersOfA(op, origin, registersOfA);
     if (failed(lowerOp(op, origin)))
       return failure();
   }

@@ -7,9 +7,9 @@
 #ifndef NM_SPARSE_LIB_EMULATOR_FUNCTIONLOWERING_H
 #define NM_SPARSE_LIB_EMULATOR_FUNCTIONLOWERING_H
 
-#include "AccumulatorUses.h"
 #include "HostLowering.h"
 #include "OpTable.h"
+#include "RegistersOfA.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -39,8 +39,12 @@ private:
   LogicalResult callHandler(Operation *op, Operation *source,
                             const OpEntry &entry);
   void lowerAddressCast(LLVM::AddrSpaceCastOp op, LLVM::AddrSpaceCastOp source);
+  /// Calls `handler` before `op`.
+  void callBefore(Operation *op, Operation *source, Handler handler);
   void checkAccumulators(Operation *op, Operation *source,
                          const ProductSet &products);
+  void checkRegistersOfA(Operation *op, Operation *source,
+                         const RegistersOfA &registers);
   Site &addSite(Operation *source);
   Value makePointer(Location loc, uint64_t address);
   Value offsetPointer(Location loc, Value base, uint64_t offset);

@@ -4,15 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Element.h"
-#include "KernelRunner.h"
+#include "WarpgroupKernel.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse::emulator;
 
 namespace {
-
-using Piece = std::array<uint16_t, 8>; ///< 16 bytes of f16.
 
 //===----------------------------------------------------------------------===//
 // Warps
@@ -108,92 +105,10 @@ constexpr const char *issue = R"(
     %d = nvvm.wgmma.mma_async %a, %b, %c, #nvvm.shape<m = 64, n = 8, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <row>], B[<f16>, <one>, <col>] : !llvm.struct<(f32, f32, f32, f32)> -> !llvm.struct<(f32, f32, f32, f32)>
     nvvm.wgmma.commit.group.sync.aligned
 )";
-constexpr const char *wait = "nvvm.wgmma.wait.group.sync.aligned 0\n";
-constexpr const char *proxyFence =
-    "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = "
-    "#nvvm.shared_space<cta>}\n";
-
-/// One product of 128 threads. The pieces of A, then of B, are copied to shared
-/// memory in the order of unswizzled K-major operands; then `operations`
-/// compute
-/// `%d` from the descriptors and accumulators `%c`.
-std::string makeKernel(const std::string &operations) {
-  return R"(
-  llvm.mlir.global external @shared() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<144 x vector<4xi32>>
-  llvm.func @f(%in: !llvm.ptr, %out: !llvm.ptr) attributes {nvvm.kernel} {
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %c128 = llvm.mlir.constant(128 : i32) : i32
-    %c15 = llvm.mlir.constant(15 : i32) : i32
-    %c16 = llvm.mlir.constant(16 : i32) : i32
-    %one = llvm.mlir.constant(1.0 : f32) : f32
-    %word = llvm.mlir.constant(7 : i32) : i32
-    %shared = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %from = llvm.getelementptr %in[%t] : (!llvm.ptr, i32) -> !llvm.ptr, vector<4xi32>
-    %to = llvm.getelementptr %shared[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, vector<4xi32>
-    %piece = llvm.load %from : !llvm.ptr -> vector<4xi32>
-    llvm.store %piece, %to : vector<4xi32>, !llvm.ptr<3>
-    %isLow = llvm.icmp "ult" %t, %c16 : i32
-    llvm.cond_br %isLow, ^store, ^go
-  ^store:
-    %tB = llvm.add %t, %c128 : i32
-    %fromB = llvm.getelementptr %in[%tB] : (!llvm.ptr, i32) -> !llvm.ptr, vector<4xi32>
-    %pieceB = llvm.load %fromB : !llvm.ptr -> vector<4xi32>
-    %toB = llvm.getelementptr %shared[%tB] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, vector<4xi32>
-    llvm.store %pieceB, %toB : vector<4xi32>, !llvm.ptr<3>
-    llvm.br ^go
-  ^go:
-    %a = llvm.mlir.constant(0x0000000800400000 : i64) : i64
-    %b = llvm.mlir.constant(0x0000000800080080 : i64) : i64
-    %u = llvm.mlir.undef : !llvm.struct<(f32, f32, f32, f32)>
-    %u0 = llvm.insertvalue %one, %u[0] : !llvm.struct<(f32, f32, f32, f32)>
-    %u1 = llvm.insertvalue %one, %u0[1] : !llvm.struct<(f32, f32, f32, f32)>
-    %u2 = llvm.insertvalue %one, %u1[2] : !llvm.struct<(f32, f32, f32, f32)>
-    %c = llvm.insertvalue %one, %u2[3] : !llvm.struct<(f32, f32, f32, f32)>
-    )" + operations +
-         R"(
-    %target = llvm.getelementptr %out[%t] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.struct<(f32, f32, f32, f32)>
-    llvm.store %d, %target : !llvm.struct<(f32, f32, f32, f32)>, !llvm.ptr
-    llvm.return
-  })";
-}
-
-int elementA(int row, int k) { return (row * 5 + k * 3) % 7 - 3; }
-int elementB(int k, int column) { return (k * 2 + column * 3) % 5 - 2; }
-
-/// The text of the fault; where there is none, checks the product.
-std::string run(const std::string &operations, unsigned threads = 128) {
-  KernelRunner runner(makeKernel(operations));
-  std::vector<Piece> in(144);
-  for (int i = 0; i < 128; ++i)
-    for (int j = 0; j < 8; ++j)
-      in[i][j] = nms::f32ToF16(elementA(i % 64, i / 64 * 8 + j));
-  for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 8; ++j)
-      in[128 + i][j] = nms::f32ToF16(elementB(i / 8 * 8 + j, i % 8));
-  Piece *device = runner.upload<Piece>(in);
-  auto *out = runner.allocate<float>(size_t(threads) * 4);
-  std::string fault = runner.run("f", makeShape(threads), device, out);
-  if (!fault.empty())
-    return fault;
-  for (int thread = 0; thread < 128; ++thread)
-    for (int i = 0; i < 4; ++i) {
-      int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 * 8;
-      int column = thread % 4 * 2 + i % 2, sum = 1;
-      for (int k = 0; k < 16; ++k)
-        sum += elementA(row, k) * elementB(k, column);
-      EXPECT_EQ(out[thread * 4 + i], sum) << thread << " " << i;
-    }
-  return "";
-}
-
-void expectFault(const std::string &operations, StringRef part) {
-  std::string fault = run(operations);
-  EXPECT_NE(fault.find(part), std::string::npos) << fault;
-}
-
 TEST(ProductKernel, Warpgroup) {
-  EXPECT_EQ(run(std::string(proxyFence) + "nvvm.barrier0\n" + issue + wait),
-            "");
+  EXPECT_EQ(
+      run(std::string(proxyFence) + "nvvm.barrier0\n" + issue + waitForAll),
+      "");
 }
 
 TEST(ProductKernel, WarpgroupFromInlinePTX) {
@@ -203,25 +118,26 @@ TEST(ProductKernel, WarpgroupFromInlinePTX) {
     %c0 = llvm.extractvalue %c[0] : !llvm.struct<(f32, f32, f32, f32)>
     %d = llvm.inline_asm has_side_effects asm_dialect = att "{\0A.reg .pred p;\0Asetp.ne.b32 p, $10, 0;\0Awgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, $8, $9, p, 1, 1, 0, 0;\0A}\0A", "=f,=f,=f,=f,0,1,2,3,l,l,r" %c0, %c0, %c0, %c0, %a, %b, %one32 : (f32, f32, f32, f32, i64, i64, i32) -> !llvm.struct<(f32, f32, f32, f32)>
     nvvm.wgmma.commit.group.sync.aligned
-    )" + wait),
+    )" + waitForAll),
             "");
 }
 
 TEST(ProductKernel, FindsMissingOrder) {
-  expectFault(std::string("nvvm.barrier0\n") + issue + wait,
+  expectFault(std::string("nvvm.barrier0\n") + issue + waitForAll,
               "fence.proxy.async");
-  expectFault(std::string(proxyFence) + issue + wait,
+  expectFault(std::string(proxyFence) + issue + waitForAll,
               "no barrier, mbarrier or wait orders them");
   expectFault(std::string(proxyFence) + "nvvm.barrier0\n" + issue +
-                  "llvm.store %word, %to : i32, !llvm.ptr<3>\n" + wait,
+                  "llvm.store %word, %to : i32, !llvm.ptr<3>\n" + waitForAll,
               "the warpgroup products of warpgroup 0");
-  EXPECT_EQ(run(std::string(proxyFence) + "nvvm.barrier0\n" + issue + wait +
-                "llvm.store %word, %to : i32, !llvm.ptr<3>\n"),
+  EXPECT_EQ(run(std::string(proxyFence) + "nvvm.barrier0\n" + issue +
+                waitForAll + "llvm.store %word, %to : i32, !llvm.ptr<3>\n"),
             "");
 }
 
 TEST(ProductKernel, FindsMissingInstructions) {
-  std::string all = std::string(proxyFence) + "nvvm.barrier0\n" + issue + wait;
+  std::string all =
+      std::string(proxyFence) + "nvvm.barrier0\n" + issue + waitForAll;
   auto without = [&](const std::string &text) {
     std::string rest = all;
     rest.erase(rest.find(text), text.size());
@@ -241,13 +157,15 @@ TEST(ProductKernel, FindsReadsOfResultsInFlight) {
     llvm.br ^next(%d0 : f32)
   ^next(%moved: f32):
   )";
-  expectFault(moved + "%sum = llvm.fadd %moved, %one : f32\n" + wait,
+  expectFault(moved + "%sum = llvm.fadd %moved, %one : f32\n" + waitForAll,
               "in flight");
-  EXPECT_EQ(run(moved + wait + "%sum = llvm.fadd %moved, %one : f32\n"), "");
+  EXPECT_EQ(run(moved + waitForAll + "%sum = llvm.fadd %moved, %one : f32\n"),
+            "");
 }
 
 TEST(ProductKernel, Registers) {
-  std::string all = std::string(proxyFence) + "nvvm.barrier0\n" + issue + wait;
+  std::string all =
+      std::string(proxyFence) + "nvvm.barrier0\n" + issue + waitForAll;
   EXPECT_EQ(run("nvvm.setmaxregister decrease 40\n"
                 "nvvm.setmaxregister increase 232\n" +
                 all),

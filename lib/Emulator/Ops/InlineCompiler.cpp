@@ -174,7 +174,7 @@ FailureOr<Handler> InlineCompiler::run() {
   if (!text)
     return op->emitError("inline PTX cannot be read: ")
            << llvm::toString(text.takeError());
-  if (failed(isa<NVVM::InlinePtxOp>(op) ? bindInlinePtx() : bindInlineAsm()))
+  if (failed(bind()))
     return failure();
   for (const PtxText::Register &declared : text->registers)
     if (failed(addRegister(declared)))

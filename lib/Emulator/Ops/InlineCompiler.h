@@ -40,6 +40,8 @@ public:
 
   /// Compiles the text of an nvvm.inline_ptx or an llvm.inline_asm.
   FailureOr<Handler> run();
+  /// See getRegistersOfA().
+  SmallVector<Value> findRegistersOfA();
 
   //===--- For the forms --------------------------------------------------===//
   Operation *getOp() const { return op; }
@@ -60,6 +62,7 @@ public:
 private:
   using Place = InlineProgram::Place;
 
+  LogicalResult bind();
   LogicalResult bindInlinePtx();
   LogicalResult bindInlineAsm();
   void addPlace(StringRef name, Place place);
@@ -73,6 +76,10 @@ private:
   /// The place of the predicate of nvvm.inline_ptx.
   std::optional<unsigned> predicate;
 };
+
+/// The operands that `op` hands to warpgroup products as registers of A, if it
+/// is inline PTX that has such products.
+SmallVector<Value> getRegistersOfA(Operation *op);
 
 /// How one family of instructions is compiled.
 struct InlineForm {

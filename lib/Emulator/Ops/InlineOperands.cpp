@@ -106,6 +106,44 @@ LogicalResult InlineCompiler::bindInlineAsm() {
   return success();
 }
 
+LogicalResult InlineCompiler::bind() {
+  return isa<NVVM::InlinePtxOp>(op) ? bindInlinePtx() : bindInlineAsm();
+}
+
+SmallVector<Value> InlineCompiler::findRegistersOfA() {
+  SmallVector<Value> values;
+  llvm::Expected<PtxText> text = parsePtx(getText());
+  if (!text) {
+    llvm::consumeError(text.takeError());
+    return values;
+  }
+  // run() reports what is wrong.
+  ScopedDiagnosticHandler ignore(op->getContext(), [](Diagnostic &) {});
+  if (failed(bind()))
+    return values;
+  for (const PtxInstruction &instruction : text->instructions) {
+    if (!StringRef(instruction.mnemonic).starts_with("wgmma.mma_async.") ||
+        instruction.operands.size() < 2)
+      continue;
+    // A list for A; a descriptor is one register.
+    for (const PtxOperand &element : instruction.operands[1].elements) {
+      auto found = names.find(element.name);
+      if (found == names.end())
+        continue;
+      const Place &place = program->places[found->second];
+      if (place.kind == Place::Operand)
+        values.push_back(op->getOperand(place.index));
+    }
+  }
+  return values;
+}
+
+SmallVector<Value> emulator::getRegistersOfA(Operation *op) {
+  bool isInline = isa<NVVM::InlinePtxOp, LLVM::InlineAsmOp>(op);
+  return isInline ? InlineCompiler(op).findRegistersOfA()
+                  : SmallVector<Value>();
+}
+
 LogicalResult InlineCompiler::addRegister(const PtxText::Register &declared) {
   StringRef type = declared.type;
   unsigned bits = 0;

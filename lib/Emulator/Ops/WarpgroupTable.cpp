@@ -21,7 +21,7 @@ WarpgroupTable &WarpgroupTable::get(Thread &thread) {
   return *thread.cta.warpgroups;
 }
 
-void WarpgroupTable::fence(Thread &thread) { getState(thread).isFenced = true; }
+void WarpgroupTable::fence(Thread &thread) { ++getState(thread).fences; }
 
 std::pair<AgentId, Moment> WarpgroupTable::issue(Thread &thread) {
   unsigned number = thread.getWarpgroup();
@@ -33,7 +33,7 @@ std::pair<AgentId, Moment> WarpgroupTable::issue(Thread &thread) {
   for (unsigned id = number * warpgroupSize, end = id + warpgroupSize; id < end;
        ++id) {
     State &state = states[id];
-    if (!state.isFenced)
+    if (state.fences == 0)
       thread.fault("thread " + Twine(id) +
                    " has executed no wgmma.fence before; one must order the "
                    "writes of its registers before the first product");
@@ -71,22 +71,44 @@ void WarpgroupTable::wait(Thread &thread, uint64_t pending) {
     thread.known.advance(agent->second, complete);
 }
 
-void WarpgroupTable::useAccumulators(Thread &thread, Operation *op) {
+void WarpgroupTable::checkComplete(Thread &thread, Operation *op,
+                                   const char *uses) {
   State &state = getState(thread);
   auto found = state.groups.find(op);
   if (found == state.groups.end() || found->second <= state.awaited)
     return;
   Moment group = found->second;
   if (group > state.committed)
-    thread.fault("reads the result of a warpgroup product that is not "
-                 "committed; wgmma.commit_group and wgmma.wait_group must come "
-                 "before");
-  thread.fault("reads the result of a warpgroup product in flight: it is in "
-               "group " +
+    thread.fault(Twine(uses) +
+                 " a warpgroup product that is not committed; "
+                 "wgmma.commit_group and wgmma.wait_group must come before");
+  thread.fault(Twine(uses) + " a warpgroup product in flight: it is in group " +
                Twine(group) + " of " + Twine(state.committed) +
                ", of which the first " + Twine(state.awaited) +
                " were waited for; wgmma.wait_group " +
                Twine(state.committed - group) + " must come before");
+}
+
+void WarpgroupTable::useAccumulators(Thread &thread, Operation *op) {
+  checkComplete(thread, op, "reads the result of");
+}
+
+void WarpgroupTable::writeA(Thread &thread, ArrayRef<Operation *> readers) {
+  for (Operation *reader : readers)
+    checkComplete(thread, reader, "writes registers of A of");
+  State &state = getState(thread);
+  state.writes[thread.site->op] = {state.fences, thread.site};
+}
+
+void WarpgroupTable::readA(Thread &thread, ArrayRef<Operation *> writers) {
+  State &state = getState(thread);
+  for (Operation *writer : writers) {
+    auto found = state.writes.find(writer);
+    if (found != state.writes.end() && found->second.fences == state.fences)
+      thread.fault("reads registers of A that " +
+                   Twine(found->second.site->text) +
+                   " wrote after the last wgmma.fence; one must come between");
+  }
 }
 
 uint64_t WarpgroupTable::countRegisters(unsigned number, unsigned count) const {
@@ -135,6 +157,14 @@ void WarpgroupTable::setRegisters(Thread &thread, unsigned count,
 
 void useAccumulators(Thread &thread, Operation *wgmma) {
   WarpgroupTable::get(thread).useAccumulators(thread, wgmma);
+}
+
+void writeA(Thread &thread, ArrayRef<Operation *> readers) {
+  WarpgroupTable::get(thread).writeA(thread, readers);
+}
+
+void readA(Thread &thread, ArrayRef<Operation *> writers) {
+  WarpgroupTable::get(thread).readA(thread, writers);
 }
 
 } // namespace mlir::nm_sparse::emulator

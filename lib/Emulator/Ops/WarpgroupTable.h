@@ -34,16 +34,31 @@ public:
   /// A fault unless the last products that `thread` issued as `op` are
   /// complete.
   void useAccumulators(Thread &thread, Operation *op);
+  /// `thread` writes registers, as its current op: a fault unless the last
+  /// products that it issued as `readers`, which read them as A, are complete.
+  void writeA(Thread &thread, ArrayRef<Operation *> readers);
+  /// `thread` is about to issue a product that reads registers which `writers`
+  /// write: a fault unless a wgmma.fence came after.
+  void readA(Thread &thread, ArrayRef<Operation *> writers);
 
   /// setmaxnreg; all threads of the warpgroup have arrived.
   void setRegisters(Thread &thread, unsigned count, bool isIncrease);
 
 private:
+  struct Write {
+    uint64_t fences; ///< That came before.
+    const Site *site;
+  };
   struct State { ///< Of one thread.
-    bool isFenced = false, hasUncommitted = false;
+    bool hasUncommitted = false;
+    uint64_t fences = 0;
     Moment committed = 0, awaited = 0;
     llvm::DenseMap<Operation *, Moment> groups; ///< Of the last execution.
+    llvm::DenseMap<Operation *, Write> writes;  ///< Likewise.
   };
+  /// A fault that says how `thread` `uses` registers of a warpgroup product
+  /// unless the last ones that it issued as `op` are complete.
+  void checkComplete(Thread &thread, Operation *op, const char *uses);
   State &getState(Thread &thread) { return states[thread.id]; }
   /// Registers dealt out, when warpgroup `number` had `count` for each thread.
   uint64_t countRegisters(unsigned number, unsigned count) const;
@@ -59,6 +74,9 @@ private:
 /// Faults unless the results that `thread` has of `wgmma` are complete: called
 /// before an operation reads them.
 void useAccumulators(Thread &thread, Operation *wgmma);
+/// See the members of WarpgroupTable.
+void writeA(Thread &thread, ArrayRef<Operation *> readers);
+void readA(Thread &thread, ArrayRef<Operation *> writers);
 
 } // namespace mlir::nm_sparse::emulator
 
