@@ -1,5 +1,6 @@
 // RUN: nm-run %s --entry odd_windows --device emulate --check --size 50 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry long_windows --device emulate --check | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry four_aligned --device emulate --check | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
 
 // Windows of three values, every second of which begins in the middle of a
@@ -25,4 +26,14 @@ func.func @long_windows(%x: tensor<700x16xf16>, %w: tensor<700x40xf16, #long>, %
     {nm_sparse.schedule = #long_schedule}
     ins(%x, %w : tensor<700x16xf16>, tensor<700x40xf16, #long>) outs(%init : tensor<16x40xf32>) -> tensor<16x40xf32>
   return %y : tensor<16x40xf32>
+}
+
+// Rows of x that four elements are aligned in: one access is a fragment.
+#quarters = #nm_sparse.encoding<4:8, block = [2, 1]>
+#quarters_schedule = #nm_sparse.schedule<tile = [16, 32, 64], product = mma_expand<warps = 1>,
+  transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+func.func @four_aligned(%x: tensor<13x60xf16>, %w: tensor<60x40xf16, #quarters>, %init: tensor<13x40xf32>) -> tensor<13x40xf32> {
+  %y = linalg.matmul {nm_sparse.schedule = #quarters_schedule}
+    ins(%x, %w : tensor<13x60xf16>, tensor<60x40xf16, #quarters>) outs(%init : tensor<13x40xf32>) -> tensor<13x40xf32>
+  return %y : tensor<13x40xf32>
 }

@@ -22,6 +22,17 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kFragmentTokens = 8;
 
+Value nm_sparse::stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs) {
+  auto pair = cast<VectorType>(pairs.front().getType());
+  auto type = VectorType::get({static_cast<int64_t>(pairs.size()), 2},
+                              pair.getElementType());
+  Value fragment = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+  for (auto [i, value] : llvm::enumerate(pairs))
+    fragment = vector::InsertOp::create(b, loc, value, fragment,
+                                        static_cast<int64_t>(i));
+  return fragment;
+}
+
 ActivationFragments::ActivationFragments(OpBuilder &b, TileMatmulOp op,
                                          Value lane)
     : b(b), loc(op.getLoc()), math(b, loc), x(op.getLhs()),
@@ -122,11 +133,16 @@ SmallVector<std::array<Value, 2>> ActivationFragments::read(Value row,
                                              ? readTokenMajor(row, isWhole)
                                              : readFeatureMajor(row, isWhole);
   Type element = cast<MemRefType>(x.getType()).getElementType();
-  auto type = VectorType::get({2, 2}, element);
+  auto type = VectorType::get({2}, element);
   SmallVector<std::array<Value, 2>> columns;
-  for (ArrayRef<Value> own : rows)
-    columns.push_back(
-        {vector::FromElementsOp::create(b, loc, type, own.take_front(4)),
-         vector::FromElementsOp::create(b, loc, type, own.drop_front(4))});
+  for (ArrayRef<Value> own : rows) {
+    SmallVector<Value> pairs;
+    for (int64_t i = 0; i < Segment::kChunkRows; i += 2)
+      pairs.push_back(
+          vector::FromElementsOp::create(b, loc, type, own.slice(i, 2)));
+    ArrayRef<Value> all(pairs);
+    columns.push_back({stackPairs(b, loc, all.take_front(2)),
+                       stackPairs(b, loc, all.drop_front(2))});
+  }
   return columns;
 }

@@ -13,6 +13,9 @@
 
 namespace mlir::nm_sparse {
 
+/// A fragment of mma of vectors of two, a register each.
+Value stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs);
+
 /// Reads the activations of a tile of tokens from global memory. A fragment has
 /// 8 of its tokens, of 8 V: fragment f has the tokens f, f + V, f + 2 V and so
 /// on, so that the tokens of a lane in all fragments are neighbours.

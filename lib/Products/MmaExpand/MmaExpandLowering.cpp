@@ -154,18 +154,16 @@ MmaExpandEmitter::Unit MmaExpandEmitter::read(int64_t number) {
 /// `sums` of 16 outputs and 8 tokens, and the product of 16 rows.
 void MmaExpandEmitter::emitProduct(ArrayRef<Value> weights, Value activations,
                                    MutableArrayRef<Value> sums) {
-  Type element = getElementTypeOrSelf(op.getRhs());
-  auto pair = VectorType::get({2}, element);
-  SmallVector<Value> elements;
-  for (Value weight : weights) {
-    Value both = LLVM::BitcastOp::create(b, loc, pair, weight);
-    for (int64_t i = 0; i < 2; ++i)
-      elements.push_back(vector::ExtractOp::create(b, loc, both, i));
-  }
-  Value rows = vector::FromElementsOp::create(
-      b, loc, VectorType::get({4, 2}, element), elements);
-  Value before = vector::FromElementsOp::create(
-      b, loc, VectorType::get({2, 2}, b.getF32Type()), sums);
+  auto pair = VectorType::get({2}, getElementTypeOrSelf(op.getRhs()));
+  SmallVector<Value> pairs;
+  for (Value weight : weights)
+    pairs.push_back(LLVM::BitcastOp::create(b, loc, pair, weight));
+  Value rows = stackPairs(b, loc, pairs);
+  auto result = VectorType::get({2}, b.getF32Type());
+  Value before = stackPairs(
+      b, loc,
+      {vector::FromElementsOp::create(b, loc, result, sums.take_front(2)),
+       vector::FromElementsOp::create(b, loc, result, sums.drop_front(2))});
   Value after = nvgpu::MmaSyncOp::create(b, loc, rows, activations, before,
                                          ArrayRef<int64_t>{16, 8, 16});
   for (int64_t i = 0; i < 4; ++i)
