@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -49,6 +50,17 @@ SmallVector<unsigned> nm_sparse::getDistinct(const TokenCosts &costs) {
   return distinct;
 }
 
+/// Doublings of the number of tokens from number i of `tokens` on to the next
+/// one. Batches of any size are as likely as those of twice that size: one
+/// token matters as much as all numbers from 2048 to 16384, of which there are
+/// more.
+static double getDoublings(ArrayRef<int64_t> tokens, size_t i) {
+  if (tokens.size() == 1)
+    return 1;
+  i = std::min(i, tokens.size() - 2);
+  return std::log2(double(tokens[i + 1]) / double(tokens[i]));
+}
+
 /// What `chosen` miss of `tolerance`, added up over all numbers of tokens.
 static double sumExcess(const TokenCosts &costs, ArrayRef<unsigned> chosen,
                         double tolerance) {
@@ -57,7 +69,7 @@ static double sumExcess(const TokenCosts &costs, ArrayRef<unsigned> chosen,
     double best = costs.getBest(i), ratio = kWorst;
     for (unsigned candidate : chosen)
       ratio = std::min(ratio, costs.seconds[candidate][i] / best);
-    sum += std::max(0.0, ratio - 1 - tolerance);
+    sum += getDoublings(costs.tokens, i) * std::max(0.0, ratio - 1 - tolerance);
   }
   return sum;
 }

@@ -46,6 +46,19 @@ TEST(TokenClasses, FewestWithinTolerance) {
   EXPECT_EQ(chooseCandidates(costs, {0, 1, 2}, 8, 2.0).size(), 1u);
 }
 
+/// One token weighs as much as the numbers up to the next one would, and not as
+/// little as one of many neighbours does.
+TEST(TokenClasses, DoublingsCountAlike) {
+  TokenCosts costs{{1, 8}, {{1.0, 1.0}, {1.5, 1.0}}};
+  for (int64_t tokens = 1024; tokens <= 2048; tokens += 64) {
+    costs.tokens.push_back(tokens);
+    costs.seconds[0].push_back(1.2);
+    costs.seconds[1].push_back(1.0);
+  }
+  EXPECT_EQ(chooseCandidates(costs, {0, 1}, 1, 0.0),
+            (SmallVector<unsigned>{0}));
+}
+
 TEST(TokenClasses, RangesGoOnWithinTolerance) {
   TokenCosts costs = makeCosts();
   auto toPairs = [](ArrayRef<TokenRange> ranges) {
