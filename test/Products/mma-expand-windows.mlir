@@ -6,7 +6,7 @@
 // Windows of three values, every second of which begins in the middle of a
 // register, and rows of x that only two elements are aligned in.
 #odd = #nm_sparse.encoding<3:6, dim = 1>
-#odd_schedule = #nm_sparse.schedule<tile = [16, 32, 48], product = mma_expand<warps = 1>,
+#odd_schedule = #nm_sparse.schedule<tile = [16, 32, 192], product = mma_expand<warps = 1>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @odd_windows(%x: tensor<?x302xf16>, %w: tensor<45x302xf16, #odd>, %init: tensor<?x45xf32>) -> tensor<?x45xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,

@@ -50,7 +50,7 @@ func.func @element_wise(%x: tensor<5x330xf16>, %w: tensor<330x33xf16, #w>, %bias
 // Windows of three rows, feature-major activations of any number of tokens, two
 // passes over the weight, and parts of the contraction in three CTAs.
 #blocks = #nm_sparse.encoding<1:3, block = [1, 4]>
-#blocks_schedule = #nm_sparse.schedule<tile = [16, 64, 64], product = mma_expand<warps = 4, shares = 2>,
+#blocks_schedule = #nm_sparse.schedule<tile = [16, 64, 256], product = mma_expand<warps = 4, shares = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
 func.func @block_wise(%x: tensor<1000x?xbf16>, %w: tensor<1000x70xbf16, #blocks>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
@@ -61,7 +61,7 @@ func.func @block_wise(%x: tensor<1000x?xbf16>, %w: tensor<1000x70xbf16, #blocks>
 }
 
 #heads = #nm_sparse.encoding<4:16, dim = 1>
-#heads_schedule = #nm_sparse.schedule<tile = [16, 64, 32], product = mma_expand<warps = 4, shares = 2>,
+#heads_schedule = #nm_sparse.schedule<tile = [16, 64, 64], product = mma_expand<warps = 4, shares = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @batched(%x: tensor<3x?x96xf16>, %w: tensor<3x96x40xf16, #heads>, %init: tensor<3x?x40xf32>) -> tensor<3x?x40xf32> {
   %y = linalg.batch_matmul {nm_sparse.schedule = #heads_schedule} ins(%x, %w : tensor<3x?x96xf16>, tensor<3x96x40xf16, #heads>)

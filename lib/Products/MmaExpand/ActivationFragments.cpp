@@ -14,13 +14,12 @@
 #include "ActivationFragments.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-static constexpr int64_t kFragmentTokens = 8;
 
 Value nm_sparse::stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs) {
   auto pair = cast<VectorType>(pairs.front().getType());
@@ -36,30 +35,69 @@ Value nm_sparse::stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs) {
 ActivationFragments::ActivationFragments(OpBuilder &b, TileMatmulOp op,
                                          Value lane)
     : b(b), loc(op.getLoc()), math(b, loc), x(op.getLhs()),
-      group(math.div(lane, 4)),
-      fragments(op.getSchedule().getTileTokens() / kFragmentTokens),
+      group(math.div(lane, Segment::kLanes)),
+      fragments(op.getSchedule().getTileTokens() / Segment::kFragmentTokens),
       isTokenMajor(op.getLhsOrder() == MajorOrder::K) {}
 
-/// Elements of a row that one access reads, at most `most`: rows must begin at
-/// multiples of them.
+/// `x` as the launch has it. Views of tiles begin at multiples of tiles.
+static Value getSource(Value x) {
+  while (Operation *view = x.getDefiningOp()) {
+    bool isTile = view->getParentOfType<gpu::LaunchOp>() &&
+                  isa<memref::SubViewOp, memref::CastOp>(view);
+    if (!isTile)
+      break;
+    x = view->getOperand(0);
+  }
+  return x;
+}
+
+/// Neighbours that one access reads, at most `most`: wherever a row of x
+/// begins, it must do so at a multiple of them, and where they are rows of the
+/// product, it has none but whole groups of them.
 int64_t ActivationFragments::getWidth(int64_t most) const {
-  auto type = cast<MemRefType>(x.getType());
+  auto type = cast<MemRefType>(getSource(x).getType());
   auto [strides, offset] = type.getStridesAndOffset();
-  int64_t width = most;
-  if (ShapedType::isDynamic(strides[0]) || strides[1] != 1)
+  if (strides.back() != 1)
     return 1;
-  while (strides[0] % width != 0)
-    width /= 2;
+  SmallVector<int64_t> multiples(strides.begin(), strides.end() - 1);
+  multiples.push_back(offset);
+  if (isTokenMajor)
+    multiples.push_back(type.getShape().back());
+  int64_t width = most;
+  for (int64_t multiple : multiples) {
+    if (ShapedType::isDynamic(multiple))
+      return 1;
+    while (multiple % width != 0)
+      width /= 2;
+  }
   return width;
 }
 
-/// The last of so many neighbours that exist, at most.
-Value ActivationFragments::clamp(Value at, int64_t dim, int64_t width) {
-  Value extent = b.createOrFold<memref::DimOp>(loc, x, dim);
-  return math.min(at, math.sub(extent, width));
+/// `width` neighbours of dimension 1.
+SmallVector<Value> ActivationFragments::load(Value at, Value first,
+                                             int64_t width, Value condition) {
+  Type element = cast<MemRefType>(x.getType()).getElementType();
+  Type type = element;
+  if (width > 1)
+    type = VectorType::get({width}, element);
+  Value loaded = ReadOnlyLoadOp::create(b, loc, type, /*once=*/false, x,
+                                        ValueRange{at, first});
+  loaded = zeroUnless(condition, loaded);
+  if (width == 1)
+    return {loaded};
+  SmallVector<Value> all;
+  for (int64_t i = 0; i < width; ++i)
+    all.push_back(vector::ExtractOp::create(b, loc, loaded, i));
+  return all;
 }
 
-/// Null where that is known.
+/// `first`, or that of the last group of `width` that exists, at least in part.
+Value ActivationFragments::clamp(Value first, int64_t dim, int64_t width) {
+  Value last = math.sub(b.createOrFold<memref::DimOp>(loc, x, dim), 1);
+  return math.min(first, math.mul(math.div(last, width), width));
+}
+
+/// Whether x has the row; null where it is known to.
 Value ActivationFragments::isPresent(Value row, bool isWhole) {
   if (isWhole)
     return Value();
@@ -79,7 +117,7 @@ Value ActivationFragments::zeroUnless(Value condition, Value value) {
 SmallVector<SmallVector<Value>>
 ActivationFragments::readTokenMajor(Value row, bool isWhole) {
   auto type = cast<MemRefType>(x.getType());
-  int64_t tokens = fragments * kFragmentTokens;
+  int64_t tokens = fragments * Segment::kFragmentTokens;
   int64_t width = getWidth(Segment::kChunkRows);
   SmallVector<SmallVector<Value>> all(fragments);
   for (int64_t fragment = 0; fragment < fragments; ++fragment) {
@@ -90,12 +128,7 @@ ActivationFragments::readTokenMajor(Value row, bool isWhole) {
       Value first = math.add(row, i);
       Value present = isPresent(first, isWhole);
       Value at = present ? clamp(first, /*dim=*/1, width) : first;
-      Value loaded = ReadOnlyLoadOp::create(
-          b, loc, VectorType::get({width}, type.getElementType()),
-          /*once=*/false, x, ValueRange{token, at});
-      loaded = zeroUnless(present, loaded);
-      for (int64_t e = 0; e < width; ++e)
-        all[fragment].push_back(vector::ExtractOp::create(b, loc, loaded, e));
+      llvm::append_range(all[fragment], load(token, at, width, present));
     }
   }
   return all;
@@ -104,7 +137,7 @@ ActivationFragments::readTokenMajor(Value row, bool isWhole) {
 SmallVector<SmallVector<Value>>
 ActivationFragments::readFeatureMajor(Value row, bool isWhole) {
   auto type = cast<MemRefType>(x.getType());
-  int64_t tokens = fragments * kFragmentTokens;
+  int64_t tokens = fragments * Segment::kFragmentTokens;
   int64_t width = getWidth(fragments);
   SmallVector<SmallVector<Value>> all(fragments);
   for (int64_t i = 0; i < Segment::kChunkRows; ++i) {
@@ -116,12 +149,8 @@ ActivationFragments::readFeatureMajor(Value row, bool isWhole) {
       Value token = math.add(math.mul(group, fragments), first);
       if (type.getDimSize(1) < tokens)
         token = clamp(token, /*dim=*/1, width);
-      Value loaded = ReadOnlyLoadOp::create(
-          b, loc, VectorType::get({width}, type.getElementType()),
-          /*once=*/false, x, ValueRange{at, token});
-      loaded = zeroUnless(present, loaded);
-      for (int64_t e = 0; e < width; ++e)
-        all[first + e].push_back(vector::ExtractOp::create(b, loc, loaded, e));
+      for (auto [e, value] : llvm::enumerate(load(at, token, width, present)))
+        all[first + e].push_back(value);
     }
   }
   return all;

@@ -35,7 +35,9 @@ private:
   SmallVector<SmallVector<Value>> readTokenMajor(Value row, bool isWhole);
   SmallVector<SmallVector<Value>> readFeatureMajor(Value row, bool isWhole);
   int64_t getWidth(int64_t most) const;
-  Value clamp(Value at, int64_t dim, int64_t width);
+  SmallVector<Value> load(Value at, Value first, int64_t width,
+                          Value condition);
+  Value clamp(Value first, int64_t dim, int64_t width);
   Value isPresent(Value row, bool isWhole);
   Value zeroUnless(Value condition, Value value);
 

@@ -12,9 +12,10 @@ using namespace mlir::nm_sparse;
 
 using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 
-/// Warps of a CTA at most, and values of an output of which registers hold
-/// those of four.
-static constexpr int64_t kMostWarps = 32, kMostValues = 64;
+/// Warps of a CTA at most; values that a lane reads of each of its four outputs
+/// at once, which registers hold; and rows that it expands to, all in straight
+/// code.
+static constexpr int64_t kMostWarps = 32, kMostValues = 64, kMostRows = 256;
 
 LogicalResult MmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
                                     int64_t shares) {
@@ -55,7 +56,7 @@ LogicalResult MmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
 }
 
 LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
-                                           const ScheduleAttr &,
+                                           const ScheduleAttr &schedule,
                                            const EncodingAttr &encoding,
                                            Type element) const {
   if (!isa<Float16Type, BFloat16Type>(element))
@@ -68,14 +69,33 @@ LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                        << encoding << "; legal is product = dot";
   BitmapTile tile =
       BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
-  int64_t values = Segment::get(encoding, tile).values;
+  Segment segment = Segment::get(encoding, tile);
+  if (segment.values > kMostValues || segment.rows > kMostRows)
+    return emitError() << "has a schedule with product = mma_expand, whose "
+                          "lanes expand up to "
+                       << kMostValues << " values to " << kMostRows
+                       << " rows at a time, but the least whole windows of "
+                       << encoding << " that fill 16 bytes are "
+                       << segment.values << " values of " << segment.rows
+                       << " rows; legal is product = dot";
+  int64_t tiles = schedule.getTileRows() / tile.values;
+  int64_t unit = Segment::kLanes * getShares() / segment.perTile * tile.values;
+  if (schedule.getTileRows() % unit != 0)
+    return emitError() << "has a schedule with product = mma_expand and K "
+                          "steps of "
+                       << schedule.getTileRows() << " kept rows, which the "
+                       << Segment::kLanes << " lanes of each of " << getShares()
+                       << " shares do not divide; legal are "
+                          "multiples of "
+                       << unit;
+  int64_t values = segment.countOfLane(tiles, getShares()) * segment.values;
   if (values > kMostValues)
-    return emitError() << "has a schedule with product = mma_expand, which "
-                          "expands up to "
-                       << kMostValues << " values of an output at a time, but "
-                       << encoding << " has " << values
-                       << " in the least number of whole windows that fills "
-                          "pieces of 16 bytes";
+    return emitError() << "has a schedule with product = mma_expand and K "
+                          "steps of "
+                       << schedule.getTileRows()
+                       << " kept rows, of which a lane reads " << values
+                       << " values of each output at once; legal are at most "
+                       << kMostValues;
   return success();
 }
 

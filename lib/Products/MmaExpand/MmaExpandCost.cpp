@@ -30,18 +30,18 @@ static constexpr double kChunkCycles = 12;
 /// Seconds until what a K step reads is there; of a launch; of the exchange
 /// between CTAs of one tile; the part of the rate of memory that is reached.
 static constexpr double kLatency = 0.8e-6, kLaunch = 1.9e-6, kExchange = 2.2e-6,
-                        kShare = 0.95;
+                        kRateReached = 0.95;
 /// What takes longest hides the others the better the higher this is.
 static constexpr double kNorm = 3;
-/// Lanes with the same outputs, and outputs of a lane; warps of an SM.
-static constexpr int64_t kLanes = 4, kLaneOutputs = 8, kWarpsPerSM = 16;
+static constexpr int64_t kWarpsPerSM = 16;
 
 /// Registers by which the queues of a span advance, in all.
 static double countAdvances(const Segment &segment) {
-  int64_t half = segment.spanRows / 4, count = 0;
-  for (int64_t done = 1; done < half; ++done)
-    count += std::min(half - done, segment.spanValues / 2);
-  return 2.0 * double(count);
+  int64_t pairs = segment.spanRows / 2, count = 0;
+  for (int64_t end : {pairs / 2, pairs - pairs / 2})
+    for (int64_t done = 1; done < end; ++done)
+      count += std::min(end - done, (segment.spanValues + 1) / 2);
+  return double(count);
 }
 
 static CombinedTime predictMmaExpand(const MatmulProblem &problem,
@@ -60,13 +60,13 @@ static CombinedTime predictMmaExpand(const MatmulProblem &problem,
   // A unit: 32 outputs, the segments of four lanes, all tokens of the tile.
   auto fragments = double(tokens) / 8.0;
   double spans = double(segment.rows) / double(segment.spanRows);
-  double expansion = double(kLaneOutputs) / 2.0 *
+  double expansion = double(Segment::kLaneOutputs) *
                      (kPairCycles * double(segment.rows) / 2.0 +
                       kAdvanceCycles * spans * countAdvances(segment));
   double products = fragments * kFragmentCycles * double(segment.rows) / 2.0;
   double chunks =
       fragments * kChunkCycles * double(segment.rows) / Segment::kChunkRows;
-  double units = double(tiles * segment.perTile) / double(kLanes) *
+  double units = double(tiles * segment.perTile) / double(Segment::kLanes) *
                  double(blocks * passes);
   double warps = std::min(ctas * double(schedule.getProduct().getNumWarps()),
                           sms * double(kWarpsPerSM));
@@ -79,11 +79,11 @@ static CombinedTime predictMmaExpand(const MatmulProblem &problem,
   double results =
       double(problem.batch * problem.tokens * problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
-  double memory = (weight + results) / (kShare * chip.dramBytes) +
-                  double(passes - 1) * weight / (kShare * chip.l2Bytes);
+  double memory = (weight + results) / (kRateReached * chip.dramBytes) +
+                  double(passes - 1) * weight / (kRateReached * chip.l2Bytes);
   double l2 = (weight * double(passes) + double(blocks) / double(outputBlocks) *
                                              x * double(problem.tokens)) /
-              (kShare * chip.l2Bytes);
+              (kRateReached * chip.l2Bytes);
   double stepTiles = double(schedule.getTileRows()) / double(tile.values);
   double steps = double(tiles) / stepTiles / double(parts);
   double waves =

@@ -31,10 +31,10 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Lanes with the same outputs; outputs of a fragment, and those of a warp that
-/// a lane has of each 8.
-static constexpr int64_t kLanes = 4, kFragmentOutputs = 16, kGroups = 8;
-static constexpr int64_t kLaneOutputs = BitmapTile::kOutputs / kGroups;
+/// Outputs of a fragment, and groups of lanes with the same outputs.
+static constexpr int64_t kFragmentOutputs = 16, kGroups = 8,
+                         kLanes = Segment::kLanes,
+                         kLaneOutputs = Segment::kLaneOutputs;
 
 namespace {
 
@@ -196,8 +196,7 @@ void MmaExpandEmitter::multiply(const Unit &unit) {
 
 void MmaExpandEmitter::emit() {
   int64_t stepTiles = op.getSchedule().getTileRows() / tile.values;
-  int64_t count =
-      llvm::divideCeil(stepTiles * segment.perTile, kLanes * shares);
+  int64_t count = segment.countOfLane(stepTiles, shares);
   int64_t xDim = op.getLhsOrder() == MajorOrder::K ? 1 : 0;
   std::optional<int64_t> rows = getConstantIntValue(
       b.createOrFold<memref::DimOp>(loc, op.getLhs(), xDim));
@@ -236,7 +235,7 @@ struct MmaExpandLowering
     layout.warpToken = math.constant(0);
     layout.warpOutput = math.mul(math.div(place, 32), layout.warpOutputs);
     // Column c of fragment f is token c * V + f of 8 V (ActivationFragments).
-    int64_t fragments = layout.tileTokens / 8;
+    int64_t fragments = layout.tileTokens / Segment::kFragmentTokens;
     layout.token = math.mul(math.rem(layout.lane, kLanes), 2 * fragments);
     layout.tokenRun = 2 * fragments;
     layout.output = math.add(layout.warpOutput, math.div(layout.lane, kLanes));

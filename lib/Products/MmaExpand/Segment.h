@@ -8,12 +8,13 @@
 #define NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {
 
 /// The rows of an output that one lane expands at a time: a tile of its bitmap,
-/// or a half or a quarter that has whole windows, whole pieces of values, and
-/// bits that do not share a word with others but for one word in all. The less
+/// or a half or a quarter of it with whole windows and whole pieces of values.
+/// Its bits are whole words, or part of the only word of the tile. The fewer
 /// rows, the nearer the activations that the lanes of a warp read.
 struct Segment {
   /// Rows whose activations one access reads: 16 bytes.
@@ -21,11 +22,20 @@ struct Segment {
   /// Rows that one number of four bits has.
   static constexpr int64_t kNibbleRows = 4;
   static constexpr int64_t kWordBits = 32, kPieceValues = 8;
+  /// Lanes of a warp with the same outputs, each with a segment of its own;
+  /// outputs of each; and tokens of a fragment.
+  static constexpr int64_t kLanes = 4, kLaneOutputs = 4, kFragmentTokens = 8;
 
   int64_t perTile;              ///< Segments of a tile.
   int64_t rows, values;         ///< Of a segment.
   int64_t words;                ///< Of its bits; less than one counts as one.
   int64_t spanRows, spanValues; ///< Whole windows, an even number of rows.
+
+  /// Segments of each output that a lane multiplies in a K step of `tiles`,
+  /// which `shares` divide.
+  int64_t countOfLane(int64_t tiles, int64_t shares) const {
+    return llvm::divideCeil(tiles * perTile, kLanes * shares);
+  }
 
   static Segment get(EncodingAttr encoding, const BitmapTile &tile) {
     int64_t windows = encoding.getWindowRows() % 2 == 0 ? 1 : 2;

@@ -10,10 +10,10 @@
 // takes a funnel shift. The queue of n values shortens as rows are done, and a
 // span is begun at both of its ends, which shortens it twice as soon.
 //
-// Selectors and shifts are linear in the two bits. A dot product of a pair of
-// constants and of two of the four bytes of a register, which tensor cores or
-// adders take no part in, makes either of them from bits that lie in bytes of
-// their own; a shuffle brings these from the lane whose number has the bits.
+// Selectors and shifts are linear in the two bits. A dot product of two
+// constants and two of the four bytes of a register makes either of them from
+// bits that lie in bytes of their own; a shuffle brings these from the lane
+// whose number has the bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,9 +72,7 @@ int64_t SegmentExpansion::getPairs(bool isBack) const {
 
 /// Values that the rows from pair `done` of an end on have at most.
 int64_t SegmentExpansion::countNeeded(int64_t done, bool isBack) const {
-  int64_t rows = segment.spanRows - 2 * done;
-  int64_t rest = std::min(segment.spanValues, rows);
-  return std::min(rest, 2 * (getPairs(isBack) - done));
+  return std::min(segment.spanValues, 2 * (getPairs(isBack) - done));
 }
 
 /// 32 bits of `high`:`low`, moved by 0, 16 or 32 bits: the low ones of the
@@ -148,8 +146,7 @@ void SegmentExpansion::advance(End &end, Value bits, bool isUpper,
                                bool isBack) {
   ++end.done;
   int64_t needed = countNeeded(end.done, isBack);
-  int64_t count =
-      llvm::divideCeil(std::max<int64_t>(0, needed), kRegisterValues);
+  int64_t count = llvm::divideCeil(needed, kRegisterValues);
   if (count == 0)
     return end.queue.clear();
   Value by = addBits(bits, isUpper, kHalfBits, kHalfBits, 0);
