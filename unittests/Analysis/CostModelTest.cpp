@@ -331,4 +331,28 @@ TEST_F(CostModel, MoreTokensAreNeverFaster) {
     }
 }
 
+/// Few tokens of mma_expand take about as long as the weight from memory; more
+/// of them, or a second pass over the weight, take longer.
+TEST_F(CostModel, WindowsExpandedByLanesReadTheWeightOnce) {
+  MatmulProblem p = problem(encoding(8, 16, 1), 8, true);
+  p.windows = 28672 / 16;
+  p.outputs = 8192;
+  p.bitmap = BitmapTile::get(p.encoding, p.elementBytes);
+  auto time = [&](int64_t tokens, int64_t tile) {
+    p.tokens = tokens;
+    return predict(
+        p,
+        schedule("tile = [" + std::to_string(tile) +
+                 ", 32, 256], product = mma_expand<warps = 8, shares = 8>, "
+                 "transfers = {x = direct, values = direct, index = direct}, "
+                 "pipeline = sequential"),
+        *findChip("sm_90a"));
+  };
+  double weight = 28672.0 * 8192 * 2 * (8.0 / 16 + 1.0 / 16);
+  EXPECT_GT(time(8, 8).seconds, weight / findChip("sm_90a")->dramBytes);
+  EXPECT_LT(time(8, 8).seconds, 2 * weight / findChip("sm_90a")->dramBytes);
+  EXPECT_GT(time(64, 64).seconds, time(8, 8).seconds);
+  EXPECT_GT(time(16, 8).seconds, time(16, 16).seconds);
+}
+
 } // namespace
