@@ -6,7 +6,8 @@ EXPANSIONS = (
     "expand-split2-token expand-split2-feature expand-shares2-token "
     "expand-shares2-feature expand-persistent-token "
     "expand-persistent-feature expand-stream-token expand-stream-feature "
-    "expand-longwindows"
+    "expand-longwindows segments-split2 segments-shares2 segments-persistent "
+    "segments-stream segments-all"
 )
 
 # Kernels, operations, and why mutants of these go unnoticed.
@@ -47,7 +48,7 @@ KNOWN_SURVIVORS = [
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),
     (
-        "expand-longwindows",
+        "expand-longwindows segments-shares2 segments-persistent",
         "nvvm.wgmma.commit.group.sync.aligned nvvm.wgmma.wait.group.sync.aligned",
         "its parts have registers of their own, and a later wait comes before "
         "these are written again",
@@ -58,7 +59,8 @@ KNOWN_SURVIVORS = [
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),
     (
-        "expand-persistent-token expand-persistent-feature",
+        "expand-persistent-token expand-persistent-feature segments-persistent "
+        "segments-stream",
         "nvvm.bar.warp.sync",
         "all lanes have read the slot before the wait for their product",
     ),

@@ -126,6 +126,18 @@ static ViewDescription describeExpand(memref::ExpandShapeOp view,
   return result;
 }
 
+static ViewDescription describeTranspose(memref::TransposeOp view,
+                                         StringRef name) {
+  ViewDescription source = describe(view.getIn(), name);
+  ViewDescription result = {source.offset, {}, {}};
+  for (AffineExpr dim : view.getPermutation().getResults()) {
+    unsigned position = cast<AffineDimExpr>(dim).getPosition();
+    result.sizes.push_back(source.sizes[position]);
+    result.strides.push_back(source.strides[position]);
+  }
+  return result;
+}
+
 /// Fills in what the types on the way do not say.
 static ViewDescription describe(Value value, StringRef name) {
   ViewDescription result = describeType(cast<MemRefType>(value.getType()));
@@ -136,6 +148,8 @@ static ViewDescription describe(Value value, StringRef name) {
     known = describeCollapse(view, name);
   } else if (auto view = value.getDefiningOp<memref::ExpandShapeOp>()) {
     known = describeExpand(view, name);
+  } else if (auto view = value.getDefiningOp<memref::TransposeOp>()) {
+    known = describeTranspose(view, name);
   } else if (auto cast = value.getDefiningOp<memref::CastOp>();
              cast && isa<MemRefType>(cast.getSource().getType())) {
     known = describe(cast.getSource(), name);

@@ -92,8 +92,7 @@ bool nm_sparse::isDeviceOp(Operation *op, bool hostArguments) {
 /// Appends the users of `buffer` and of its views.
 static void collectUsers(Value buffer, SmallVectorImpl<Operation *> &users) {
   for (Operation *user : buffer.getUsers()) {
-    auto view = dyn_cast<ViewLikeOpInterface>(user);
-    if (!view || view.getViewSource() != buffer) {
+    if (getViewSource(user) != buffer) {
       users.push_back(user);
       continue;
     }

@@ -288,11 +288,12 @@ void BlockRewriter::update(Location loc, Value root) {
 
 /// `value`, a view of a buffer that has a device copy, as a view of that copy.
 Value BlockRewriter::getOnDevice(Value value) {
-  auto view = value.getDefiningOp<ViewLikeOpInterface>();
-  if (!view)
+  Operation *view = value.getDefiningOp();
+  Value source = getViewSource(view);
+  if (!source)
     return buffers[value].value;
   IRMapping mapping;
-  mapping.map(view.getViewSource(), getOnDevice(view.getViewSource()));
+  mapping.map(source, getOnDevice(source));
   Operation *clone = builder.clone(*view, mapping);
   return clone->getResult(cast<OpResult>(value).getResultNumber());
 }

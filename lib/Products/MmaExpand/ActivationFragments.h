@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_ACTIVATIONFRAGMENTS_H
 #define NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_ACTIVATIONFRAGMENTS_H
 
-#include "Segment.h"
+#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 

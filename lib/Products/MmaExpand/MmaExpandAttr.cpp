@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Segment.h"
+#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

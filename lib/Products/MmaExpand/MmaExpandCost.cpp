@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Segment.h"
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -17,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SegmentExpansion.h"
 #include "ActivationFragments.h"
-#include "SegmentExpansion.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
 

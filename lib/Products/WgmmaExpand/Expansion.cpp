@@ -18,10 +18,10 @@
 
 #include "Expansion.h"
 #include "KeptBounds.h"
+#include "SharedLoads.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 using namespace mlir;
@@ -48,35 +48,13 @@ Expansion::Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output,
   firstTile = math.mul(block, tiles);
   if (share)
     firstTile = math.add(firstTile, math.mul(share, ownTiles));
-  values = getBase(op.getRhs(), kValueBytes,
-                   math.add(math.mul(firstTile, pieceElements),
-                            math.mul(inBlock, pieceValues)));
+  values = getPointer(b, loc, op.getRhs(),
+                      math.add(math.mul(firstTile, pieceElements),
+                               math.mul(inBlock, pieceValues)));
   if (bitsBlock == tile.words * BitmapTile::kOutputs)
-    bits = getBase(bitsTile, kBitsBytes,
-                   math.add(math.mul(firstTile, bitsBlock),
-                            math.mul(inBlock, tile.words)));
-}
-
-/// A pointer to `element` of `buffer`, a tile in shared memory.
-Value Expansion::getBase(Value buffer, int64_t elementBytes, Value element) {
-  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
-  Value address =
-      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer);
-  address = math.add(
-      address, math.mul(math.add(metadata.getOffset(), element), elementBytes));
-  auto pointer = LLVM::LLVMPointerType::get(
-      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-  address = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
-  return LLVM::IntToPtrOp::create(b, loc, pointer, address);
-}
-
-/// What lies `bytes` behind `pointer`.
-Value Expansion::load(Value pointer, int64_t bytes, Type type) {
-  Value at =
-      LLVM::GEPOp::create(b, loc, pointer.getType(), b.getI8Type(), pointer,
-                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
-  return LLVM::LoadOp::create(b, loc, type, at,
-                              type.getIntOrFloatBitWidth() / 8);
+    bits = getPointer(b, loc, bitsTile,
+                      math.add(math.mul(firstTile, bitsBlock),
+                               math.mul(inBlock, tile.words)));
 }
 
 Value Expansion::permute(Value low, Value high, Value selector) {
@@ -95,7 +73,7 @@ Value Expansion::getBits(int64_t tileNumber, int64_t number, Side side) {
   if (bits) {
     int64_t words = (blocksFurther * tiles + tileNumber) * bitsBlock +
                     further * tile.words + number;
-    return known = load(bits, words * kBitsBytes, b.getI32Type());
+    return known = loadAt(b, loc, bits, words * kBitsBytes, b.getI32Type());
   }
   // The words of a block of outputs are several blocks of columns.
   Value column =
@@ -104,8 +82,8 @@ Value Expansion::getBits(int64_t tileNumber, int64_t number, Side side) {
                        math.add(firstTile, blocksFurther * tiles));
   Value element = math.add(math.mul(math.add(row, tileNumber), bitsBlock),
                            math.rem(column, bitsBlock));
-  return known =
-             load(getBase(bitsTile, kBitsBytes, element), 0, b.getI32Type());
+  return known = loadAt(b, loc, getPointer(b, loc, bitsTile, element), 0,
+                        b.getI32Type());
 }
 
 /// The bits of rows `first` to `last + 2 t` of a word, without the last one.
@@ -193,7 +171,7 @@ Value Expansion::loadValue(int64_t tileNumber, Side side, Value number,
   }
   Value pointer = LLVM::GEPOp::create(b, loc, values.getType(), b.getI8Type(),
                                       values, ArrayRef<LLVM::GEPArg>{distance});
-  Value value = load(pointer, bytes, b.getI16Type());
+  Value value = loadAt(b, loc, pointer, bytes, b.getI16Type());
   return arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
 }
 

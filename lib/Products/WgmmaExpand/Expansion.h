@@ -44,8 +44,6 @@ private:
     Value outer, inner;
   };
   Value word(int64_t v) { return math.word(v); }
-  Value getBase(Value buffer, int64_t elementBytes, Value element);
-  Value load(Value pointer, int64_t bytes, Type type);
   Value getPair(int64_t row, Side side);
   Value getBits(int64_t tileNumber, int64_t number, Side side);
   Value getSelector(int64_t tileNumber, int64_t row, Side side);

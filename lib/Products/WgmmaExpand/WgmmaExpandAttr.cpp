@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -20,7 +20,7 @@ static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
                          kMostAccumulators = 192;
 
 LogicalResult WgmmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
-                                      int64_t shares) {
+                                      int64_t shares, bool) {
   if (warps < kWarps || warps > kMostWarps || warps % kWarps != 0)
     return emitError() << "wgmma_expand needs a multiple of " << kWarps
                        << " warps, at most " << kMostWarps << ", got " << warps;
@@ -97,12 +97,23 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                        << " tiles of " << tile.rows
                        << " rows, which cannot be divided into " << getShares()
                        << " shares of a multiple of " << unit << " rows";
+  if (!getSegments())
+    return success();
+  Segment segment = Segment::get(encoding, tile);
+  int64_t groups = Segment::kLanes * getShares() / segment.perTile;
+  if (schedule.getTileRows() % (groups * tile.values) != 0)
+    return emitError() << "has a schedule with segments = true and K steps of "
+                       << schedule.getTileRows() << " kept rows, which the "
+                       << Segment::kLanes << " lanes of each of " << getShares()
+                       << " shares do not divide; legal are multiples of "
+                       << groups * tile.values;
   return success();
 }
 
 bool WgmmaExpandAttr::dividesContraction() const { return getShares() > 1; }
 int64_t WgmmaExpandAttr::getNumShares() const { return getShares(); }
 bool WgmmaExpandAttr::readsBitmaps() const { return true; }
+bool WgmmaExpandAttr::readsSegments() const { return getSegments(); }
 bool WgmmaExpandAttr::readsSwizzledBlocks() const { return true; }
 bool WgmmaExpandAttr::readsTokenMajorWindows() const { return true; }
 bool WgmmaExpandAttr::staysInFlight() const { return true; }

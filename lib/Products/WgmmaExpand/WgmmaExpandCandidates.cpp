@@ -79,7 +79,8 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
   int64_t rows = shareTiles * shape.shares * tile.values;
   return ScheduleAttr::get(
       context, {shape.tokens, shape.outputs, rows},
-      WgmmaExpandAttr::get(context, shape.getConsumers() / 32, shape.shares),
+      WgmmaExpandAttr::get(context, shape.getConsumers() / 32, shape.shares,
+                           /*segments=*/false),
       TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
                          IndexTransfer::Bulk),
       RingAttr::get(context, stages, kProducers), grid);

@@ -33,6 +33,9 @@ static constexpr double kClock = 1.7e9;
 static constexpr double kProductClocks = 25.6, kTokenClocks = 0.4,
                         kFragmentClocks = 59.6, kChainClocks = 593;
 static constexpr double kChainRows = 64;
+/// The part of the clocks of fragments that those of segments take: that of the
+/// instructions. None has been timed.
+static constexpr double kSegmentShare = 0.68;
 /// The part by which a product of feature-major activations takes longer, and
 /// fragments whose values lie in pieces that are known at run time.
 static constexpr double kFeatureMajor = 0.0682, kSeveralPieces = 0.679;
@@ -102,9 +105,11 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
   double product = fragments *
                    (kProductClocks + kTokenClocks * double(tokens)) / kClock *
                    (problem.xFeatureMajor ? 1.0 + kFeatureMajor : 1.0);
-  double expansion =
-      fragments * kFragmentClocks / kClock *
-      (1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile));
+  double pieces =
+      schedule.getProduct().readsSegments()
+          ? kSegmentShare
+          : 1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile);
+  double expansion = fragments * kFragmentClocks / kClock * pieces;
   auto shares = double(schedule.getProduct().getNumShares());
   double chain = stepRows / shares / kChainRows * kChainClocks / kClock;
   auto laneBytes = double(tile.values * problem.elementBytes + tile.words * 4);

@@ -13,6 +13,7 @@
 
 #include "../TileDescriptor.h"
 #include "Expansion.h"
+#include "SegmentFragments.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
 
@@ -26,7 +27,7 @@ using namespace mlir::nm_sparse;
 /// Contraction steps and outputs of one product, and rows of the weight that
 /// are expanded at a time where a K step has more.
 static constexpr int64_t kProductSteps = 16, kProductOutputs = 64,
-                         kPartRows = 32;
+                         kPartRows = SegmentFragments::kPartRows;
 
 namespace {
 
@@ -35,7 +36,7 @@ class WgmmaExpandEmitter {
 public:
   WgmmaExpandEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
                      WgmmaExpandAttr product)
-      : b(b), op(op), loc(op.getLoc()), layout(layout),
+      : b(b), op(op), loc(op.getLoc()), layout(layout), product(product),
         tokens(op.getSchedule().getTileTokens()),
         outputs(product.getWarpgroupOutputs(op.getSchedule())),
         isKMajor(op.getLhsOrder() == MajorOrder::K) {}
@@ -43,6 +44,13 @@ public:
   void emit(MutableArrayRef<Value> scalars);
 
 private:
+  /// The first row and output of a part.
+  struct Part {
+    int64_t row, output;
+  };
+  template <typename Weights>
+  void emitParts(Weights &weights, ArrayRef<Part> parts, int64_t partRows,
+                 Value firstRow, MutableArrayRef<Value> scalars);
   SmallVector<Value> emitProduct(ValueRange a, Value bDescriptor,
                                  ValueRange acc);
 
@@ -50,6 +58,7 @@ private:
   TileMatmulOp op;
   Location loc;
   const ThreadLayout &layout;
+  WgmmaExpandAttr product;
   int64_t tokens, outputs;
   bool isKMajor;
 };
@@ -99,40 +108,67 @@ SmallVector<Value> WgmmaExpandEmitter::emitProduct(ValueRange a,
   return results;
 }
 
+/// Multiplies `parts` of so many rows of a share of the step, whose rows begin
+/// at `firstRow`.
+template <typename Weights>
+void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
+                                   int64_t partRows, Value firstRow,
+                                   MutableArrayRef<Value> scalars) {
+  TileDescriptor x(b, loc, op.getLhs(), isKMajor);
+  x.startAt(layout.warpToken);
+  int64_t perProduct = kProductOutputs * tokens / 128;
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    int64_t end = std::min(part.row + partRows, weights.getRows());
+    SmallVector<SmallVector<Value>> fragments;
+    for (int64_t row = part.row; row < end; row += kProductSteps)
+      fragments.push_back(weights.getFragment(row, part.output));
+    NVVM::WgmmaFenceAlignedOp::create(b, loc);
+    MutableArrayRef<Value> acc =
+        scalars.slice(part.output / kProductOutputs * perProduct, perProduct);
+    for (auto [i, fragment] : llvm::enumerate(fragments)) {
+      Value descriptor =
+          x.at(firstRow, part.row + static_cast<int64_t>(i) * kProductSteps, 0);
+      llvm::copy(emitProduct(fragment, descriptor, acc), acc.begin());
+    }
+    NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+    bool isLast = number + 1 == parts.size();
+    NVVM::WgmmaWaitGroupSyncOp::create(b, loc,
+                                       isLast && !op.getInFlight() ? 0 : 1);
+  }
+}
+
 void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
   IndexMath math{b, loc};
   Value share;
   if (layout.shares > 1)
     share = math.div(layout.threadId, layout.numThreads / layout.shares);
-  Expansion weights(b, op, layout.lane, layout.output, share, layout.shares);
-  TileDescriptor x(b, loc, op.getLhs(), isKMajor);
-  x.startAt(layout.warpToken);
-  int64_t perProduct = kProductOutputs * tokens / 128;
-  int64_t rows = weights.getRows();
-  Value firstRow = share ? math.mul(share, rows) : Value();
-  // A single part would write its registers while its last product reads them.
-  bool isOnePart = rows <= kPartRows && outputs == kProductOutputs;
-  int64_t partRows = isOnePart ? kProductSteps : kPartRows;
-  for (int64_t part = 0; part < rows; part += partRows) {
-    int64_t end = std::min(part + partRows, rows);
-    for (int64_t output = 0; output < outputs; output += kProductOutputs) {
-      SmallVector<SmallVector<Value>> fragments;
-      for (int64_t row = part; row < end; row += kProductSteps)
-        fragments.push_back(weights.getFragment(row, output));
-      NVVM::WgmmaFenceAlignedOp::create(b, loc);
-      MutableArrayRef<Value> acc =
-          scalars.slice(output / kProductOutputs * perProduct, perProduct);
-      for (auto [i, fragment] : llvm::enumerate(fragments)) {
-        Value descriptor =
-            x.at(firstRow, part + static_cast<int64_t>(i) * kProductSteps, 0);
-        llvm::copy(emitProduct(fragment, descriptor, acc), acc.begin());
-      }
-      NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
-      bool isLast = end == rows && output + kProductOutputs == outputs;
-      NVVM::WgmmaWaitGroupSyncOp::create(b, loc,
-                                         isLast && !op.getInFlight() ? 0 : 1);
-    }
+  // Groups of parts of all outputs, one group after another.
+  auto multiply = [&](auto &weights, ArrayRef<SmallVector<int64_t>> groups) {
+    int64_t rows = weights.getRows();
+    // A single part would write its registers while its last product reads
+    // them.
+    bool isOnePart = rows <= kPartRows && outputs == kProductOutputs;
+    int64_t partRows = isOnePart ? kProductSteps : kPartRows;
+    SmallVector<Part> parts;
+    for (ArrayRef<int64_t> group : groups)
+      for (int64_t output = 0; output < outputs; output += kProductOutputs)
+        for (int64_t first : group)
+          for (int64_t row = first; row < std::min(first + kPartRows, rows);
+               row += partRows)
+            parts.push_back({row, output});
+    emitParts(weights, parts, partRows, share ? math.mul(share, rows) : Value(),
+              scalars);
+  };
+  if (product.getSegments()) {
+    SegmentFragments weights(b, op, layout.lane, layout.output, share,
+                             layout.shares);
+    return multiply(weights, weights.getParts());
   }
+  Expansion weights(b, op, layout.lane, layout.output, share, layout.shares);
+  SmallVector<SmallVector<int64_t>> groups;
+  for (int64_t row = 0; row < weights.getRows(); row += kPartRows)
+    groups.push_back({row});
+  multiply(weights, groups);
 }
 
 namespace {

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One instruction for each block of columns: 128 bytes are the widest box that
-// the accelerator swizzles, and 256 elements the widest of all.
+// One instruction for each box: 128 bytes are the widest that the accelerator
+// swizzles, and 256 elements the widest of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,28 +59,34 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
         rewriter, loc, Type(), op.getMbarrier(), math.word(op.getBytes()),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
 
-    auto dst = cast<MemRefType>(op.getDst().getType());
     auto metadata =
         memref::ExtractStridedMetadataOp::create(rewriter, loc, op.getDst());
     Value base = memref::ExtractAlignedPointerAsIndexOp::create(rewriter, loc,
                                                                 op.getDst());
-    int64_t bytes = dst.getElementTypeBitWidth() / 8;
+    int64_t bytes =
+        cast<MemRefType>(op.getDst().getType()).getElementTypeBitWidth() / 8;
     base = math.add(base, math.mul(metadata.getOffset(), bytes));
     // The CTA's own shared memory has the same addresses in its cluster's.
     auto cluster = LLVM::LLVMPointerType::get(
         getContext(),
         static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
-    // The innermost coordinate comes first.
-    SmallVector<Value> outer(llvm::reverse(op.getCoordinates()));
     MemRefType box = op.getMap().getType().getTensor();
-    int64_t width = box.getShape().back();
-    for (int64_t column = 0; column < dst.getShape().back(); column += width) {
-      Value address = arith::IndexCastUIOp::create(
-          rewriter, loc, rewriter.getI64Type(),
-          math.add(base, column / width * box.getNumElements() * bytes));
-      SmallVector<Value> coordinates =
-          llvm::map_to_vector(outer, [&](Value at) { return math.narrow(at); });
-      coordinates[0] = math.narrow(math.add(outer[0], column));
+    SmallVector<int64_t> counts = op.getBoxCounts();
+    int64_t boxBytes = box.getNumElements() * bytes;
+    for (int64_t number = 0, e = llvm::product_of(counts); number < e;
+         ++number) {
+      Value address =
+          arith::IndexCastUIOp::create(rewriter, loc, rewriter.getI64Type(),
+                                       math.add(base, number * boxBytes));
+      // The innermost coordinate comes first.
+      SmallVector<Value> coordinates;
+      int64_t rest = number;
+      for (auto [first, extent, count] : llvm::reverse(
+               llvm::zip_equal(op.getCoordinates(), box.getShape(), counts))) {
+        coordinates.push_back(
+            math.narrow(math.add(first, rest % count * extent)));
+        rest /= count;
+      }
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           rewriter, loc,
           LLVM::IntToPtrOp::create(rewriter, loc, cluster, address), map,

@@ -169,3 +169,44 @@ func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.add
   }
   return
 }
+
+// -----
+
+#e = #nm_sparse.encoding<8:16>
+#s = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+!values = memref<2x2x512xf16, #gpu.address_space<workgroup>>
+!bits = memref<2x2x32xi32, #gpu.address_space<workgroup>>
+!rows = memref<64x64xf16, #gpu.address_space<workgroup>>
+
+// A map has five dimensions, which rows of a batch would be one more than.
+func.func @segments_of_batches(%x: memref<3x256x64xf16>, %v: memref<2x8x512xf16>, %b: memref<2x8x32xi32>) {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c3)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c16 = arith.constant 16 : index
+    %zero = arith.constant dense<0.0> : vector<64x64xf32>
+    %vt = memref.alloc() : !values
+    %bt = memref.alloc() : !bits
+    %xt = memref.alloc() : !rows
+    %sum = nm_tile.k_loop %k = %c0 to %c16 step %c4 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
+      %tile = affine.apply affine_map<(d0) -> (d0 floordiv 2)>(%k)
+      %row = affine.apply affine_map<(d0) -> (d0 * 16)>(%k)
+      %vs = memref.subview %v[0, %tile, 0] [2, 2, 512] [1, 1, 1] : memref<2x8x512xf16> to memref<2x2x512xf16, strided<[4096, 512, 1], offset: ?>>
+      %bs = memref.subview %b[0, %tile, 0] [2, 2, 32] [1, 1, 1] : memref<2x8x32xi32> to memref<2x2x32xi32, strided<[256, 32, 1], offset: ?>>
+      %xs = memref.subview %x[%bz, %row, 0] [1, 64, 64] [1, 1, 1] : memref<3x256x64xf16> to memref<64x64xf16, strided<[64, 1], offset: ?>>
+      nm_tile.async_copy ins(%vs : memref<2x2x512xf16, strided<[4096, 512, 1], offset: ?>>) outs(%vt : !values)
+      nm_tile.async_copy ins(%bs : memref<2x2x32xi32, strided<[256, 32, 1], offset: ?>>) outs(%bt : !bits)
+      // expected-error @below {{cannot become a bulk copy of segments: its source is in a buffer of 3 dimensions, must be of the 2 of the tile}}
+      nm_tile.async_copy ins(%xs : memref<64x64xf16, strided<[64, 1], offset: ?>>) outs(%xt : !rows)
+      %r = nm_tile.matmul #e storage = #nm_sparse.bitmap<#e> schedule = #s ins(%xt, %vt : !rows, !values) index(%bt : !bits)
+        acc(%acc : vector<64x64xf32>) -> vector<64x64xf32>
+      nm_tile.yield %r : vector<64x64xf32>
+    }
+    gpu.terminator
+  }
+  return
+}

@@ -53,3 +53,27 @@ func.func @feature_major(%x: tensor<256x96xf16>, %v: tensor<5x8x512xf16>, %b: te
     ins(%x, %v, %b : tensor<256x96xf16>, tensor<5x8x512xf16>, tensor<5x8x32xi32>) outs(%o : tensor<96x160xf32>) -> tensor<96x160xf32>
   return %0 : tensor<96x160xf32>
 }
+
+// Rows of activations, and values, come as lanes read them: pairs of rows of four
+// segments, and lines of 8 outputs of which each segment has two, for two blocks.
+// MAPS-LABEL: func @segments
+// MAPS-SAME: (%[[X:[a-z0-9]+]]: memref<256x96xf16>, %[[V:[a-z0-9]+]]: memref<5x8x512xf16>,
+// MAPS-DAG: %[[PAIRS:.*]] = memref.expand_shape %[[X]] {{\[}}[0, 1, 2, 3], [4]] output_shape [4, 4, 8, 2, 96]
+// MAPS-DAG: %[[ROWS:.*]] = memref.transpose %[[PAIRS]] (d0, d1, d2, d3, d4) -> (d0, d2, d1, d3, d4)
+// MAPS-DAG: %[[ANY_X:.*]] = memref.cast %[[ROWS]]
+// MAPS-DAG: %[[X_MAP:.*]] = nvgpu.tma.create.descriptor %[[ANY_X]] {{.*}} <tensor = memref<1x8x4x2x64xf16, 3>, swizzle = swizzle_128b
+// MAPS-DAG: %[[PIECES:.*]] = memref.expand_shape %[[V]] {{\[}}[0], [1], [2, 3, 4]] output_shape [5, 8, 2, 1, 256]
+// MAPS-DAG: %[[LINES:.*]] = memref.transpose %[[PIECES]] (d0, d1, d2, d3, d4) -> (d3, d1, d2, d0, d4)
+// MAPS-DAG: %[[ANY_V:.*]] = memref.cast %[[LINES]]
+// MAPS-DAG: %[[V_MAP:.*]] = nvgpu.tma.create.descriptor %[[ANY_V]] {{.*}} <tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b
+// MAPS-DAG: nvgpu.tma.create.descriptor {{.*}} <tensor = memref<2x2x32xi32, 3>, swizzle = none
+// MAPS: nm_tile.k_loop %[[K:.*]] = %
+// MAPS: nm_tile.bulk_copy boxes = [1, 1, 1, 1, 4] ins(%[[V_MAP]][%c0{{.*}}, %{{.*}}, %c0{{.*}}, %{{.*}}, %c0{{.*}}]
+// MAPS: nm_tile.bulk_copy ins(
+// MAPS: nm_tile.bulk_copy ins(%[[X_MAP]][%[[GROUP:.*]], %c0{{.*}}, %c0{{.*}}, %c0{{.*}}, %
+#segments = #nm_sparse.schedule<tile = [40, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+func.func @segments(%x: tensor<256x96xf16>, %v: tensor<5x8x512xf16>, %b: tensor<5x8x32xi32>, %o: tensor<96x160xf32>) -> tensor<96x160xf32> {
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #w, #y] schedule = #segments
+    ins(%x, %v, %b : tensor<256x96xf16>, tensor<5x8x512xf16>, tensor<5x8x32xi32>) outs(%o : tensor<96x160xf32>) -> tensor<96x160xf32>
+  return %0 : tensor<96x160xf32>
+}

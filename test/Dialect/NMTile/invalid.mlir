@@ -478,3 +478,48 @@ func.func @swizzled_words(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
   nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>)
   return
 }
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @boxes_of_rank_2(%m: !map, %i: index, %t: memref<64x64xf16, 3>) {
+  // expected-error @below {{boxes are for a destination of rank 3, one positive number for each of the 5 dimensions of the map, got [1, 1, 1, 2, 4] and 'memref<64x64xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<64x64xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @few_boxes(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+  // expected-error @below {{boxes are for a destination of rank 3, one positive number for each of the 5 dimensions of the map, got [1, 1, 2, 4]}}
+  nm_tile.bulk_copy boxes = [1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @no_boxes(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+  // expected-error @below {{one positive number for each of the 5 dimensions of the map, got [1, 1, 0, 2, 4]}}
+  nm_tile.bulk_copy boxes = [1, 1, 0, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @part_of_a_tile(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+  // expected-error @below {{boxes of the map, [1, 1, 1, 1, 4] of them, must be lines of 64 elements, 4096 in all, got 'memref<1x2x2x2x64xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
+func.func @plain_lines(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+  // expected-error @below {{the map must swizzle 128 bytes, as products read segments}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  return
+}

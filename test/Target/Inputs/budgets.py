@@ -38,6 +38,15 @@ def expand(tile, warps, stages, **roles):
     )
 
 
+def segments(tile, warps, stages, grid):
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"product = wgmma_expand<warps = {warps}, segments = true>, "
+        "transfers = {x = bulk, values = bulk, index = bulk}, "
+        f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
+    )
+
+
 def panel_dot(tokens, outputs, rows, warps, shares):
     return (
         f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {rows}], "
@@ -238,6 +247,30 @@ KERNELS = {
             ),
             ("few tokens", "f16", 4, 16, expand((16, 448, 4), 28, 5), {}),
             ("64 tokens", "f16", 2, 4, expand((64, 256, 16), 16, 5), {}),
+            (
+                "segments",
+                "f16",
+                8,
+                16,
+                segments((256, 128, 32), 8, 4, "persistent"),
+                FEATURE,
+            ),
+            (
+                "segments, stream-K",
+                "bf16",
+                16,
+                32,
+                segments((128, 256, 64), 8, 2, "persistent<stream_k = true>"),
+                FEATURE,
+            ),
+            (
+                "segments, 64 tokens",
+                "f16",
+                4,
+                16,
+                segments((64, 256, 32), 16, 3, "flat"),
+                FEATURE,
+            ),
         )
     },
 }

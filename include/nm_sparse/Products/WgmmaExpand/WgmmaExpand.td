@@ -15,7 +15,7 @@ def NMSparse_WgmmaExpandAttr : NMSparse_Attr<"WgmmaExpand", "wgmma_expand",
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem", "readsBitmaps", "readsSwizzledBlocks",
          "readsTokenMajorWindows", "staysInFlight", "hasLeanProducers",
-         "dividesContraction", "getNumShares"]>]> {
+         "dividesContraction", "getNumShares", "readsSegments"]>]> {
   let summary = "weights expanded in registers, for products of warpgroups";
   let description = [{
     Reads weights that are stored as bitmaps, of f16 or bf16, and expands them to
@@ -28,9 +28,11 @@ def NMSparse_WgmmaExpandAttr : NMSparse_Attr<"WgmmaExpand", "wgmma_expand",
     |---|---|---|---|
     | `warps` | that divide the outputs of a tile | a multiple of the 4 of a warpgroup, at most 28; each warpgroup multiplies a multiple of 64 outputs by all tokens of the tile, 8 to 256 in steps of 8; at most 192 accumulators a thread | must be given |
     | `shares` | of each K step, that as many groups of warps expand and multiply at the same time and add up in the end: for few tokens | divides the warpgroups; a K step has 64 rows, or a multiple, for each | 1 |
+    | `segments` | a lane expands whole windows, which it reads at once, in two thirds of the instructions, and the accelerator copies rows of activations in the order in which lanes then have them | feature-major activations without batches; a K step has as many rows as four lanes for each share, or a multiple, and the contraction too | false |
   }];
   let parameters = (ins "int64_t":$warps,
-                        DefaultValuedParameter<"int64_t", "1">:$shares);
+                        DefaultValuedParameter<"int64_t", "1">:$shares,
+                        DefaultValuedParameter<"bool", "false">:$segments);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -50,7 +50,10 @@ RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
 
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
   if (tile.getRank() == 3)
-    return TileLayout::ColumnBlocks;
+    return schedule.getProduct().readsSegments() &&
+                   isa<FloatType>(tile.getElementType())
+               ? TileLayout::SegmentLines
+               : TileLayout::ColumnBlocks;
   if (!isSwizzled(tile))
     return TileLayout::Rows;
   return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()

@@ -7,18 +7,30 @@
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
 
+Value nm_sparse::getViewSource(Operation *op) {
+  if (auto transpose = dyn_cast_or_null<memref::TransposeOp>(op))
+    return transpose.getIn();
+  auto view = dyn_cast_or_null<ViewLikeOpInterface>(op);
+  return view ? view.getViewSource() : Value();
+}
+
 Value nm_sparse::getBufferOf(Value value) {
-  auto buffer = dyn_cast<MemrefValue>(value);
-  return buffer ? Value(memref::skipViewLikeOps(buffer)) : value;
+  while (isa<BaseMemRefType>(value.getType())) {
+    Value source = getViewSource(value.getDefiningOp());
+    if (!source)
+      break;
+    value = source;
+  }
+  return value;
 }
 
 Value nm_sparse::getCallersTensor(Value value) {

@@ -204,6 +204,40 @@ int64_t BulkCopyOp::getBytes() {
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
+SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
+  if (std::optional<ArrayRef<int64_t>> boxes = getBoxes())
+    return llvm::to_vector(*boxes);
+  ArrayRef<int64_t> box = getMap().getType().getTensor().getShape();
+  SmallVector<int64_t> counts(box.size(), 1);
+  auto dst = cast<MemRefType>(getDst().getType());
+  counts.back() = llvm::divideCeil(dst.getShape().back(), box.back());
+  return counts;
+}
+
+/// A destination of rank 3, in lines for segments of bitmaps.
+static LogicalResult verifySegmentLines(BulkCopyOp op, MemRefType dst,
+                                        MemRefType box) {
+  ArrayRef<int64_t> boxes = *op.getBoxes();
+  auto isPositive = [](int64_t count) { return count > 0; };
+  if (dst.getRank() != 3 || boxes.size() != box.getShape().size() ||
+      !llvm::all_of(boxes, isPositive))
+    return op.emitOpError("boxes are for a destination of rank 3, one positive "
+                          "number for each of the ")
+           << box.getRank() << " dimensions of the map, got [" << boxes
+           << "] and " << dst;
+  if (box.getElementType() != dst.getElementType() ||
+      box.getShape().back() != kSwizzledColumns ||
+      box.getNumElements() * llvm::product_of(boxes) != dst.getNumElements())
+    return op.emitOpError("boxes of the map, [")
+           << boxes << "] of them, must be lines of " << kSwizzledColumns
+           << " elements, " << dst.getNumElements() << " in all, got " << box;
+  if (op.getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
+    return op.emitOpError("the map must swizzle 128 bytes, as products read "
+                          "segments");
+  return success();
+}
+
 /// A destination of rank 3, in blocks of columns, one box each.
 static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
                                         MemRefType box) {
@@ -232,6 +266,8 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError("needs ")
            << box.getRank() << " coordinates, one for each dimension of the "
            << "map, got " << getCoordinates().size();
+  if (getBoxes())
+    return verifySegmentLines(*this, dst, box);
   if (dst.getRank() == 3)
     return verifyColumnBlocks(*this, dst, box);
   if (!isSwizzled(dst))
@@ -240,7 +276,6 @@ LogicalResult BulkCopyOp::verify() {
            << dst;
   if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
       box.getShape().back() != kSwizzledColumns ||
-      box.getDimSize(box.getRank() - 2) != dst.getDimSize(0) ||
       box.getNumElements() != dst.getDimSize(0) * kSwizzledColumns)
     return emitOpError("boxes of the map must hold all ")
            << dst.getDimSize(0) << " rows and " << kSwizzledColumns

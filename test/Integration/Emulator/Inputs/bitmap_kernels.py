@@ -17,9 +17,10 @@ def direct(product, tile, split_k=1):
     )
 
 
-def expand(tile, warps, stages=3, shares=1, grid="flat"):
+def expand(tile, warps, stages=3, shares=1, grid="flat", segments=False):
     product = f"wgmma_expand<warps = {warps}"
-    product += f", shares = {shares}>" if shares > 1 else ">"
+    product += f", shares = {shares}" if shares > 1 else ""
+    product += ", segments = true>" if segments else ">"
     return (
         f"#nm_sparse.schedule<tile = {list(tile)}, product = {product}, {BULK}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
@@ -113,6 +114,33 @@ def expansions():
     )
 
 
+def segments():
+    """Windows that lanes of warpgroups expand, from activations in their order."""
+    few = {"tokens": 50, "k": 640, "outputs": 200}
+    many = {"tokens": 650, "k": 384, "outputs": 200}
+    persistent = {"grid": "persistent", "segments": True}
+    streaming = {"grid": "persistent<stream_k = true>", "segments": True}
+    split = {"grid": "flat<split_k = 2>", "segments": True}
+    for name, element, n, m, kept, case in (
+        ("split2", "f16", 8, 16, expand((64, 128, 32), 8, **split), few),
+        (
+            "shares2",
+            "bf16",
+            16,
+            32,
+            expand((24, 128, 128), 16, 2, 2, segments=True),
+            few,
+        ),
+        ("persistent", "f16", 4, 16, expand((8, 128, 32), 4, 2, **persistent), many),
+        ("stream", "f16", 2, 4, expand((16, 64, 32), 4, **streaming), many),
+        ("all", "bf16", 16, 16, expand((8, 64, 64), 4, segments=True), few),
+    ):
+        yield (
+            f"segments-{name}",
+            Case(element, n, m, 1, schedule=kept, **case, **FEATURE),
+        )
+
+
 def windows():
     """Windows that lanes expand: segments of a quarter of a tile to a whole one, an
     odd number of rows and of values, and all tiles of tokens."""
@@ -164,3 +192,4 @@ def bitmap_kernels():
     yield from panel_dots()
     yield from windows()
     yield from expansions()
+    yield from segments()

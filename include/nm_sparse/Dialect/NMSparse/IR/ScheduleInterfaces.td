@@ -75,6 +75,12 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
       "bool", "readsBitmaps", (ins), "", "return false;">,
     InterfaceMethod<[{
+        Lanes multiply consecutive rows, a segment of a bitmap each: rows of
+        feature-major activations, and values, come to shared memory in the
+        order in which they do (Segment).
+      }],
+      "bool", "readsSegments", (ins), "", "return false;">,
+    InterfaceMethod<[{
         Each warp holds a share of every element of the sum, and their total is
         the product: they divide the K step, not the tile.
       }],

@@ -28,7 +28,13 @@ enum class TileLayout {
   SwizzledBlocks,
   /// Of rank 3: blocks of getColumnBlock() elements of the last dimension, one
   /// after the other, each stored row after row.
-  ColumnBlocks
+  ColumnBlocks,
+  /// Of rank 3, the values of bitmaps: for each piece of a segment, two blocks
+  /// of outputs and 8 outputs of these, a line of 128 bytes for each tile,
+  /// segment of it, and block. The words of a line, an output each, are in the
+  /// order `word ^ (line % 8)`, so that the segments of four lanes lie in
+  /// different banks. Starts as SwizzledBlocks do.
+  SegmentLines
 };
 
 /// Eight lines of 128 bytes, after which the order of words repeats.

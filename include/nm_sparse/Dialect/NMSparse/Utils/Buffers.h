@@ -12,6 +12,9 @@
 
 namespace mlir::nm_sparse {
 
+/// The buffer that `op` makes a view of; null when it makes none.
+Value getViewSource(Operation *op);
+
 /// The buffer that `value`, a view or a buffer, is in; `value` itself when it
 /// is no memref.
 Value getBufferOf(Value value);

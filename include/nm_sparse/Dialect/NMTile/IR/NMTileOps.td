@@ -129,9 +129,10 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
   let arguments = (ins NVGPU_TensorMapDescriptor:$map,
                        Variadic<Index>:$coordinates, AnyMemRef:$dst,
                        Optional<LLVM_AnyPointer>:$mbarrier,
-                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+                       OptionalAttr<DenseI64ArrayAttr>:$threads,
+                       OptionalAttr<DenseI64ArrayAttr>:$boxes);
   let assemblyFormat = [{
-    (`threads` `=` $threads^)?
+    (`threads` `=` $threads^)? (`boxes` `=` $boxes^)?
     `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
     `outs` `(` $dst `:` type($dst) `)`
     (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)? attr-dict
@@ -141,6 +142,8 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
     /// Bytes that arrive, those outside the tensor too.
     int64_t getBytes();
+    /// How many boxes of the map it copies along each of its dimensions.
+    SmallVector<int64_t> getBoxCounts();
   }];
 }
 

@@ -60,10 +60,13 @@ def NMSparseCreateTensorMapsPass
     : Pass<"nm-sparse-create-tensor-maps", "::mlir::func::FuncOp"> {
   let summary = "let the tensor memory accelerator copy values";
   let description = [{
-    Where the schedule has `tma = true`, describes the packed values by a tensor
+    Where the schedule has `values = bulk`, describes the packed values by a tensor
     map, made on the host as soon as the values are there, and replaces the copies
     of their tiles in the K loop by `nm_tile.bulk_copy`. A box of the map is the
-    rows of one K step by the 64 columns over which the tile is swizzled.
+    rows of one K step by the 64 columns over which the tile is swizzled. With
+    `x = bulk` so are activations, and the components of bitmaps. Products that
+    read segments have maps of views whose dimensions are in another order, in
+    which the accelerator then writes rows of activations, and values.
 
     It fails where the values are no whole buffer from outside the launch, or
     where a K step has rows that the values do not: those would arrive as the rows

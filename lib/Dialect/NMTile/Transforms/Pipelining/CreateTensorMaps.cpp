@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SegmentViews.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -76,8 +78,8 @@ static FailureOr<SourceView> traceSource(AsyncCopyOp copy,
 }
 
 /// Coordinates in the root of the first element of the innermost view.
-static SmallVector<Value> emitCoordinates(OpBuilder &b, Location loc,
-                                          const SourceView &source) {
+static SmallVector<OpFoldResult> emitCoordinates(OpBuilder &b, Location loc,
+                                                 const SourceView &source) {
   unsigned rank = cast<MemRefType>(source.root.getType()).getRank();
   SmallVector<OpFoldResult> sums(rank, b.getIndexAttr(0));
   // Dimensions of the root that the view so far still has.
@@ -94,42 +96,83 @@ static SmallVector<Value> emitCoordinates(OpBuilder &b, Location loc,
     }
     dims = kept;
   }
-  return getValueOrCreateConstantIndexOp(b, loc, sums);
+  return sums;
 }
 
-/// The map of `root` for copies to `tile`, in boxes of a swizzled line or of a
-/// block of columns. Made as early as the block of `launch` can, since the host
-/// waits for the launches before it.
-static Value createMap(OpBuilder &b, Location loc, Value root,
-                       gpu::LaunchOp launch, MemRefType tile) {
-  if (root.getParentBlock() == launch->getBlock())
-    b.setInsertionPointAfterValue(root);
-  else
-    b.setInsertionPointToStart(launch->getBlock());
-  auto type = cast<MemRefType>(root.getType());
-  SmallVector<int64_t> box(type.getRank() - tile.getRank(), 1);
-  llvm::append_range(box, tile.getShape());
-  bool isBlocks = tile.getRank() == 3;
-  box.back() = isBlocks ? getColumnBlock(tile) : kSwizzledColumns;
+/// The map of `view`. Components of bitmaps are read as they are.
+static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
+                       TileLayout layout) {
+  auto type = cast<MemRefType>(view.tensor.getType());
   auto mapType = nvgpu::TensorMapDescriptorType::get(
       b.getContext(),
       MemRefType::get(
-          box, type.getElementType(), MemRefLayoutAttrInterface(),
+          view.box, type.getElementType(), MemRefLayoutAttrInterface(),
           b.getI64IntegerAttr(nvgpu::NVGPUDialect::kSharedMemoryAddressSpace)),
-      isBlocks ? nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE
-               : nvgpu::TensorMapSwizzleKind::SWIZZLE_128B,
+      layout == TileLayout::ColumnBlocks
+          ? nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE
+          : nvgpu::TensorMapSwizzleKind::SWIZZLE_128B,
       nvgpu::TensorMapL2PromoKind::L2PROMO_128B,
       nvgpu::TensorMapOOBKind::OOB_ZERO,
       nvgpu::TensorMapInterleaveKind::INTERLEAVE_NONE);
   Value unranked = memref::CastOp::create(
       b, loc,
       UnrankedMemRefType::get(type.getElementType(), type.getMemorySpace()),
-      root);
-  SmallVector<Value> extents = llvm::map_to_vector(box, [&](int64_t extent) {
-    return arith::ConstantIndexOp::create(b, loc, extent).getResult();
-  });
+      view.tensor);
+  SmallVector<Value> extents =
+      llvm::map_to_vector(view.box, [&](int64_t extent) {
+        return arith::ConstantIndexOp::create(b, loc, extent).getResult();
+      });
   return nvgpu::TmaCreateDescriptorOp::create(b, loc, mapType, unranked,
                                               extents);
+}
+
+/// `root` as it is, in boxes of a swizzled line or of a block of columns.
+static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
+                           MemRefType tile) {
+  auto rank = cast<MemRefType>(root.getType()).getRank();
+  BoxedView view{root,
+                 SmallVector<int64_t>(rank - tile.getRank(), 1),
+                 {},
+                 llvm::to_vector(coordinates)};
+  llvm::append_range(view.box, tile.getShape());
+  view.box.back() =
+      tile.getRank() == 3 ? getColumnBlock(tile) : kSwizzledColumns;
+  return view;
+}
+
+/// What `copy` sees of its source. Views are made `outside` of the launch,
+/// coordinates `inside`.
+static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
+                                       AsyncCopyOp copy, TileMatmulOp product,
+                                       const SourceView &source) {
+  Location loc = copy.getLoc();
+  Value root = source.root;
+  auto tile = cast<MemRefType>(copy.getDst().getType());
+  SmallVector<OpFoldResult> coordinates = emitCoordinates(inside, loc, source);
+  ScheduleAttr schedule = product.getSchedule();
+  TileLayout layout = getTileLayout(schedule, tile);
+  bool isOrdered = layout == TileLayout::SegmentLines ||
+                   layout == TileLayout::SwizzledBlocks;
+  if (!schedule.getProduct().readsSegments() || !isOrdered)
+    return viewPlain(root, coordinates, tile);
+  auto rank = cast<MemRefType>(root.getType()).getRank();
+  if (rank != tile.getRank())
+    return copy.emitOpError("cannot become a bulk copy of segments: its source "
+                            "is in a buffer of ")
+           << rank << " dimensions, must be of the " << tile.getRank()
+           << " of the tile";
+  Type element = getElementTypeOrSelf(product.getRhs());
+  Segment segment =
+      Segment::get(product.getEncoding(),
+                   cast<BitmapAttr>(*product.getStorage()).getTile(element));
+  if (layout == TileLayout::SegmentLines)
+    return viewValues(outside, loc, root, coordinates, tile, segment);
+  OpFoldResult &row = coordinates.front();
+  row = affine::makeComposedFoldedAffineApply(
+      inside, loc,
+      inside.getAffineDimExpr(0).floorDiv(Segment::kLanes * segment.rows),
+      {row});
+  return viewRows(outside, loc, root, coordinates, tile, segment);
 }
 
 /// The accelerator has boxes for `tile`, an operand of `product`.
@@ -162,12 +205,22 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
     return failure();
 
   Location loc = copy.getLoc();
-  OpBuilder b(copy);
-  Value map = createMap(b, loc, source->root, launch, tile);
-  b.setInsertionPoint(copy);
-  BulkCopyOp::create(b, loc, map, emitCoordinates(b, loc, *source),
-                     copy.getDst(), /*mbarrier=*/Value(),
-                     copy.getThreadsAttr());
+  OpBuilder b(copy), outside(launch);
+  // Made as early as the block of the launch can, since the host waits for the
+  // launches before it.
+  outside.setInsertionPointToStart(launch->getBlock());
+  if (source->root.getParentBlock() == launch->getBlock())
+    outside.setInsertionPointAfterValue(source->root);
+  FailureOr<BoxedView> view = createView(outside, b, copy, product, *source);
+  if (failed(view))
+    return failure();
+  Value map = createMap(outside, loc, *view,
+                        getTileLayout(product.getSchedule(), tile));
+  BulkCopyOp::create(b, loc, map,
+                     getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
+                     copy.getDst(), /*mbarrier=*/Value(), copy.getThreadsAttr(),
+                     view->boxes.empty() ? DenseI64ArrayAttr()
+                                         : b.getDenseI64ArrayAttr(view->boxes));
   copy->erase();
   return success();
 }

@@ -73,7 +73,9 @@ Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
   MemRefType type = tile.getType();
   auto ring = memref::AllocOp::create(
       b, tile.getLoc(), getRingType(type, stages, isFilledTransposed(tile)));
-  if (getTileLayout(schedule, type) == TileLayout::SwizzledBlocks)
+  TileLayout layout = getTileLayout(schedule, type);
+  if (layout == TileLayout::SwizzledBlocks ||
+      layout == TileLayout::SegmentLines)
     ring.setAlignment(kSwizzledBlockAlignment);
   return ring;
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
@@ -52,6 +53,30 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
            << schedule.getTileOutputs()
            << "; change them, or use values = copy";
   return success();
+}
+
+/// Rows of activations that come in the order of segments are rows of a buffer,
+/// and whole groups of them.
+static LogicalResult checkSegments(MatmulOp op) {
+  if (!op.getScheduleAttr().getProduct().readsSegments())
+    return success();
+  auto x = cast<ShapedType>(op.getX().getType());
+  auto fail = [&] {
+    return op.emitOpError("has a schedule with segments = true, which needs ");
+  };
+  if (!op.isXFeatureMajor())
+    return fail() << "feature-major activations, but " << x
+                  << " is token-major; legal is segments = false";
+  if (op.hasBatch())
+    return fail() << "a product without batches, but " << x
+                  << " has them; legal is segments = false";
+  Segment segment = Segment::get(op.getEncoding(), *op.getBitmapTile());
+  int64_t unit = Segment::kLanes * segment.rows;
+  int64_t rows = x.getDimSize(1 - op.getXTokenDim());
+  if (rows % unit == 0)
+    return success();
+  return fail() << "a multiple of " << unit << " rows of activations, but " << x
+                << " has " << rows << "; legal is segments = false";
 }
 
 /// Where the weight is stored in tiles of its own, those of the product and its
@@ -144,7 +169,8 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
     return failure();
   if (failed(checkRows(op)) || failed(checkStorage(op)))
     return failure();
-  if (failed(checkBulkCopy(op)) || failed(checkBatch(op)))
+  if (failed(checkBulkCopy(op)) || failed(checkSegments(op)) ||
+      failed(checkBatch(op)))
     return failure();
   auto index = cast<RankedTensorType>(op.getIndex().getType());
   if (index.isDynamicDim(index.getRank() - 2))

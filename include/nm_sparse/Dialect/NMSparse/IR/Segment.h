@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
-#define NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_IR_SEGMENT_H
+#define NM_SPARSE_DIALECT_NMSPARSE_IR_SEGMENT_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/Support/MathExtras.h"
@@ -16,6 +16,10 @@ namespace mlir::nm_sparse {
 /// or a half or a quarter of it with whole windows and whole pieces of values.
 /// Its bits are whole words, or part of the only word of the tile. The fewer
 /// rows, the nearer the activations that the lanes of a warp read.
+///
+/// A product has two neighbouring rows of each lane of four, then the next two.
+/// So what it multiplies as row `8 j + 2 t + e` is row `2 j + e` of the segment
+/// of lane t.
 struct Segment {
   /// Rows whose activations one access reads: 16 bytes.
   static constexpr int64_t kChunkRows = 8;
@@ -59,4 +63,4 @@ struct Segment {
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENT_H
+#endif // NM_SPARSE_DIALECT_NMSPARSE_IR_SEGMENT_H

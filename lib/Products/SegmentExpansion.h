@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENTEXPANSION_H
-#define NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENTEXPANSION_H
+#ifndef NM_SPARSE_LIB_PRODUCTS_SEGMENTEXPANSION_H
+#define NM_SPARSE_LIB_PRODUCTS_SEGMENTEXPANSION_H
 
-#include "Segment.h"
+#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 namespace mlir::nm_sparse {
@@ -73,4 +73,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_SEGMENTEXPANSION_H
+#endif // NM_SPARSE_LIB_PRODUCTS_SEGMENTEXPANSION_H
