@@ -31,6 +31,10 @@ static double getTolerance(Type type) {
     return 2e-3;
   if (type.isBF16())
     return 1.6e-2;
+  if (isa<Float8E4M3FNType>(type))
+    return 0.13;
+  if (isa<Float8E5M2Type>(type))
+    return 0.26;
   return 0;
 }
 

@@ -29,6 +29,7 @@ void nm_sparse::buildHostLoops(OpPassManager &pm) {
 
 void nm_sparse::buildHostMath(OpPassManager &pm) {
   pm.addPass(createNMSparseExpandMathPass());
+  pm.addPass(createNMSparseLowerF8Pass());
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertVectorToLLVMPass());

@@ -23,10 +23,12 @@ Value ActivationReader::getNumRows() {
 }
 
 Value ActivationReader::extend(Value value) {
-  Type f32 = b.getF32Type();
-  return value.getType() == f32
-             ? value
-             : arith::ExtFOp::create(b, loc, f32, value).getResult();
+  Type sum = op.getAcc().getType().getElementType();
+  if (value.getType() == sum)
+    return value;
+  if (isa<IntegerType>(sum))
+    return arith::ExtSIOp::create(b, loc, sum, value);
+  return arith::ExtFOp::create(b, loc, sum, value);
 }
 
 bool ActivationReader::hasTokenRows() {

@@ -20,13 +20,13 @@ public:
       : b(b), op(op), loc(op.getLoc()), math(b, loc), x(op.getLhs()),
         isTokenMajor(op.getLhsOrder() == MajorOrder::K) {}
 
-  /// The activation of `token` in `row` of the K step, in f32, or of the last
+  /// The activation of `token` in `row` of the K step, extended, or of the last
   /// ones that exist: what is past them is multiplied by zero, or never
   /// written. Rows are known to exist where `isWhole`.
   Value read(Value row, int64_t token, bool isWhole);
   /// Those of all tokens of the tile, by one access where they are neighbours.
   SmallVector<Value> readTokens(Value row, bool isWhole);
-  /// `value` in f32.
+  /// `value` in the type of sums: f32, or i32 of integers.
   Value extend(Value value);
   /// Rows of the K step that exist, a constant where that is known.
   Value getNumRows();

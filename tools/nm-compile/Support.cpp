@@ -70,8 +70,11 @@ constexpr Layout layer = {
     "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, "
     "affine_map<(m, n, k) -> (m, n)>"};
 
-constexpr const char *types[][2] = {
-    {"f32", "f32"}, {"f16", "f32"}, {"bf16", "f32"}, {"i8", "i32"}};
+constexpr const char *types[][2] = {{"f32", "f32"},
+                                    {"f16", "f32"},
+                                    {"bf16", "f32"},
+                                    {"f8E4M3FN", "f32"},
+                                    {"i8", "i32"}};
 
 } // namespace
 
@@ -236,7 +239,7 @@ void nm_sparse::printSupport(MLIRContext &context, llvm::raw_ostream &os) {
     os << "| " << what << " |";
     for (auto &type : types)
       os << " " << type[0] << " |";
-    os << "\n|---|---|---|---|---|\n";
+    os << "\n|---|---|---|---|---|---|\n";
   };
   auto cell = [&](const Layout &layout, const char *encoding,
                   const char *const *type) {

@@ -47,6 +47,17 @@ def NMSparseLowerBF16MmaPass
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseLowerF8Pass : Pass<"nm-sparse-lower-f8"> {
+  let summary = "conversions of 8-bit floats to integer arithmetic";
+  let description = [{
+    Rewrites each `arith.extf` from, and each `arith.truncf` to, `f8E4M3FN` and
+    `f8E5M2`, which LLVM has no types for. Results are exact, or the nearest
+    number, of two as near the even one; what is larger than all finite ones
+    becomes the NaN of `f8E4M3FN` and the infinity of `f8E5M2`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def NMSparseApproximateMathPass
     : Pass<"nm-sparse-approximate-math", "::mlir::func::FuncOp"> {
   let summary = "math functions as exact as a 16-bit result needs";

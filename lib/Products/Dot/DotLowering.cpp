@@ -60,6 +60,7 @@ private:
                       Value row, int64_t token, bool isWhole);
   void multiply(const LaneTile &lane, bool isWhole);
   void multiplyFree();
+  Value multiplyAdd(Value weight, Value activation, Value sum);
   Value loadWide(Value buffer, Value tile, Value at, int64_t count);
 
   OpBuilder &b;
@@ -139,6 +140,13 @@ Value DotEmitter::getActivation(const LaneTile &lane, const KeptRows &rows,
       .getShuffleResult();
 }
 
+Value DotEmitter::multiplyAdd(Value weight, Value activation, Value sum) {
+  if (isa<FloatType>(sum.getType()))
+    return math::FmaOp::create(b, loc, weight, activation, sum);
+  return arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, weight, activation), sum);
+}
+
 void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
   KeptRows rows(b, loc, op.getEncoding(), lane.words);
   int64_t elements =
@@ -148,9 +156,8 @@ void DotEmitter::multiply(const LaneTile &lane, bool isWhole) {
     Value weight = x.extend(vector::ExtractOp::create(
         b, loc, lane.pieces[i / elements], i % elements));
     for (auto [token, sum] : llvm::enumerate(acc))
-      sum = math::FmaOp::create(
-          b, loc, weight, getActivation(lane, rows, i, row, token, isWhole),
-          sum);
+      sum = multiplyAdd(weight,
+                        getActivation(lane, rows, i, row, token, isWhole), sum);
   }
 }
 
@@ -166,10 +173,11 @@ void DotEmitter::multiplyFree() {
     Value factor = x.extend(weight);
     Value isKept = math.compare(
         arith::CmpIPredicate::ne,
-        arith::BitcastOp::create(b, loc, b.getI32Type(), factor), math.word(0));
+        b.createOrFold<arith::BitcastOp>(loc, b.getI32Type(), factor),
+        math.word(0));
     SmallVector<Value> activations = x.readTokens(row, isWhole);
     for (auto [activation, sum] : llvm::zip_equal(activations, acc)) {
-      Value more = math::FmaOp::create(b, loc, factor, activation, sum);
+      Value more = multiplyAdd(factor, activation, sum);
       sum = arith::SelectOp::create(b, loc, isKept, more, sum);
     }
   };

@@ -73,20 +73,21 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
     MemRefType box = op.getMap().getType().getTensor();
     SmallVector<int64_t> counts = op.getBoxCounts();
     int64_t boxBytes = box.getNumElements() * bytes;
-    for (int64_t number = 0, e = llvm::product_of(counts); number < e;
-         ++number) {
+    int64_t numBoxes = llvm::product_of(counts);
+    for (int64_t number = 0; number < numBoxes; ++number) {
       Value address =
           arith::IndexCastUIOp::create(rewriter, loc, rewriter.getI64Type(),
                                        math.add(base, number * boxBytes));
-      // The innermost coordinate comes first.
       SmallVector<Value> coordinates;
-      int64_t rest = number;
-      for (auto [first, extent, count] : llvm::reverse(
-               llvm::zip_equal(op.getCoordinates(), box.getShape(), counts))) {
+      int64_t behind = numBoxes;
+      for (auto [first, extent, count] :
+           llvm::zip_equal(op.getCoordinates(), box.getShape(), counts)) {
+        behind /= count;
         coordinates.push_back(
-            math.narrow(math.add(first, rest % count * extent)));
-        rest /= count;
+            math.narrow(math.add(first, number / behind % count * extent)));
       }
+      // The innermost one comes first.
+      std::reverse(coordinates.begin(), coordinates.end());
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           rewriter, loc,
           LLVM::IntToPtrOp::create(rewriter, loc, cluster, address), map,

@@ -92,7 +92,7 @@ func.func @too_large(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tens
 #ym = affine_map<(m, n, k) -> (m, n)>
 func.func @int8(%x: tensor<?x64xi8>, %v: tensor<32x64xi8>, %i: tensor<32x64xi8>,
                 %y: tensor<?x64xi32>) -> tensor<?x64xi32> {
-  // expected-error @below {{on 'i8' has no schedule yet; supported are f32, f16, bf16}}
+  // expected-error @below {{on 'i8' has no schedule yet; supported are f32, f16 and bf16, and others of weights that are stored as bitmaps}}
   %r = nm_sparse.matmul <2:4> indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<?x64xi8>, tensor<32x64xi8>, tensor<32x64xi8>)
     outs(%y : tensor<?x64xi32>) -> tensor<?x64xi32>

@@ -47,9 +47,9 @@ func.func @half_a_tile(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tenso
 #y = affine_map<(m, n, k) -> (m, n)>
 
 func.func @integers(%x: tensor<1x128xi8>, %v: tensor<3x4x512xi8>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xi32>) -> tensor<1x96xi32> {
-  // expected-error @below {{has a schedule with product = dot, which multiplies f16, bf16 and f32, but operands of 'i8'}}
+  // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies f16 or bf16, but operands of 'i8'}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [1, 32, 16], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = <tile = [8, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
     ins(%x, %v, %b : tensor<1x128xi8>, tensor<3x4x512xi8>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xi32>) -> tensor<1x96xi32>
   return %0 : tensor<1x96xi32>
 }

@@ -74,15 +74,15 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
   if (storage == "canonical")
     return false;
   Type element = getElementTypeOrSelf(op.getX());
-  if (!isa<Float16Type, BFloat16Type, Float32Type>(element) ||
-      op.getEncoding().hasInnerLevel())
+  if (op.getEncoding().hasInnerLevel())
     return false;
   if (ScheduleAttr schedule = op.getScheduleAttr();
       storage == "auto" && schedule)
     return schedule.getProduct().readsBitmaps();
   if (op.getEncoding().getWindowRows() > kMostWindowRows)
     return false;
-  if (storage == "bitmap")
+  // Elements of 8 bits have no other kernels.
+  if (storage == "bitmap" || element.getIntOrFloatBitWidth() == 8)
     return true;
   // Tensor cores have no kernel at all for panels that no fragment fits.
   int64_t panel = op.getEncoding().getBlockN();

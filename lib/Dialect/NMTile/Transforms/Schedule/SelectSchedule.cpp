@@ -49,9 +49,11 @@ struct SelectSchedule
   /// Says what no product of this compiler takes.
   LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem) {
     Type element = cast<ShapedType>(op.getX().getType()).getElementType();
-    if (!element.isF32() && !problem.tensorCores)
+    if (!element.isF32() && !problem.tensorCores && !problem.bitmap)
       return op.emitOpError("on ")
-             << element << " has no schedule yet; supported are f32, f16, bf16";
+             << element
+             << " has no schedule yet; supported are f32, f16 and bf16, and "
+                "others of weights that are stored as bitmaps";
     EncodingAttr encoding = op.getEncoding();
     int64_t bn = encoding.getBlockN();
     if (problem.tensorCores && !problem.bitmap && bn % 8 != 0 && 8 % bn != 0)
@@ -63,10 +65,11 @@ struct SelectSchedule
   }
 
   /// Says where a weight is read more often than once: no product of many
-  /// tokens takes free elements.
+  /// tokens takes free elements, or those of 8 bits.
   static void reportPasses(MatmulOp op, const MatmulProblem &problem) {
     int64_t most = op.getScheduleAttr().getTileTokens();
-    if (problem.encoding.isFree() && problem.tokens > most)
+    bool hasOthers = !problem.encoding.isFree() && problem.elementBytes > 1;
+    if (!hasOthers && problem.tokens > most)
       op.emitRemark("has ")
           << problem.tokens << " tokens, of which product = "
           << op.getScheduleAttr().getProduct().getProductName()
