@@ -104,6 +104,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsReferenceMatmul);
   NM_SPARSE_SYMBOL(nmsReferenceSparseMatmul);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckBits);
+  NM_SPARSE_SYMBOL(nmsRuntimeCheckFreeBits);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckIndex);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckPacked);
   NM_SPARSE_SYMBOL(nmsRuntimePack);

@@ -60,22 +60,11 @@ struct BitmapLayout : NmsBitmapShape {
 /// when one fails, with the reason of the first of them recorded.
 template <typename Body>
 int forEachBitmapTile(const BitmapLayout &l, Body body) {
-  int64_t count = l.spec.batch * l.tiles;
-  auto run = [&](int64_t task) { return body(task / l.tiles, task % l.tiles); };
-  std::atomic<int64_t> failed{count};
   // A small weight is not worth a thread.
   int64_t chunk = std::max<int64_t>((1 << 15) / (l.tileValues * l.outputs), 1);
-  parallelChunks(count, chunk, [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < std::min<int64_t>(end, failed); ++task) {
-      if (!run(task))
-        continue;
-      for (int64_t known = failed;
-           task < known && !failed.compare_exchange_weak(known, task);) {
-      }
-    }
+  return runUntilFailure(l.spec.batch * l.tiles, chunk, [&](int64_t task) {
+    return body(task / l.tiles, task % l.tiles);
   });
-  // A reason stays with the thread that recorded it: find it again on this one.
-  return failed < count ? run(failed) : 0;
 }
 
 inline void setRows(uint32_t *words, int64_t begin, int64_t end) {

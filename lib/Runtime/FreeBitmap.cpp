@@ -124,7 +124,8 @@ int unpackBlocks(const Blocks &t, int64_t pieces, const T *values,
   for (int64_t number = 0; number < t.count; ++number) {
     const uint32_t *own = bits + number * t.words;
     Kept kept(t, own);
-    if (checkBlock(t, kept, number, own + t.tiles * tileBits, first, pieces) ||
+    if (checkBlock("unpack free bitmap", t, kept, number,
+                   own + t.tiles * tileBits, first, pieces) ||
         unpackBlock(t, kept, number, values + first * t.lineValues(), dense))
       return 1;
     first += kept.pieces;
@@ -134,6 +135,29 @@ int unpackBlocks(const Blocks &t, int64_t pieces, const T *values,
                 "the bits name %lld",
                 ll(pieces), ll(first));
   return 0;
+}
+
+/// As unpackBlocks, of the bits alone. Where a block begins is what the ones
+/// before it say, each of which is checked.
+int checkBlocks(const char *entry, const Blocks &t, int64_t pieces,
+                const uint32_t *bits) {
+  std::vector<int64_t> first(static_cast<size_t>(t.count + 1));
+  for (int64_t number = 0; number < t.count; ++number)
+    first[static_cast<size_t>(number + 1)] =
+        first[static_cast<size_t>(number)] +
+        bits[number * t.words + t.tiles * tileBits + 2];
+  if (int failure = runUntilFailure(t.count, 1, [&](int64_t number) {
+        const uint32_t *own = bits + number * t.words;
+        return checkBlock(entry, t, Kept(t, own), number,
+                          own + t.tiles * tileBits,
+                          first[static_cast<size_t>(number)], pieces);
+      }))
+    return failure;
+  if (first.back() == pieces)
+    return 0;
+  return fail("%s: there are %lld pieces of each output, but the bits name "
+              "%lld",
+              entry, ll(pieces), ll(first.back()));
 }
 
 /// Fails when the weight has other levels than free elements.
@@ -186,6 +210,20 @@ extern "C" int nmsPackFreeBitmap(const NmsPackSpec *spec, const void *dense,
     return packBlocks(Blocks(rows, sizeof(T)), static_cast<const T *>(dense),
                       static_cast<T *>(values), bits);
   });
+}
+
+int free_bitmap::checkBits(const char *entry, const NmsPackSpec &spec,
+                           int64_t size, const uint32_t *bits) {
+  LevelSpec rows;
+  if (getElements(&spec, entry, rows))
+    return 1;
+  int64_t elementBytes = nmsKindBytes(rows.kind);
+  int64_t line = blockOutputs * pieceBytes / elementBytes;
+  if (size % line != 0)
+    return fail("%s: %lld values are not legal: they are pieces of 32 outputs, "
+                "which have %lld",
+                entry, ll(size), ll(line));
+  return checkBlocks(entry, Blocks(rows, elementBytes), size / line, bits);
 }
 
 extern "C" int nmsUnpackFreeBitmap(const NmsPackSpec *spec, int64_t size,

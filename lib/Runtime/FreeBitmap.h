@@ -9,6 +9,8 @@
 #ifndef NM_SPARSE_LIB_RUNTIME_FREEBITMAP_H
 #define NM_SPARSE_LIB_RUNTIME_FREEBITMAP_H
 
+#include "nm_sparse/Runtime/Packing.h"
+
 #include <cstdint>
 
 namespace nms::free_bitmap {
@@ -30,6 +32,10 @@ constexpr int64_t tileRows = 256, tileBits = blockOutputs * tileRows / wordRows;
 constexpr int64_t headerWords = 4;
 constexpr int64_t tileWords =
     tileBits + headerWords + segmentWords * tileRows / segmentValues;
+
+/// Checks the bits of a weight with `size` values; messages begin with `entry`.
+int checkBits(const char *entry, const NmsPackSpec &spec, int64_t size,
+              const uint32_t *bits);
 
 } // namespace nms::free_bitmap
 

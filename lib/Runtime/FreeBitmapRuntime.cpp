@@ -9,10 +9,14 @@
 #include "Memref.h"
 #include "PackTile.h"
 
+#include <cstdio>
+
 using namespace nms;
 using namespace nms::free_bitmap;
 
 namespace {
+
+long long ll(int64_t value) { return static_cast<long long>(value); }
 
 /// The arrays of both forms.
 struct Arrays {
@@ -49,8 +53,7 @@ int resolve(const char *entry, int64_t rank, const void *denseDesc,
   if (!std::equal(bits.sizes, bits.sizes + bits.rank, wanted + 3 - rank))
     return fail("%s: bits has other tiles than a weight of %lld x %lld "
                 "(contraction, outputs)",
-                entry, static_cast<long long>(spec.k),
-                static_cast<long long>(spec.outputs));
+                entry, ll(spec.k), ll(spec.outputs));
   if (!values.isContiguous() || !bits.isContiguous())
     return fail("%s: values and bits must be contiguous and row-major: copy "
                 "them first",
@@ -62,7 +65,46 @@ int resolve(const char *entry, int64_t rank, const void *denseDesc,
   return 0;
 }
 
+int checkFreeBits(int64_t rank, const void *bitsDesc, const void *valuesDesc,
+                  const int64_t *params) {
+  char entry[64] = "check bits";
+  if (rank != 3 && rank != 4)
+    return fail("%s: rank %lld is not legal: bits have rank 3, or 4 with a "
+                "leading batch dimension",
+                entry, ll(rank));
+  if (!bitsDesc || !valuesDesc || !params)
+    return fail("%s: a descriptor or the parameters are null", entry);
+  snprintf(entry, sizeof(entry), "check bits: argument %lld", ll(params[3]));
+  MemrefView bits(rank, bitsDesc), values(1, valuesDesc);
+  NmsPackSpec spec = {};
+  spec.kind = static_cast<int32_t>(params[0]);
+  spec.levelCount = 1;
+  spec.levels[0] = {0, 0, 1, 1};
+  spec.k = params[1];
+  spec.outputs = params[2];
+  spec.batch = rank == 4 ? bits.sizes[0] : 1;
+  const int64_t sizes[] = {(spec.outputs + blockOutputs - 1) / blockOutputs,
+                           (spec.k + tileRows - 1) / tileRows, tileWords};
+  if (!std::equal(sizes, sizes + 3, bits.sizes + rank - 3))
+    return fail("%s has bits of shape %lld x %lld x %lld, the encoding wants "
+                "%lld x %lld x %lld",
+                entry, ll(bits.sizes[rank - 3]), ll(bits.sizes[rank - 2]),
+                ll(bits.sizes[rank - 1]), ll(sizes[0]), ll(sizes[1]),
+                ll(sizes[2]));
+  if (!bits.isContiguous())
+    return fail("%s must be contiguous and row-major: copy it first", entry);
+  return checkBits(entry, spec, values.sizes[0],
+                   static_cast<const uint32_t *>(bits.aligned) + bits.offset);
+}
+
 } // namespace
+
+extern "C" void nmsRuntimeCheckFreeBits(int64_t rank, void *bitsDesc,
+                                        void *valuesDesc,
+                                        const int64_t *params) {
+  if (checkFreeBits(rank, bitsDesc, valuesDesc, params))
+    raise();
+}
 
 extern "C" int64_t nmsRuntimeCountFreeBitmap(int64_t rank, void *denseDesc,
                                              const int64_t *params) {

@@ -43,7 +43,8 @@ struct Trailer {
 };
 
 /// Checks the rows of an output, of which the block has `values`.
-int checkOutput(const Blocks &t, const Kept &kept, int64_t number, int64_t o) {
+int checkOutput(const char *entry, const Blocks &t, const Kept &kept,
+                int64_t number, int64_t o) {
   const std::vector<int64_t> &rows = kept.rows[o];
   int64_t output = t.firstOutput(number) + o, k = t.spec.k;
   auto size = static_cast<int64_t>(rows.size());
@@ -61,9 +62,9 @@ int checkOutput(const Blocks &t, const Kept &kept, int64_t number, int64_t o) {
   if (!wrong)
     return 0;
   return fail(
-      "unpack free bitmap: output %lld (batch %lld) keeps row %lld, %s; "
-      "the bits are damaged or of another shape",
-      ll(output), ll(t.batchOf(number)), ll(row), wrong);
+      "%s: output %lld (batch %lld) keeps row %lld, %s; the bits are damaged "
+      "or of another shape",
+      entry, ll(output), ll(t.batchOf(number)), ll(row), wrong);
 }
 
 } // namespace
@@ -105,12 +106,13 @@ int64_t free_bitmap::chooseRows(const Blocks &t, const RowBits &live,
   return pieces;
 }
 
-int free_bitmap::checkBlock(const Blocks &t, const Kept &kept, int64_t number,
+int free_bitmap::checkBlock(const char *entry, const Blocks &t,
+                            const Kept &kept, int64_t number,
                             const uint32_t *words, int64_t first,
                             int64_t pieces) {
   int64_t batch = t.batchOf(number), block = number % t.blocks;
   for (int64_t o = 0; o < blockOutputs; ++o)
-    if (checkOutput(t, kept, number, o))
+    if (checkOutput(entry, t, kept, number, o))
       return 1;
   Trailer trailer(t.tiles);
   int64_t values = kept.pieces * t.pieceValues;
@@ -121,24 +123,23 @@ int free_bitmap::checkBlock(const Blocks &t, const Kept &kept, int64_t number,
     auto [least, most] = std::minmax_element(starts.begin(), starts.end());
     if (*most - *least > 255)
       return fail(
-          "unpack free bitmap: block %lld (batch %lld) has outputs whose "
-          "rows are %lld apart at value %lld: legal are 255; the bits "
-          "are damaged",
-          ll(block), ll(batch), ll(*most - *least), ll(value));
+          "%s: block %lld (batch %lld) has outputs whose rows are %lld apart "
+          "at value %lld: legal are 255; the bits are damaged",
+          entry, ll(block), ll(batch), ll(*most - *least), ll(value));
     trailer.add(value / segmentValues, starts);
   }
   trailer.finish(first, kept.whole, kept.pieces);
   for (size_t i = 0; i < trailer.words.size(); ++i)
     if (words[i] != trailer.words[i])
-      return fail("unpack free bitmap: word %lld behind the bits of block %lld "
-                  "(batch %lld) is %lld, but they say %lld; they are damaged "
-                  "or of another shape",
-                  ll(static_cast<int64_t>(i)), ll(block), ll(batch),
+      return fail("%s: word %lld behind the bits of block %lld (batch %lld) is "
+                  "%lld, but they say %lld; they are damaged or of another "
+                  "shape",
+                  entry, ll(static_cast<int64_t>(i)), ll(block), ll(batch),
                   ll(words[i]), ll(trailer.words[i]));
   if (first + kept.pieces > pieces)
-    return fail("unpack free bitmap: block %lld (batch %lld) ends with piece "
-                "%lld, but there are %lld; values and bits belong to different "
-                "weights",
-                ll(block), ll(batch), ll(first + kept.pieces), ll(pieces));
+    return fail("%s: block %lld (batch %lld) ends with piece %lld, but there "
+                "are %lld; values and bits belong to different weights",
+                entry, ll(block), ll(batch), ll(first + kept.pieces),
+                ll(pieces));
   return 0;
 }

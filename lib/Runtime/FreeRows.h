@@ -119,9 +119,10 @@ struct Kept {
 };
 
 /// Checks the words of a block whose first piece must be `first`, of `pieces`
-/// in all.
-int checkBlock(const Blocks &t, const Kept &kept, int64_t number,
-               const uint32_t *trailer, int64_t first, int64_t pieces);
+/// in all; messages begin with `entry`.
+int checkBlock(const char *entry, const Blocks &t, const Kept &kept,
+               int64_t number, const uint32_t *trailer, int64_t first,
+               int64_t pieces);
 
 } // namespace nms::free_bitmap
 

@@ -57,6 +57,24 @@ void parallelChunks(int64_t count, int64_t chunk, Body body) {
   });
 }
 
+/// Calls `run(task)` for 0 <= task < count, on several threads in chunks, which
+/// fails by returning other than 0. Returns what the first failing one does.
+template <typename Run>
+int runUntilFailure(int64_t count, int64_t chunk, Run run) {
+  std::atomic<int64_t> failed{count};
+  parallelChunks(count, chunk, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < std::min<int64_t>(end, failed); ++task) {
+      if (!run(task))
+        continue;
+      for (int64_t known = failed;
+           task < known && !failed.compare_exchange_weak(known, task);) {
+      }
+    }
+  });
+  // A reason stays with the thread that recorded it: find it again on this one.
+  return failed < count ? run(failed) : 0;
+}
+
 } // namespace nms
 
 #endif // NM_SPARSE_LIB_RUNTIME_PARALLEL_H

@@ -228,6 +228,12 @@ NMS_API void nmsRuntimeCheckIndex(int64_t rank, void *indexDesc,
 NMS_API void nmsRuntimeCheckBits(int64_t rank, void *bitsDesc,
                                  const int64_t *params);
 
+/// The same of free elements, as nmsUnpackFreeBitmap does, with the memref of
+/// rank 1 of their values, of which only the size is read. `params` is [kind,
+/// K, N, argument].
+NMS_API void nmsRuntimeCheckFreeBits(int64_t rank, void *bitsDesc,
+                                     void *valuesDesc, const int64_t *params);
+
 #ifdef __cplusplus
 }
 #endif

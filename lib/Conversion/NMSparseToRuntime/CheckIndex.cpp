@@ -36,17 +36,31 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
   case ComponentRole::Bits:
-    // Those of free weights are checked where they are unpacked.
-    if (packed.getEncoding().isFree())
-      return {};
     PackedShape shape =
         getPackedShape(packed.getWeightType(), packed.getEncoding());
-    parameters.assign({getRuntimeKind(packed.getElementType()).value_or(-1),
-                       level.n, level.m, level.blockK, level.blockN, shape.k,
-                       shape.outputs, number});
+    int64_t kind = getRuntimeKind(packed.getElementType()).value_or(-1);
+    if (packed.getEncoding().isFree()) {
+      parameters.assign({kind, shape.k, shape.outputs, number});
+      return "nmsRuntimeCheckFreeBits";
+    }
+    parameters.assign({kind, level.n, level.m, level.blockK, level.blockN,
+                       shape.k, shape.outputs, number});
     return "nmsRuntimeCheckBits";
   }
   llvm_unreachable("all roles are handled");
+}
+
+/// The argument that holds the values of the weight of `attribute`, which the
+/// verifier has seen.
+static BlockArgument findValues(func::FuncOp function,
+                                ComponentAttr attribute) {
+  return *llvm::find_if(function.getArguments(), [&](BlockArgument argument) {
+    auto other = function.getArgAttrOfType<ComponentAttr>(
+        argument.getArgNumber(),
+        NMSparseDialect::ComponentAttrHelper::getNameStr());
+    return other && other.getWeight() == attribute.getWeight() &&
+           other.getComponent().role == ComponentRole::Values;
+  });
 }
 
 static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
@@ -66,11 +80,25 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
-  Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
-  Value descriptor = buildDescriptor(builder, loc, argument);
-  callRuntime(builder, loc, module, check, TypeRange(),
-              {rank, descriptor,
-               buildI64Array(builder, loc, ArrayRef<int64_t>(parameters))});
+  // Of free elements, only their values say how many there are.
+  Value values;
+  if (attribute.getPacked().getEncoding().isFree()) {
+    values = findValues(function, attribute);
+    if (!isa<MemRefType>(values.getType()))
+      return function.emitOpError("argument ")
+             << number << ", component '" << attribute.getName()
+             << "', can be checked with the values of its weight in a memref, "
+                "got "
+             << values.getType() << "; bufferize first";
+  }
+  SmallVector<Value> operands = {
+      arith::ConstantIntOp::create(builder, loc, type.getRank(), 64),
+      buildDescriptor(builder, loc, argument)};
+  if (values)
+    operands.push_back(buildDescriptor(builder, loc, values));
+  operands.push_back(
+      buildI64Array(builder, loc, ArrayRef<int64_t>(parameters)));
+  callRuntime(builder, loc, module, check, TypeRange(), operands);
   return success();
 }
 

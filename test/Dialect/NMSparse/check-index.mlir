@@ -64,6 +64,25 @@ func.func @bitmap(%v: memref<2x4x512xf16> {nm_sparse.component = #nm_sparse.comp
   return
 }
 
+#free = #nm_sparse.packed<#nm_sparse.bitmap<#nm_sparse.encoding<free>>, [300, 40], bf16>
+
+// Those of free elements, with the values that they say the places of: [kind, K, N,
+// argument].
+// CHECK-LABEL: func @free
+// CHECK-SAME: %[[FB:[a-z0-9]+]]: memref<2x2x296xi32> {{.*}}"bits"{{.*}}, %[[FV:[a-z0-9]+]]: memref<?xbf16>
+func.func @free_elements(%b: memref<2x2x296xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 2, of = #free>},
+                         %v: memref<?xbf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 2, of = #free>}) {
+  // CHECK: memref.extract_aligned_pointer_as_index %[[FB]]
+  // CHECK: memref.extract_aligned_pointer_as_index %[[FV]]
+  // CHECK: memref.store %c300_i64, %[[FREE:.+]][%c1]
+  // CHECK: memref.store %c40_i64, %[[FREE]][%c2]
+  // CHECK: memref.store %c0_i64, %[[FREE]][%c3]
+  // CHECK: call @nmsRuntimeCheckFreeBits(%c3_i64,
+  // CHECK-NOT: call
+  // CHECK: return
+  return
+}
+
 // CHECK-LABEL: func @plain
 // CHECK-NOT: call
 func.func @plain(%x: memref<4xf32>) {
@@ -77,5 +96,15 @@ func.func @plain(%x: memref<4xf32>) {
 // expected-error @below {{argument 1, component 'index', has type 'tensor<4x4xi8>': its positions can be checked in a memref; bufferize first}}
 func.func @tensors(%v: tensor<4x4xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
                    %i: tensor<4x4xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>}) {
+  return
+}
+
+// -----
+
+#free = #nm_sparse.packed<#nm_sparse.bitmap<#nm_sparse.encoding<free>>, [300, 40], bf16>
+
+// expected-error @below {{argument 0, component 'bits', can be checked with the values of its weight in a memref, got 'tensor<?xbf16>'; bufferize first}}
+func.func @values(%b: memref<2x2x296xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 0, of = #free>},
+                  %v: tensor<?xbf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #free>}) {
   return
 }

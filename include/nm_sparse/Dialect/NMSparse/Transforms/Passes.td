@@ -162,7 +162,8 @@ def NMSparseCheckIndexPass
     as many rows as it has values for, in whole blocks, and those that the others
     of its panel keep: an output that keeps more reads values that are not its
     own. It reports the first that is wrong with its window. Bits of `free` weights
-    are checked where they are unpacked, not here. The argument must be host
+    say also where values lie: `nmsRuntimeCheckFreeBits` checks all words, with the
+    size of the values, another argument. The argument must be host
     memory: the pass is for functions whose buffers are copied to the device
     (`host-memory` of the pipelines).
   }];
