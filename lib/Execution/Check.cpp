@@ -32,9 +32,9 @@ static double getTolerance(Type type) {
   if (type.isBF16())
     return 1.6e-2;
   if (isa<Float8E4M3FNType>(type))
-    return 0.13;
+    return 0.06;
   if (isa<Float8E5M2Type>(type))
-    return 0.26;
+    return 0.11;
   return 0;
 }
 

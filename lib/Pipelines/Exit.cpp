@@ -84,7 +84,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createNMSparseOverlapLaunchesPass(overlap));
   kernels.addPass(createNMSparseLowerPrefetchesPass());
   kernels.addPass(createNMSparseLowerMathPass());
-  kernels.addPass(createNMSparseLowerF8Pass());
+  buildFloat8Lowering(kernels);
   kernels.addPass(createNMSparseLowerBF16MmaPass());
   kernels.addPass(createConvertNVGPUToNVVMPass());
   kernels.addPass(createConvertVectorToSCFPass());

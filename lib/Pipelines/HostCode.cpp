@@ -7,6 +7,7 @@
 #include "HostCode.h"
 
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -27,9 +28,16 @@ void nm_sparse::buildHostLoops(OpPassManager &pm) {
   pm.addPass(createSCFToControlFlowPass());
 }
 
+void nm_sparse::buildFloat8Lowering(OpPassManager &pm) {
+  arith::ArithEmulateUnsupportedFloatsOptions options;
+  options.sourceTypeStrs = {"f8E4M3FN", "f8E5M2"};
+  pm.addPass(arith::createArithEmulateUnsupportedFloats(options));
+  pm.addPass(createNMSparseLowerF8Pass());
+}
+
 void nm_sparse::buildHostMath(OpPassManager &pm) {
   pm.addPass(createNMSparseExpandMathPass());
-  pm.addPass(createNMSparseLowerF8Pass());
+  buildFloat8Lowering(pm);
   pm.addPass(createConvertMathToLLVMPass());
   pm.addPass(createConvertMathToLibmPass());
   pm.addPass(createConvertVectorToLLVMPass());

@@ -14,6 +14,8 @@
 
 namespace mlir::nm_sparse {
 
+/// Arithmetic on 8-bit floats to that on f32, and conversions to integers.
+void buildFloat8Lowering(OpPassManager &pm);
 /// Structured operations to branches.
 void buildHostLoops(OpPassManager &pm);
 /// Math and vector operations to the LLVM dialect, or to libm.

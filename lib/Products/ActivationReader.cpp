@@ -38,6 +38,7 @@ bool ActivationReader::hasTokenRows() {
   auto [strides, offset] = type.getStridesAndOffset();
   return !isTokenMajor && tokens > 1 && type.getDimSize(1) == tokens &&
          strides[0] == tokens && strides[1] == 1 &&
+         !ShapedType::isDynamic(offset) && offset % tokens == 0 &&
          llvm::is_contained({4, 8, 16}, bytes);
 }
 

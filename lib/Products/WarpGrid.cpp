@@ -83,7 +83,11 @@ nm_sparse::verifyTensorCoreProblem(function_ref<InFlightDiagnostic()> emitError,
   if (!isa<Float16Type, BFloat16Type>(element))
     return emitError() << "has a schedule with product = " << owner
                        << ", which multiplies f16 or bf16, but operands of "
-                       << element << "; use a product of the CUDA cores";
+                       << element << "; use "
+                       << (element.isF32()
+                               ? "a product of the CUDA cores"
+                               : "product = dot, of a weight that is stored "
+                                 "as bitmaps");
   if (!schedule.isPanelAligned(encoding))
     return emitError() << "has a schedule with product = " << owner
                        << " and tiles of " << schedule.getTileOutputs()

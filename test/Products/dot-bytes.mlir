@@ -11,6 +11,10 @@
 // RUN: nm-run %s --entry parts --device emulate --check --size 5 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry packed --device emulate --pack device --check --size 6 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry packed --device emulate --pack host --check --size 6 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry shifted_tokens --device emulate --check | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry requantized --device emulate --check --size 7 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry requantized --device cpu --check --size 7 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry long_windows --device emulate --check --size 3 --storage auto | FileCheck %s --check-prefix=EXACT
 // EXACT: relative error 0.00e+00, {{.*}}: PASS
 // PASSED: relative error {{.*}}: PASS
 
@@ -86,4 +90,44 @@ func.func @packed(%x: tensor<?x200xf8E4M3FN>, %dense: tensor<100x200xf8E4M3FN>, 
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %w : tensor<?x200xf8E4M3FN>, tensor<100x200xf8E4M3FN, #rows>) outs(%init : tensor<?x100xf32>) -> tensor<?x100xf32>
   return %y : tensor<?x100xf32>
+}
+
+// Tokens of a row that lie together, but not at multiples of their size.
+#four = #nm_sparse.schedule<tile = [4, 32, 256], product = dot<warps = 4>,
+  transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+func.func @shifted_tokens(%all: tensor<5000xf8E4M3FN>, %w: tensor<512x40xf8E4M3FN, #nm_sparse.encoding<free>>, %init: tensor<4x40xf32>) -> tensor<4x40xf32> {
+  %s = tensor.extract_slice %all[3] [2048] [1] : tensor<5000xf8E4M3FN> to tensor<2048xf8E4M3FN>
+  %x = tensor.expand_shape %s [[0, 1]] output_shape [512, 4] : tensor<2048xf8E4M3FN> into tensor<512x4xf8E4M3FN>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    {nm_sparse.schedule = #four}
+    ins(%x, %w : tensor<512x4xf8E4M3FN>, tensor<512x40xf8E4M3FN, #nm_sparse.encoding<free>>) outs(%init : tensor<4x40xf32>) -> tensor<4x40xf32>
+  return %y : tensor<4x40xf32>
+}
+
+// Arithmetic on 8-bit floats is that on f32.
+func.func @requantized(%x: tensor<?x256xi8>, %w: tensor<256x96xi8, #w>, %out: tensor<?x96xf8E5M2>) -> tensor<?x96xf8E5M2> {
+  %zero = arith.constant 0 : i32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x256xi8>
+  %empty = tensor.empty(%m) : tensor<?x96xi32>
+  %init = linalg.fill ins(%zero : i32) outs(%empty : tensor<?x96xi32>) -> tensor<?x96xi32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x256xi8>, tensor<256x96xi8, #w>) outs(%init : tensor<?x96xi32>) -> tensor<?x96xi32>
+  %r = linalg.generic
+    {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+    ins(%y : tensor<?x96xi32>) outs(%out : tensor<?x96xf8E5M2>) {
+  ^bb0(%a: i32, %o: f8E5M2):
+    %c1024 = arith.constant 1024 : i32
+    %least = arith.constant -2.0 : f8E5M2
+    %b = arith.divsi %a, %c1024 : i32
+    %c = arith.sitofp %b : i32 to f8E5M2
+    %d = arith.maximumf %c, %least : f8E5M2
+    linalg.yield %d : f8E5M2
+  } -> tensor<?x96xf8E5M2>
+  return %r : tensor<?x96xf8E5M2>
+}
+
+// Windows for which weights of other types would not be bitmaps.
+func.func @long_windows(%x: tensor<?x2048xi8>, %w: tensor<2048x40xi8, #nm_sparse.encoding<1:2048>>, %init: tensor<?x40xi32>) -> tensor<?x40xi32> {
+  %y = linalg.matmul ins(%x, %w : tensor<?x2048xi8>, tensor<2048x40xi8, #nm_sparse.encoding<1:2048>>) outs(%init : tensor<?x40xi32>) -> tensor<?x40xi32>
+  return %y : tensor<?x40xi32>
 }

@@ -42,6 +42,12 @@ std::optional<Format> getFormat(Type type) {
   return std::nullopt;
 }
 
+/// Constants have a value for each element.
+bool hasStaticShape(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  return !shaped || shaped.hasStaticShape();
+}
+
 /// Operations on values, or vectors of values, of the shape of one.
 class Emitter {
 public:
@@ -74,6 +80,7 @@ public:
   }
 
   OpBuilder &b;
+  Location loc;
 
 private:
   Value constant(TypedAttr attribute) const {
@@ -84,7 +91,6 @@ private:
     return arith::ConstantOp::create(b, loc, attribute);
   }
 
-  Location loc;
   Type shape;
 };
 
@@ -161,6 +167,31 @@ Value truncate(const Emitter &e, Value value, const Format &format,
   return e.convert<arith::BitcastOp>(element, byte);
 }
 
+/// `value`, of f64, to f32 such that it is rounded from there as from itself:
+/// towards zero, and the last bit says whether anything was lost.
+Value roundToOdd(const Emitter &e, Value value) {
+  OpBuilder &b = e.b;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Value nearest = e.convert<arith::TruncFOp>(b.getF32Type(), value);
+  auto getMagnitude = [&](Value x) {
+    return e.create<arith::ShLIOp>(e.convert<arith::BitcastOp>(i64, x),
+                                   e.integer(64, 1));
+  };
+  Value after = getMagnitude(e.convert<arith::ExtFOp>(b.getF64Type(), nearest));
+  Value before = getMagnitude(value);
+  Value isFurther = e.compare(arith::CmpIPredicate::ugt, after, before);
+  Value bits =
+      e.create<arith::SubIOp>(e.convert<arith::BitcastOp>(i32, nearest),
+                              e.convert<arith::ExtUIOp>(i32, isFurther));
+  Value isOther = e.compare(arith::CmpIPredicate::ne, after, before);
+  bits = e.create<arith::OrIOp>(bits, e.convert<arith::ExtUIOp>(i32, isOther));
+  // NaNs may differ from what they were.
+  Value isNaN =
+      arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::UNO, value, value);
+  return e.select(isNaN, nearest,
+                  e.convert<arith::BitcastOp>(b.getF32Type(), bits));
+}
+
 /// `value` as `element`, wider or narrower than it is.
 Value resize(const Emitter &e, Value value, Type element) {
   auto from = getElementTypeOrSelf(value).getIntOrFloatBitWidth();
@@ -177,8 +208,9 @@ struct LowerExtend : OpRewritePattern<arith::ExtFOp> {
   LogicalResult matchAndRewrite(arith::ExtFOp op,
                                 PatternRewriter &b) const override {
     std::optional<Format> format = getFormat(op.getIn().getType());
-    if (!format)
-      return b.notifyMatchFailure(op, "extends no f8E4M3FN or f8E5M2");
+    if (!format || !hasStaticShape(op.getType()))
+      return b.notifyMatchFailure(op, "extends no f8E4M3FN or f8E5M2 of a "
+                                      "known shape");
     Emitter e(b, op.getLoc(), op.getType());
     b.replaceOp(op, resize(e, extend(e, op.getIn(), *format),
                            getElementTypeOrSelf(op.getType())));
@@ -192,16 +224,17 @@ struct LowerTruncate : OpRewritePattern<arith::TruncFOp> {
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &b) const override {
     std::optional<Format> format = getFormat(op.getType());
-    if (!format)
-      return b.notifyMatchFailure(op, "rounds to no f8E4M3FN or f8E5M2");
+    if (!format || !hasStaticShape(op.getType()))
+      return b.notifyMatchFailure(op, "rounds to no f8E4M3FN or f8E5M2 of a "
+                                      "known shape");
     if (op.getRoundingmode() &&
         *op.getRoundingmode() != arith::RoundingMode::to_nearest_even)
       return b.notifyMatchFailure(op,
                                   "rounds to other than the nearest number");
     Emitter e(b, op.getLoc(), op.getType());
-    // More than twice as many bits as are left: rounding to f32 first makes no
-    // difference.
-    Value wide = resize(e, op.getIn(), b.getF32Type());
+    Value wide = getElementTypeOrSelf(op.getIn().getType()).isF64()
+                     ? roundToOdd(e, op.getIn())
+                     : resize(e, op.getIn(), b.getF32Type());
     b.replaceOp(op,
                 truncate(e, wide, *format, getElementTypeOrSelf(op.getType())));
     return success();

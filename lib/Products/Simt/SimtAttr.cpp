@@ -56,11 +56,15 @@ LogicalResult SimtAttr::verifyProblem(EmitErrorFn emitError,
                                       const ScheduleAttr &,
                                       const EncodingAttr &,
                                       Type element) const {
-  if (isa<Float16Type, BFloat16Type>(element))
-    return emitError() << "has a schedule with product = simt, which "
-                          "multiplies f32, but operands of "
-                       << element << "; use a product of tensor cores";
-  return success();
+  if (element.isF32())
+    return success();
+  bool isHalf = isa<Float16Type, BFloat16Type>(element);
+  return emitError() << "has a schedule with product = simt, which multiplies "
+                        "f32, but operands of "
+                     << element << "; use "
+                     << (isHalf ? "a product of tensor cores"
+                                : "product = dot, of a weight that is stored "
+                                  "as bitmaps");
 }
 
 bool SimtAttr::hasLeanProducers(const ScheduleAttr &schedule) const {

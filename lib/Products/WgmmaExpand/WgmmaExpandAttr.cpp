@@ -100,6 +100,16 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
   if (!getSegments())
     return success();
   Segment segment = Segment::get(encoding, tile);
+  constexpr int64_t mostRows = 256;
+  int64_t stepRows = Segment::kLanes * getShares() * segment.rows;
+  if (stepRows > mostRows)
+    return emitError() << "has a schedule with segments = true, whose K steps "
+                          "have at least "
+                       << stepRows << " rows of " << encoding << ", "
+                       << segment.rows << " for each of " << Segment::kLanes
+                       << " lanes of " << getShares()
+                       << " shares, where at most " << mostRows
+                       << " can be copied; legal is segments = false";
   int64_t groups = Segment::kLanes * getShares() / segment.perTile;
   if (schedule.getTileRows() % (groups * tile.values) != 0)
     return emitError() << "has a schedule with segments = true and K steps of "

@@ -26,9 +26,13 @@ func.func @widen_vector(%x: vector<4xf8E5M2>) -> vector<4xbf16> {
   return %y : vector<4xbf16>
 }
 
+// What is lost of f64 counts where two numbers are as near.
 // CHECK-LABEL: func @round
 // CHECK: %[[SINGLE:.*]] = arith.truncf %{{.*}} : f64 to f32
-// CHECK: arith.bitcast %[[SINGLE]] : f32 to i32
+// CHECK: arith.extf %[[SINGLE]] : f32 to f64
+// CHECK: arith.cmpi ugt
+// CHECK: arith.cmpi ne
+// CHECK: arith.cmpf uno
 // CHECK: arith.addf
 // CHECK-COUNT-3: arith.select
 // CHECK: arith.bitcast %{{.*}} : i8 to f8E4M3FN
@@ -38,12 +42,14 @@ func.func @round(%x: f64) -> f8E4M3FN {
   return %y : f8E4M3FN
 }
 
-// Other rounding, and other types, are left alone.
+// Other rounding, other types, and shapes that are not known are left alone.
 // CHECK-LABEL: func @others
 // CHECK: arith.truncf %{{.*}} downward : f32 to f8E4M3FN
 // CHECK: arith.extf %{{.*}} : f8E8M0FNU to f32
-func.func @others(%x: f32, %z: f8E8M0FNU) -> (f8E4M3FN, f32) {
+// CHECK: arith.truncf %{{.*}} : tensor<?x3xf32> to tensor<?x3xf8E5M2>
+func.func @others(%x: f32, %z: f8E8M0FNU, %t: tensor<?x3xf32>) -> (f8E4M3FN, f32, tensor<?x3xf8E5M2>) {
   %y = arith.truncf %x downward : f32 to f8E4M3FN
   %w = arith.extf %z : f8E8M0FNU to f32
-  return %y, %w : f8E4M3FN, f32
+  %s = arith.truncf %t : tensor<?x3xf32> to tensor<?x3xf8E5M2>
+  return %y, %w, %s : f8E4M3FN, f32, tensor<?x3xf8E5M2>
 }

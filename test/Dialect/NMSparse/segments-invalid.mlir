@@ -53,3 +53,17 @@ func.func @batches(%x: tensor<2x128x16xf16>, %v: tensor<2x3x4x512xf16>, %b: tens
     ins(%x, %v, %b : tensor<2x128x16xf16>, tensor<2x3x4x512xf16>, tensor<2x3x4x32xi32>) outs(%init : tensor<2x16x96xf32>) -> tensor<2x16x96xf32>
   return %0 : tensor<2x16x96xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @long_segments(%x: tensor<768x24xf16>, %v: tensor<2x8x2048xf16>, %b: tensor<2x8x96xi32>, %init: tensor<24x64xf32>) -> tensor<24x64xf32> {
+  // expected-error @below {{has a schedule with segments = true, whose K steps have at least 384 rows of #nm_sparse.encoding<4:6>, 96 for each of 4 lanes of 1 shares, where at most 256 can be copied; legal is segments = false}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<4:6> storage = #nm_sparse.bitmap<#nm_sparse.encoding<4:6>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [24, 64, 64], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<768x24xf16>, tensor<2x8x2048xf16>, tensor<2x8x96xi32>) outs(%init : tensor<24x64xf32>) -> tensor<24x64xf32>
+  return %0 : tensor<24x64xf32>
+}

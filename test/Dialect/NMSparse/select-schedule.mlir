@@ -203,3 +203,33 @@ func.func @outputs_of_tma(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tenso
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %r : tensor<?x64xf32>
 }
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<tile = [32, 64, 8], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+func.func @simt_i8(%x: tensor<?x64xi8>, %v: tensor<16x64xi8>, %i: tensor<16x1xi8>,
+                   %y: tensor<?x64xi32>) -> tensor<?x64xi32> {
+  // expected-error @below {{has a schedule with product = simt, which multiplies f32, but operands of 'i8'; use product = dot, of a weight that is stored as bitmaps}}
+  %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<?x64xi8>, tensor<16x64xi8>, tensor<16x1xi8>)
+    outs(%y : tensor<?x64xi32>) -> tensor<?x64xi32>
+  return %r : tensor<?x64xi32>
+}
+
+// -----
+
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+#s = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+func.func @mma_i8(%x: tensor<?x64xi8>, %v: tensor<16x64xi8>, %i: tensor<16x1xi8>,
+                  %y: tensor<?x64xi32>) -> tensor<?x64xi32> {
+  // expected-error @below {{has a schedule with product = mma, which multiplies f16 or bf16, but operands of 'i8'; use product = dot, of a weight that is stored as bitmaps}}
+  %r = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym] schedule = #s
+    ins(%x, %v, %i : tensor<?x64xi8>, tensor<16x64xi8>, tensor<16x1xi8>)
+    outs(%y : tensor<?x64xi32>) -> tensor<?x64xi32>
+  return %r : tensor<?x64xi32>
+}

@@ -8,6 +8,9 @@
 // RUN: nm-run %s --entry round_e5m2 --device cpu --output %t.e5m2.round
 // RUN: %python %S/Inputs/float8.py e4m3 %t.e4m3.wide.0.npy %t.e4m3.round.0.npy | FileCheck %s
 // RUN: %python %S/Inputs/float8.py e5m2 %t.e5m2.wide.0.npy %t.e5m2.round.0.npy | FileCheck %s
+// RUN: nm-run %s --entry round_twice --device cpu --output %t.twice
+// RUN: %python -c "import numpy, sys; print(*numpy.load(sys.argv[1]))" %t.twice.0.npy | FileCheck %s --check-prefix=TWICE
+// TWICE: 56 57 57 58 -71 127
 // CHECK: 256 of 256 widened, 262144 of 262144 rounded
 
 #map = affine_map<(i) -> (i)>
@@ -82,4 +85,18 @@ func.func @round_e5m2(%out: tensor<262144xi8>) -> tensor<262144xi8> {
     linalg.yield %byte : i8
   } -> tensor<262144xi8>
   return %r : tensor<262144xi8>
+}
+
+// Of f64: ties, and what lies so near beside them that f32 has it as one.
+func.func @round_twice(%out: tensor<6xi8>) -> tensor<6xi8> {
+  %r = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel"]} outs(%out : tensor<6xi8>) {
+  ^bb0(%o: i8):
+    %i = linalg.index 0 : index
+    %table = arith.constant dense<[1.0625, 1.0625000000001, 1.1874999999999, 1.1875, -1.0625000000001, 1.0e300]> : vector<6xf64>
+    %x = vector.extract %table[%i] : f64 from vector<6xf64>
+    %y = arith.truncf %x : f64 to f8E4M3FN
+    %byte = arith.bitcast %y : f8E4M3FN to i8
+    linalg.yield %byte : i8
+  } -> tensor<6xi8>
+  return %r : tensor<6xi8>
 }

@@ -20,7 +20,8 @@ def NMSparse_DotAttr : NMSparse_Attr<"Dot", "dot",
     For decoding, where each weight is used once. A lane owns an output, and each
     warp takes every so many rows of the weight, which it reads from global memory
     as they are stored; in the end the warps add their shares. Reads weights that
-    are stored as bitmaps, of f16, bf16 or f32. Of `free` weights a tile has as
+    are stored as bitmaps, of any type; of 8 bits for any number of tokens, since
+    no other product does. Of `free` weights a tile has as
     many rows as a K step has in the dense weight, a multiple of 256: segments of 64
     values of each output are dealt out to the warps of all steps.
 

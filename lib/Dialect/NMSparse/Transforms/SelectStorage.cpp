@@ -79,10 +79,12 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
   if (ScheduleAttr schedule = op.getScheduleAttr();
       storage == "auto" && schedule)
     return schedule.getProduct().readsBitmaps();
+  // Elements of 8 bits have no other kernels.
+  if (element.getIntOrFloatBitWidth() == 8)
+    return true;
   if (op.getEncoding().getWindowRows() > kMostWindowRows)
     return false;
-  // Elements of 8 bits have no other kernels.
-  if (storage == "bitmap" || element.getIntOrFloatBitWidth() == 8)
+  if (storage == "bitmap")
     return true;
   // Tensor cores have no kernel at all for panels that no fragment fits.
   int64_t panel = op.getEncoding().getBlockN();

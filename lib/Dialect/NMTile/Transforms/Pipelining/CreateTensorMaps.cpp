@@ -99,7 +99,7 @@ static SmallVector<OpFoldResult> emitCoordinates(OpBuilder &b, Location loc,
   return sums;
 }
 
-/// The map of `view`. Components of bitmaps are read as they are.
+/// The map of `view`. Blocks of columns are read by threads, and not swizzled.
 static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
                        TileLayout layout) {
   auto type = cast<MemRefType>(view.tensor.getType());

@@ -13,6 +13,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
@@ -31,15 +33,55 @@ using namespace mlir::nm_sparse;
 /// Tokens from which on it does not matter what a copy takes.
 static constexpr int64_t kMostTokens = 16384;
 
-/// Whether a caller chooses how the rows of `x` lie in memory.
-static bool isGiven(Value x) {
+namespace {
+/// Where the rows of activations come from.
+struct Origin {
+  /// Whose last dimension says how far rows are apart.
+  ShapedType rows;
+  /// The program allocates them, and aligns the rows (--nm-sparse-align-rows).
+  bool isOwn;
+  /// They begin inside of rows, or at places of a shape that is not known.
+  bool isShifted;
+};
+} // namespace
+
+/// Follows `x` to the tensor that it is stored in.
+static Origin findOrigin(Value x) {
+  Origin origin{cast<ShapedType>(x.getType()), false, false};
+  bool isReshaped = false;
   while (Operation *op = x.getDefiningOp()) {
+    if (isa<tensor::EmptyOp, AlignRowsOp>(op)) {
+      origin.isOwn = true;
+      break;
+    }
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+      origin.isShifted =
+          isReshaped || !slice.hasUnitStride() ||
+          slice.getDroppedDims().test(slice.getSourceType().getRank() - 1) ||
+          !isZeroInteger(slice.getMixedOffsets().back());
+      if (origin.isShifted)
+        break;
+      x = slice.getSource();
+      origin.rows = slice.getSourceType();
+      continue;
+    }
+    if (auto written = dyn_cast<DestinationStyleOpInterface>(op)) {
+      x = written.getTiedOpOperand(cast<OpResult>(x))->get();
+      continue;
+    }
     if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
             op))
-      return false;
+      break;
+    isReshaped |= !isa<tensor::CastOp>(op);
     x = op->getOperand(0);
   }
-  return true;
+  return origin;
+}
+
+/// Whether the rows of `x` may begin anywhere.
+static bool isGiven(Value x) {
+  Origin origin = findOrigin(x);
+  return !origin.isOwn || origin.isShifted;
 }
 
 namespace {
@@ -94,8 +136,10 @@ struct AlignOperands
     auto type = cast<ShapedType>(x.getType());
     // Rows of a known number of tokens have no gaps.
     int64_t element = type.getElementTypeBitWidth() / 8;
-    bool isKnown = !ShapedType::isDynamic(type.getShape().back());
-    int64_t own = isKnown ? getRowAlignment(type, 1, 32) : element;
+    Origin origin = findOrigin(x);
+    bool isKnown = !origin.isShifted &&
+                   !ShapedType::isDynamic(origin.rows.getShape().back());
+    int64_t own = isKnown ? getRowAlignment(origin.rows, 1, 32) : element;
     if (own >= 32)
       return {};
     bool mustBe16 =
