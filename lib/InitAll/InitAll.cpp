@@ -24,6 +24,7 @@
 #include "mlir/Dialect/Arith/IR/ValueBoundsOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferDeallocationOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Async/IR/Async.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
@@ -156,6 +157,7 @@ void nm_sparse::registerAllPasses() {
 
   registerTransformsPasses();
   registerConversionPasses();
+  arith::registerArithPasses();
   bufferization::registerBufferizationPasses();
   bufferization::registerBufferizationPipelines();
   LLVM::registerLLVMPasses();

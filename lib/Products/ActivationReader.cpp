@@ -7,11 +7,23 @@
 #include "ActivationReader.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+Value nm_sparse::getOperandOfTile(Value tile) {
+  while (Operation *view = tile.getDefiningOp()) {
+    bool isInside = view->getParentOfType<gpu::LaunchOp>() &&
+                    isa<memref::SubViewOp, memref::CastOp>(view);
+    if (!isInside)
+      break;
+    tile = view->getOperand(0);
+  }
+  return tile;
+}
 
 Value ActivationReader::clamp(Value at, int64_t dim) {
   Value extent = b.createOrFold<memref::DimOp>(loc, x, dim);
@@ -36,10 +48,17 @@ bool ActivationReader::hasTokenRows() {
   int64_t tokens = op.getSchedule().getTileTokens();
   int64_t bytes = tokens * type.getElementTypeBitWidth() / 8;
   auto [strides, offset] = type.getStridesAndOffset();
-  return !isTokenMajor && tokens > 1 && type.getDimSize(1) == tokens &&
-         strides[0] == tokens && strides[1] == 1 &&
-         !ShapedType::isDynamic(offset) && offset % tokens == 0 &&
-         llvm::is_contained({4, 8, 16}, bytes);
+  if (isTokenMajor || tokens <= 1 || type.getDimSize(1) != tokens ||
+      strides[0] != tokens || strides[1] != 1 ||
+      !llvm::is_contained({4, 8, 16}, bytes))
+    return false;
+  auto operand = cast<MemRefType>(getOperandOfTile(x).getType());
+  auto [apart, first] = operand.getStridesAndOffset();
+  auto isMultiple = [&](int64_t distance) {
+    return !ShapedType::isDynamic(distance) && distance % tokens == 0;
+  };
+  return isMultiple(first) &&
+         llvm::all_of(ArrayRef(apart).drop_back(), isMultiple);
 }
 
 SmallVector<Value> ActivationReader::readTokens(Value row, bool isWhole) {

@@ -12,6 +12,10 @@
 
 namespace mlir::nm_sparse {
 
+/// What a launch reads of which `tile` is a view, or is all: views that kernels
+/// have begin at multiples of tiles.
+Value getOperandOfTile(Value tile);
+
 /// Reads the activations of a product of few tokens, which lie in global memory
 /// as the caller has them.
 class ActivationReader {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ActivationFragments.h"
+#include "../ActivationReader.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -39,23 +40,11 @@ ActivationFragments::ActivationFragments(OpBuilder &b, TileMatmulOp op,
       fragments(op.getSchedule().getTileTokens() / Segment::kFragmentTokens),
       isTokenMajor(op.getLhsOrder() == MajorOrder::K) {}
 
-/// `x` as the launch has it. Views of tiles begin at multiples of tiles.
-static Value getSource(Value x) {
-  while (Operation *view = x.getDefiningOp()) {
-    bool isTile = view->getParentOfType<gpu::LaunchOp>() &&
-                  isa<memref::SubViewOp, memref::CastOp>(view);
-    if (!isTile)
-      break;
-    x = view->getOperand(0);
-  }
-  return x;
-}
-
 /// Neighbours that one access reads, at most `most`: wherever a row of x
 /// begins, it must do so at a multiple of them, and where they are rows of the
 /// product, it has none but whole groups of them.
 int64_t ActivationFragments::getWidth(int64_t most) const {
-  auto type = cast<MemRefType>(getSource(x).getType());
+  auto type = cast<MemRefType>(getOperandOfTile(x).getType());
   auto [strides, offset] = type.getStridesAndOffset();
   if (strides.back() != 1)
     return 1;
