@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernels that have budgets: of each product those whose registers, spills or
+inner loops a change is likely to touch."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Pipelines" / "Inputs"))
+from cases import Case, schedule  # noqa: E402
+
+FEATURE = {"x_feature_major": True, "y_feature_major": True}
+
+
+def wgmma(tile, warps=(1, 8), stages=4, **roles):
+    return schedule("wgmma", tile, warps, stages, **roles)
+
+
+def expand(tile, warps, stages, **roles):
+    return schedule(
+        "wgmma_expand", tile, warps, stages, 1, "bulk", "bulk", 4, tma=True, **roles
+    )
+
+
+def segments(tile, warps, stages, grid):
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"product = wgmma_expand<warps = {warps}, segments = true>, "
+        "transfers = {x = bulk, values = bulk, index = bulk}, "
+        f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
+    )
+
+
+def direct(product, tile, warps, shares):
+    """Of a product that reads global memory."""
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"product = {product}<warps = {warps}, shares = {shares}>, "
+        "transfers = {x = direct, values = direct, index = direct}, "
+        "pipeline = sequential>"
+    )
+
+
+GATHER = schedule("simt", (128, 64, 2), (2, 2), 3)
+WHOLE_WINDOWS = schedule("simt", (64, 128, 1), (1, 4), 3, 1, "copy")
+PRODUCERS = schedule("simt", (256, 128, 1), (2, 4), 4, 1, "copy", producers=4)
+MMA = schedule("mma", (128, 128, 4), (2, 2), 3)
+MMA_WHOLE_WINDOWS = schedule("mma", (128, 128, 4), (2, 4), 4, 1, "copy")
+KERNELS = {
+    "simt, gather": Case("f32", 12, 32, 32, schedule=GATHER, **FEATURE),
+    "simt, copy": Case("f32", 16, 32, 32, schedule=WHOLE_WINDOWS, **FEATURE),
+    "simt, producers": Case("f32", 16, 32, 32, schedule=PRODUCERS, **FEATURE),
+    "simt, token-major": Case("f32", 16, 32, 32, schedule=WHOLE_WINDOWS),
+    "simt, GELU": Case("f32", 12, 32, 32, schedule=GATHER, epilogue="gelu"),
+    "panel_dot": Case(
+        "f16", 8, 32, 32, tokens=1, schedule=direct("panel_dot", (1, 256, 128), 16, 16)
+    ),
+    "panel_dot, groups": Case(
+        "bf16", 8, 16, 32, tokens=2, schedule=direct("panel_dot", (2, 64, 256), 8, 32)
+    ),
+    "panel_dot, 8 tokens": Case(
+        "f16", 16, 32, 128, tokens=8, schedule=direct("panel_dot", (8, 256, 64), 8, 8)
+    ),
+    **{
+        f"mma_expand, {name}": Case(
+            element,
+            n,
+            m,
+            1,
+            tokens=tile[0],
+            schedule=direct("mma_expand", tile, 8, shares),
+            **layout,
+        )
+        for name, element, n, m, tile, shares, layout in (
+            ("8 tokens", "f16", 8, 16, (8, 64, 128), 4, {}),
+            ("16 tokens, feature-major", "bf16", 8, 16, (16, 64, 128), 4, FEATURE),
+            ("long windows", "f16", 16, 32, (16, 128, 128), 2, {}),
+            ("64 tokens", "f16", 4, 16, (64, 256, 32), 1, {}),
+        )
+    },
+    "mma": Case("f16", 16, 32, 128, schedule=MMA, **FEATURE),
+    "mma, token-major": Case("bf16", 16, 32, 128, schedule=MMA_WHOLE_WINDOWS),
+    "mma, GELU": Case("f16", 16, 32, 128, schedule=MMA, epilogue="gelu", **FEATURE),
+    **{
+        f"mma, persistent, values by TMA{name}": Case(
+            element,
+            n,
+            32,
+            128,
+            schedule=schedule(
+                "mma",
+                (256, 128, windows),
+                (4, 2),
+                4,
+                producers=4,
+                persistent=True,
+                tma=True,
+            ),
+            epilogue=epilogue,
+            **FEATURE,
+        )
+        for name, element, n, windows, epilogue in (
+            ("", "f16", 16, 4, "cast"),
+            (", GELU", "bf16", 8, 8, "gelu"),
+        )
+    },
+    "wgmma": Case("f16", 16, 32, 256, schedule=wgmma((128, 256, 4)), **FEATURE),
+    "wgmma, producers": Case(
+        "f16", 16, 32, 256, schedule=wgmma((128, 256, 4), producers=4), **FEATURE
+    ),
+    "wgmma, producers, L = 128, GELU": Case(
+        "bf16",
+        8,
+        32,
+        128,
+        schedule=wgmma((256, 128, 8), (2, 4), producers=4),
+        epilogue="gelu",
+        **FEATURE,
+    ),
+    "wgmma, values by TMA": Case(
+        "f16",
+        16,
+        32,
+        256,
+        schedule=wgmma((128, 256, 4), producers=4, tma=True),
+        **FEATURE,
+    ),
+    "wgmma, persistent, values by TMA": Case(
+        "f16",
+        16,
+        32,
+        256,
+        schedule=wgmma((128, 256, 4), producers=4, persistent=True, tma=True),
+        **FEATURE,
+    ),
+    "wgmma, persistent, values by TMA, token-major result": Case(
+        "f16",
+        16,
+        32,
+        256,
+        schedule=wgmma((128, 256, 4), producers=4, persistent=True, tma=True),
+        x_feature_major=True,
+    ),
+    "wgmma, persistent, values by TMA, L = 128, GELU": Case(
+        "f16",
+        8,
+        32,
+        128,
+        schedule=wgmma((256, 128, 8), (2, 4), producers=4, persistent=True, tma=True),
+        epilogue="gelu",
+        **FEATURE,
+    ),
+    **{
+        f"wgmma, persistent, values by TMA, {epilogue}{result}": Case(
+            "f16",
+            16,
+            32,
+            256,
+            schedule=wgmma((128, 256, 4), producers=4, persistent=True, tma=True),
+            epilogue=epilogue,
+            x_feature_major=True,
+            y_feature_major=not result,
+        )
+        for epilogue in ("gelu", "residual")
+        for result in ("", ", token-major result")
+    },
+    **{
+        f"wgmma, persistent, values by TMA, tokens by panel, {epilogue}": Case(
+            element,
+            n,
+            32,
+            256,
+            schedule=wgmma(
+                (128, 256, windows),
+                (2, 4),
+                stages,
+                producers=4,
+                persistent=True,
+                tma=True,
+            ),
+            epilogue=epilogue,
+            **FEATURE,
+        )
+        for epilogue, element, n, windows, stages in (
+            ("cast", "f16", 12, 8, 3),
+            ("gelu", "bf16", 16, 4, 4),
+        )
+    },
+    "wgmma, persistent": Case(
+        "f16",
+        16,
+        32,
+        256,
+        schedule=wgmma((128, 256, 4), producers=4, persistent=True),
+        **FEATURE,
+    ),
+    "wgmma, persistent, L = 128": Case(
+        "bf16",
+        8,
+        32,
+        128,
+        schedule=wgmma((256, 128, 8), (2, 4), producers=4, persistent=True),
+        **FEATURE,
+    ),
+    **{
+        f"wgmma_expand, {name}": Case(element, n, m, 1, schedule=how, **layout)
+        for name, element, n, m, how, layout in (
+            (
+                "persistent",
+                "f16",
+                8,
+                16,
+                expand((256, 128, 4), 8, 5, persistent=True),
+                {},
+            ),
+            (
+                "stream-K, feature-major",
+                "bf16",
+                16,
+                32,
+                expand((256, 128, 2), 8, 4, stream_k=True, persistent=True),
+                FEATURE,
+            ),
+            ("few tokens", "f16", 4, 16, expand((16, 448, 4), 28, 5), {}),
+            ("64 tokens", "f16", 2, 4, expand((64, 256, 16), 16, 5), {}),
+            (
+                "segments",
+                "f16",
+                8,
+                16,
+                segments((256, 128, 32), 8, 4, "persistent"),
+                FEATURE,
+            ),
+            (
+                "segments, stream-K",
+                "bf16",
+                16,
+                32,
+                segments((128, 256, 64), 8, 2, "persistent<stream_k = true>"),
+                FEATURE,
+            ),
+            (
+                "segments, 64 tokens",
+                "f16",
+                4,
+                16,
+                segments((64, 256, 32), 16, 3, "flat"),
+                FEATURE,
+            ),
+        )
+    },
+}
