@@ -7,8 +7,8 @@ import json
 
 import report
 
-DRAWN = report.RESULTS / "h200-decode-drawn.json"
-CHAIN = report.RESULTS / "h200-chain.json"
+DRAWN = report.RESULTS / "h200-decode-drawn-2.json"
+CHAIN = report.RESULTS / "h200-chain-2.json"
 PACK = report.RESULTS / "h200-pack.json"
 
 

@@ -13,6 +13,7 @@ import re
 import statistics
 from collections import defaultdict
 
+import element_wise
 import random_layers
 import report
 from layers import SPARSITIES
@@ -296,9 +297,35 @@ def draw_tokens(data):
     return plt, figure
 
 
+def draw_times(data):
+    plt, figure, axes = start(len(data), 3.0 * len(data), 3.4)
+    looks = {
+        "dense, cuBLAS": (GREY, "s-"),
+        "8:16": (BLUE, "o-"),
+        "4:16": (ORANGE, "D-"),
+        "bytes of 8:16": (BLUE, ":"),
+    }
+    for axis, (shape, series) in zip(axes, sorted(data.items())):
+        for name, (color, line) in looks.items():
+            if name in series:
+                axis.plot(
+                    *zip(*series[name]), line, color=color, markersize=3, label=name
+                )
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        places = [1, 8, 64, 512, 4096]
+        axis.set_xticks(places, [str(place) for place in places])
+        axis.set_xlabel("tokens")
+        axis.set_title(shape, loc="left")
+    axes[0].set_ylabel("us")
+    axes[0].legend(fontsize=7.5)
+    return plt, figure
+
+
 FIGURES = {
     "drawn": (drawn_data, draw_drawn, "Speed over dense cuBLAS of drawn layers"),
     "tokens": (tokens_data, draw_tokens, "Speed over dense cuBLAS by tokens"),
+    "times": (element_wise.times_data, draw_times, "Time by tokens, element-wise"),
     "speedup": (speedup_data, draw_speedup, "Speed over dense cuBLAS by sparsity"),
     "share": (share_data, draw_share, "Share of the ideal speed, shape by shape"),
     "roofline": (roofline_data, draw_roofline, "Products under the measured ceilings"),

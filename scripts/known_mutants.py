@@ -7,7 +7,9 @@ EXPANSIONS = (
     "expand-shares2-feature expand-persistent-token "
     "expand-persistent-feature expand-stream-token expand-stream-feature "
     "expand-longwindows segments-split2 segments-shares2 segments-persistent "
-    "segments-stream segments-all"
+    "segments-stream segments-all ahead-rows-token ahead-rows-feature "
+    "ahead-outputs-token ahead-outputs-feature ahead-persistent-token "
+    "ahead-persistent-feature"
 )
 
 # Kernels, operations, and why mutants of these go unnoticed.
@@ -48,7 +50,8 @@ KNOWN_SURVIVORS = [
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),
     (
-        "expand-longwindows segments-shares2 segments-persistent",
+        "expand-longwindows segments-shares2 segments-persistent ahead-rows-token "
+        "ahead-rows-feature ahead-outputs-token ahead-outputs-feature",
         "nvvm.wgmma.commit.group.sync.aligned nvvm.wgmma.wait.group.sync.aligned",
         "its parts have registers of their own, and a later wait comes before "
         "these are written again",
@@ -60,7 +63,7 @@ KNOWN_SURVIVORS = [
     ),
     (
         "expand-persistent-token expand-persistent-feature segments-persistent "
-        "segments-stream",
+        "segments-stream ahead-persistent-token ahead-persistent-feature",
         "nvvm.bar.warp.sync",
         "all lanes have read the slot before the wait for their product",
     ),

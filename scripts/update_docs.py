@@ -29,6 +29,7 @@ import doc_results
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
+import element_wise  # noqa: E402
 import one_token  # noqa: E402
 import plots  # noqa: E402
 import random_layers  # noqa: E402
@@ -170,7 +171,7 @@ class Generators:
         return f"{found[1]}.\n\n{found[2].strip()}"
 
     def performance(self, what):
-        pages = {**random_layers.PAGES, **one_token.PAGES}
+        pages = {**random_layers.PAGES, **one_token.PAGES, **element_wise.PAGES}
         return pages[what]() if what else report.page()
 
     def figure(self, name):

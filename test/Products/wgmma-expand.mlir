@@ -28,12 +28,12 @@
 // copied by threads, and what they read is read before the accelerator writes it.
 // CHECK-LABEL: llvm.func @token_major_kernel
 // CHECK-NOT: nvvm.cp.async.shared
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK: llvm.intr.ctpop
 // CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<3> -> i16
 // CHECK: nvvm.prmt
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {$0,{{.*}}, $31}, {$64, $65, $66, $67}, $68, p, 1, 1, 0;
-// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK: nvvm.bar.warp.sync
 // CHECK: nvvm.fence.proxy
@@ -160,16 +160,35 @@ func.func @shares_persistent(%x: tensor<384x?xf16>, %w: tensor<384x2000xf16, #w>
 #half = #nm_sparse.schedule<tile = [16, 64, 16], product = wgmma_expand<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 // CHECK-LABEL: llvm.func @half_parts_kernel
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK-NEXT: wgmma.mma_async
 // CHECK-NOT: wgmma.mma_async
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK: wgmma.mma_async
-// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
 func.func @half_parts(%x: tensor<?x256xf16>, %w: tensor<256x96xf16, #w>, %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
   %y = linalg.matmul {nm_sparse.schedule = #half}
+    ins(%x, %w : tensor<?x256xf16>, tensor<256x96xf16, #w>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// The values of both parts are loaded before the product of the first.
+#ahead = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8, ahead = true>,
+  transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+// CHECK-LABEL: llvm.func @ahead_kernel
+// CHECK-NOT: nvvm.wgmma
+// CHECK-COUNT-32: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<3> -> i16
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK: wgmma.mma_async
+// CHECK-NOT: -> i16
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK: nvvm.wgmma.fence.aligned
+// CHECK: wgmma.mma_async
+func.func @ahead(%x: tensor<?x256xf16>, %w: tensor<256x96xf16, #w>, %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = linalg.matmul {nm_sparse.schedule = #ahead}
     ins(%x, %w : tensor<?x256xf16>, tensor<256x96xf16, #w>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
 }

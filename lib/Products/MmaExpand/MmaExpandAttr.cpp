@@ -12,10 +12,8 @@ using namespace mlir::nm_sparse;
 
 using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 
-/// Warps of a CTA at most; values that a lane reads of each of its four outputs
-/// at once, which registers hold; and rows that it expands to, all in straight
-/// code.
-static constexpr int64_t kMostWarps = 32, kMostValues = 64, kMostRows = 256;
+/// Warps of a CTA at most.
+static constexpr int64_t kMostWarps = 32;
 
 LogicalResult MmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
                                     int64_t shares) {

@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Device memory bounds few tokens, tensor cores and the activations that each
-// warp reads bound many of them. No time of a kernel has been measured: what
-// follows counts instructions and bytes, so that it is not proposed yet
-// (docs/decisions/045-windows-expanded-by-lanes.md).
+// Memory bounds few tokens where an SM has warps enough; where it has not, a
+// warp waits for what it reads of each unit, 32 outputs by the segments of four
+// lanes. Constants are fitted to the times of h200-latency.json.
 //
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
@@ -21,18 +21,20 @@ using namespace mlir::nm_sparse;
 
 static constexpr double kSchedulers = 4, kClock = 1.75e9;
 /// Cycles of a scheduler for a pair of rows of an output in all lanes, beside
-/// those for each register that the queue of a span advances; and for a product
-/// of 16 outputs, 16 rows and 8 tokens.
-static constexpr double kPairCycles = 5, kAdvanceCycles = 2,
-                        kFragmentCycles = 7;
-/// Cycles of an SM for the activations of 8 rows and 8 tokens of a unit.
-static constexpr double kChunkCycles = 12;
-/// Seconds until what a K step reads is there; of a launch; of the exchange
-/// between CTAs of one tile; the part of the rate of memory that is reached.
-static constexpr double kLatency = 0.8e-6, kLaunch = 1.9e-6, kExchange = 2.2e-6,
-                        kRateReached = 0.95;
+/// those for each register that the queue of a span advances; for a product of
+/// 16 outputs, 16 rows and 8 tokens; and of an SM for the activations of 8 rows
+/// and 8 tokens of a unit.
+static constexpr double kPairCycles = 7.93, kAdvanceCycles = 2.82,
+                        kFragmentCycles = 4.25, kChunkCycles = 20.2;
+/// Cycles until a warp has read what a unit needs, and by how much the
+/// instructions of one warp take longer than it takes to issue them.
+static constexpr double kUnitCycles = 673, kChain = 1.66;
+/// Seconds of a launch; of the exchange between CTAs of one tile; of adding a
+/// share of 8 tokens; the part of the rate of memory that is reached.
+static constexpr double kLaunch = 1.9e-6, kExchange = 2.37e-6,
+                        kShare = 0.081e-6, kRateReached = 0.99;
 /// What takes longest hides the others the better the higher this is.
-static constexpr double kNorm = 3;
+static constexpr double kNorm = 3.88;
 static constexpr int64_t kWarpsPerSM = 16;
 
 /// Registers by which the queues of a span advance, in all.
@@ -48,53 +50,86 @@ static CombinedTime predictMmaExpand(const MatmulProblem &problem,
                                      ScheduleAttr schedule, const Chip &chip) {
   BitmapTile tile = *problem.bitmap;
   Segment segment = Segment::get(problem.encoding, tile);
+  ProductAttrInterface product = schedule.getProduct();
   int64_t tokens = schedule.getTileTokens(), parts = schedule.getSplitK();
+  int64_t warps = product.getNumWarps(), shares = product.getNumShares();
   int64_t passes = llvm::divideCeil(problem.tokens, tokens);
   int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
-  int64_t blocks =
-      problem.batch * llvm::divideCeil(problem.outputs, BitmapTile::kOutputs);
-  int64_t outputBlocks = schedule.getTileOutputs() / BitmapTile::kOutputs;
-  auto ctas = double(llvm::divideCeil(blocks, outputBlocks) * passes * parts);
-  auto sms = double(chip.multiprocessors);
+  int64_t outputTiles =
+      llvm::divideCeil(problem.outputs, schedule.getTileOutputs());
+  int64_t ctas = problem.batch * outputTiles * passes * parts;
+  int64_t sms = chip.multiprocessors;
+  int64_t resident = std::min<int64_t>(
+      std::max<int64_t>(1, kWarpsPerSM / warps), llvm::divideCeil(ctas, sms));
+  auto perSM = double(llvm::divideCeil(ctas, sms));
+  auto rounds = double(llvm::divideCeil(ctas, sms * resident));
 
   // A unit: 32 outputs, the segments of four lanes, all tokens of the tile.
-  auto fragments = double(tokens) / 8.0;
+  auto fragments = double(tokens) / Segment::kFragmentTokens;
   double spans = double(segment.rows) / double(segment.spanRows);
-  double expansion = double(Segment::kLaneOutputs) *
-                     (kPairCycles * double(segment.rows) / 2.0 +
-                      kAdvanceCycles * spans * countAdvances(segment));
-  double products = fragments * kFragmentCycles * double(segment.rows) / 2.0;
+  double cycles = double(Segment::kLaneOutputs) *
+                      (kPairCycles * double(segment.rows) / 2.0 +
+                       kAdvanceCycles * spans * countAdvances(segment)) +
+                  fragments * kFragmentCycles * double(segment.rows) / 2.0;
   double chunks =
       fragments * kChunkCycles * double(segment.rows) / Segment::kChunkRows;
-  double units = double(tiles * segment.perTile) / double(Segment::kLanes) *
-                 double(blocks * passes);
-  double warps = std::min(ctas * double(schedule.getProduct().getNumWarps()),
-                          sms * double(kWarpsPerSM));
-  double busy = std::min(1.0, warps / (sms * kSchedulers));
-  double perScheduler = units / (sms * kSchedulers * busy) / kClock;
+  int64_t stepTiles = schedule.getTileRows() / tile.values;
+  int64_t steps = llvm::divideCeil(llvm::divideCeil(tiles, stepTiles), parts);
+  auto units = double(steps * segment.countOfLane(stepTiles, shares));
+  double chain = rounds * units * (kUnitCycles + kChain * cycles) / kClock;
+  double issue = perSM * double(warps) / kSchedulers * units * cycles / kClock;
+  double activations = perSM * double(warps) * units * chunks / kClock;
 
-  double weight = double(blocks * tiles * BitmapTile::kOutputs) *
+  double weight = double(problem.batch * tiles * problem.outputs) *
                   double(tile.values * problem.elementBytes + 4 * tile.words);
-  double x = double(problem.getDenseRows() * problem.elementBytes);
   double results =
       double(problem.batch * problem.tokens * problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
   double memory = (weight + results) / (kRateReached * chip.dramBytes) +
                   double(passes - 1) * weight / (kRateReached * chip.l2Bytes);
-  double l2 = (weight * double(passes) + double(blocks) / double(outputBlocks) *
-                                             x * double(problem.tokens)) /
-              (kRateReached * chip.l2Bytes);
-  double stepTiles = double(schedule.getTileRows()) / double(tile.values);
-  double steps = double(tiles) / stepTiles / double(parts);
-  double waves =
-      std::max(1.0, ctas * double(schedule.getProduct().getNumWarps()) /
-                        (sms * double(kWarpsPerSM)));
-  double chain = steps * kLatency * waves;
-  double product = perScheduler * std::max(expansion, products);
-  double time = combineOverlapping(
-      {memory, l2, chain, product, perScheduler * kSchedulers * chunks}, kNorm);
-  return {kLaunch + (parts > 1 ? kExchange : 0.0) + time,
-          memory >= product ? Bound::DRAM : Bound::Product};
+  double time = combineOverlapping({memory, chain, issue, activations}, kNorm);
+  return {kLaunch + (parts > 1 ? kExchange : 0.0) +
+              kShare * double(shares) * fragments * rounds + time,
+          memory >= issue ? Bound::DRAM : Bound::Product};
+}
+
+/// 2 to 16 tokens of rows that are read 16 bytes at a time; more tokens are for
+/// warpgroups.
+static void proposeMmaExpand(ScheduleEnumerator &to) {
+  const MatmulProblem &problem = to.problem;
+  constexpr int64_t mostTokens = 16, valuesAtOnce = 32;
+  if (!problem.bitmap || problem.bitmap->isFree || !problem.tensorCores ||
+      problem.xFeatureMajor || problem.tokens < 2 ||
+      problem.tokens > mostTokens)
+    return;
+  const BitmapTile &tile = *problem.bitmap;
+  Segment segment = Segment::get(problem.encoding, tile);
+  if (segment.values > MmaExpandAttr::kMostValues ||
+      segment.rows > MmaExpandAttr::kMostRows)
+    return;
+  MLIRContext *context = to.encoding.getContext();
+  int64_t perLane = std::max<int64_t>(1, valuesAtOnce / segment.values);
+  int64_t tokens = problem.tokens <= 8 ? 8 : mostTokens;
+  for (auto [outputs, warps, shares] :
+       {std::tuple<int64_t, int64_t, int64_t>{32, 4, 4},
+        {32, 8, 8},
+        {32, 16, 16},
+        {64, 8, 4},
+        {64, 16, 8}}) {
+    int64_t stepTiles = Segment::kLanes * shares * perLane / segment.perTile;
+    int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
+    for (int64_t parts : {1, 2, 4}) {
+      if (stepTiles == 0 || stepTiles * parts > tiles)
+        continue;
+      auto schedule = ScheduleAttr::get(
+          context, {tokens, outputs, stepTiles * tile.values},
+          MmaExpandAttr::get(context, warps, shares),
+          TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
+                             IndexTransfer::Direct),
+          SequentialAttr::get(context), FlatGridAttr::get(context, parts));
+      to.add(schedule, predict(problem, schedule, to.chip));
+    }
+  }
 }
 
 namespace {
@@ -118,7 +153,8 @@ struct MmaExpandCost
 } // namespace
 
 void nm_sparse::registerMmaExpandCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
     MmaExpandAttr::attachInterface<MmaExpandCost>(*context);
+    dialect->addProposer(proposeMmaExpand);
   });
 }

@@ -175,8 +175,12 @@ Value Expansion::loadValue(int64_t tileNumber, Side side, Value number,
   return arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
 }
 
-/// The pair of rows of the lane in the group of 8 that begins with `row`.
-Value Expansion::getPair(int64_t row, Side side) {
+/// What the pair of rows of the lane in the group of 8 that begins with `row`
+/// is made of.
+Expansion::LoadedPair &Expansion::getLoaded(int64_t row, Side side) {
+  LoadedPair &pair = loaded[{row, side.output * 2 + side.isUpper}];
+  if (pair.selector)
+    return pair;
   constexpr int64_t pieceValues = BitmapTile::kPieceBytes / kValueBytes;
   int64_t tileNumber = row / tile.rows;
   row %= tile.rows;
@@ -188,29 +192,44 @@ Value Expansion::getPair(int64_t row, Side side) {
   };
   int64_t last = tile.values - 1;
   bool mayPass = bounds.mostBefore + 1 > last;
-  Value first, second;
   if (piece) {
     // Behind the values of an output are those of the next one.
     bool isEnd = tileNumber == ownTiles - 1;
-    first =
+    pair.first =
         loadValue(tileNumber, side,
                   mayPass && isEnd ? atMost(number, last) : number, piece, 0);
-    second = loadValue(tileNumber, side,
-                       mayPass && isEnd ? atMost(number, last - 1) : number,
-                       piece, 1);
+    pair.second = loadValue(
+        tileNumber, side, mayPass && isEnd ? atMost(number, last - 1) : number,
+        piece, 1);
   } else {
     Value next = arith::AddIOp::create(b, loc, number, word(1));
-    first = loadValue(tileNumber, side, mayPass ? atMost(number, last) : number,
-                      piece, 0);
-    second = loadValue(tileNumber, side, mayPass ? atMost(next, last) : next,
-                       piece, 0);
+    pair.first = loadValue(tileNumber, side,
+                           mayPass ? atMost(number, last) : number, piece, 0);
+    pair.second = loadValue(tileNumber, side,
+                            mayPass ? atMost(next, last) : next, piece, 0);
   }
-  return permute(first, second, getSelector(tileNumber, row, side));
+  pair.selector = getSelector(tileNumber, row, side);
+  return pair;
+}
+
+/// The pairs of rows of a fragment, in the order of its registers.
+std::array<std::pair<int64_t, Expansion::Side>, 4>
+Expansion::getPairs(int64_t row, int64_t output) const {
+  Side lower{output, /*isUpper=*/false}, upper{output, /*isUpper=*/true};
+  int64_t further = row + KeptBounds::kGroupRows;
+  return {{{row, lower}, {row, upper}, {further, lower}, {further, upper}}};
+}
+
+void Expansion::load(int64_t row, int64_t output) {
+  for (auto [first, side] : getPairs(row, output))
+    getLoaded(first, side);
 }
 
 SmallVector<Value> Expansion::getFragment(int64_t row, int64_t output) {
-  Side lower{output, /*isUpper=*/false}, upper{output, /*isUpper=*/true};
-  return {getPair(row, lower), getPair(row, upper),
-          getPair(row + KeptBounds::kGroupRows, lower),
-          getPair(row + KeptBounds::kGroupRows, upper)};
+  SmallVector<Value> fragment;
+  for (auto [first, side] : getPairs(row, output)) {
+    LoadedPair &pair = getLoaded(first, side);
+    fragment.push_back(permute(pair.first, pair.second, pair.selector));
+  }
+  return fragment;
 }

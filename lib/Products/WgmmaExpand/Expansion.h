@@ -28,6 +28,10 @@ public:
   /// Rows of a share of the K step.
   int64_t getRows() const { return ownTiles * tile.rows; }
 
+  /// Loads what `getFragment` of the same rows and outputs permutes, which is
+  /// long before it where that hides how long loads take.
+  void load(int64_t row, int64_t output);
+
   /// Registers of rows `row` to `row + 15` of the step, of outputs `output`
   /// further, a multiple of 64. Each a pair of rows, i32: of output g, of
   /// g + 8, and of both 8 rows further.
@@ -43,8 +47,14 @@ private:
   struct Selectors {
     Value outer, inner;
   };
+  /// Two values, and which of their bytes a pair of rows has.
+  struct LoadedPair {
+    Value first, second, selector;
+  };
   Value word(int64_t v) { return math.word(v); }
-  Value getPair(int64_t row, Side side);
+  std::array<std::pair<int64_t, Side>, 4> getPairs(int64_t row,
+                                                   int64_t output) const;
+  LoadedPair &getLoaded(int64_t row, Side side);
   Value getBits(int64_t tileNumber, int64_t number, Side side);
   Value getSelector(int64_t tileNumber, int64_t row, Side side);
   Value getMask(int64_t first, int64_t last);
@@ -66,6 +76,7 @@ private:
   Value twoT, inBlock, firstTile, values, bits, bitsTile;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Value> masks, words;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Selectors> selectors;
+  llvm::DenseMap<std::pair<int64_t, int64_t>, LoadedPair> loaded;
 };
 
 } // namespace mlir::nm_sparse

@@ -112,6 +112,12 @@ SegmentExpansion &SegmentFragments::getSegment(int64_t group, int64_t output,
       .first->second;
 }
 
+void SegmentFragments::load(int64_t row, int64_t output) {
+  int64_t group = row / getGroupRows();
+  getSegment(group, output, /*isUpper=*/false);
+  getSegment(group, output, /*isUpper=*/true);
+}
+
 SmallVector<Value> SegmentFragments::getFragment(int64_t row, int64_t output) {
   int64_t group = row / getGroupRows();
   int64_t inSegment = row % getGroupRows() / kLanes;

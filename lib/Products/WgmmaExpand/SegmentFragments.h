@@ -31,6 +31,9 @@ public:
   SmallVector<SmallVector<int64_t>> getParts() const;
   static constexpr int64_t kPartRows = Segment::kLanes * Segment::kChunkRows;
 
+  /// Loads what `getFragment` of the same rows and outputs expands.
+  void load(int64_t row, int64_t output);
+
   /// Registers of rows `row` to `row + 15` of the step, of outputs `output`
   /// further, a multiple of 64. Each a pair of rows, i32: of output g, of
   /// g + 8, and of both the next pair.

@@ -19,8 +19,12 @@ static constexpr int64_t kWarps = 4, kProductOutputs = 64;
 static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
                          kMostAccumulators = 192;
 
+/// Registers of a thread beside its accumulators, without which ptxas refuses
+/// the kernel.
+static constexpr int64_t kLeastWorkingRegisters = 32;
+
 LogicalResult WgmmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
-                                      int64_t shares, bool) {
+                                      int64_t shares, bool, bool) {
   if (warps < kWarps || warps > kMostWarps || warps % kWarps != 0)
     return emitError() << "wgmma_expand needs a multiple of " << kWarps
                        << " warps, at most " << kMostWarps << ", got " << warps;
@@ -74,6 +78,14 @@ LogicalResult WgmmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
   return success();
 }
 
+/// Registers of a thread when the kernel begins, to which ptxas keeps whatever
+/// warps pass on to each other later.
+static int64_t getMostRegisters(const ScheduleAttr &schedule) {
+  constexpr int64_t registersPerSM = 65536, most = 255, granule = 8;
+  return std::min(most, registersPerSM / schedule.getBlockThreads() / granule *
+                            granule);
+}
+
 LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                                              const ScheduleAttr &schedule,
                                              const EncodingAttr &encoding,
@@ -86,6 +98,16 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
     return emitError() << "has a schedule with product = wgmma_expand, which "
                           "multiplies n:m weights, but "
                        << encoding << "; legal is product = dot";
+  int64_t accumulators = schedule.getTileTokens() * schedule.getTileOutputs() /
+                         (getOutputWarps() * 32);
+  int64_t registers = getMostRegisters(schedule);
+  if (accumulators + kLeastWorkingRegisters > registers)
+    return emitError() << "has a schedule with " << schedule.getBlockThreads()
+                       << " threads, whose wgmma_expand warps have at most "
+                       << registers << " registers a thread, fewer than their "
+                       << accumulators << " accumulators and "
+                       << kLeastWorkingRegisters
+                       << " others; legal are smaller tiles, or fewer warps";
   // Products of a share begin with lines of activations.
   constexpr int64_t unit = 64;
   BitmapTile tile =

@@ -22,8 +22,13 @@ static constexpr int64_t kStepRows = 64, kMostRows = 256;
 /// CTAs that share a tile at most.
 static constexpr int64_t kMostParts = 8;
 /// Registers of a thread beside its accumulators, without which ptxas waits for
-/// each product before the next.
-static constexpr int64_t kWorkingRegisters = 48, kRegistersPerSM = 65536;
+/// each product before the next; those for values that are loaded ahead; and
+/// those of an SM.
+static constexpr int64_t kWorkingRegisters = 48, kAheadRegisters = 72,
+                         kRegistersPerSM = 65536;
+/// Warps that hide what each of them waits for, so that loads ahead gain
+/// nothing.
+static constexpr int64_t kManyWarps = 16;
 
 namespace {
 
@@ -49,7 +54,11 @@ public:
   void add(Shape shape);
 
 private:
-  bool hasRegisters(Shape shape) const;
+  bool hasRegisters(Shape shape, int64_t working) const;
+  bool loadsAhead(Shape shape) const {
+    return shape.getConsumers() / 32 < kManyWarps &&
+           hasRegisters(shape, kAheadRegisters);
+  }
   ScheduleAttr make(Shape shape, int64_t stages, GridAttrInterface grid) const;
   int64_t findStages(Shape shape) const;
   void add(ScheduleAttr schedule);
@@ -63,13 +72,13 @@ private:
 } // namespace
 
 /// Whether threads that multiply such a tile have the registers.
-bool Proposer::hasRegisters(Shape shape) const {
+bool Proposer::hasRegisters(Shape shape, int64_t working) const {
   int64_t consumers = shape.getConsumers();
   auto shares =
       getRegisterShares(consumers, kWarpgroup, to.chip, /*lean=*/true);
   int64_t atEntry =
       std::min<int64_t>(255, kRegistersPerSM / (consumers + kWarpgroup));
-  return shape.tokens / 2 + kWorkingRegisters <=
+  return shape.tokens / 2 + working <=
          (shares ? shares->consumer : atEntry / 8 * 8);
 }
 
@@ -80,7 +89,7 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
   return ScheduleAttr::get(
       context, {shape.tokens, shape.outputs, rows},
       WgmmaExpandAttr::get(context, shape.getConsumers() / 32, shape.shares,
-                           /*segments=*/false),
+                           /*segments=*/false, loadsAhead(shape)),
       TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
                          IndexTransfer::Bulk),
       RingAttr::get(context, stages, kProducers), grid);
@@ -106,7 +115,7 @@ void Proposer::add(ScheduleAttr schedule) {
 
 void Proposer::add(Shape shape) {
   MLIRContext *context = to.encoding.getContext();
-  if (!hasRegisters(shape) ||
+  if (!hasRegisters(shape, kWorkingRegisters) ||
       shareTiles * shape.shares * tile.rows > kMostRows ||
       (shape.shares > 1 && shareTiles * tile.rows % kStepRows != 0))
     return;

@@ -23,37 +23,41 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-// Fitted to 275 kernels of 66 layers on an H200, most of them drawn at random
-// (bench/results/h200-expand-kernels.json).
+// Fitted to 400 kernels of 150 layers, most of them drawn at random, on an H200
+// (bench/results/h200-latency.json).
 
 static constexpr double kClock = 1.7e9;
 /// Clocks of an SM for the product of 64 outputs and 16 rows, and for each
-/// token of it; for the fragments of these; and for what a K step of 64 rows
-/// takes one after the other.
-static constexpr double kProductClocks = 25.6, kTokenClocks = 0.4,
-                        kFragmentClocks = 59.6, kChainClocks = 593;
-static constexpr double kChainRows = 64;
-/// The part of the clocks of fragments that those of segments take: that of the
-/// instructions. None has been timed.
-static constexpr double kSegmentShare = 0.68;
-/// The part by which a product of feature-major activations takes longer, and
-/// fragments whose values lie in pieces that are known at run time.
-static constexpr double kFeatureMajor = 0.0682, kSeveralPieces = 0.679;
-/// Seconds of the first copies of a tile, of a launch, and of an exchange of
-/// parts; of a byte of a result, and of one of a part.
-static constexpr double kTile = 1.85e-6, kLaunch = 1.9e-6, kParts = 0.472e-6,
-                        kResultByte = 34.8e-12, kPartByte = 18e-12;
+/// token of it, which is what tensor cores take.
+static constexpr double kProductClocks = 4, kTokenClocks = 0.5;
+/// Clocks for the fragments of these: to issue their instructions, and what a
+/// single warp waits for others of its own, which several of them share.
+static constexpr double kFragmentClocks = 60, kWaitClocks = 124;
+/// Clocks from a fragment of a warpgroup to its next one: with loads before
+/// each, with loads ahead, and for each token.
+static constexpr double kLoadClocks = 215, kAheadClocks = 124,
+                        kTokenWaitClocks = 0.27;
+/// The part by which fragments take longer whose values lie in pieces that are
+/// known at run time.
+static constexpr double kSeveralPieces = 0.477;
+/// Seconds from a copy to its use, which the stages of a ring share; of the
+/// first copies of a tile, and of a launch; of a byte of a result, and of one
+/// of a part.
+static constexpr double kFlight = 2.64e-6, kTile = 0.8e-6, kLaunch = 1.9e-6,
+                        kResultByte = 49e-12, kPartByte = 28e-12;
 /// Seconds of an exchange between persistent CTAs, and the part of the time of
 /// tiles by which those that CTAs share along the contraction take longer.
-static constexpr double kStream = 8.16e-6, kSharedPart = 0.0555;
-/// Seconds of a barrier before shares of a tile are added, and of a byte of
-/// one.
-static constexpr double kShares = 0.5e-6, kSharedByte = 9e-12;
+static constexpr double kStream = 1.1e-6, kSharedPart = 0.121;
+/// Seconds of a byte of a share that is added.
+static constexpr double kSharedByte = 55e-12;
 /// Rates that are reached, of those of device memory and of L2: CTAs of a wave
 /// read the same activations.
-static constexpr double kMemoryShare = 0.95, kL2Share = 1.66;
+static constexpr double kMemoryShare = 0.99, kL2Share = 1.39;
 /// What takes longest hides the others the better the higher these are.
-static constexpr double kStepNorm = 2.81, kNorm = 4;
+static constexpr double kStepNorm = 5, kNorm = 4;
+/// Tokens whose activations lie side by side in shared memory where they are
+/// feature-major; and in memory, where rows are aligned to 16 bytes.
+static constexpr uint64_t kLineTokens = 64, kRowTokens = 8;
 
 static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
 
@@ -80,6 +84,51 @@ static double getSeveralPieces(EncodingAttr encoding, BitmapTile tile) {
   return double(count * groupRows) / double(tile.rows);
 }
 
+/// Bytes of the values and bits of an output in a tile of the weight.
+static double getLaneBytes(const MatmulProblem &problem) {
+  return double(problem.bitmap->values * problem.elementBytes +
+                problem.bitmap->words * 4);
+}
+
+/// Seconds of one K step of the CTAs of an SM, `perSM` of them.
+static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
+                          const Chip &chip, double perSM) {
+  BitmapTile tile = *problem.bitmap;
+  int64_t tokens = schedule.getTileTokens();
+  int64_t outputs = schedule.getTileOutputs();
+  int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
+  auto stepRows = double(stepTiles * tile.rows);
+  double fragments = double(outputs) / kProductOutputs * stepRows / 16.0;
+  double product =
+      fragments * (kProductClocks + kTokenClocks * double(tokens)) / kClock;
+  double pieces =
+      schedule.getProduct().readsSegments()
+          ? 1.0
+          : 1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile);
+  auto warps = double(schedule.getProduct().getNumWarps());
+  double expansion =
+      fragments * (kFragmentClocks + kWaitClocks / warps) / kClock * pieces;
+  auto shares = double(schedule.getProduct().getNumShares());
+  bool isAhead = cast<WgmmaExpandAttr>(schedule.getProduct()).getAhead();
+  double warpgroups = warps / 4.0 / shares;
+  double chain = fragments / shares / warpgroups *
+                 ((isAhead ? kAheadClocks : kLoadClocks) +
+                  kTokenWaitClocks * double(tokens)) /
+                 kClock;
+  int64_t copied = std::min(tokens, problem.tokens);
+  if (problem.xFeatureMajor)
+    copied = static_cast<int64_t>(
+        std::min(llvm::alignTo(tokens, kLineTokens),
+                 llvm::alignTo(problem.tokens, kRowTokens)));
+  double bytes = double(outputs * stepTiles) * getLaneBytes(problem) +
+                 stepRows * double(copied * problem.elementBytes);
+  double l2 = bytes * double(chip.multiprocessors) / (kL2Share * chip.l2Bytes);
+  double flight = kFlight / double(schedule.getPipeline().getNumStages());
+  return combineOverlapping(
+      {product * perSM, expansion * perSM, chain, l2 * perSM, flight},
+      kStepNorm);
+}
+
 static CombinedTime predictExpand(const MatmulProblem &problem,
                                   ScheduleAttr schedule, const Chip &chip) {
   BitmapTile tile = *problem.bitmap;
@@ -87,7 +136,6 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
   int64_t outputs = schedule.getTileOutputs();
   int64_t present = std::min(tokens, problem.tokens);
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
-  auto stepRows = double(stepTiles * tile.rows);
   int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
   int64_t parts = schedule.getSplitK();
   auto steps =
@@ -100,45 +148,28 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
   auto waves = double(llvm::divideCeil(ctas, sms * resident));
   auto perSM = double(std::min<int64_t>(resident, llvm::divideCeil(ctas, sms)));
 
-  // One K step of the CTAs of an SM.
-  double fragments = double(outputs) / kProductOutputs * stepRows / 16.0;
-  double product = fragments *
-                   (kProductClocks + kTokenClocks * double(tokens)) / kClock *
-                   (problem.xFeatureMajor ? 1.0 + kFeatureMajor : 1.0);
-  double pieces =
-      schedule.getProduct().readsSegments()
-          ? kSegmentShare
-          : 1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile);
-  double expansion = fragments * kFragmentClocks / kClock * pieces;
-  auto shares = double(schedule.getProduct().getNumShares());
-  double chain = stepRows / shares / kChainRows * kChainClocks / kClock;
-  auto laneBytes = double(tile.values * problem.elementBytes + tile.words * 4);
-  double bytes = double(outputs * stepTiles) * laneBytes +
-                 stepRows * double(present * problem.elementBytes);
-  double l2 = bytes * double(sms) / (kL2Share * chip.l2Bytes);
-  double step = combineOverlapping(
-      {product * perSM, expansion * perSM, chain, l2 * perSM}, kStepNorm);
-
   double elements = double(present) * double(outputs);
   auto written =
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
   double result = elements * (parts > 1 ? 4.0 : written) * kResultByte;
+  double step = predictStep(problem, schedule, chip, perSM);
   double wave = steps * step + kTile + result;
+  auto shares = double(schedule.getProduct().getNumShares());
   if (shares > 1)
-    wave += kShares + shares * elements * 4.0 * kSharedByte;
+    wave += shares * elements * 4.0 * kSharedByte;
   double onChip = waves * wave;
-  if (schedule.isStreamK()) {
+  if (schedule.isStreamK() && ctas > sms) {
     double all = double(ctas) / double(sms);
     double shared = all - double(std::max<int64_t>(0, ctas / sms - 1));
     onChip = (all + kSharedPart * shared) * wave + kStream;
   }
   if (parts > 1)
-    onChip += kParts + double(parts) * elements * 4.0 * kPartByte;
+    onChip += double(parts) * elements * 4.0 * kPartByte;
 
   double weight =
       double(problem.batch * tiles * BitmapTile::kOutputs) *
       double(llvm::divideCeil(problem.outputs, BitmapTile::kOutputs)) *
-      laneBytes;
+      getLaneBytes(problem);
   double rest = double(problem.batch * problem.tokens) *
                 (double(problem.outputs) * written +
                  double(problem.getDenseRows() * problem.elementBytes));

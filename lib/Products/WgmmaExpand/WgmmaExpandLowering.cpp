@@ -117,11 +117,26 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
   TileDescriptor x(b, loc, op.getLhs(), isKMajor);
   x.startAt(layout.warpToken);
   int64_t perProduct = kProductOutputs * tokens / 128;
-  for (auto [number, part] : llvm::enumerate(parts)) {
+  auto getRows = [&](Part part) {
     int64_t end = std::min(part.row + partRows, weights.getRows());
+    return llvm::seq<int64_t>(0,
+                              llvm::divideCeil(end - part.row, kProductSteps));
+  };
+  auto load = [&](Part part) {
+    for (int64_t i : getRows(part))
+      weights.load(part.row + i * kProductSteps, part.output);
+  };
+  if (product.getAhead())
+    load(parts.front());
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    if (product.getAhead() && number + 1 < parts.size())
+      load(parts[number + 1]);
+    // The product before the last one has read its registers.
+    NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 1);
     SmallVector<SmallVector<Value>> fragments;
-    for (int64_t row = part.row; row < end; row += kProductSteps)
-      fragments.push_back(weights.getFragment(row, part.output));
+    for (int64_t i : getRows(part))
+      fragments.push_back(
+          weights.getFragment(part.row + i * kProductSteps, part.output));
     NVVM::WgmmaFenceAlignedOp::create(b, loc);
     MutableArrayRef<Value> acc =
         scalars.slice(part.output / kProductOutputs * perProduct, perProduct);
@@ -131,10 +146,9 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
       llvm::copy(emitProduct(fragment, descriptor, acc), acc.begin());
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
-    bool isLast = number + 1 == parts.size();
-    NVVM::WgmmaWaitGroupSyncOp::create(b, loc,
-                                       isLast && !op.getInFlight() ? 0 : 1);
   }
+  if (!op.getInFlight())
+    NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
 }
 
 void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {

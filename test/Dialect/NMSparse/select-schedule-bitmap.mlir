@@ -14,10 +14,12 @@
 #e = #nm_sparse.encoding<8:16>
 
 // CHECK: #[[ONE:.*]] = #nm_sparse.schedule<tile = [1, {{.*}}product = dot<
-// CHECK: #[[MANY:.*]] = #nm_sparse.schedule<tile = [256, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent>
-// CHECK: #[[FEW:.*]] = #nm_sparse.schedule<tile = [{{16|24}}, {{.*}} product = wgmma_expand<
+// CHECK: #[[MANY:.*]] = #nm_sparse.schedule<tile = [256, 128, 32], product = wgmma_expand<warps = 8, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent>
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [{{16|24}}, {{.*}} product = wgmma_expand<
+// CHECK-DAG: #[[ROWS:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma_expand<
 // OLD: #[[ONE:.*]] = #nm_sparse.schedule<tile = [1, {{.*}} product = dot<
 // OLD: #[[OTHERS:.*]] = #nm_sparse.schedule<tile = [8, {{.*}} product = dot<
+// OLD: #[[ROWS:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma_expand<
 // OLD-NOT: #nm_sparse.schedule<
 // OLD: schedule = #[[ONE]] ins
 // OLD-COUNT-2: schedule = #[[OTHERS]] ins
@@ -45,4 +47,15 @@ func.func @batch(%x: tensor<8192x16xf16>, %v: tensor<896x256x512xf16>, %b: tenso
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #w, #y]
     ins(%x, %v, %b : tensor<8192x16xf16>, tensor<896x256x512xf16>, tensor<896x256x32xi32>) outs(%o : tensor<16x28672xf16>) -> tensor<16x28672xf16>
   return %0 : tensor<16x28672xf16>
+}
+
+// Rows of activations that lanes read for the windows that they expand.
+// CHECK-LABEL: func.func @rows
+// CHECK: schedule = #[[ROWS]] ins
+// OLD-LABEL: func.func @rows
+// OLD: schedule = #[[ROWS]] ins
+func.func @rows(%x: tensor<16x28672xf16>, %v: tensor<256x896x512xf16>, %b: tensor<256x896x32xi32>, %o: tensor<16x8192xf16>) -> tensor<16x8192xf16> {
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %b : tensor<16x28672xf16>, tensor<256x896x512xf16>, tensor<256x896x32xi32>) outs(%o : tensor<16x8192xf16>) -> tensor<16x8192xf16>
+  return %0 : tensor<16x8192xf16>
 }

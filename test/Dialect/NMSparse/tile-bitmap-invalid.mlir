@@ -74,6 +74,21 @@ func.func @expand_f32(%x: tensor<16x128xf32>, %v: tensor<3x4x512xf32>, %b: tenso
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
+// 16 warps that multiply and 4 that copy.
+func.func @registers(%x: tensor<256x128xf16>, %v: tensor<8x4x512xf16>, %b: tensor<8x4x32xi32>, %init: tensor<256x256xf32>) -> tensor<256x256xf32> {
+  // expected-error @below {{has a schedule with 640 threads, whose wgmma_expand warps have at most 96 registers a thread, fewer than their 128 accumulators and 32 others; legal are smaller tiles, or fewer warps}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [256, 256, 32], product = wgmma_expand<warps = 16>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<256x128xf16>, tensor<8x4x512xf16>, tensor<8x4x32xi32>) outs(%init : tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %0 : tensor<256x256xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
 func.func @half_a_line(%x: tensor<16x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<16x96xf32>) -> tensor<16x96xf32> {
   // expected-error @below {{has a schedule with K steps of 2 tiles of 32 rows, which cannot be divided into 2 shares of a multiple of 64 rows}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]

@@ -21,10 +21,10 @@ def expand(tile, warps, stages, **roles):
     )
 
 
-def segments(tile, warps, stages, grid):
+def flagged(tile, warps, stages, grid, flag="segments"):
     return (
         f"#nm_sparse.schedule<tile = {list(tile)}, "
-        f"product = wgmma_expand<warps = {warps}, segments = true>, "
+        f"product = wgmma_expand<warps = {warps}, {flag} = true>, "
         "transfers = {x = bulk, values = bulk, index = bulk}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
     )
@@ -222,12 +222,26 @@ KERNELS = {
             ),
             ("few tokens", "f16", 4, 16, expand((16, 448, 4), 28, 5), {}),
             ("64 tokens", "f16", 2, 4, expand((64, 256, 16), 16, 5), {}),
+            *(
+                (
+                    f"ahead, {pattern}",
+                    "f16",
+                    *map(int, pattern.split(":")),
+                    flagged(tile, 8, stages, "persistent", "ahead"),
+                    layout,
+                )
+                for pattern, tile, stages, layout in (
+                    ("8:16", (256, 128, 32), 5, {}),
+                    ("16:32", (256, 128, 32), 5, FEATURE),
+                    ("4:16", (128, 128, 16), 8, {}),
+                )
+            ),
             (
                 "segments",
                 "f16",
                 8,
                 16,
-                segments((256, 128, 32), 8, 4, "persistent"),
+                flagged((256, 128, 32), 8, 4, "persistent"),
                 FEATURE,
             ),
             (
@@ -235,7 +249,7 @@ KERNELS = {
                 "bf16",
                 16,
                 32,
-                segments((128, 256, 64), 8, 2, "persistent<stream_k = true>"),
+                flagged((128, 256, 64), 8, 2, "persistent<stream_k = true>"),
                 FEATURE,
             ),
             (
@@ -243,7 +257,7 @@ KERNELS = {
                 "f16",
                 4,
                 16,
-                segments((64, 256, 32), 16, 3, "flat"),
+                flagged((64, 256, 32), 16, 3, "flat"),
                 FEATURE,
             ),
         )

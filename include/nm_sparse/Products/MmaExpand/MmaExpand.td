@@ -34,6 +34,10 @@ def NMSparse_MmaExpandAttr : NMSparse_Attr<"MmaExpand", "mma_expand",
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// Values that a lane may read of each of its outputs at once, which
+    /// registers hold; and rows that it expands to, all in straight code.
+    static constexpr int64_t kMostValues = 64, kMostRows = 256;
+
     /// Warps that divide the outputs of a tile.
     int64_t getOutputWarps() const { return getWarps() / getShares(); }
   }];

@@ -29,10 +29,15 @@ def NMSparse_WgmmaExpandAttr : NMSparse_Attr<"WgmmaExpand", "wgmma_expand",
     | `warps` | that divide the outputs of a tile | a multiple of the 4 of a warpgroup, at most 28; each warpgroup multiplies a multiple of 64 outputs by all tokens of the tile, 8 to 256 in steps of 8; at most 192 accumulators a thread | must be given |
     | `shares` | of each K step, that as many groups of warps expand and multiply at the same time and add up in the end: for few tokens | divides the warpgroups; a K step has 64 rows, or a multiple, for each | 1 |
     | `segments` | a lane expands whole windows, which it reads at once, in two thirds of the instructions, and the accelerator copies rows of activations in the order in which lanes then have them | feature-major activations without batches; a K step has as many rows as four lanes for each share, or a multiple, 256 at most, and the contraction too | false |
+    | `ahead` | the values of the next 32 rows of 64 outputs are loaded before the product of the last ones, so that warps wait for products alone; a thread needs 72 registers beside its accumulators for that, and else 48 | where registers allow | false |
+
+    The accumulators of a thread and 32 registers more must fit into the registers
+    that it has at first: its part of 65536 among the threads of the CTA.
   }];
   let parameters = (ins "int64_t":$warps,
                         DefaultValuedParameter<"int64_t", "1">:$shares,
-                        DefaultValuedParameter<"bool", "false">:$segments);
+                        DefaultValuedParameter<"bool", "false">:$segments,
+                        DefaultValuedParameter<"bool", "false">:$ahead);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -17,10 +17,10 @@ def direct(product, tile, split_k=1):
     )
 
 
-def expand(tile, warps, stages=3, shares=1, grid="flat", segments=False):
+def expand(tile, warps, stages=3, shares=1, grid="flat", **flags):
     product = f"wgmma_expand<warps = {warps}"
     product += f", shares = {shares}" if shares > 1 else ""
-    product += ", segments = true>" if segments else ">"
+    product += "".join(f", {name} = true" for name in flags) + ">"
     return (
         f"#nm_sparse.schedule<tile = {list(tile)}, product = {product}, {BULK}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
@@ -96,6 +96,13 @@ def expansions():
     for name, kept, case in (
         ("expand-split2", expand((64, 128, 32), 8, grid="flat<split_k = 2>"), few),
         ("expand-shares2", expand((24, 128, 64), 16, shares=2), few),
+        ("ahead-rows", expand((32, 128, 64), 8, ahead=True), few),
+        ("ahead-outputs", expand((24, 256, 32), 8, 2, ahead=True), few),
+        (
+            "ahead-persistent",
+            expand((8, 128, 32), 8, grid="persistent", ahead=True),
+            many,
+        ),
         ("expand-persistent", expand((16, 64, 32), 4, grid="persistent"), many),
         (
             "expand-stream",
