@@ -7,7 +7,7 @@ EXPANSIONS = (
     "expand-shares2-feature expand-persistent-token "
     "expand-persistent-feature expand-stream-token expand-stream-feature "
     "expand-longwindows segments-split2 segments-shares2 segments-persistent "
-    "segments-stream segments-all ahead-rows-token ahead-rows-feature "
+    "segments-stream segments-all segments-ahead ahead-rows-token ahead-rows-feature "
     "ahead-outputs-token ahead-outputs-feature ahead-persistent-token "
     "ahead-persistent-feature"
 )
@@ -51,7 +51,8 @@ KNOWN_SURVIVORS = [
     ),
     (
         "expand-longwindows segments-shares2 segments-persistent ahead-rows-token "
-        "ahead-rows-feature ahead-outputs-token ahead-outputs-feature",
+        "ahead-rows-feature ahead-outputs-token ahead-outputs-feature "
+        "segments-ahead",
         "nvvm.wgmma.commit.group.sync.aligned nvvm.wgmma.wait.group.sync.aligned",
         "its parts have registers of their own, and a later wait comes before "
         "these are written again",

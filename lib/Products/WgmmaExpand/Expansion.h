@@ -28,8 +28,8 @@ public:
   /// Rows of a share of the K step.
   int64_t getRows() const { return ownTiles * tile.rows; }
 
-  /// Loads what `getFragment` of the same rows and outputs permutes, which is
-  /// long before it where that hides how long loads take.
+  /// Loads what `getFragment` of the same rows and outputs permutes: well
+  /// before it, that hides the latency.
   void load(int64_t row, int64_t output);
 
   /// Registers of rows `row` to `row + 15` of the step, of outputs `output`

@@ -141,6 +141,14 @@ def segments():
         ("persistent", "f16", 4, 16, expand((8, 128, 32), 4, 2, **persistent), many),
         ("stream", "f16", 2, 4, expand((16, 64, 32), 4, **streaming), many),
         ("all", "bf16", 16, 16, expand((8, 64, 64), 4, segments=True), few),
+        (
+            "ahead",
+            "f16",
+            8,
+            16,
+            expand((40, 128, 64), 8, segments=True, ahead=True),
+            few,
+        ),
     ):
         yield (
             f"segments-{name}",
