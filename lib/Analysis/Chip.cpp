@@ -20,7 +20,7 @@ static constexpr Chip chips[] = {
      0.85e12, 115e12, 27e12},
     {"sm_89", "rtx4090", "+ptx80", 101376, 102400, 128, 78.0e12, 280e12, 0,
      5.0e12, 0.92e12, 265e12, 62e12},
-    {"sm_90a", "h200", "+ptx80", 232448, 233472, 132, 65.0e12, 636e12, 801e12,
+    {"sm_90a", "h200", "+ptx82", 232448, 233472, 132, 65.0e12, 636e12, 801e12,
      7.2e12, 4.6e12, 750e12, 51.5e12},
     {"sm_100a", "b200", "+ptx86", 232448, 233472, 148, 70.0e12, 700e12, 0,
      9.0e12, 7.0e12, 1500e12, 55e12},
@@ -32,7 +32,7 @@ static constexpr Chip chips[] = {
 // an H200 in memory, and by a tenth in what L2 gives to large products
 // (bench/results/h100-random.json).
 static constexpr Chip others[] = {
-    {"sm_90a", "h100", "+ptx80", 232448, 233472, 132, 65.0e12, 636e12, 801e12,
+    {"sm_90a", "h100", "+ptx82", 232448, 233472, 132, 65.0e12, 636e12, 801e12,
      6.6e12, 3.2e12, 750e12, 51.5e12},
 };
 

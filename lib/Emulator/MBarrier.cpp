@@ -219,6 +219,8 @@ AgentId MBarrierTable::getCopyAgent(MBarrier &barrier) {
 void MBarrierTable::completeCopies(Thread &thread, MBarrier &barrier,
                                    int64_t bytes) {
   barrier.arriving.advance(getCopyAgent(barrier), getCopyMoment(barrier));
+  // Copies for another CTA are behind the waits of the thread that starts them.
+  barrier.arriving.phases.join(thread.known.phases);
   complete(thread, barrier, bytes);
 }
 

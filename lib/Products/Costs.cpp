@@ -15,5 +15,6 @@ void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
   registerMmaCost(registry);
   registerWgmmaCost(registry);
   registerWgmmaExpandCost(registry);
+  registerWgmmaSpCost(registry);
   registerMmaExpandCost(registry);
 }

@@ -15,5 +15,6 @@ void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
   registerMmaLowering(registry);
   registerWgmmaLowering(registry);
   registerWgmmaExpandLowering(registry);
+  registerWgmmaSpLowering(registry);
   registerMmaExpandLowering(registry);
 }

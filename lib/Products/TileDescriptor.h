@@ -38,7 +38,6 @@ private:
   int64_t getLines(int64_t row, int64_t column) const {
     return column / kSwizzledColumns * rows + row;
   }
-  Value constant(int64_t v);
   Value constant64(uint64_t v);
 
   OpBuilder &b;
@@ -46,6 +45,27 @@ private:
   bool alongRows;
   int64_t rows;
   Value tile, base;
+};
+
+/// Makes the matrix descriptors of the values of a tile of bitmaps, stored as
+/// TileLayout::CoreMatrices: outputs x values of an output.
+class CoreMatrices {
+public:
+  CoreMatrices(OpBuilder &b, Location loc, Value values);
+
+  /// Starts at output `first`, a multiple of 8.
+  void startAt(Value first);
+
+  /// From tile `number` along the contraction on, and `output` further, a
+  /// multiple of 8.
+  Value at(int64_t number, int64_t output);
+
+private:
+  OpBuilder &b;
+  Location loc;
+  Value tile, base;
+  /// Words of 16 bytes of an output in a tile, and outputs.
+  int64_t pieces, outputs;
 };
 
 } // namespace mlir::nm_sparse

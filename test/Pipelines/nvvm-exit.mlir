@@ -23,7 +23,7 @@
 // CHECK: gpu.wait [%{{.*}}]
 // CHECK-NEXT: return
 
-// CHECK: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx80">]
+// CHECK: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_90a", features = "+ptx82">]
 // CHECK: llvm.mlir.global external @{{.*}}() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 // CHECK: llvm.func @two_kernel(
 // CHECK-SAME: nvvm.maxntid = array<i32: 64, 1, 1>
@@ -37,7 +37,7 @@
 // HOST: gpu.launch_func <%{{.*}} : !llvm.ptr> @kernels::@two_kernel
 // HOST-NOT: unrealized_conversion_cast
 // HOST: gpu.binary @kernels
-// HOST-SAME: .version 8.0
+// HOST-SAME: .version 8.2
 // HOST-SAME: .target sm_90a
 
 #ws = #gpu.address_space<workgroup>

@@ -13,6 +13,7 @@ include "nm_sparse/Products/Simt/Simt.td"
 include "nm_sparse/Products/Mma/Mma.td"
 include "nm_sparse/Products/Wgmma/Wgmma.td"
 include "nm_sparse/Products/WgmmaExpand/WgmmaExpand.td"
+include "nm_sparse/Products/WgmmaSp/WgmmaSp.td"
 include "nm_sparse/Products/MmaExpand/MmaExpand.td"
 
 #endif // NM_SPARSE_PRODUCTS_PRODUCTS_TD

@@ -26,6 +26,7 @@ void registerSimtCost(DialectRegistry &registry);
 void registerMmaCost(DialectRegistry &registry);
 void registerWgmmaCost(DialectRegistry &registry);
 void registerWgmmaExpandCost(DialectRegistry &registry);
+void registerWgmmaSpCost(DialectRegistry &registry);
 void registerMmaExpandCost(DialectRegistry &registry);
 void registerDotLowering(DialectRegistry &registry);
 void registerPanelDotLowering(DialectRegistry &registry);
@@ -33,6 +34,7 @@ void registerSimtLowering(DialectRegistry &registry);
 void registerMmaLowering(DialectRegistry &registry);
 void registerWgmmaLowering(DialectRegistry &registry);
 void registerWgmmaExpandLowering(DialectRegistry &registry);
+void registerWgmmaSpLowering(DialectRegistry &registry);
 void registerMmaExpandLowering(DialectRegistry &registry);
 
 } // namespace nm_sparse

@@ -17,8 +17,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Expansion.h"
+#include "../SharedLoads.h"
 #include "KeptBounds.h"
-#include "SharedLoads.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SegmentFragments.h"
-#include "SharedLoads.h"
+#include "../SharedLoads.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"

@@ -5,32 +5,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
+#include "nm_sparse/Products/WarpgroupTile.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 
-/// Warps of a warpgroup; a product of theirs has 64 outputs.
-static constexpr int64_t kWarps = 4, kProductOutputs = 64;
-
-/// Warps of a CTA that leave some to copy, tokens of a product, and
-/// accumulators of a thread that leave room for the rest of its state.
-static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
-                         kMostAccumulators = 192;
-
-/// Registers of a thread beside its accumulators, without which ptxas refuses
-/// the kernel.
-static constexpr int64_t kLeastWorkingRegisters = 32;
-
 LogicalResult WgmmaExpandAttr::verify(EmitErrorFn emitError, int64_t warps,
                                       int64_t shares, bool, bool) {
-  if (warps < kWarps || warps > kMostWarps || warps % kWarps != 0)
-    return emitError() << "wgmma_expand needs a multiple of " << kWarps
-                       << " warps, at most " << kMostWarps << ", got " << warps;
-  if (shares < 1 || warps % (shares * kWarps) != 0)
+  if (failed(verifyWarpgroups(emitError, getMnemonic(), warps)))
+    return failure();
+  if (shares < 1 || warps % (shares * kWarpgroupWarps) != 0)
     return emitError() << "wgmma_expand needs shares that divide its "
-                       << warps / kWarps << " warpgroups, got " << shares;
+                       << warps / kWarpgroupWarps << " warpgroups, got "
+                       << shares;
   return success();
 }
 
@@ -39,75 +28,33 @@ StringRef WgmmaExpandAttr::getProductName() const { return getMnemonic(); }
 int64_t WgmmaExpandAttr::getNumWarps() const { return getWarps(); }
 
 int64_t WgmmaExpandAttr::getWarpgroupOutputs(ScheduleAttr schedule) const {
-  return schedule.getTileOutputs() / getOutputWarps() * kWarps;
+  return schedule.getTileOutputs() / getOutputWarps() * kWarpgroupWarps;
 }
 
 LogicalResult WgmmaExpandAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
                                           int64_t outputs) const {
-  int64_t warpgroups = getOutputWarps() / kWarps;
-  if (outputs % (warpgroups * kProductOutputs) != 0)
-    return emitError() << "a tile of " << outputs << " outputs over "
-                       << warpgroups << " warpgroups must be a multiple of "
-                       << kProductOutputs << " outputs for each";
-  if (tokens % 8 != 0 || tokens > kMostTokens)
-    return emitError() << "a tile of wgmma_expand must be a multiple of 8, at "
-                          "most "
-                       << kMostTokens << ", tokens, got " << tokens;
-  int64_t accumulators = tokens * outputs / (getOutputWarps() * 32);
-  if (accumulators > kMostAccumulators)
-    return emitError() << "a tile of " << tokens << " x " << outputs << " over "
-                       << getOutputWarps() << " wgmma_expand warps has "
-                       << accumulators
-                       << " accumulators in each thread, more than the "
-                       << kMostAccumulators << " that registers hold";
-  return success();
+  return verifyWarpgroupTile(emitError, getMnemonic(), getOutputWarps(), tokens,
+                             outputs);
 }
 
 LogicalResult WgmmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
                                                const TransfersAttr &transfers,
                                                int64_t producers) const {
-  if (transfers.getX() != XTransfer::Bulk)
-    return emitError()
-           << "wgmma_expand has its operands from the tensor memory "
-              "accelerator: legal is transfers = {x = bulk, values "
-              "= bulk, index = bulk}";
-  if (producers % kWarps != 0)
-    return emitError() << "producers beside wgmma_expand warps must be a "
-                          "multiple of the "
-                       << kWarps << " of a warpgroup, got " << producers;
-  return success();
-}
-
-/// Registers of a thread when the kernel begins, to which ptxas keeps whatever
-/// warps pass on to each other later.
-static int64_t getMostRegisters(const ScheduleAttr &schedule) {
-  constexpr int64_t registersPerSM = 65536, most = 255, granule = 8;
-  return std::min(most, registersPerSM / schedule.getBlockThreads() / granule *
-                            granule);
+  return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
+                                  producers);
 }
 
 LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                                              const ScheduleAttr &schedule,
                                              const EncodingAttr &encoding,
                                              Type element) const {
-  if (!isa<Float16Type, BFloat16Type>(element))
-    return emitError() << "has a schedule with product = wgmma_expand, which "
-                          "multiplies f16 or bf16, but operands of "
-                       << element;
+  if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
+                                    getOutputWarps(), element)))
+    return failure();
   if (encoding.isFree())
     return emitError() << "has a schedule with product = wgmma_expand, which "
                           "multiplies n:m weights, but "
                        << encoding << "; legal is product = dot";
-  int64_t accumulators = schedule.getTileTokens() * schedule.getTileOutputs() /
-                         (getOutputWarps() * 32);
-  int64_t registers = getMostRegisters(schedule);
-  if (accumulators + kLeastWorkingRegisters > registers)
-    return emitError() << "has a schedule with " << schedule.getBlockThreads()
-                       << " threads, whose wgmma_expand warps have at most "
-                       << registers << " registers a thread, fewer than their "
-                       << accumulators << " accumulators and "
-                       << kLeastWorkingRegisters
-                       << " others; legal are smaller tiles, or fewer warps";
   // Products of a share begin with lines of activations.
   constexpr int64_t unit = 64;
   BitmapTile tile =

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../TileDescriptor.h"
+#include "../WarpgroupProduct.h"
 #include "Expansion.h"
 #include "SegmentFragments.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
@@ -19,7 +20,6 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -65,47 +65,18 @@ private:
 
 } // namespace
 
-/// `acc` + 64 outputs of `a` x all tokens. The nvvm dialect has products of
-/// descriptors alone.
+/// `acc` + 64 outputs of `a` x all tokens.
 SmallVector<Value> WgmmaExpandEmitter::emitProduct(ValueRange a,
                                                    Value bDescriptor,
                                                    ValueRange acc) {
-  auto count = static_cast<int64_t>(acc.size());
-  auto list = [](int64_t first, int64_t count) {
-    std::string text;
-    for (int64_t i = first; i < first + count; ++i)
-      text += (i == first ? "$" : ", $") + std::to_string(i);
-    return "{" + text + "}";
-  };
   std::string element =
       getElementTypeOrSelf(op.getLhs()).isF16() ? "f16" : "bf16";
-  int64_t firstA = 2 * count, descriptor = firstA + 4;
-  std::string text =
-      "{\n.reg .pred p;\nsetp.ne.b32 p, $" + std::to_string(descriptor + 1) +
-      ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(tokens) +
-      "k16.f32." + element + "." + element + " " + list(0, count) + ", " +
-      list(firstA, 4) + ", $" + std::to_string(descriptor) + ", p, 1, 1, " +
-      (isKMajor ? "0" : "1") + ";\n}";
-  SmallVector<std::string> constraints(count, "=f");
-  for (int64_t i = 0; i < count; ++i)
-    constraints.push_back(std::to_string(i));
-  constraints.append({"r", "r", "r", "r", "l", "n"});
-  SmallVector<Value> operands(acc);
-  llvm::append_range(operands, a);
-  operands.push_back(bDescriptor);
-  operands.push_back(arith::ConstantIntOp::create(b, loc, b.getI32Type(), 1));
-  auto type = LLVM::LLVMStructType::getLiteral(
-      b.getContext(), SmallVector<Type>(count, b.getF32Type()));
-  Value sums =
-      LLVM::InlineAsmOp::create(
-          b, loc, type, operands, text, llvm::join(constraints, ","),
-          /*has_side_effects=*/true, /*is_align_stack=*/false,
-          LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-          .getResult(0);
-  SmallVector<Value> results;
-  for (int64_t i = 0; i < count; ++i)
-    results.push_back(LLVM::ExtractValueOp::create(b, loc, sums, i));
-  return results;
+  std::string instruction = "wgmma.mma_async.sync.aligned.m64n" +
+                            std::to_string(tokens) + "k16.f32." + element +
+                            "." + element;
+  return emitWarpgroupProduct(b, loc, instruction, acc,
+                              {SmallVector<Value>(a), {bDescriptor}},
+                              isKMajor ? "p, 1, 1, 0" : "p, 1, 1, 1");
 }
 
 /// Multiplies `parts` of so many rows of a share of the step, whose rows begin

@@ -72,8 +72,18 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
         static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
     MemRefType box = op.getMap().getType().getTensor();
     SmallVector<int64_t> counts = op.getBoxCounts();
-    int64_t boxBytes = box.getNumElements() * bytes;
+    int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
+    int64_t boxBytes = box.getNumElements() * bytes * parts;
     int64_t numBoxes = llvm::product_of(counts);
+    // Of each box, the part of this CTA goes to the same place in all.
+    Value rank, mask;
+    if (parts > 1) {
+      rank = math.widen(
+          NVVM::ClusterId::create(rewriter, loc, rewriter.getI32Type()));
+      base = math.add(base, math.mul(rank, boxBytes / parts));
+      mask = arith::ConstantIntOp::create(rewriter, loc, rewriter.getI16Type(),
+                                          (1 << parts) - 1);
+    }
     for (int64_t number = 0; number < numBoxes; ++number) {
       Value address =
           arith::IndexCastUIOp::create(rewriter, loc, rewriter.getI64Type(),
@@ -83,17 +93,20 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
       for (auto [first, extent, count] :
            llvm::zip_equal(op.getCoordinates(), box.getShape(), counts)) {
         behind /= count;
-        coordinates.push_back(
-            math.narrow(math.add(first, number / behind % count * extent)));
+        Value at = math.add(first, number / behind % count * extent);
+        bool isRows =
+            static_cast<int64_t>(coordinates.size()) == box.getRank() - 2;
+        if (rank && isRows)
+          at = math.add(at, math.mul(rank, extent));
+        coordinates.push_back(math.narrow(at));
       }
       // The innermost one comes first.
       std::reverse(coordinates.begin(), coordinates.end());
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           rewriter, loc,
           LLVM::IntToPtrOp::create(rewriter, loc, cluster, address), map,
-          coordinates, op.getMbarrier(), /*im2colOffsets=*/ValueRange(),
-          /*multicastMask=*/Value(), /*l2CacheHint=*/Value(),
-          NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+          coordinates, op.getMbarrier(), /*im2colOffsets=*/ValueRange(), mask,
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
           /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
     }
     rewriter.eraseOp(op);

@@ -337,3 +337,55 @@
 
 // expected-error @below {{wgmma_expand needs shares that divide its 4 warpgroups, got 3}}
 #s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma_expand<warps = 16, shares = 3>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// Sparse tensor cores, and clusters.
+
+// expected-error @below {{wgmma_sp has its operands from the tensor memory accelerator: legal is transfers}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{producers beside wgmma_sp warps must be a multiple of the 4 of a warpgroup, got 2}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 2>>
+
+// -----
+
+// expected-error @below {{wgmma_sp needs a multiple of 4 warps, at most 28, got 32}}
+#s = #nm_sparse.schedule<tile = [64, 512, 32], product = wgmma_sp<warps = 32>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{a tile of 192 outputs over 2 warpgroups must be a multiple of 64 outputs for each}}
+#s = #nm_sparse.schedule<tile = [64, 192, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{a tile of wgmma_sp must be a multiple of 8, at most 256, tokens, got 264}}
+#s = #nm_sparse.schedule<tile = [264, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{a tile of 256 x 256 over 8 wgmma_sp warps has 256 accumulators in each thread, more than the 192 that registers hold}}
+#s = #nm_sparse.schedule<tile = [256, 256, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
+
+// -----
+
+// expected-error @below {{cluster must be 1, 2, 4 or 8, got 3}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat<cluster = 3>>
+
+// -----
+
+// expected-error @below {{cluster must be 1, 2, 4 or 8, got 16}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<cluster = 16>>
+
+// -----
+
+// expected-error @below {{cluster = 2 needs split_k = 1, got split_k = 4}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat<split_k = 4, cluster = 2>>
+
+// -----
+
+// expected-error @below {{stream_k = true needs cluster = 1, got cluster = 2}}
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true, cluster = 2>>

@@ -166,3 +166,102 @@ func.func @free_expand(%x: tensor<64x512xf16>, %v: tensor<?xf16>, %b: tensor<4x2
     ins(%x, %v, %b : tensor<64x512xf16>, tensor<?xf16>, tensor<4x2x296xi32>) outs(%init : tensor<64x128xf32>) -> tensor<64x128xf32>
   return %0 : tensor<64x128xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @sparse_pattern(%x: tensor<16x128xf16>, %v: tensor<2x4x512xf16>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
+  // expected-error @below {{has a schedule with product = wgmma_sp, which multiplies 2:4 weights, but #nm_sparse.encoding<8:16>; legal is product = wgmma_expand}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xf16>, tensor<2x4x512xf16>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @sparse_integers(%x: tensor<16x128xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
+  // expected-error @below {{has a schedule with product = wgmma_sp, which multiplies f16 or bf16, but operands of 'i8'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
+  return %0 : tensor<16x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @sparse_rows(%x: tensor<16x128xf16>, %v: tensor<2x4x512xf16>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
+  // expected-error @below {{has a schedule with product = wgmma_sp and K steps of 32 rows; legal are multiples of 64}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 16], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xf16>, tensor<2x4x512xf16>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @cluster_tiles(%x: tensor<16x128xf16>, %v: tensor<6x4x512xf16>, %b: tensor<6x4x32xi32>, %init: tensor<16x192xf32>) -> tensor<16x192xf32> {
+  // expected-error @below {{has a schedule with cluster = 2, but 3 tiles of 64 outputs; legal are divisors of their number}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 2>>
+    ins(%x, %v, %b : tensor<16x128xf16>, tensor<6x4x512xf16>, tensor<6x4x32xi32>) outs(%init : tensor<16x192xf32>) -> tensor<16x192xf32>
+  return %0 : tensor<16x192xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @cluster_tokens(%x: tensor<48x128xf16>, %v: tensor<4x4x512xf16>, %b: tensor<4x4x32xi32>, %init: tensor<48x128xf32>) -> tensor<48x128xf32> {
+  // expected-error @below {{has a schedule with cluster = 2, whose CTAs cannot share the copy of 24 tokens; legal are multiples of 8 for each}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [24, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 2>>
+    ins(%x, %v, %b : tensor<48x128xf16>, tensor<4x4x512xf16>, tensor<4x4x32xi32>) outs(%init : tensor<48x128xf32>) -> tensor<48x128xf32>
+  return %0 : tensor<48x128xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+#t = affine_map<(m, n, k) -> (k, m)>
+
+func.func @cluster_segments(%x: tensor<128x16xf16>, %v: tensor<4x4x512xf16>, %b: tensor<4x4x32xi32>, %init: tensor<16x128xf32>) -> tensor<16x128xf32> {
+  // expected-error @below {{has a schedule with cluster = 2, which needs x = bulk, pipeline = ring<...>, and a product without segments}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#t, #w, #y]
+    schedule = <tile = [16, 64, 64], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 2>>
+    ins(%x, %v, %b : tensor<128x16xf16>, tensor<4x4x512xf16>, tensor<4x4x32xi32>) outs(%init : tensor<16x128xf32>) -> tensor<16x128xf32>
+  return %0 : tensor<16x128xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @cluster_of_threads(%x: tensor<1x128xf16>, %v: tensor<2x4x512xf16>, %b: tensor<2x4x32xi32>, %init: tensor<1x64xf32>) -> tensor<1x64xf32> {
+  // expected-error @below {{has a schedule with cluster = 2, which needs x = bulk, pipeline = ring<...>, and a product without segments}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [1, 32, 16], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<cluster = 2>>
+    ins(%x, %v, %b : tensor<1x128xf16>, tensor<2x4x512xf16>, tensor<2x4x32xi32>) outs(%init : tensor<1x64xf32>) -> tensor<1x64xf32>
+  return %0 : tensor<1x64xf32>
+}

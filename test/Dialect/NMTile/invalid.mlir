@@ -523,3 +523,47 @@ func.func @plain_lines(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
   nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
   return
 }
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
+func.func @part_of_matrices(%m: !map, %i: index, %t: memref<4x4x512xf16, 3>) {
+  // expected-error @below {{the box of the map must have the 8192 elements of the destination, got 'memref<2x2x4x256xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1] ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x4x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<12x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_rows(%m: !map, %i: index, %t: memref<24x64xf16, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{of multicast = 2 needs a destination of a multiple of 8 rows for each CTA, got 'memref<24x64xf16}}
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<24x64xf16, #gpu.address_space<workgroup>>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_box(%m: !map, %i: index, %t: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{boxes of the map must hold all 16 rows and 64 columns of the destination, got 'memref<32x64xf16, 3>'}}
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #gpu.address_space<workgroup>>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_values(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+  // expected-error @below {{of multicast = 2 needs a destination of rank 2 in boxes of rows, got 'memref<4x2x512xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+func.func @lonely_cluster() {
+  // expected-error @below {{of a cluster is of 2 to 16 CTAs, got 1}}
+  %ring = nm_tile.ring full = 128 empty = 8 cluster = 1 : !nm_tile.ring<2>
+  return
+}

@@ -30,6 +30,15 @@ def flagged(tile, warps, stages, grid, flag="segments"):
     )
 
 
+def sparse(tile, warps, stages, grid):
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"product = wgmma_sp<warps = {warps}>, "
+        "transfers = {x = bulk, values = bulk, index = bulk}, "
+        f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
+    )
+
+
 def direct(product, tile, warps, shares):
     """Of a product that reads global memory."""
     return (
@@ -260,6 +269,30 @@ KERNELS = {
                 flagged((64, 256, 32), 16, 3, "flat"),
                 FEATURE,
             ),
+        )
+    },
+    **{
+        f"wgmma_sp, {name}": Case(element, 2, 4, 1, schedule=how, **layout)
+        for name, element, how, layout in (
+            (
+                "clusters",
+                "f16",
+                sparse((256, 128, 32), 8, 5, "persistent<cluster = 2>"),
+                {},
+            ),
+            (
+                "feature-major",
+                "bf16",
+                sparse((256, 128, 64), 8, 2, "persistent"),
+                FEATURE,
+            ),
+            (
+                "stream-K",
+                "f16",
+                sparse((192, 192, 32), 12, 4, "persistent<stream_k = true>"),
+                {},
+            ),
+            ("16 tokens", "f16", sparse((16, 128, 64), 8, 8, "flat<split_k = 2>"), {}),
         )
     },
 }

@@ -115,63 +115,92 @@ int64_t RingAttr::getProducerWarps() const { return getProducers(); }
 // Grids
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyParts(EmitErrorFn emitError, int64_t splitK) {
+/// `parts` along the contraction, and CTAs of a cluster.
+static LogicalResult verifyShared(EmitErrorFn emitError, int64_t splitK,
+                                  int64_t cluster) {
   if (splitK < 1 || splitK > 64)
     return emitError() << "split_k must be in [1, 64], got " << splitK;
+  // What every chip that has clusters can launch.
+  constexpr int64_t most = 8;
+  if (cluster < 1 || cluster > most || !llvm::isPowerOf2_64(cluster))
+    return emitError() << "cluster must be 1, 2, 4 or 8, got " << cluster;
+  if (cluster > 1 && splitK > 1)
+    return emitError() << "cluster = " << cluster
+                       << " needs split_k = 1, got split_k = " << splitK;
   return success();
+}
+
+/// Fields that are not their defaults, in angles where there are any.
+static void printGridFields(AsmPrinter &printer, int64_t splitK, bool streamK,
+                            int64_t cluster) {
+  SmallVector<std::string> fields;
+  if (splitK != 1)
+    fields.push_back("split_k = " + std::to_string(splitK));
+  if (streamK)
+    fields.push_back("stream_k = true");
+  if (cluster != 1)
+    fields.push_back("cluster = " + std::to_string(cluster));
+  if (!fields.empty())
+    printer << "<" << llvm::join(fields, ", ") << ">";
 }
 
 Attribute FlatGridAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
-  int64_t splitK = 1;
-  if (parseFieldsInAngles(parser, getMnemonic(),
-                          {countField(parser, "split_k", "CTAs", splitK,
-                                      /*isRequired=*/false)}))
+  int64_t splitK = 1, cluster = 1;
+  if (parseFieldsInAngles(
+          parser, getMnemonic(),
+          {countField(parser, "split_k", "CTAs", splitK, /*isRequired=*/false),
+           countField(parser, "cluster", "CTAs", cluster,
+                      /*isRequired=*/false)}))
     return {};
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    splitK);
+                    splitK, cluster);
 }
 
 void FlatGridAttr::print(AsmPrinter &printer) const {
-  if (getSplitK() != 1)
-    printer << "<split_k = " << getSplitK() << ">";
+  printGridFields(printer, getSplitK(), /*streamK=*/false, getCluster());
 }
 
-LogicalResult FlatGridAttr::verify(EmitErrorFn emitError, int64_t splitK) {
-  return verifyParts(emitError, splitK);
+LogicalResult FlatGridAttr::verify(EmitErrorFn emitError, int64_t splitK,
+                                   int64_t cluster) {
+  return verifyShared(emitError, splitK, cluster);
 }
 
 int64_t FlatGridAttr::getParts() const { return getSplitK(); }
+int64_t FlatGridAttr::getClusterCTAs() const { return getCluster(); }
 
 Attribute PersistentGridAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
-  int64_t splitK = 1;
+  int64_t splitK = 1, cluster = 1;
   bool streamK = false;
   if (parseFieldsInAngles(
           parser, getMnemonic(),
           {countField(parser, "split_k", "CTAs", splitK, /*isRequired=*/false),
-           flagField(parser, "stream_k", streamK)}))
+           flagField(parser, "stream_k", streamK),
+           countField(parser, "cluster", "CTAs", cluster,
+                      /*isRequired=*/false)}))
     return {};
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    splitK, streamK);
+                    splitK, streamK, cluster);
 }
 
 void PersistentGridAttr::print(AsmPrinter &printer) const {
-  if (getStreamK())
-    printer << "<stream_k = true>";
-  else if (getSplitK() != 1)
-    printer << "<split_k = " << getSplitK() << ">";
+  printGridFields(printer, getSplitK(), getStreamK(), getCluster());
 }
 
 LogicalResult PersistentGridAttr::verify(EmitErrorFn emitError, int64_t splitK,
-                                         bool streamK) {
+                                         bool streamK, int64_t cluster) {
   if (streamK && splitK > 1)
     return emitError() << "stream_k = true needs split_k = 1, got split_k = "
                        << splitK;
-  return verifyParts(emitError, splitK);
+  if (streamK && cluster > 1)
+    return emitError() << "stream_k = true needs cluster = 1, got cluster = "
+                       << cluster;
+  return verifyShared(emitError, splitK, cluster);
 }
 
 int64_t PersistentGridAttr::getParts() const { return getSplitK(); }
+int64_t PersistentGridAttr::getClusterCTAs() const { return getCluster(); }
 bool PersistentGridAttr::isPersistentGrid() const { return true; }
 bool PersistentGridAttr::streamsContraction() const { return getStreamK(); }
 

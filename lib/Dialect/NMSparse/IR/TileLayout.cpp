@@ -49,11 +49,15 @@ RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
 }
 
 TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
-  if (tile.getRank() == 3)
-    return schedule.getProduct().readsSegments() &&
-                   isa<FloatType>(tile.getElementType())
-               ? TileLayout::SegmentLines
-               : TileLayout::ColumnBlocks;
+  if (tile.getRank() == 3) {
+    // Bits are words.
+    if (tile.getElementType().isInteger(32))
+      return TileLayout::ColumnBlocks;
+    ProductAttrInterface product = schedule.getProduct();
+    return product.readsSegments()       ? TileLayout::SegmentLines
+           : product.readsCoreMatrices() ? TileLayout::CoreMatrices
+                                         : TileLayout::ColumnBlocks;
+  }
   if (!isSwizzled(tile))
     return TileLayout::Rows;
   return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()

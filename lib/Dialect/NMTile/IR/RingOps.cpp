@@ -23,6 +23,9 @@ LogicalResult RingOp::verify() {
     if (arrivals < 1 || arrivals > most)
       return emitOpError("an mbarrier expects 1 to ")
              << most << " arrivals, got " << arrivals;
+  if (getCluster() && (*getCluster() < 2 || *getCluster() > 16))
+    return emitOpError("of a cluster is of 2 to 16 CTAs, got ")
+           << *getCluster();
   return success();
 }
 

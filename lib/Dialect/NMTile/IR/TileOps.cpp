@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyChecks.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
@@ -27,10 +29,8 @@ static void addEffects(MutableOperandRange reads, OpOperand *write,
                          SideEffects::DefaultResource::get());
 }
 
-/// A destination is a static tile of rank 2, or of rank `most`; as a tensor it
-/// has a result.
-static LogicalResult verifyDestination(Operation *op, Value dst,
-                                       OpResult result, int64_t most = 2) {
+LogicalResult nm_sparse::verifyDestination(Operation *op, Value dst,
+                                           OpResult result, int64_t most) {
   auto type = cast<ShapedType>(dst.getType());
   if (!type.hasStaticShape() || type.getRank() < 2 || type.getRank() > most)
     return op->emitOpError("destination must be a static rank-2 tile, got ")
@@ -42,10 +42,9 @@ static LogicalResult verifyDestination(Operation *op, Value dst,
   return success();
 }
 
-/// The threads that share a copy are a range of the CTA's, or one of several
-/// such ranges.
-static LogicalResult verifyThreads(Operation *op,
-                                   std::optional<ArrayRef<int64_t>> threads) {
+LogicalResult
+nm_sparse::verifyThreads(Operation *op,
+                         std::optional<ArrayRef<int64_t>> threads) {
   if (!threads)
     return success();
   bool hasSize = threads->size() == 2 || threads->size() == 3;
@@ -193,104 +192,6 @@ LogicalResult AsyncCopyOp::verify() {
 
 void AsyncCopyOp::getEffects(Effects &effects) {
   addEffects(getSrcMutable(), &getDstMutable(), effects);
-}
-
-//===----------------------------------------------------------------------===//
-// BulkCopyOp
-//===----------------------------------------------------------------------===//
-
-int64_t BulkCopyOp::getBytes() {
-  auto type = cast<MemRefType>(getDst().getType());
-  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
-}
-
-SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
-  if (std::optional<ArrayRef<int64_t>> boxes = getBoxes())
-    return llvm::to_vector(*boxes);
-  ArrayRef<int64_t> box = getMap().getType().getTensor().getShape();
-  SmallVector<int64_t> counts(box.size(), 1);
-  auto dst = cast<MemRefType>(getDst().getType());
-  counts.back() = llvm::divideCeil(dst.getShape().back(), box.back());
-  return counts;
-}
-
-/// A destination of rank 3, in lines for segments of bitmaps.
-static LogicalResult verifySegmentLines(BulkCopyOp op, MemRefType dst,
-                                        MemRefType box) {
-  ArrayRef<int64_t> boxes = *op.getBoxes();
-  auto isPositive = [](int64_t count) { return count > 0; };
-  if (dst.getRank() != 3 || boxes.size() != box.getShape().size() ||
-      !llvm::all_of(boxes, isPositive))
-    return op.emitOpError("boxes are for a destination of rank 3, one positive "
-                          "number for each of the ")
-           << box.getRank() << " dimensions of the map, got [" << boxes
-           << "] and " << dst;
-  if (box.getElementType() != dst.getElementType() ||
-      box.getShape().back() != kSwizzledColumns ||
-      box.getNumElements() * llvm::product_of(boxes) != dst.getNumElements())
-    return op.emitOpError("boxes of the map, [")
-           << boxes << "] of them, must be lines of " << kSwizzledColumns
-           << " elements, " << dst.getNumElements() << " in all, got " << box;
-  if (op.getMap().getType().getSwizzle() !=
-      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
-    return op.emitOpError("the map must swizzle 128 bytes, as products read "
-                          "segments");
-  return success();
-}
-
-/// A destination of rank 3, in blocks of columns, one box each.
-static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
-                                        MemRefType box) {
-  int64_t width = getColumnBlock(dst);
-  if (box.getElementType() != dst.getElementType() || box.getRank() < 3 ||
-      box.getShape().take_back(3) !=
-          ArrayRef<int64_t>{dst.getDimSize(0), dst.getDimSize(1), width} ||
-      box.getNumElements() != dst.getDimSize(0) * dst.getDimSize(1) * width)
-    return op.emitOpError("boxes of the map must hold ")
-           << dst.getDimSize(0) << " x " << dst.getDimSize(1) << " x " << width
-           << " elements of the destination, got " << box;
-  if (op.getMap().getType().getSwizzle() !=
-      nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE)
-    return op.emitOpError("the map of a destination of rank 3 must not "
-                          "swizzle");
-  return success();
-}
-
-LogicalResult BulkCopyOp::verify() {
-  auto dst = cast<MemRefType>(getDst().getType());
-  MemRefType box = getMap().getType().getTensor();
-  if (failed(verifyDestination(*this, getDst(), OpResult(), /*most=*/3)) ||
-      failed(verifyThreads(*this, getThreads())))
-    return failure();
-  if (static_cast<int64_t>(getCoordinates().size()) != box.getRank())
-    return emitOpError("needs ")
-           << box.getRank() << " coordinates, one for each dimension of the "
-           << "map, got " << getCoordinates().size();
-  if (getBoxes())
-    return verifySegmentLines(*this, dst, box);
-  if (dst.getRank() == 3)
-    return verifyColumnBlocks(*this, dst, box);
-  if (!isSwizzled(dst))
-    return emitOpError("destination must have 16-bit floats and rows of whole "
-                       "128-byte lines, got ")
-           << dst;
-  if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
-      box.getShape().back() != kSwizzledColumns ||
-      box.getNumElements() != dst.getDimSize(0) * kSwizzledColumns)
-    return emitOpError("boxes of the map must hold all ")
-           << dst.getDimSize(0) << " rows and " << kSwizzledColumns
-           << " columns of the destination, got " << box;
-  if (getMap().getType().getSwizzle() !=
-      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
-    return emitOpError("the map must swizzle 128 bytes, as products read them");
-  return success();
-}
-
-void BulkCopyOp::getEffects(Effects &effects) {
-  effects.emplace_back(MemoryEffects::Read::get(),
-                       SideEffects::DefaultResource::get());
-  effects.emplace_back(MemoryEffects::Write::get(), &getDstMutable(),
-                       SideEffects::DefaultResource::get());
 }
 
 //===----------------------------------------------------------------------===//

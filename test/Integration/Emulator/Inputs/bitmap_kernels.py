@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernels of weights that are stored as bitmaps, and of few tokens: `dot`, of n:m
-and of free elements, `panel_dot`, `mma_expand` and `wgmma_expand`."""
+and of free elements, `panel_dot`, `mma_expand`, `wgmma_expand` and `wgmma_sp`."""
 
 from families import FEATURE, LAYOUTS, Case
 
@@ -121,6 +121,33 @@ def expansions():
     )
 
 
+def sparse():
+    """2:4 on sparse tensor cores: rows that are not whole steps, several products of a
+    warpgroup, CTAs that share tiles, and clusters that share activations."""
+    few = {"tokens": 50, "k": 600, "outputs": 200}
+    many = {"tokens": 650, "k": 300, "outputs": 200}
+    for name, tile, warps, stages, grid, case in (
+        ("split2", (64, 128, 32), 8, 3, "flat<split_k = 2>", few),
+        ("outputs", (24, 128, 64), 4, 2, "flat", few),
+        ("persistent", (16, 64, 32), 4, 3, "persistent", many),
+        ("stream", (16, 64, 32), 4, 3, "persistent<stream_k = true>", many),
+        ("pairs", (32, 64, 32), 4, 2, "flat<cluster = 2>", few),
+        ("pairs-persistent", (16, 64, 32), 4, 3, "persistent<cluster = 2>", many),
+        ("fours", (64, 64, 64), 4, 2, "persistent<cluster = 4>", few),
+    ):
+        kept = (
+            f"#nm_sparse.schedule<tile = {list(tile)}, "
+            f"product = wgmma_sp<warps = {warps}>, {BULK}, "
+            f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
+        )
+        for layout, dims in LAYOUTS.items():
+            element = "bf16" if layout == "feature" else "f16"
+            yield (
+                f"sp-{name}-{layout}",
+                Case(element, 2, 4, 1, schedule=kept, **case, **dims),
+            )
+
+
 def segments():
     """Windows that lanes of warpgroups expand, from activations in their order."""
     few = {"tokens": 50, "k": 640, "outputs": 200}
@@ -207,4 +234,5 @@ def bitmap_kernels():
     yield from panel_dots()
     yield from windows()
     yield from expansions()
+    yield from sparse()
     yield from segments()

@@ -119,21 +119,29 @@ def NMSparse_RingAttr : NMSparse_Attr<"Ring", "ring",
 //===----------------------------------------------------------------------===//
 
 def NMSparse_FlatGridAttr : NMSparse_Attr<"FlatGrid", "flat",
-    [DeclareAttrInterfaceMethods<NMSparse_GridAttrInterface, ["getParts"]>]> {
+    [DeclareAttrInterfaceMethods<NMSparse_GridAttrInterface,
+        ["getParts", "getClusterCTAs"]>]> {
   let summary = "a CTA for each tile";
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
     | `split_k` | CTAs that share a tile along the contraction; the last to finish adds their parts, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
+    | `cluster` | CTAs beside each other along outputs that run as a cluster: each copies a part of the activations for all of them, so that L2 is asked once | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs `x = bulk`, a `ring`, one part of the contraction, a multiple of so many tiles along outputs, and tiles whose tokens (or, of feature-major activations, rows of a K step) are a multiple of 8 for each | 1 |
   }];
-  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK);
+  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster);
+  // Without clusters.
+  let builders = [AttrBuilder<(ins "int64_t":$splitK), [{
+    return $_get($_ctxt, splitK, /*cluster=*/1);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
 def NMSparse_PersistentGridAttr : NMSparse_Attr<"PersistentGrid", "persistent",
     [DeclareAttrInterfaceMethods<NMSparse_GridAttrInterface,
-        ["getParts", "isPersistentGrid", "streamsContraction"]>]> {
+        ["getParts", "getClusterCTAs", "isPersistentGrid",
+         "streamsContraction"]>]> {
   let summary = "a CTA for each SM, which goes from tile to tile";
   let description = [{
     Its producers fetch the next tile while the last one is written, so it needs
@@ -143,9 +151,15 @@ def NMSparse_PersistentGridAttr : NMSparse_Attr<"PersistentGrid", "persistent",
     |---|---|---|---|
     | `split_k` | CTAs that share a tile along the contraction | 1 to 64 | 1 |
     | `stream_k` | the CTAs share the tiles of the last one or two waves along the contraction, so that all take the same number of K steps; the second of the two CTAs of a tile adds the part of the first. Runs agree in every bit, but a token's last bits depend on the number of tokens | `true` needs `split_k = 1` | `false` |
+    | `cluster` | CTAs beside each other along outputs that run as a cluster: each copies a part of the activations for all of them, so that L2 is asked once | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs `x = bulk`, a `ring`, one part of the contraction, a multiple of so many tiles along outputs, and tiles whose tokens (or, of feature-major activations, rows of a K step) are a multiple of 8 for each | 1 |
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
-                        DefaultValuedParameter<"bool", "false">:$streamK);
+                        DefaultValuedParameter<"bool", "false">:$streamK,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster);
+  // Without clusters.
+  let builders = [AttrBuilder<(ins "int64_t":$splitK, "bool":$streamK), [{
+    return $_get($_ctxt, splitK, streamK, /*cluster=*/1);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -237,6 +251,9 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     bool isStreamK() const;
     /// CTAs exchange parts of tiles.
     bool sharesTiles() const { return getSplitK() > 1 || isStreamK(); }
+
+    /// CTAs of a cluster.
+    int64_t getClusterCTAs() const { return getGrid().getClusterCTAs(); }
 
     /// The same schedule with another grid.
     ScheduleAttr withGrid(GridAttrInterface grid) const;

@@ -81,6 +81,11 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
       "bool", "readsSegments", (ins), "", "return false;">,
     InterfaceMethod<[{
+        It reads the values of bitmaps through matrix descriptors
+        (TileLayout::CoreMatrices).
+      }],
+      "bool", "readsCoreMatrices", (ins), "", "return false;">,
+    InterfaceMethod<[{
         Each warp holds a share of every element of the sum, and their total is
         the product: they divide the K step, not the tile.
       }],
@@ -143,6 +148,11 @@ def NMSparse_GridAttrInterface : AttrInterface<"GridAttrInterface"> {
         Equal parts of the contraction, each of a CTA of its own.
       }],
       "int64_t", "getParts", (ins), "", "return 1;">,
+    InterfaceMethod<[{
+        CTAs beside each other along outputs that are a cluster: each copies a
+        part of the activations for all of them.
+      }],
+      "int64_t", "getClusterCTAs", (ins), "", "return 1;">,
     InterfaceMethod<[{
         A CTA stays on its SM and goes from tile to tile.
       }],

@@ -34,7 +34,11 @@ enum class TileLayout {
   /// segment of it, and block. The words of a line, an output each, are in the
   /// order `word ^ (line % 8)`, so that the segments of four lanes lie in
   /// different banks. Starts as SwizzledBlocks do.
-  SegmentLines
+  SegmentLines,
+  /// Of rank 3, the values of bitmaps: for each tile along the contraction, and
+  /// each 16 bytes of an output in it, those of all outputs, one after the
+  /// other. Eight of them are a core matrix of products of warpgroups.
+  CoreMatrices
 };
 
 /// Eight lines of 128 bytes, after which the order of words repeats.

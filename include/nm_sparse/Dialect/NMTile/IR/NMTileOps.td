@@ -119,6 +119,10 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     `getColumnBlock(dst)` elements of its last dimension, without swizzle, and is
     stored as `TileLayout::ColumnBlocks`.
 
+    With `multicast`, the CTAs of a cluster of so many all copy the same `dst`:
+    each a part of its rows, from its own shared memory's place of it, into the
+    shared memory of all. A box of the map is then a part of the rows.
+
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
       ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, ...>)
@@ -130,9 +134,11 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
                        Variadic<Index>:$coordinates, AnyMemRef:$dst,
                        Optional<LLVM_AnyPointer>:$mbarrier,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
-                       OptionalAttr<DenseI64ArrayAttr>:$boxes);
+                       OptionalAttr<DenseI64ArrayAttr>:$boxes,
+                       OptionalAttr<I64Attr>:$multicast);
   let assemblyFormat = [{
     (`threads` `=` $threads^)? (`boxes` `=` $boxes^)?
+    (`multicast` `=` $multicast^)?
     `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
     `outs` `(` $dst `:` type($dst) `)`
     (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)? attr-dict

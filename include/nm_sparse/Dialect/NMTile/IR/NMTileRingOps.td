@@ -74,16 +74,19 @@ def NMTile_RingOp : NMTile_Op<"ring", [MemoryEffects<[MemAlloc, MemWrite]>]> {
   let description = [{
     Allocates the mbarriers of the ring in shared memory and sets them up to
     expect the given arrivals; all threads of the CTA pass it together. Under
-    `bulk` the tensor memory accelerator counts on them too.
+    `bulk` the tensor memory accelerator counts on them too. In a `cluster` of so
+    many CTAs, all of which pass it together, a slot is empty when the consumers
+    of each of them have read it, since producers copy for all.
 
     ```mlir
     %ring = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
     ```
   }];
-  let arguments = (ins I64Attr:$full, I64Attr:$empty, UnitAttr:$bulk);
+  let arguments = (ins I64Attr:$full, I64Attr:$empty,
+                       OptionalAttr<I64Attr>:$cluster, UnitAttr:$bulk);
   let results = (outs NMTile_RingType:$ring);
   let assemblyFormat = [{
-    `full` `=` $full `empty` `=` $empty (`bulk` $bulk^)? attr-dict `:` qualified(type($ring))
+    `full` `=` $full `empty` `=` $empty (`cluster` `=` $cluster^)? (`bulk` $bulk^)? attr-dict `:` qualified(type($ring))
   }];
   let hasVerifier = 1;
 }

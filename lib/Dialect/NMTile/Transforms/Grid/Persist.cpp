@@ -61,7 +61,8 @@ class Persister {
 public:
   Persister(gpu::LaunchOp launch, TileMatmulOp product, int64_t ctas)
       : launch(launch), product(product), ctas(ctas), b(launch),
-        loc(product.getLoc()) {}
+        loc(product.getLoc()), cluster(product.getSchedule().getClusterCTAs()) {
+  }
 
   LogicalResult run();
 
@@ -90,6 +91,8 @@ private:
   int64_t ctas;
   OpBuilder b;
   Location loc;
+  /// CTAs of a cluster, which have neighbouring tiles at the same time.
+  int64_t cluster;
   WarpSpecializeOp roles;
   /// The K loops of consumers and of producers.
   KLoopOp consumerSteps, producerSteps;
@@ -142,11 +145,13 @@ void Persister::collectSetup() {
   }
 }
 
-/// No more CTAs than tiles: none where there are no tokens.
+/// No more CTAs than tiles: none where there are no tokens. Both are whole
+/// clusters.
 Value Persister::countCtas() {
-  auto map = AffineMap::get(
-      0, 1, {b.getAffineSymbolExpr(0), b.getAffineConstantExpr(ctas)},
-      b.getContext());
+  auto map = AffineMap::get(0, 1,
+                            {b.getAffineSymbolExpr(0),
+                             b.getAffineConstantExpr(ctas / cluster * cluster)},
+                            b.getContext());
   Value total = mul(mul(grid[0], grid[1]), grid[2]);
   return getValueOrCreateConstantIndexOp(
       b, loc, affine::makeComposedFoldedAffineMin(b, loc, map, {total}));
@@ -159,6 +164,10 @@ void Persister::resizeGrid() {
   launch.getGridSizeXMutable().assign(countCtas());
   launch.getGridSizeYMutable().assign(one);
   launch.getGridSizeZMutable().assign(one);
+  if (cluster > 1) {
+    launch.getClusterSizeXMutable().assign(constant(cluster));
+    launch.getClusterSizeYMutable().assign(one);
+  }
 
   // The kernel sees the former grid, constants as its own.
   b.setInsertionPointToStart(&launch.getBody().front());
@@ -169,6 +178,9 @@ void Persister::resizeGrid() {
       extent = constant(*known);
     argument.replaceAllUsesWith(extent);
   }
+  // Those of a cluster count as one.
+  if (cluster > 1)
+    grid[1] = div(grid[1], constant(cluster));
   tiles = mul(mul(grid[0], grid[1]), grid[2]);
 }
 
@@ -213,12 +225,19 @@ void Persister::loopOverTiles(Block *role, KLoopOp steps) {
   b.setInsertionPoint(role->getTerminator());
   start->moveBefore(role->getTerminator());
   gpu::KernelDim3 ids = launch.getBlockIds();
-  auto loop = TileLoopOp::create(b, loc, ids.x, tiles, launch.getGridSize().x,
-                                 begin->get());
+  Value first = ids.x, step = launch.getGridSize().x, rank;
+  if (cluster > 1) {
+    rank = rem(first, constant(cluster));
+    first = div(first, constant(cluster));
+    step = div(step, constant(cluster));
+  }
+  auto loop = TileLoopOp::create(b, loc, first, tiles, step, begin->get());
   Block *tileBody = &loop.getBody().front();
   b.setInsertionPointToStart(tileBody);
   IRMapping map;
   SmallVector<Value> at = decode(loop.getInductionVar());
+  if (cluster > 1)
+    at[1] = add(mul(at[1], constant(cluster)), rank);
   map.map(ids.x, at[0]);
   map.map(ids.y, at[1]);
   map.map(ids.z, at[2]);

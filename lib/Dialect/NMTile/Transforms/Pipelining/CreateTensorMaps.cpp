@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SegmentViews.h"
+#include "BoxedViews.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -99,7 +99,8 @@ static SmallVector<OpFoldResult> emitCoordinates(OpBuilder &b, Location loc,
   return sums;
 }
 
-/// The map of `view`. Blocks of columns are read by threads, and not swizzled.
+/// The map of `view`. Blocks of columns are read by threads, and not swizzled,
+/// nor are core matrices.
 static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
                        TileLayout layout) {
   auto type = cast<MemRefType>(view.tensor.getType());
@@ -108,7 +109,7 @@ static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
       MemRefType::get(
           view.box, type.getElementType(), MemRefLayoutAttrInterface(),
           b.getI64IntegerAttr(nvgpu::NVGPUDialect::kSharedMemoryAddressSpace)),
-      layout == TileLayout::ColumnBlocks
+      layout == TileLayout::ColumnBlocks || layout == TileLayout::CoreMatrices
           ? nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE
           : nvgpu::TensorMapSwizzleKind::SWIZZLE_128B,
       nvgpu::TensorMapL2PromoKind::L2PROMO_128B,
@@ -126,15 +127,18 @@ static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
                                               extents);
 }
 
-/// `root` as it is, in boxes of a swizzled line or of a block of columns.
+/// `root` as it is, in boxes of a swizzled line or of a block of columns, of
+/// which each of so many CTAs copies one for all.
 static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
-                           MemRefType tile) {
+                           MemRefType tile, int64_t parts) {
   auto rank = cast<MemRefType>(root.getType()).getRank();
   BoxedView view{root,
                  SmallVector<int64_t>(rank - tile.getRank(), 1),
                  {},
                  llvm::to_vector(coordinates)};
   llvm::append_range(view.box, tile.getShape());
+  if (tile.getRank() == 2)
+    view.box[view.box.size() - 2] /= parts;
   view.box.back() =
       tile.getRank() == 3 ? getColumnBlock(tile) : kSwizzledColumns;
   return view;
@@ -151,10 +155,12 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
   SmallVector<OpFoldResult> coordinates = emitCoordinates(inside, loc, source);
   ScheduleAttr schedule = product.getSchedule();
   TileLayout layout = getTileLayout(schedule, tile);
+  if (layout == TileLayout::CoreMatrices)
+    return viewCoreMatrices(outside, loc, root, coordinates, tile);
   bool isOrdered = layout == TileLayout::SegmentLines ||
                    layout == TileLayout::SwizzledBlocks;
   if (!schedule.getProduct().readsSegments() || !isOrdered)
-    return viewPlain(root, coordinates, tile);
+    return viewPlain(root, coordinates, tile, schedule.getClusterCTAs());
   auto rank = cast<MemRefType>(root.getType()).getRank();
   if (rank != tile.getRank())
     return copy.emitOpError("cannot become a bulk copy of segments: its source "
@@ -216,11 +222,15 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
     return failure();
   Value map = createMap(outside, loc, *view,
                         getTileLayout(product.getSchedule(), tile));
+  // The CTAs of a cluster have the same tokens.
+  int64_t cluster = product.getSchedule().getClusterCTAs();
+  bool isShared = cluster > 1 && tile.getRank() == 2;
   BulkCopyOp::create(b, loc, map,
                      getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
                      copy.getDst(), /*mbarrier=*/Value(), copy.getThreadsAttr(),
                      view->boxes.empty() ? DenseI64ArrayAttr()
-                                         : b.getDenseI64ArrayAttr(view->boxes));
+                                         : b.getDenseI64ArrayAttr(view->boxes),
+                     isShared ? b.getI64IntegerAttr(cluster) : IntegerAttr());
   copy->erase();
   return success();
 }

@@ -171,8 +171,17 @@ void RoleLowering::lower(WarpSpecializeOp op) {
   Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
   Value isConsumer = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                            thread, constant(loc, consumers));
+  RingBarriers *shared = nullptr;
+  op.walk([&](RingWaitOp wait) {
+    if (ring(wait).getCluster() > 1)
+      shared = &ring(wait);
+  });
   b.setInsertionPoint(op);
   auto ifOp = scf::IfOp::create(b, loc, isConsumer, /*withElseRegion=*/true);
+  // Others of its cluster may still write to the memory of a CTA, or arrive on
+  // its mbarriers.
+  if (shared)
+    shared->emitClusterBarrier(/*orders=*/true);
   auto lowerRole = [&](Region &from, Block *to, std::pair<int64_t, int64_t> in,
                        std::optional<uint64_t> registers,
                        NVVM::SetMaxRegisterAction action) {

@@ -35,7 +35,8 @@ Value RingBarriers::getAddress(Value barriers, Value slot) {
 }
 
 RingBarriers::RingBarriers(OpBuilder &b, RingOp ring)
-    : b(b), loc(ring.getLoc()), slots(ring.getType().getSlots()) {
+    : b(b), loc(ring.getLoc()), slots(ring.getType().getSlots()),
+      cluster(static_cast<int64_t>(ring.getCluster().value_or(1))) {
   auto type = MemRefType::get(
       {slots}, b.getI64Type(), MemRefLayoutAttrInterface(),
       gpu::AddressSpaceAttr::get(b.getContext(),
@@ -59,7 +60,18 @@ RingBarriers::RingBarriers(OpBuilder &b, RingOp ring)
     if (ring.getBulk())
       NVVM::FenceMbarrierInitOp::create(b, loc);
   }
-  gpu::BarrierOp::create(b, loc);
+  if (cluster > 1)
+    emitClusterBarrier(/*orders=*/false); // The fence has ordered mbarriers.
+  else
+    gpu::BarrierOp::create(b, loc);
+}
+
+void RingBarriers::emitClusterBarrier(bool orders) {
+  if (orders)
+    NVVM::ClusterArriveOp::create(b, loc, UnitAttr());
+  else
+    NVVM::ClusterArriveRelaxedOp::create(b, loc, UnitAttr());
+  NVVM::ClusterWaitOp::create(b, loc, UnitAttr());
 }
 
 void RingBarriers::emitWait(Value barrier, Value parity) {
@@ -95,6 +107,31 @@ void RingBarriers::emitProducerArrival(Value slot, bool stores) {
     emitWarpArrival(getFull(slot), /*orders=*/true);
 }
 
+/// As emitWarpArrival, on the mbarriers of all CTAs of the cluster, by a lane
+/// each. What the threads of a CTA read, its own producers write, so that they
+/// are ordered in its scope: that of the cluster empties L1, and takes half a
+/// microsecond. Activations, which others write too, only products read, in the
+/// async proxy, which have ended.
+void RingBarriers::emitClusterArrival(Value barrier, bool orders) {
+  if (orders)
+    NVVM::SyncWarpOp::create(b, loc, word(-1));
+  Value lane = arith::RemUIOp::create(b, loc, thread, constant(32));
+  Value isOne = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, lane,
+                                      constant(cluster));
+  auto ifOne = scf::IfOp::create(b, loc, isOne, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOne.thenBlock());
+  auto remote = LLVM::LLVMPointerType::get(
+      b.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  Value rank = arith::IndexCastUIOp::create(b, loc, b.getI32Type(), lane);
+  Value there = NVVM::MapaOp::create(b, loc, remote, barrier, rank);
+  NVVM::MBarrierArriveOp::create(b, loc, Type(), there, Value());
+}
+
 void RingBarriers::emitConsumerArrival(Value slot, bool hasRead) {
-  emitWarpArrival(getEmpty(slot), /*orders=*/hasRead);
+  if (cluster > 1)
+    emitClusterArrival(getEmpty(slot), /*orders=*/hasRead);
+  else
+    emitWarpArrival(getEmpty(slot), /*orders=*/hasRead);
 }

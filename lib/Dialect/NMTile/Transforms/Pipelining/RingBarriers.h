@@ -21,10 +21,12 @@ namespace mlir::nm_sparse {
 class RingBarriers {
 public:
   /// Emits at the insertion points of `b`, first the mbarriers of `ring`, set
-  /// up to expect its arrivals, and a barrier of the CTA.
+  /// up to expect its arrivals, and a barrier of the CTA, or of its cluster.
   RingBarriers(OpBuilder &b, RingOp ring);
 
   int64_t getSlots() const { return slots; }
+  /// CTAs that copy for each other.
+  int64_t getCluster() const { return cluster; }
   /// Address of an mbarrier of `slot`.
   Value getFull(Value slot) { return getAddress(full, slot); }
   Value getEmpty(Value slot) { return getAddress(empty, slot); }
@@ -41,16 +43,21 @@ public:
   /// warp's to wait for.)
   void emitConsumerArrival(Value slot, bool hasRead);
 
+  /// All threads of the cluster meet; with `orders`, whatever each did comes
+  /// before what others do then.
+  void emitClusterBarrier(bool orders);
+
 private:
   Value word(int64_t v);
   Value constant(int64_t v);
   Value getAddress(Value barriers, Value slot);
   /// Arrives on `barrier` in the first lane of each warp.
   void emitWarpArrival(Value barrier, bool orders);
+  void emitClusterArrival(Value barrier, bool orders);
 
   OpBuilder &b;
   Location loc;
-  int64_t slots;
+  int64_t slots, cluster;
   /// The number of the thread in its CTA, and the mbarriers.
   Value thread, full, empty;
 };

@@ -105,9 +105,13 @@ void Specializer::createRing() {
   auto bulkArrivals = static_cast<int64_t>(llvm::range_size(bulkCopies));
   b.setInsertionPoint(loop);
   int64_t copiers = product.getSchedule().isBulk() ? 0 : getLoopThreads()[1];
-  ring = RingOp::create(b, loc, RingType::get(b.getContext(), stages),
-                        copiers + (stores ? copiers / 32 : 0) + bulkArrivals,
-                        consumers / 32, /*bulk=*/bulkArrivals > 0);
+  int64_t cluster = product.getSchedule().getClusterCTAs();
+  ring =
+      RingOp::create(b, loc, RingType::get(b.getContext(), stages),
+                     copiers + (stores ? copiers / 32 : 0) + bulkArrivals,
+                     consumers / 32 * cluster,
+                     cluster > 1 ? b.getI64IntegerAttr(cluster) : IntegerAttr(),
+                     /*bulk=*/bulkArrivals > 0);
 }
 
 /// Everything after the loop, which has its result from `consumerLoop` now.

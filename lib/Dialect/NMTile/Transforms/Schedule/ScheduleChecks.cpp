@@ -136,6 +136,42 @@ static LogicalResult checkBatch(MatmulOp op) {
   return success();
 }
 
+/// The CTAs of a cluster have neighbouring tiles of outputs, and each copies
+/// rows of the tile of their activations in which the order of words repeats.
+static LogicalResult checkCluster(MatmulOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  int64_t cluster = schedule.getClusterCTAs();
+  if (cluster == 1)
+    return success();
+  if (!schedule.isBulk() || schedule.getProducers() == 0 ||
+      schedule.getProduct().readsSegments())
+    return op.emitOpError("has a schedule with cluster = ")
+           << cluster
+           << ", which needs x = bulk, pipeline = ring<...>, and a product "
+              "without segments";
+  auto dim = op.getResultMap().getResultPosition(
+      getAffineDimExpr(op.getOutputLoop(), op.getContext()));
+  int64_t outputs = cast<ShapedType>(op.getInit().getType()).getDimSize(*dim);
+  int64_t tiles = llvm::divideCeil(outputs, schedule.getTileOutputs());
+  if (ShapedType::isDynamic(outputs) || tiles % cluster != 0)
+    return op.emitOpError("has a schedule with cluster = ")
+           << cluster << ", but " << tiles << " tiles of "
+           << schedule.getTileOutputs()
+           << " outputs; legal are divisors of their number";
+  int64_t rows = schedule.getTileTokens();
+  if (op.isXFeatureMajor()) {
+    BitmapTile tile = *op.getBitmapTile();
+    rows = schedule.getTileRows() / tile.values * tile.rows;
+  }
+  constexpr int64_t unit = 8;
+  if (rows % (cluster * unit) == 0)
+    return success();
+  return op.emitOpError("has a schedule with cluster = ")
+         << cluster << ", whose CTAs cannot share the copy of " << rows
+         << (op.isXFeatureMajor() ? " rows of a K step" : " tokens")
+         << "; legal are multiples of " << unit << " for each";
+}
+
 /// A K step is whole windows or, with a table of rows, all that the product
 /// multiplies at once.
 static LogicalResult checkRows(MatmulOp op) {
@@ -170,7 +206,7 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (failed(checkRows(op)) || failed(checkStorage(op)))
     return failure();
   if (failed(checkBulkCopy(op)) || failed(checkSegments(op)) ||
-      failed(checkBatch(op)))
+      failed(checkCluster(op)) || failed(checkBatch(op)))
     return failure();
   auto index = cast<RankedTensorType>(op.getIndex().getType());
   if (index.isDynamicDim(index.getRank() - 2))

@@ -43,6 +43,10 @@ struct SelectSchedule
       return op.emitOpError("has a schedule with producers, which ")
              << target.name << " has no mbarrier waits for (sm_90 and newer "
              << "have): " << given;
+    if (given.getClusterCTAs() > 1 && !target.hasTryWait())
+      return op.emitOpError("has a schedule with cluster = ")
+             << given.getClusterCTAs() << ", but " << target.name
+             << " has no clusters (sm_90 and newer have): " << given;
     return checkSchedule(op);
   }
 

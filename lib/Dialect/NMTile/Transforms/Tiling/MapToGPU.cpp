@@ -129,10 +129,21 @@ FailureOr<gpu::LaunchOp> nm_sparse::mapForallToGPU(RewriterBase &b,
     grid[dim] = count;
   Value threads = arith::ConstantIndexOp::create(
       b, loc, product.getSchedule().getBlockThreads());
-  auto launch = gpu::LaunchOp::create(b, loc, grid[0], grid[1], grid[2],
-                                      threads, one, one);
+  // Tiles of outputs lie on y; the CTAs of a cluster are on neighbouring ones.
+  int64_t ctas = product.getSchedule().getClusterCTAs();
+  Value cluster =
+      ctas > 1 ? Value(arith::ConstantIndexOp::create(b, loc, ctas)) : Value();
+  Value alone = cluster ? one : Value();
+  auto launch = gpu::LaunchOp::create(
+      b, loc, grid[0], grid[1], grid[2], threads, one, one,
+      /*dynamicSharedMemorySize=*/Value(), /*asyncTokenType=*/Type(),
+      /*asyncDependencies=*/ValueRange(), /*workgroupAttributions=*/TypeRange(),
+      /*privateAttributions=*/TypeRange(), alone, cluster, alone);
 
   Block *body = &launch.getBody().front();
+  // The builder forgets the arguments for places in a cluster.
+  while (body->getNumArguments() < launch.getNumConfigRegionAttributes())
+    body->addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(body);
   gpu::KernelDim3 ids = launch.getBlockIds();
   Value blocks[3] = {ids.x, ids.y, ids.z};

@@ -1,11 +1,11 @@
-//===- SegmentViews.h - operands in the order of segments -------*- C++ -*-===//
+//===- BoxedViews.h - operands in the order of products ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_SEGMENTVIEWS_H
-#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_SEGMENTVIEWS_H
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_BOXEDVIEWS_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_BOXEDVIEWS_H
 
 #include "mlir/IR/Builders.h"
 #include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
@@ -34,6 +34,11 @@ BoxedView viewValues(OpBuilder &b, Location loc, Value root,
                      ArrayRef<OpFoldResult> coordinates, MemRefType tile,
                      const Segment &segment);
 
+/// Values of bitmaps, `root`, which may have batches, for a `tile` of these as
+/// TileLayout::CoreMatrices.
+BoxedView viewCoreMatrices(OpBuilder &b, Location loc, Value root,
+                           ArrayRef<OpFoldResult> coordinates, MemRefType tile);
+
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_SEGMENTVIEWS_H
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_BOXEDVIEWS_H

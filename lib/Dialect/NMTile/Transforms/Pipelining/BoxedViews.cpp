@@ -1,4 +1,4 @@
-//===- SegmentViews.cpp - operands in the order of segments ---------------===//
+//===- BoxedViews.cpp - operands in the order of products -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SegmentViews.h"
+#include "BoxedViews.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -28,7 +28,7 @@ static Value permute(OpBuilder &b, Location loc, Value source,
   SmallVector<int64_t> extents = decomposeMixedValues(shape).first;
   FailureOr<MemRefType> type = memref::ExpandShapeOp::computeExpandedType(
       cast<MemRefType>(source.getType()), extents, groups);
-  assert(succeeded(type) && "dimensions of whole segments");
+  assert(succeeded(type) && "dimensions of whole parts");
   Value expanded =
       memref::ExpandShapeOp::create(b, loc, *type, source, groups, shape);
   return memref::TransposeOp::create(
@@ -77,4 +77,48 @@ BoxedView nm_sparse::viewValues(OpBuilder &b, Location loc, Value root,
           {pieces, 1, 1, tile.getDimSize(0) / blocks,
            pieceElements / kSwizzledColumns},
           {zero, coordinates[1], zero, coordinates[0], zero}};
+}
+
+BoxedView nm_sparse::viewCoreMatrices(OpBuilder &b, Location loc, Value root,
+                                      ArrayRef<OpFoldResult> coordinates,
+                                      MemRefType tile) {
+  // The widest box has 256 elements of a dimension.
+  constexpr int64_t widest = 256;
+  auto type = cast<MemRefType>(root.getType());
+  int64_t batches = type.getRank() - tile.getRank();
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  int64_t pieceElements =
+      BitmapTile::kPieceBytes / bytes * BitmapTile::kOutputs;
+  int64_t pieces = tile.getDimSize(2) / pieceElements;
+  // The pieces of an output are `pieces` apart, and a piece may be two boxes
+  // wide; no element has several of both.
+  bool isWide = pieceElements > widest;
+  assert((pieces == 1 || !isWide) && "an output of 32 bytes at most");
+  int64_t inner = isWide ? widest : pieceElements;
+  int64_t parts = tile.getDimSize(2) / inner;
+  SmallVector<OpFoldResult> shape = memref::getMixedSizes(b, loc, root);
+  shape.back() = b.getIndexAttr(parts);
+  shape.push_back(b.getIndexAttr(inner));
+  SmallVector<ReassociationIndices> groups;
+  for (int64_t i = 0; i <= batches + 1; ++i)
+    groups.push_back({i});
+  groups.push_back({batches + 2, batches + 3});
+  unsigned first = batches;
+  SmallVector<unsigned> permutation =
+      llvm::to_vector(llvm::seq<unsigned>(0, first));
+  SmallVector<int64_t> box(batches, 1);
+  SmallVector<OpFoldResult> at(coordinates.take_front(batches));
+  OpFoldResult zero = b.getIndexAttr(0);
+  int64_t blocks = tile.getDimSize(0), tiles = tile.getDimSize(1);
+  if (isWide) {
+    permutation.append({first + 1, first, first + 2, first + 3});
+    box.append({tiles, blocks, parts, inner});
+    at.append({coordinates[first + 1], coordinates[first], zero, zero});
+  } else {
+    permutation.append({first + 1, first + 2, first, first + 3});
+    box.append({tiles, parts, blocks, inner});
+    at.append({coordinates[first + 1], zero, coordinates[first], zero});
+  }
+  Value tensor = permute(b, loc, root, shape, groups, permutation);
+  return {tensor, box, SmallVector<int64_t>(box.size(), 1), at};
 }

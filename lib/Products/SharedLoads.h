@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_PRODUCTS_WGMMAEXPAND_SHAREDLOADS_H
-#define NM_SPARSE_LIB_PRODUCTS_WGMMAEXPAND_SHAREDLOADS_H
+#ifndef NM_SPARSE_LIB_PRODUCTS_SHAREDLOADS_H
+#define NM_SPARSE_LIB_PRODUCTS_SHAREDLOADS_H
 
 #include "mlir/IR/Builders.h"
 
@@ -21,4 +21,4 @@ Value loadAt(OpBuilder &b, Location loc, Value pointer, int64_t bytes,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_PRODUCTS_WGMMAEXPAND_SHAREDLOADS_H
+#endif // NM_SPARSE_LIB_PRODUCTS_SHAREDLOADS_H

@@ -1,0 +1,49 @@
+//===- WarpgroupTile.h - tiles that warpgroups divide -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What is legal of products whose rows are outputs, 64 of them for each
+// warpgroup, and whose columns are all tokens of the tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_WARPGROUPTILE_H
+#define NM_SPARSE_PRODUCTS_WARPGROUPTILE_H
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// Warps of a warpgroup, and outputs of one of its products.
+inline constexpr int64_t kWarpgroupWarps = 4, kWarpgroupOutputs = 64;
+
+/// Registers of a thread when a kernel of `schedule` begins, to which ptxas
+/// keeps whatever warps pass on to each other later.
+int64_t getEntryRegisters(const ScheduleAttr &schedule);
+
+/// The product `owner` has a multiple of a warpgroup, and leaves warps to copy.
+LogicalResult verifyWarpgroups(function_ref<InFlightDiagnostic()> emitError,
+                               StringRef owner, int64_t warps);
+
+/// `warps` of the product `owner` can share a tile of `tokens` x `outputs`.
+LogicalResult verifyWarpgroupTile(function_ref<InFlightDiagnostic()> emitError,
+                                  StringRef owner, int64_t warps,
+                                  int64_t tokens, int64_t outputs);
+
+/// The product `owner` has all operands from the tensor memory accelerator,
+/// and a warpgroup, or several, to start copies.
+LogicalResult
+verifyWarpgroupTransfers(function_ref<InFlightDiagnostic()> emitError,
+                         StringRef owner, const TransfersAttr &transfers,
+                         int64_t producers);
+
+/// The product `owner`, in `schedule`, multiplies operands of `element`, and
+/// its `warps`, which divide the outputs, have registers for them.
+LogicalResult
+verifyWarpgroupProblem(function_ref<InFlightDiagnostic()> emitError,
+                       StringRef owner, const ScheduleAttr &schedule,
+                       int64_t warps, Type element);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_PRODUCTS_WARPGROUPTILE_H

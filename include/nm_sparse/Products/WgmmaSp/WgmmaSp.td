@@ -1,0 +1,39 @@
+//===- WgmmaSp.td - sparse products of warpgroups ----------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_WGMMASP_WGMMASP_TD
+#define NM_SPARSE_PRODUCTS_WGMMASP_WGMMASP_TD
+
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
+include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+
+def NMSparse_WgmmaSpAttr : NMSparse_Attr<"WgmmaSp", "wgmma_sp",
+    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "readsBitmaps", "readsCoreMatrices",
+         "readsSwizzledBlocks", "readsTokenMajorWindows", "hasLeanProducers"]>]> {
+  let summary = "products of warpgroups on sparse tensor cores";
+  let description = [{
+    Multiplies 2:4 weights of f16 and bf16, which are stored as bitmaps, on sm_90a
+    with `wgmma.mma_async.sp`, which takes half the time of a dense product. The
+    values are read through a matrix descriptor as they are; which of four rows
+    they belong to, threads make of the bits in registers. Activations are in
+    shared memory, token-major or feature-major.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | that divide the outputs of a tile | a multiple of the 4 of a warpgroup, at most 28; each warpgroup multiplies a multiple of 64 outputs by all tokens of the tile, 8 to 256 in steps of 8; at most 192 accumulators a thread | must be given |
+  }];
+  let parameters = (ins "int64_t":$warps);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Outputs of one warpgroup of `schedule`, which has this product.
+    int64_t getWarpgroupOutputs(ScheduleAttr schedule) const;
+  }];
+}
+
+#endif // NM_SPARSE_PRODUCTS_WGMMASP_WGMMASP_TD

@@ -1,0 +1,132 @@
+//===- BulkCopyOp.cpp - copies by the tensor memory accelerator -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CopyChecks.h"
+
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+int64_t BulkCopyOp::getBytes() {
+  auto type = cast<MemRefType>(getDst().getType());
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
+  if (std::optional<ArrayRef<int64_t>> boxes = getBoxes())
+    return llvm::to_vector(*boxes);
+  ArrayRef<int64_t> box = getMap().getType().getTensor().getShape();
+  SmallVector<int64_t> counts(box.size(), 1);
+  auto dst = cast<MemRefType>(getDst().getType());
+  counts.back() = llvm::divideCeil(dst.getShape().back(), box.back());
+  return counts;
+}
+
+/// A destination of rank 3, in the order in which products read bitmaps: lines
+/// for segments, or core matrices.
+static LogicalResult verifyOrderedBoxes(BulkCopyOp op, MemRefType dst,
+                                        MemRefType box) {
+  ArrayRef<int64_t> boxes = *op.getBoxes();
+  auto isPositive = [](int64_t count) { return count > 0; };
+  if (dst.getRank() != 3 || boxes.size() != box.getShape().size() ||
+      !llvm::all_of(boxes, isPositive))
+    return op.emitOpError("boxes are for a destination of rank 3, one positive "
+                          "number for each of the ")
+           << box.getRank() << " dimensions of the map, got [" << boxes
+           << "] and " << dst;
+  nvgpu::TensorMapSwizzleKind swizzle = op.getMap().getType().getSwizzle();
+  // Core matrices come in one box.
+  if (swizzle == nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE &&
+      llvm::product_of(boxes) == 1) {
+    if (box.getElementType() == dst.getElementType() &&
+        box.getNumElements() == dst.getNumElements())
+      return success();
+    return op.emitOpError("the box of the map must have the ")
+           << dst.getNumElements() << " elements of the destination, got "
+           << box;
+  }
+  if (box.getElementType() != dst.getElementType() ||
+      box.getShape().back() != kSwizzledColumns ||
+      box.getNumElements() * llvm::product_of(boxes) != dst.getNumElements())
+    return op.emitOpError("boxes of the map, [")
+           << boxes << "] of them, must be lines of " << kSwizzledColumns
+           << " elements, " << dst.getNumElements() << " in all, got " << box;
+  if (swizzle != nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
+    return op.emitOpError("the map must swizzle 128 bytes, as products read "
+                          "segments");
+  return success();
+}
+
+/// A destination of rank 3, in blocks of columns, one box each.
+static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
+                                        MemRefType box) {
+  int64_t width = getColumnBlock(dst);
+  if (box.getElementType() != dst.getElementType() || box.getRank() < 3 ||
+      box.getShape().take_back(3) !=
+          ArrayRef<int64_t>{dst.getDimSize(0), dst.getDimSize(1), width} ||
+      box.getNumElements() != dst.getDimSize(0) * dst.getDimSize(1) * width)
+    return op.emitOpError("boxes of the map must hold ")
+           << dst.getDimSize(0) << " x " << dst.getDimSize(1) << " x " << width
+           << " elements of the destination, got " << box;
+  if (op.getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE)
+    return op.emitOpError("the map of a destination of rank 3 must not "
+                          "swizzle");
+  return success();
+}
+
+LogicalResult BulkCopyOp::verify() {
+  auto dst = cast<MemRefType>(getDst().getType());
+  MemRefType box = getMap().getType().getTensor();
+  if (failed(verifyDestination(*this, getDst(), OpResult(), /*most=*/3)) ||
+      failed(verifyThreads(*this, getThreads())))
+    return failure();
+  if (static_cast<int64_t>(getCoordinates().size()) != box.getRank())
+    return emitOpError("needs ")
+           << box.getRank() << " coordinates, one for each dimension of the "
+           << "map, got " << getCoordinates().size();
+  if (getMulticast() && (getBoxes() || dst.getRank() == 3))
+    return emitOpError("of multicast = ")
+           << static_cast<int64_t>(*getMulticast())
+           << " needs a destination of rank 2 in boxes of rows, got " << dst;
+  if (getBoxes())
+    return verifyOrderedBoxes(*this, dst, box);
+  if (dst.getRank() == 3)
+    return verifyColumnBlocks(*this, dst, box);
+  int64_t parts = static_cast<int64_t>(getMulticast().value_or(1));
+  if (!isSwizzled(dst))
+    return emitOpError("destination must have 16-bit floats and rows of whole "
+                       "128-byte lines, got ")
+           << dst;
+  // After 8 rows the order of words repeats.
+  if (parts < 1 || (parts > 1 && dst.getDimSize(0) % (parts * 8) != 0))
+    return emitOpError("of multicast = ")
+           << parts
+           << " needs a destination of a multiple of 8 rows for each CTA, got "
+           << dst;
+  if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
+      box.getShape().back() != kSwizzledColumns ||
+      box.getNumElements() != dst.getDimSize(0) / parts * kSwizzledColumns)
+    return emitOpError("boxes of the map must hold all ")
+           << dst.getDimSize(0) / parts << " rows and " << kSwizzledColumns
+           << " columns of the destination, got " << box;
+  if (getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
+    return emitOpError("the map must swizzle 128 bytes, as products read them");
+  return success();
+}
+
+void BulkCopyOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(),
+                       SideEffects::DefaultResource::get());
+  effects.emplace_back(MemoryEffects::Write::get(), &getDstMutable(),
+                       SideEffects::DefaultResource::get());
+}

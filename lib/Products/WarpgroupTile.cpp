@@ -1,0 +1,94 @@
+//===- WarpgroupTile.cpp - tiles that warpgroups divide -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Products/WarpgroupTile.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using EmitErrorFn = function_ref<InFlightDiagnostic()>;
+
+/// Warps of a CTA that leave some to copy, tokens of a product, and
+/// accumulators of a thread that leave room for the rest of its state.
+static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
+                         kMostAccumulators = 192;
+
+/// Registers of a thread beside its accumulators, without which ptxas refuses
+/// the kernel.
+static constexpr int64_t kLeastWorkingRegisters = 32;
+
+int64_t nm_sparse::getEntryRegisters(const ScheduleAttr &schedule) {
+  constexpr int64_t registersPerSM = 65536, most = 255, granule = 8;
+  return std::min(most, registersPerSM / schedule.getBlockThreads() / granule *
+                            granule);
+}
+
+LogicalResult nm_sparse::verifyWarpgroups(EmitErrorFn emitError,
+                                          StringRef owner, int64_t warps) {
+  if (warps < kWarpgroupWarps || warps > kMostWarps ||
+      warps % kWarpgroupWarps != 0)
+    return emitError() << owner << " needs a multiple of " << kWarpgroupWarps
+                       << " warps, at most " << kMostWarps << ", got " << warps;
+  return success();
+}
+
+LogicalResult nm_sparse::verifyWarpgroupTile(EmitErrorFn emitError,
+                                             StringRef owner, int64_t warps,
+                                             int64_t tokens, int64_t outputs) {
+  int64_t warpgroups = warps / kWarpgroupWarps;
+  if (outputs % (warpgroups * kWarpgroupOutputs) != 0)
+    return emitError() << "a tile of " << outputs << " outputs over "
+                       << warpgroups << " warpgroups must be a multiple of "
+                       << kWarpgroupOutputs << " outputs for each";
+  if (tokens % 8 != 0 || tokens > kMostTokens)
+    return emitError() << "a tile of " << owner
+                       << " must be a multiple of 8, at most " << kMostTokens
+                       << ", tokens, got " << tokens;
+  int64_t accumulators = tokens * outputs / (warps * 32);
+  if (accumulators > kMostAccumulators)
+    return emitError() << "a tile of " << tokens << " x " << outputs << " over "
+                       << warps << " " << owner << " warps has " << accumulators
+                       << " accumulators in each thread, more than the "
+                       << kMostAccumulators << " that registers hold";
+  return success();
+}
+
+LogicalResult
+nm_sparse::verifyWarpgroupTransfers(EmitErrorFn emitError, StringRef owner,
+                                    const TransfersAttr &transfers,
+                                    int64_t producers) {
+  if (transfers.getX() != XTransfer::Bulk)
+    return emitError()
+           << owner
+           << " has its operands from the tensor memory accelerator: legal is "
+              "transfers = {x = bulk, values = bulk, index = bulk}";
+  if (producers % kWarpgroupWarps != 0)
+    return emitError() << "producers beside " << owner
+                       << " warps must be a multiple of the " << kWarpgroupWarps
+                       << " of a warpgroup, got " << producers;
+  return success();
+}
+
+LogicalResult nm_sparse::verifyWarpgroupProblem(EmitErrorFn emitError,
+                                                StringRef owner,
+                                                const ScheduleAttr &schedule,
+                                                int64_t warps, Type element) {
+  if (!isa<Float16Type, BFloat16Type>(element))
+    return emitError() << "has a schedule with product = " << owner
+                       << ", which multiplies f16 or bf16, but operands of "
+                       << element;
+  int64_t accumulators =
+      schedule.getTileTokens() * schedule.getTileOutputs() / (warps * 32);
+  int64_t registers = getEntryRegisters(schedule);
+  if (accumulators + kLeastWorkingRegisters > registers)
+    return emitError() << "has a schedule with " << schedule.getBlockThreads()
+                       << " threads, whose " << owner << " warps have at most "
+                       << registers << " registers a thread, fewer than their "
+                       << accumulators << " accumulators and "
+                       << kLeastWorkingRegisters
+                       << " others; legal are smaller tiles, or fewer warps";
+  return success();
+}

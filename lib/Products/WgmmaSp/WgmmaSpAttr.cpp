@@ -1,0 +1,69 @@
+//===- WgmmaSpAttr.cpp - what sparse warpgroups ask of a schedule ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Products/WarpgroupTile.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using EmitErrorFn = function_ref<InFlightDiagnostic()>;
+
+LogicalResult WgmmaSpAttr::verify(EmitErrorFn emitError, int64_t warps) {
+  return verifyWarpgroups(emitError, getMnemonic(), warps);
+}
+
+StringRef WgmmaSpAttr::getProductName() const { return getMnemonic(); }
+
+int64_t WgmmaSpAttr::getNumWarps() const { return getWarps(); }
+
+int64_t WgmmaSpAttr::getWarpgroupOutputs(ScheduleAttr schedule) const {
+  return schedule.getTileOutputs() / getWarps() * kWarpgroupWarps;
+}
+
+LogicalResult WgmmaSpAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
+                                      int64_t outputs) const {
+  return verifyWarpgroupTile(emitError, getMnemonic(), getWarps(), tokens,
+                             outputs);
+}
+
+LogicalResult WgmmaSpAttr::verifyTransfers(EmitErrorFn emitError,
+                                           const TransfersAttr &transfers,
+                                           int64_t producers) const {
+  return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
+                                  producers);
+}
+
+LogicalResult WgmmaSpAttr::verifyProblem(EmitErrorFn emitError,
+                                         const ScheduleAttr &schedule,
+                                         const EncodingAttr &encoding,
+                                         Type element) const {
+  if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
+                                    getWarps(), element)))
+    return failure();
+  if (encoding.hasInnerLevel() || encoding.getN() != 2 ||
+      encoding.getM() != 4 || encoding.getBlockK() != 1)
+    return emitError() << "has a schedule with product = wgmma_sp, which "
+                          "multiplies 2:4 weights, but "
+                       << encoding << "; legal is product = wgmma_expand";
+  // The bits of two products are in the registers of a warp, and activations
+  // are in lines.
+  constexpr int64_t unit = 64;
+  BitmapTile tile =
+      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
+  int64_t rows = schedule.getTileRows() / tile.values * tile.rows;
+  if (rows % unit != 0)
+    return emitError() << "has a schedule with product = wgmma_sp and K steps "
+                          "of "
+                       << rows << " rows; legal are multiples of " << unit;
+  return success();
+}
+
+bool WgmmaSpAttr::readsBitmaps() const { return true; }
+bool WgmmaSpAttr::readsCoreMatrices() const { return true; }
+bool WgmmaSpAttr::readsSwizzledBlocks() const { return true; }
+bool WgmmaSpAttr::readsTokenMajorWindows() const { return true; }
+/// One of their threads starts copies, and none holds any data.
+bool WgmmaSpAttr::hasLeanProducers(const ScheduleAttr &) const { return true; }

@@ -1,0 +1,150 @@
+//===- WgmmaSpCandidates.cpp - schedules worth comparing ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WgmmaSpCandidates.h"
+
+#include "nm_sparse/Products/WarpgroupTile.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Warps that only copy; rows of a K step, and of those for few tokens; CTAs
+/// that share a tile at most.
+static constexpr int64_t kProducers = 4, kStepRows = 64, kLongStepRows = 128,
+                         kMostParts = 8;
+/// Registers of a thread beside its accumulators, with which no kernel spills.
+static constexpr int64_t kWorkingRegisters = 40;
+
+namespace {
+
+/// A tile of the result, that warpgroups of 64 outputs or more share.
+struct Shape {
+  int64_t tokens, outputs, warpgroups, stepRows;
+};
+
+class Proposer {
+public:
+  Proposer(ScheduleEnumerator &to) : to(to), problem(to.problem) {}
+
+  /// As many stages as fit, each number of CTAs that share a tile, and
+  /// persistent ones.
+  void add(Shape shape);
+
+private:
+  ScheduleAttr make(Shape shape, int64_t stages, GridAttrInterface grid) const;
+  int64_t findStages(Shape shape) const;
+  bool canPair(Shape shape) const;
+  void add(ScheduleAttr schedule);
+
+  ScheduleEnumerator &to;
+  const MatmulProblem &problem;
+};
+
+} // namespace
+
+ScheduleAttr Proposer::make(Shape shape, int64_t stages,
+                            GridAttrInterface grid) const {
+  MLIRContext *context = to.encoding.getContext();
+  BitmapTile tile = *problem.bitmap;
+  return ScheduleAttr::get(
+      context,
+      {shape.tokens, shape.outputs, shape.stepRows / tile.rows * tile.values},
+      WgmmaSpAttr::get(context, shape.warpgroups * kWarpgroupWarps),
+      TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
+                         IndexTransfer::Bulk),
+      RingAttr::get(context, stages, kProducers), grid);
+}
+
+/// The most stages that fit, 0 where not even two do.
+int64_t Proposer::findStages(Shape shape) const {
+  // What CTAs that share tiles tell each other.
+  constexpr int64_t exchangeBytes = 256, reservedBytes = 1024;
+  auto grid = FlatGridAttr::get(to.encoding.getContext(), 1);
+  for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
+    if (getSharedBytes(problem, make(shape, stages, grid)) + exchangeBytes <=
+        to.chip.sharedBytes - reservedBytes)
+      return stages;
+  return 0;
+}
+
+/// Whether two CTAs can each copy half of the activations for both. (Not all
+/// SMs of a chip can be in clusters of four, so that these take a wave more.)
+bool Proposer::canPair(Shape shape) const {
+  constexpr int64_t cluster = 2, unit = 8;
+  int64_t rows = problem.xFeatureMajor ? shape.stepRows : shape.tokens;
+  return llvm::divideCeil(problem.outputs, shape.outputs) % cluster == 0 &&
+         rows % (cluster * unit) == 0;
+}
+
+void Proposer::add(ScheduleAttr schedule) {
+  Prediction prediction = predict(problem, schedule, to.chip);
+  if (!schedule.isPersistent() || prediction.ctas > to.chip.multiprocessors)
+    to.add(schedule, prediction);
+}
+
+void Proposer::add(Shape shape) {
+  MLIRContext *context = to.encoding.getContext();
+  constexpr int64_t mostAccumulators = 192;
+  int64_t accumulators =
+      shape.tokens * shape.outputs / (shape.warpgroups * 128);
+  if (accumulators > mostAccumulators ||
+      accumulators + kWorkingRegisters >
+          getEntryRegisters(make(shape, 2, FlatGridAttr::get(context, 1))))
+    return;
+  int64_t stages = findStages(shape);
+  if (stages == 0)
+    return;
+  for (bool streamK : {false, true})
+    add(make(shape, stages,
+             PersistentGridAttr::get(context, /*splitK=*/1, streamK)));
+  if (canPair(shape))
+    add(make(shape, stages,
+             PersistentGridAttr::get(context, /*splitK=*/1, /*streamK=*/false,
+                                     /*cluster=*/2)));
+  int64_t steps = llvm::divideCeil(problem.getDenseRows(), shape.stepRows);
+  for (int64_t parts = 1; parts <= kMostParts; ++parts)
+    if (parts == 1 || steps >= parts * stages)
+      add(make(shape, stages, FlatGridAttr::get(context, parts)));
+}
+
+/// Numbers of tokens that a tile may have: some of all sizes, those of the
+/// problem, and those that divide them evenly among few large tiles.
+static SmallVector<int64_t> getTileTokens(int64_t tokens) {
+  constexpr int64_t unit = 8, most = 256, mostTiles = 32;
+  SmallVector<int64_t> choices = {8, 16, 24, 32, 48, 64, 96, 128, 192, most};
+  for (int64_t tiles = 1; tiles <= mostTiles; ++tiles) {
+    int64_t even = llvm::alignTo(llvm::divideCeil(tokens, tiles), unit);
+    if (even <= most && (tiles == 1 || even > most / 2))
+      choices.push_back(even);
+  }
+  llvm::sort(choices);
+  choices.erase(llvm::unique(choices), choices.end());
+  return choices;
+}
+
+void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
+  const MatmulProblem &problem = to.problem;
+  EncodingAttr encoding = to.encoding;
+  // Rows of a single token are not aligned for the tensor memory accelerator.
+  if (!problem.bitmap || encoding.hasInnerLevel() || encoding.getN() != 2 ||
+      encoding.getM() != 4 || encoding.getBlockK() != 1 ||
+      !problem.tensorCores || to.chip.wgmma == 0 ||
+      (problem.xFeatureMajor && problem.tokens == 1))
+    return;
+  Proposer proposer(to);
+  for (int64_t tokens : getTileTokens(problem.tokens)) {
+    if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
+      break;
+    for (auto [outputs, warpgroups] : {std::pair<int64_t, int64_t>{64, 1},
+                                       {128, 2},
+                                       {192, 3},
+                                       {256, 2},
+                                       {256, 4}})
+      for (int64_t rows : {kStepRows, kLongStepRows})
+        proposer.add({tokens, outputs, warpgroups, rows});
+  }
+}

@@ -1,0 +1,185 @@
+//===- WgmmaSpCost.cpp - what products of sparse tensor cores cost --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WgmmaSpCandidates.h"
+
+#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Products/WarpgroupTile.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+// Fitted to 671 kernels of 87 layers, most of them drawn at random, on an H200
+// (bench/results/h200-sparse.json).
+
+static constexpr double kClock = 1.7e9;
+/// Clocks of an SM for the product of 64 outputs and 32 rows, and for each
+/// token of it: it reads shared memory while copies are written there.
+static constexpr double kProductClocks = 9.5, kTokenClocks = 0.76;
+/// Clocks of a warpgroup for a K step beside its products: to wait for the
+/// copies and make the metadata; for each 64 rows after the first; and for each
+/// token of a product.
+static constexpr double kStepClocks = 286, kRowsClocks = 42,
+                        kTokenWaitClocks = 0.077;
+/// Seconds from a copy to its use, which the stages of a ring share, and for
+/// each row of feature-major activations; of the first copies of a tile, and of
+/// a launch; of a byte of a result, and of one of a part; of adding parts up,
+/// and of each wave of CTAs after the first.
+static constexpr double kFlight = 1.02e-6, kRow = 2.1e-9, kTile = 0.14e-6,
+                        kLaunch = 2.8e-6, kResultByte = 45e-12,
+                        kPartByte = 19e-12, kParts = 1.9e-6, kWave = 4.5e-6;
+/// The part of the time of tiles by which those that CTAs share along the
+/// contraction take longer, and of the copies by which lines of feature-major
+/// activations do that begin within others.
+static constexpr double kSharedPart = 0.425, kMisaligned = 1.49;
+/// Rates that are reached, of those of device memory and of L2: CTAs of a wave
+/// read the same operands.
+static constexpr double kMemoryShare = 0.99, kL2Share = 2.96;
+/// What takes longest hides the others the better the higher these are.
+static constexpr double kStepNorm = 4, kNorm = 4;
+/// Tokens whose activations lie side by side in shared memory where they are
+/// feature-major; and in memory, where rows are aligned to 16 bytes.
+static constexpr int64_t kLineTokens = 64, kRowTokens = 8;
+
+/// CTAs that an SM holds. Those that pass registers on have it alone.
+static int64_t getResidentCtas(const MatmulProblem &problem,
+                               ScheduleAttr schedule, const Chip &chip) {
+  constexpr int64_t most = 2;
+  if (schedule.isPersistent() ||
+      schedule.getProduct().getNumWarps() > kWarpgroupWarps)
+    return 1;
+  return std::clamp<int64_t>(
+      getCtasBySharedMemory(getSharedBytes(problem, schedule), chip), 1, most);
+}
+
+/// Bytes of the values and bits of an output in a tile of the weight.
+static double getLaneBytes(const MatmulProblem &problem) {
+  return double(problem.bitmap->values * problem.elementBytes +
+                problem.bitmap->words * 4);
+}
+
+/// Seconds of one K step of the CTAs of an SM, `perSM` of them.
+static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
+                          const Chip &chip, double perSM) {
+  BitmapTile tile = *problem.bitmap;
+  int64_t tokens = schedule.getTileTokens();
+  int64_t outputs = schedule.getTileOutputs();
+  int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
+  auto stepRows = double(stepTiles * tile.rows);
+  double products = double(outputs) / kWarpgroupOutputs * double(stepTiles);
+  double product =
+      products * (kProductClocks + kTokenClocks * double(tokens)) / kClock;
+  double warpgroups =
+      double(schedule.getProduct().getNumWarps()) / kWarpgroupWarps;
+  double chain = (kStepClocks + kRowsClocks * (stepRows / 64 - 1) +
+                  products / warpgroups *
+                      (kProductClocks + kTokenWaitClocks * double(tokens))) /
+                 kClock;
+  double bytes = stepRows * double(problem.elementBytes) /
+                 double(schedule.getClusterCTAs());
+  double flight = kFlight / double(schedule.getPipeline().getNumStages());
+  if (problem.xFeatureMajor) {
+    bytes *= double(std::min(llvm::alignTo(tokens, kLineTokens),
+                             llvm::alignTo(problem.tokens, kRowTokens)));
+    if (tokens % kLineTokens != 0 && problem.tokens > tokens)
+      bytes *= 1.0 + kMisaligned;
+    flight += kRow * stepRows;
+  } else {
+    bytes *= double(std::min(tokens, problem.tokens));
+  }
+  bytes += double(outputs * stepTiles) * getLaneBytes(problem);
+  double l2 = bytes * double(chip.multiprocessors) / (kL2Share * chip.l2Bytes);
+  return combineOverlapping({product * perSM, chain, l2 * perSM, flight},
+                            kStepNorm);
+}
+
+static CombinedTime predictSparse(const MatmulProblem &problem,
+                                  ScheduleAttr schedule, const Chip &chip) {
+  BitmapTile tile = *problem.bitmap;
+  int64_t tokens = schedule.getTileTokens();
+  int64_t outputs = schedule.getTileOutputs();
+  int64_t present = std::min(tokens, problem.tokens);
+  int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
+  int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
+  int64_t parts = schedule.getSplitK();
+  auto steps =
+      double(llvm::divideCeil(llvm::divideCeil(tiles, stepTiles), parts));
+  int64_t ctas = problem.batch * parts *
+                 llvm::divideCeil(problem.tokens, tokens) *
+                 llvm::divideCeil(problem.outputs, outputs);
+  int64_t sms = chip.multiprocessors;
+  int64_t resident = getResidentCtas(problem, schedule, chip);
+  auto waves = double(llvm::divideCeil(ctas, sms * resident));
+  auto perSM = double(std::min<int64_t>(resident, llvm::divideCeil(ctas, sms)));
+
+  double elements = double(present) * double(outputs);
+  auto written =
+      double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
+  double result = elements * (parts > 1 ? 4.0 : written) * kResultByte;
+  double step = predictStep(problem, schedule, chip, perSM);
+  double wave = steps * step + kTile + result;
+  double onChip = waves * wave;
+  if (schedule.isStreamK() && ctas > sms) {
+    double all = double(ctas) / double(sms);
+    double shared = all - double(std::max<int64_t>(0, ctas / sms - 1));
+    onChip = (all + kSharedPart * shared) * wave;
+  }
+  if (!schedule.isPersistent())
+    onChip += (waves - 1.0) * kWave;
+  if (parts > 1)
+    onChip += kParts + double(parts) * elements * 4.0 * kPartByte;
+
+  double weight =
+      double(problem.batch * tiles * BitmapTile::kOutputs) *
+      double(llvm::divideCeil(problem.outputs, BitmapTile::kOutputs)) *
+      getLaneBytes(problem);
+  double rest = double(problem.batch * problem.tokens) *
+                (double(problem.outputs) * written +
+                 double(problem.getDenseRows() * problem.elementBytes));
+  double memory = (weight + rest) / (kMemoryShare * chip.dramBytes);
+  return {kLaunch + combineOverlapping({onChip, memory}, kNorm),
+          memory > onChip ? Bound::DRAM : Bound::Product};
+}
+
+namespace {
+struct WgmmaSpCost
+    : public ProductCostInterface::ExternalModel<WgmmaSpCost, WgmmaSpAttr> {
+  LogicalResult verifyChip(Attribute,
+                           function_ref<InFlightDiagnostic()> emitError,
+                           const Chip &chip) const {
+    if (chip.wgmma == 0)
+      return emitError() << "has a schedule with product = wgmma_sp, which "
+                         << chip.name
+                         << " has no products of warpgroups for; sm_90a has "
+                            "them";
+    return success();
+  }
+  MathCeiling getCeiling(Attribute, const Chip &chip) const {
+    return {2 * chip.wgmma, "wgmma_sp"};
+  }
+  StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
+    return schedule.isPersistent() ? "wgmma_sp, persistent" : "wgmma_sp";
+  }
+  std::optional<CombinedTime> predictDirect(Attribute,
+                                            const MatmulProblem &problem,
+                                            const ScheduleAttr &schedule,
+                                            const Chip &chip) const {
+    if (!problem.bitmap)
+      return std::nullopt;
+    return predictSparse(problem, schedule, chip);
+  }
+};
+} // namespace
+
+void nm_sparse::registerWgmmaSpCost(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+    WgmmaSpAttr::attachInterface<WgmmaSpCost>(*context);
+    dialect->addProposer(proposeWgmmaSp);
+  });
+}

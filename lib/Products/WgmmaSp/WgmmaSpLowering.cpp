@@ -1,0 +1,143 @@
+//===- WgmmaSpLowering.cpp - products of sparse tensor cores --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Outputs are the rows of a product and tokens its columns: only the first
+// operand may be sparse. It lies in shared memory as the storage of the weight
+// has it, and the second one as TileLayout::SwizzledBlocks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../TileDescriptor.h"
+#include "../WarpgroupProduct.h"
+#include "Metadata.h"
+#include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Products/WarpgroupTile.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Emits the product of one K step.
+class WgmmaSpEmitter {
+public:
+  WgmmaSpEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
+                 WgmmaSpAttr product)
+      : b(b), op(op), loc(op.getLoc()), layout(layout),
+        tile(cast<BitmapAttr>(*op.getStorage())
+                 .getTile(getElementTypeOrSelf(op.getRhs()))),
+        tokens(op.getSchedule().getTileTokens()),
+        outputs(product.getWarpgroupOutputs(op.getSchedule())),
+        isKMajor(op.getLhsOrder() == MajorOrder::K) {}
+
+  void emit(MutableArrayRef<Value> scalars);
+
+private:
+  SmallVector<Value> emitProduct(Value values, Value x, Value metadata,
+                                 int64_t selector, ValueRange acc);
+
+  OpBuilder &b;
+  TileMatmulOp op;
+  Location loc;
+  const ThreadLayout &layout;
+  BitmapTile tile;
+  int64_t tokens, outputs;
+  bool isKMajor;
+};
+
+} // namespace
+
+/// `acc` + 64 outputs of a tile of the weight x all tokens.
+SmallVector<Value> WgmmaSpEmitter::emitProduct(Value values, Value x,
+                                               Value metadata, int64_t selector,
+                                               ValueRange acc) {
+  std::string element =
+      getElementTypeOrSelf(op.getLhs()).isF16() ? "f16" : "bf16";
+  std::string instruction =
+      "wgmma.mma_async.sp.sync.aligned.m64n" + std::to_string(tokens) + "k" +
+      std::to_string(tile.rows) + ".f32." + element + "." + element;
+  std::string flags =
+      std::to_string(selector) + ", p, 1, 1, 0, " + (isKMajor ? "0" : "1");
+  return emitWarpgroupProduct(b, loc, instruction, acc,
+                              {{values}, {x}, {metadata}}, flags);
+}
+
+void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
+  IndexMath math{b, loc};
+  int64_t tiles = cast<MemRefType>(op.getRhs().getType()).getDimSize(1);
+  int64_t perProduct = kWarpgroupOutputs * tokens / 128;
+  CoreMatrices values(b, loc, op.getRhs());
+  values.startAt(layout.warpOutput);
+  TileDescriptor x(b, loc, op.getLhs(), isKMajor);
+  x.startAt(layout.warpToken);
+  Value warp = math.rem(math.div(layout.threadId, 32), kWarpgroupWarps);
+  Metadata metadata(b, op, layout.lane,
+                    math.add(layout.warpOutput, math.mul(warp, 16)));
+  // The words of all products before the first one.
+  SmallVector<SmallVector<Value>> words;
+  for (int64_t number = 0; number < tiles; number += 2) {
+    SmallVector<Value> &row = words.emplace_back();
+    for (int64_t output = 0; output < outputs; output += kWarpgroupOutputs)
+      row.push_back(metadata.get(number, output));
+  }
+  NVVM::WgmmaFenceAlignedOp::create(b, loc);
+  for (int64_t number = 0; number < tiles; ++number)
+    for (int64_t part = 0; part < outputs / kWarpgroupOutputs; ++part) {
+      MutableArrayRef<Value> acc = scalars.slice(part * perProduct, perProduct);
+      llvm::copy(emitProduct(values.at(number, part * kWarpgroupOutputs),
+                             x.at(number * tile.rows, 0),
+                             words[number / 2][part], number % 2, acc),
+                 acc.begin());
+    }
+  NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+  // Tensor cores read the metadata of a product when they come to it, of which
+  // ptxas knows nothing: it has other values in these registers as soon as the
+  // product is issued. So none stays in flight behind this step; meanwhile
+  // other warpgroups multiply.
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+}
+
+namespace {
+struct WgmmaSpLowering
+    : public ProductLoweringInterface::ExternalModel<WgmmaSpLowering,
+                                                     WgmmaSpAttr> {
+  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
+                       ThreadLayout &layout) const {
+    auto product = cast<WgmmaSpAttr>(attribute);
+    IndexMath math{builder, op.getLoc()};
+    layout.outputsAreRows = true;
+    layout.transposesFragments = true;
+    layout.mayPrefetch = true;
+    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
+    layout.warpTokens = layout.tileTokens;
+    layout.warpOutputs = outputs;
+    layout.warpToken = math.constant(0);
+    layout.warpOutput = math.mul(math.div(layout.threadId, 128), outputs);
+    Value warp = math.rem(math.div(layout.threadId, 32), kWarpgroupWarps);
+    layout.addFragments(math, kWarpgroupOutputs, outputs, layout.tileTokens,
+                        math.mul(warp, 16));
+    return success();
+  }
+
+  LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,
+                     const ThreadLayout &layout,
+                     MutableArrayRef<Value> accumulators) const {
+    WgmmaSpEmitter(b, op, layout, cast<WgmmaSpAttr>(attribute))
+        .emit(accumulators);
+    return success();
+  }
+};
+} // namespace
+
+void nm_sparse::registerWgmmaSpLowering(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+    WgmmaSpAttr::attachInterface<WgmmaSpLowering>(*context);
+  });
+}
