@@ -71,7 +71,9 @@ def test_lanes_find_their_rows(case):
                     segment = trailer[4 + number // 64 * 9 :][:9]
                     row = int(segment[0] + (segment[1 + o // 4] >> o % 4 * 8 & 255))
                 if number % 4 == 0:
-                    two = [int(words[row // 32 * 32 + i * 32 + o]) for i in (0, 1)]
+                    # Behind the last row, they read the last words again.
+                    line = min(row // 32, 8 * bits.shape[-2] - 1)
+                    two = [int(words[(line + i) * 32 + o]) for i in (0, 1)]
                     mask = ((two[0] << 32 | two[1]) << row % 32 >> 32) % 2**32
                     start = row
                 place = 32 - mask.bit_length()

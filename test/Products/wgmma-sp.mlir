@@ -7,6 +7,7 @@
 // RUN: nm-run %s --entry batched --device emulate --check --size 130 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry streamed --device emulate --check --size 200 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry pairs --device emulate --check --size 150 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry ahead --device emulate --check --size 150 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry pairs --device emulate --check --size 150 --last-first | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry fours --device emulate --check --size 50 | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
@@ -21,6 +22,7 @@
 // CHECK: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {$0,{{.*}}, $31}, $64, $65, $66, 0, p, 1, 1, 0, 0;
 // CHECK: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {{.*}}, 1, p, 1, 1, 0, 0;
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}@p st.shared.b32 [$1], $0;
 // CHECK: nvvm.cp.async.bulk.tensor
 // CHECK: llvm.return
 
@@ -106,4 +108,20 @@ func.func @fours(%x: tensor<448x?xbf16>, %w: tensor<448x250xbf16, #w>, %init: te
     {nm_sparse.schedule = #four}
     ins(%x, %w : tensor<448x?xbf16>, tensor<448x250xbf16, #w>) outs(%init : tensor<250x?xf32>) -> tensor<250x?xf32>
   return %y : tensor<250x?xf32>
+}
+
+// Metadata of the next step before the products of this one end.
+#early = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8, ahead = true>,
+  transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>, grid = persistent>
+// CHECK-LABEL: llvm.func @ahead_kernel
+// CHECK: wgmma.mma_async.sp
+// CHECK: nvvm.mbarrier.try_wait
+// CHECK: nvvm.prmt
+// CHECK: llvm.intr.bitreverse
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}@p st.shared.b32 [$1], $0;
+func.func @ahead(%x: tensor<?x330xf16>, %w: tensor<330x250xf16, #w>, %init: tensor<?x250xf16>) -> tensor<?x250xf16> {
+  %y = linalg.matmul {nm_sparse.schedule = #early}
+    ins(%x, %w : tensor<?x330xf16>, tensor<330x250xf16, #w>) outs(%init : tensor<?x250xf16>) -> tensor<?x250xf16>
+  return %y : tensor<?x250xf16>
 }

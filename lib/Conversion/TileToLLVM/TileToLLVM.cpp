@@ -16,6 +16,7 @@
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -110,14 +111,38 @@ struct ReadOnlyLoadLowering : public ConvertOpToLLVMPattern<ReadOnlyLoadOp> {
   }
 };
 
+struct ProductWaitLowering : public ConvertOpToLLVMPattern<ProductWaitOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(ProductWaitOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &b) const override {
+    Location loc = op.getLoc();
+    NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+    // No grid has 0 CTAs of any dimension.
+    Value never;
+    if (!adaptor.getMetadata().empty())
+      never = NVVM::GridDimZOp::create(b, loc, b.getI32Type());
+    for (Value word : adaptor.getMetadata())
+      LLVM::InlineAsmOp::create(
+          b, loc, TypeRange(), ValueRange{word, never},
+          "{\n.reg .pred p;\nsetp.eq.u32 p, $1, 0;\n@p st.shared.b32 [$1], "
+          "$0;\n}",
+          "r,r", /*has_side_effects=*/true, /*is_align_stack=*/false,
+          LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+    b.eraseOp(op);
+    return success();
+  }
+};
+
 struct TileToLLVMInterface : public ConvertToLLVMPatternInterface {
   using ConvertToLLVMPatternInterface::ConvertToLLVMPatternInterface;
 
   void populateConvertToLLVMConversionPatterns(
       ConversionTarget &target, LLVMTypeConverter &converter,
       RewritePatternSet &patterns) const final {
-    target.addIllegalOp<PinnedLoadOp, ReadOnlyLoadOp>();
-    patterns.add<PinnedLoadLowering, ReadOnlyLoadLowering>(converter);
+    target.addIllegalOp<PinnedLoadOp, ReadOnlyLoadOp, ProductWaitOp>();
+    patterns.add<PinnedLoadLowering, ReadOnlyLoadLowering, ProductWaitLowering>(
+        converter);
   }
 };
 

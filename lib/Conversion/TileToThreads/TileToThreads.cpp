@@ -113,7 +113,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   });
   target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
   // What is left to a later conversion is a thread's.
-  target.addLegalOp<PinnedLoadOp, ReadOnlyLoadOp>();
+  target.addLegalOp<PinnedLoadOp, ReadOnlyLoadOp, ProductWaitOp>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))

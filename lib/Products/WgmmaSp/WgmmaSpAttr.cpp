@@ -11,7 +11,7 @@ using namespace mlir::nm_sparse;
 
 using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 
-LogicalResult WgmmaSpAttr::verify(EmitErrorFn emitError, int64_t warps) {
+LogicalResult WgmmaSpAttr::verify(EmitErrorFn emitError, int64_t warps, bool) {
   return verifyWarpgroups(emitError, getMnemonic(), warps);
 }
 

@@ -16,6 +16,8 @@ using namespace mlir::nm_sparse;
 /// that share a tile at most.
 static constexpr int64_t kProducers = 4, kStepRows = 64, kLongStepRows = 128,
                          kMostParts = 8;
+/// Tokens of a tile, and slots of its ring, with which metadata ahead gains.
+static constexpr int64_t kAheadTokens = 128, kAheadStages = 4;
 /// Registers of a thread beside its accumulators, with which no kernel spills.
 static constexpr int64_t kWorkingRegisters = 40;
 
@@ -53,7 +55,8 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
   return ScheduleAttr::get(
       context,
       {shape.tokens, shape.outputs, shape.stepRows / tile.rows * tile.values},
-      WgmmaSpAttr::get(context, shape.warpgroups * kWarpgroupWarps),
+      WgmmaSpAttr::get(context, shape.warpgroups * kWarpgroupWarps,
+                       shape.tokens >= kAheadTokens && stages >= kAheadStages),
       TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
                          IndexTransfer::Bulk),
       RingAttr::get(context, stages, kProducers), grid);

@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -35,6 +36,7 @@ public:
                  .getTile(getElementTypeOrSelf(op.getRhs()))),
         tokens(op.getSchedule().getTileTokens()),
         outputs(product.getWarpgroupOutputs(op.getSchedule())),
+        isAhead(product.getAhead()),
         isKMajor(op.getLhsOrder() == MajorOrder::K) {}
 
   void emit(MutableArrayRef<Value> scalars);
@@ -49,7 +51,7 @@ private:
   const ThreadLayout &layout;
   BitmapTile tile;
   int64_t tokens, outputs;
-  bool isKMajor;
+  bool isAhead, isKMajor;
 };
 
 } // namespace
@@ -97,11 +99,11 @@ void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
                  acc.begin());
     }
   NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
-  // Tensor cores read the metadata of a product when they come to it, of which
-  // ptxas knows nothing: it has other values in these registers as soon as the
-  // product is issued. So none stays in flight behind this step; meanwhile
-  // other warpgroups multiply.
-  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+  // The metadata of a product must stay until it is over.
+  SmallVector<Value> kept;
+  for (ArrayRef<Value> row : words)
+    llvm::append_range(kept, row);
+  ProductWaitOp::create(b, loc, isAhead, kept);
 }
 
 namespace {

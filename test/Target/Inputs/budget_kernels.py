@@ -30,10 +30,11 @@ def flagged(tile, warps, stages, grid, flag="segments"):
     )
 
 
-def sparse(tile, warps, stages, grid):
+def sparse(tile, warps, stages, grid, ahead=False):
+    flag = ", ahead = true" if ahead else ""
     return (
         f"#nm_sparse.schedule<tile = {list(tile)}, "
-        f"product = wgmma_sp<warps = {warps}>, "
+        f"product = wgmma_sp<warps = {warps}{flag}>, "
         "transfers = {x = bulk, values = bulk, index = bulk}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
     )
@@ -277,7 +278,7 @@ KERNELS = {
             (
                 "clusters",
                 "f16",
-                sparse((256, 128, 32), 8, 5, "persistent<cluster = 2>"),
+                sparse((256, 128, 32), 8, 5, "persistent<cluster = 2>", ahead=True),
                 {},
             ),
             (

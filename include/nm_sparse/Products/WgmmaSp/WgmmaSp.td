@@ -26,8 +26,10 @@ def NMSparse_WgmmaSpAttr : NMSparse_Attr<"WgmmaSp", "wgmma_sp",
     | field | meaning | legal | default |
     |---|---|---|---|
     | `warps` | that divide the outputs of a tile | a multiple of the 4 of a warpgroup, at most 28; each warpgroup multiplies a multiple of 64 outputs by all tokens of the tile, 8 to 256 in steps of 8; at most 192 accumulators a thread | must be given |
+    | `ahead` | a warpgroup waits for the copies of the next K step, and makes its metadata, before the products of this one end; gains with 128 tokens and more, and where the ring has 4 slots or more | `true`, `false` | `false` |
   }];
-  let parameters = (ins "int64_t":$warps);
+  let parameters = (ins "int64_t":$warps,
+                        DefaultValuedParameter<"bool", "false">:$ahead);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

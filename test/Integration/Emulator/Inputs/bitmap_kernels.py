@@ -123,7 +123,8 @@ def expansions():
 
 def sparse():
     """2:4 on sparse tensor cores: rows that are not whole steps, several products of a
-    warpgroup, CTAs that share tiles, and clusters that share activations."""
+    warpgroup, CTAs that share tiles, clusters that share activations, and metadata
+    that is made ahead."""
     few = {"tokens": 50, "k": 600, "outputs": 200}
     many = {"tokens": 650, "k": 300, "outputs": 200}
     for name, tile, warps, stages, grid, case in (
@@ -134,10 +135,14 @@ def sparse():
         ("pairs", (32, 64, 32), 4, 2, "flat<cluster = 2>", few),
         ("pairs-persistent", (16, 64, 32), 4, 3, "persistent<cluster = 2>", many),
         ("fours", (64, 64, 64), 4, 2, "persistent<cluster = 4>", few),
+        ("ahead", (32, 128, 64), 8, 3, "flat<split_k = 2>", few),
+        ("ahead-pairs", (16, 64, 32), 4, 2, "persistent<cluster = 2>", many),
+        ("ahead-stream", (16, 64, 32), 4, 3, "persistent<stream_k = true>", many),
     ):
+        ahead = ", ahead = true" if "ahead" in name else ""
         kept = (
             f"#nm_sparse.schedule<tile = {list(tile)}, "
-            f"product = wgmma_sp<warps = {warps}>, {BULK}, "
+            f"product = wgmma_sp<warps = {warps}{ahead}>, {BULK}, "
             f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
         )
         for layout, dims in LAYOUTS.items():

@@ -118,4 +118,24 @@ def NMTile_ReadOnlyLoadOp : NMTile_Op<"read_only_load",
   let hasVerifier = 1;
 }
 
+def NMTile_ProductWaitOp : NMTile_Op<"product_wait",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait until the products of a warpgroup are over";
+  let description = [{
+    Tensor cores read the `metadata` of a sparse product when they come to it, of
+    which ptxas knows nothing. So that the words stay in their registers until
+    here, each is stored afterwards, on a condition that never holds, which ptxas
+    does not know either.
+
+    In a loop, `ahead` asks for the words of its next iteration before this wait
+    (--nm-sparse-prepare-ahead).
+
+    ```mlir
+    nm_tile.product_wait ahead metadata(%0, %1)
+    ```
+  }];
+  let arguments = (ins UnitAttr:$ahead, Variadic<I32>:$metadata);
+  let assemblyFormat = "(`ahead` $ahead^)? `metadata` `(` $metadata `)` attr-dict";
+}
+
 #endif // NM_SPARSE_DIALECT_NMTILE_IR_NMTILEPARTOPS_TD

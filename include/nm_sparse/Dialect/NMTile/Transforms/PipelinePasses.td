@@ -254,4 +254,34 @@ def NMSparseLowerRolesPass
                            "::mlir::scf::SCFDialect"];
 }
 
+def NMSparsePrepareAheadPass
+    : Pass<"nm-sparse-prepare-ahead", "::mlir::func::FuncOp"> {
+  let summary = "make metadata of the next K step before the products end";
+  let description = [{
+    Where `nm_tile.product_wait` asks for that, what a thread needs of a K step
+    before its products, the wait for the copies included, comes before the wait
+    for the products of the step in front, and loops carry it.
+
+    ```mlir
+    scf.for %k = %low to %high step %s iter_args(%slot = %c0, ...) {
+      // wait for %slot
+      %w = ... // of what is in %slot
+      // products that read %w
+      nm_tile.product_wait ahead metadata(%w)
+      ...
+    // becomes
+    %first = scf.if %any { // wait for %c0
+      ... }
+    scf.for %k = %low to %high step %s iter_args(%slot = %c0, ..., %w = %first) {
+      // products that read %w
+      %next = scf.if %more { // wait for the next slot
+        ... }
+      nm_tile.product_wait metadata(%w)
+      ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif // NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PIPELINEPASSES
