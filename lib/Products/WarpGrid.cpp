@@ -72,7 +72,7 @@ nm_sparse::verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
   if (transfers.getX() == XTransfer::Bulk)
     return emitError() << owner
                        << " reads rows that an index names: x = bulk is legal "
-                          "with product = wgmma_expand";
+                          "with product = wgmma_expand and wgmma_sp";
   return success();
 }
 

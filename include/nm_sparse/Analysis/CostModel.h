@@ -56,6 +56,12 @@ struct MatmulProblem {
     return denseRows ? denseRows : windows * encoding.getWindowRows();
   }
 
+  /// Rows of x are single elements, which the tensor memory accelerator cannot
+  /// address.
+  bool hasRowsOfOne() const {
+    return (xFeatureMajor ? tokens : getDenseRows()) == 1;
+  }
+
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens
   /// or, of blocks that high, parts of a token.
   bool gathersWords() const {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WgmmaExpandCandidates.h"
+#include "../WarpgroupCandidates.h"
 
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "llvm/Support/MathExtras.h"
@@ -60,7 +61,6 @@ private:
            hasRegisters(shape, kAheadRegisters);
   }
   ScheduleAttr make(Shape shape, int64_t stages, GridAttrInterface grid) const;
-  int64_t findStages(Shape shape) const;
   void add(ScheduleAttr schedule);
 
   ScheduleEnumerator &to;
@@ -95,18 +95,6 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
       RingAttr::get(context, stages, kProducers), grid);
 }
 
-/// The most stages that fit, 0 where not even two do.
-int64_t Proposer::findStages(Shape shape) const {
-  // What CTAs that share tiles tell each other.
-  constexpr int64_t exchangeBytes = 256, reservedBytes = 1024;
-  auto grid = FlatGridAttr::get(to.encoding.getContext(), 1);
-  for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
-    if (getSharedBytes(problem, make(shape, stages, grid)) + exchangeBytes <=
-        to.chip.sharedBytes - reservedBytes)
-      return stages;
-  return 0;
-}
-
 void Proposer::add(ScheduleAttr schedule) {
   Prediction prediction = predict(problem, schedule, to.chip);
   if (!schedule.isPersistent() || prediction.ctas > to.chip.multiprocessors)
@@ -119,7 +107,9 @@ void Proposer::add(Shape shape) {
       shareTiles * shape.shares * tile.rows > kMostRows ||
       (shape.shares > 1 && shareTiles * tile.rows % kStepRows != 0))
     return;
-  int64_t stages = findStages(shape);
+  auto flat = FlatGridAttr::get(context, 1);
+  int64_t stages = findMostStages(
+      to, [&](int64_t count) { return make(shape, count, flat); });
   if (stages == 0)
     return;
   // One warpgroup alone waits for what it expands.
@@ -135,26 +125,10 @@ void Proposer::add(Shape shape) {
       add(make(shape, stages, FlatGridAttr::get(context, parts)));
 }
 
-/// Numbers of tokens that a tile may have: some of all sizes, those of the
-/// problem, and those that divide them evenly among few large tiles.
-static SmallVector<int64_t> getTileTokens(int64_t tokens) {
-  constexpr int64_t unit = 8, most = 256, mostTiles = 32;
-  SmallVector<int64_t> choices = {8, 16, 24, 32, 48, 64, 96, 128, 192, most};
-  for (int64_t tiles = 1; tiles <= mostTiles; ++tiles) {
-    int64_t even = llvm::alignTo(llvm::divideCeil(tokens, tiles), unit);
-    if (even <= most && (tiles == 1 || even > most / 2))
-      choices.push_back(even);
-  }
-  llvm::sort(choices);
-  choices.erase(llvm::unique(choices), choices.end());
-  return choices;
-}
-
 void nm_sparse::proposeWgmmaExpand(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
-  // Rows of a single token are not aligned for the tensor memory accelerator.
   if (!problem.bitmap || problem.bitmap->isFree || !problem.tensorCores ||
-      to.chip.wgmma == 0 || (problem.xFeatureMajor && problem.tokens == 1))
+      to.chip.wgmma == 0 || problem.hasRowsOfOne())
     return;
   Proposer proposer(to, *problem.bitmap);
   for (int64_t tokens : getTileTokens(problem.tokens)) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WgmmaSpCandidates.h"
+#include "../WarpgroupCandidates.h"
 
 #include "nm_sparse/Products/WarpgroupTile.h"
 #include "llvm/Support/MathExtras.h"
@@ -38,7 +39,6 @@ public:
 
 private:
   ScheduleAttr make(Shape shape, int64_t stages, GridAttrInterface grid) const;
-  int64_t findStages(Shape shape) const;
   bool canPair(Shape shape) const;
   void add(ScheduleAttr schedule);
 
@@ -60,18 +60,6 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
       TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
                          IndexTransfer::Bulk),
       RingAttr::get(context, stages, kProducers), grid);
-}
-
-/// The most stages that fit, 0 where not even two do.
-int64_t Proposer::findStages(Shape shape) const {
-  // What CTAs that share tiles tell each other.
-  constexpr int64_t exchangeBytes = 256, reservedBytes = 1024;
-  auto grid = FlatGridAttr::get(to.encoding.getContext(), 1);
-  for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
-    if (getSharedBytes(problem, make(shape, stages, grid)) + exchangeBytes <=
-        to.chip.sharedBytes - reservedBytes)
-      return stages;
-  return 0;
 }
 
 /// Whether two CTAs can each copy half of the activations for both. (Not all
@@ -98,7 +86,9 @@ void Proposer::add(Shape shape) {
       accumulators + kWorkingRegisters >
           getEntryRegisters(make(shape, 2, FlatGridAttr::get(context, 1))))
     return;
-  int64_t stages = findStages(shape);
+  auto flat = FlatGridAttr::get(context, 1);
+  int64_t stages = findMostStages(
+      to, [&](int64_t count) { return make(shape, count, flat); });
   if (stages == 0)
     return;
   for (bool streamK : {false, true})
@@ -114,29 +104,12 @@ void Proposer::add(Shape shape) {
       add(make(shape, stages, FlatGridAttr::get(context, parts)));
 }
 
-/// Numbers of tokens that a tile may have: some of all sizes, those of the
-/// problem, and those that divide them evenly among few large tiles.
-static SmallVector<int64_t> getTileTokens(int64_t tokens) {
-  constexpr int64_t unit = 8, most = 256, mostTiles = 32;
-  SmallVector<int64_t> choices = {8, 16, 24, 32, 48, 64, 96, 128, 192, most};
-  for (int64_t tiles = 1; tiles <= mostTiles; ++tiles) {
-    int64_t even = llvm::alignTo(llvm::divideCeil(tokens, tiles), unit);
-    if (even <= most && (tiles == 1 || even > most / 2))
-      choices.push_back(even);
-  }
-  llvm::sort(choices);
-  choices.erase(llvm::unique(choices), choices.end());
-  return choices;
-}
-
 void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
   EncodingAttr encoding = to.encoding;
-  // Rows of a single token are not aligned for the tensor memory accelerator.
   if (!problem.bitmap || encoding.hasInnerLevel() || encoding.getN() != 2 ||
       encoding.getM() != 4 || encoding.getBlockK() != 1 ||
-      !problem.tensorCores || to.chip.wgmma == 0 ||
-      (problem.xFeatureMajor && problem.tokens == 1))
+      !problem.tensorCores || to.chip.wgmma == 0 || problem.hasRowsOfOne())
     return;
   Proposer proposer(to);
   for (int64_t tokens : getTileTokens(problem.tokens)) {

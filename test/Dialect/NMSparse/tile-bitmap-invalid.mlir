@@ -265,3 +265,17 @@ func.func @cluster_of_threads(%x: tensor<1x128xf16>, %v: tensor<2x4x512xf16>, %b
     ins(%x, %v, %b : tensor<1x128xf16>, tensor<2x4x512xf16>, tensor<2x4x32xi32>) outs(%init : tensor<1x64xf32>) -> tensor<1x64xf32>
   return %0 : tensor<1x64xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @single_feature(%x: tensor<16x1xf16>, %v: tensor<2x1x512xf16>, %b: tensor<2x1x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
+  // expected-error @below {{'tensor<16x1xf16>' has rows of a single feature; legal is product = dot}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x1xf16>, tensor<2x1x512xf16>, tensor<2x1x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}

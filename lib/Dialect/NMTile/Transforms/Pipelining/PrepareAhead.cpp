@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Between the end of its products and its next ones a warpgroup waits for
-// copies, reads bits and makes words of them, some 300 clocks in which tensor
-// cores have nothing of it to multiply. All of that but the first product only
-// needs the next slot.
+// copies, reads bits and makes words of them, while tensor cores have nothing
+// of it to multiply (docs/decisions/050). All of that but the first product
+// only needs the next slot.
 //
 //===----------------------------------------------------------------------===//
 

@@ -109,9 +109,9 @@ void RingBarriers::emitProducerArrival(Value slot, bool stores) {
 
 /// As emitWarpArrival, on the mbarriers of all CTAs of the cluster, by a lane
 /// each. What the threads of a CTA read, its own producers write, so that they
-/// are ordered in its scope: that of the cluster empties L1, and takes half a
-/// microsecond. Activations, which others write too, only products read, in the
-/// async proxy, which have ended.
+/// are ordered in its scope: that of the cluster is a fence of the GPU
+/// (docs/decisions/049). Activations, which others write too, only products
+/// read, in the async proxy, which have ended.
 void RingBarriers::emitClusterArrival(Value barrier, bool orders) {
   if (orders)
     NVVM::SyncWarpOp::create(b, loc, word(-1));

@@ -26,11 +26,14 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
     return success();
   if (std::optional<BitmapTile> tile = op.getBitmapTile()) {
     auto x = cast<ShapedType>(op.getX().getType());
-    if (schedule.isBulk() && op.isXFeatureMajor() &&
-        x.getDimSize(op.getXTokenDim()) == 1)
+    bool byTokens = op.isXFeatureMajor();
+    int64_t inRow =
+        x.getDimSize(byTokens ? op.getXTokenDim() : op.getXReductionDim());
+    if (schedule.isBulk() && inRow == 1)
       return op.emitOpError("has a schedule with x = bulk, for which rows of "
                             "activations begin at multiples of 16 bytes, but ")
-             << x << " has rows of a single token; legal is product = dot";
+             << x << " has rows of a single "
+             << (byTokens ? "token" : "feature") << "; legal is product = dot";
     int64_t step = schedule.getTileRows() / tile->values * tile->rows;
     if (!op.isXFeatureMajor() || step <= 256)
       return success();

@@ -1,0 +1,28 @@
+//===- WarpgroupCandidates.h - sizes worth comparing ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What proposals of products have in common whose columns are all tokens of a
+// tile, and whose operands come through a ring.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_PRODUCTS_WARPGROUPCANDIDATES_H
+#define NM_SPARSE_LIB_PRODUCTS_WARPGROUPCANDIDATES_H
+
+#include "nm_sparse/Analysis/ScheduleEnumerator.h"
+
+namespace mlir::nm_sparse {
+
+/// Numbers of tokens that a tile may have: some of all sizes, those of the
+/// problem, and those that divide them evenly among few large tiles.
+SmallVector<int64_t> getTileTokens(int64_t tokens);
+
+/// The most stages that fit the chip of `to`, 0 where not even two do; `make`
+/// has the schedule of so many.
+int64_t findMostStages(const ScheduleEnumerator &to,
+                       function_ref<ScheduleAttr(int64_t)> make);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_PRODUCTS_WARPGROUPCANDIDATES_H
