@@ -13,9 +13,11 @@ PROBLEMS is a list of {"type": "f16" | "bf16", "shape": [m, n, k]}.
 
 import argparse
 import contextlib
+import ctypes
 import fcntl
 import json
 import math
+import re
 import statistics
 import sys
 import time
@@ -30,6 +32,20 @@ def device(path, alone):
     with open(path, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
+
+
+def find_version():
+    """That of the library which runs: one that LD_PRELOAD names, else PyTorch's."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "cusparseLtGetProperty"):
+        with open("/proc/self/maps") as file:
+            library = ctypes.CDLL(re.search(r"/\S*libcusparseLt\S*", file.read())[0])
+    parts = []
+    for part in range(3):  # major, minor, patch
+        number = ctypes.c_int()
+        library.cusparseLtGetProperty(part, ctypes.byref(number))
+        parts.append(str(number.value))
+    return ".".join(parts)
 
 
 def count_sets(shape):
@@ -100,6 +116,8 @@ def interleave(torch, graphs, inner, budget_ms):
 
 def measure(torch, problem, lock, budget_ms):
     m, n, k = problem["shape"]
+    # cuSPARSELt refuses other numbers of tokens; PyTorch pads, too.
+    padded = -(-m // 8) * 8
     kind = getattr(torch, TYPES[problem["type"]])
     sets = count_sets(problem["shape"])
 
@@ -107,20 +125,25 @@ def measure(torch, problem, lock, budget_ms):
         return torch.randn(rows, columns, device="cuda", dtype=kind)
 
     with device(lock, alone=False):
-        xs = [random(m, k) for _ in range(sets)]
+        wide = [random(padded, k) for _ in range(sets)]
+        xs = [x[:m] for x in wide]
         dense = [random(n, k) for _ in range(sets)]
         pruned = prune(torch, random(n, k) / math.sqrt(k / 2))
         packed = [torch._cslt_compress(pruned) for _ in range(sets)]
         search = torch._C._cusparselt.mm_search
-        found = search(packed[0], xs[0].t(), None, None, None, False)
+        found = search(packed[0], wide[0].t(), None, None, None, False)
         algorithm, split, mode = (int(value) for value in found[:3])
 
         def sparse(i):
             return torch._cslt_sparse_mm(
-                packed[i], xs[i].t(), alg_id=algorithm, split_k=split, split_k_mode=mode
+                packed[i],
+                wide[i].t(),
+                alg_id=algorithm,
+                split_k=split,
+                split_k_mode=mode,
             )
 
-        want = pruned.double() @ xs[0].double().t()
+        want = pruned.double() @ wide[0].double().t()
         error = ((sparse(0).double() - want).norm() / want.norm()).item()
         if not error < 2e-2:
             return {**problem, "error": f"relative error {error}"}
@@ -172,7 +195,8 @@ def main():
         sys.exit("cusparselt.py: no PyTorch here, so cuSPARSELt is not timed")
 
     report = {"torch": torch.__version__, "runs": []}
-    report["cusparselt"] = torch.backends.cusparselt.version()
+    torch.backends.cusparselt.is_available()  # loads it
+    report["cusparselt"] = find_version()
     with open(arguments.problems) as file:
         problems = json.load(file)
     for problem in problems:

@@ -63,6 +63,7 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.elementBytes = format->bits / 8;
   // Rows of x and of values are gathered as they lie, which is MN-major.
   problem.tensorCores = format->isLegalOrder(MajorOrder::MN);
+  problem.format = format;
   problem.xFeatureMajor = op.isXFeatureMajor();
   problem.xAlignment = getXAlignment(op.getX(), dynamicTokens);
   problem.yFeatureMajor = isWrittenFeatureMajor(op);
@@ -82,7 +83,8 @@ static int64_t getBulkSharedBytes(const MatmulProblem &problem,
   int64_t rows = stepTiles * tile.rows, columns = schedule.getTileTokens();
   if (!problem.xFeatureMajor)
     std::swap(rows, columns);
-  int64_t x = rows * int64_t(llvm::alignTo(columns, kSwizzledColumns));
+  int64_t x = rows * int64_t(llvm::alignTo(columns, kSwizzledLineBytes /
+                                                        problem.elementBytes));
   int64_t lanes = schedule.getTileOutputs() * stepTiles;
   int64_t stages = schedule.getStages();
   auto align = [](int64_t bytes) {
@@ -111,8 +113,9 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   }
   EncodingAttr encoding = problem.encoding;
   Builder b(schedule.getContext());
-  Type element =
-      problem.elementBytes == 2 ? Type(b.getF16Type()) : Type(b.getF32Type());
+  Type element = problem.elementBytes == 1   ? Type(b.getI8Type())
+                 : problem.elementBytes == 2 ? Type(b.getF16Type())
+                                             : Type(b.getF32Type());
   Type position = b.getIntegerType(encoding.getIndexBitWidth());
   int64_t panels = schedule.getTilePanels(encoding);
   // Thousands of schedules are compared, so without making types of buffers.

@@ -14,12 +14,13 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Words of 16 bytes in a line of a tile, and elements in a word.
-static constexpr int64_t kLineWords = 8, kWordElements = 8;
+static constexpr int64_t kLineWords = 8;
 
 TileDescriptor::TileDescriptor(OpBuilder &b, Location loc, Value tile,
                                bool alongRows)
     : b(b), loc(loc), alongRows(alongRows),
-      rows(cast<MemRefType>(tile.getType()).getDimSize(0)), tile(tile) {}
+      rows(cast<MemRefType>(tile.getType()).getDimSize(0)),
+      lineElements(getLineElements(getElementTypeOrSelf(tile))), tile(tile) {}
 
 Value TileDescriptor::constant64(uint64_t v) {
   return arith::ConstantOp::create(
@@ -45,7 +46,7 @@ static Value getStart(OpBuilder &b, Location loc, Value tile, Value element) {
 }
 
 void TileDescriptor::startAt(Value first) {
-  int64_t elementsApart = alongRows ? kSwizzledColumns : rows;
+  int64_t elementsApart = alongRows ? lineElements : rows;
   Value start =
       getStart(b, loc, tile, IndexMath(b, loc).mul(first, elementsApart));
   // Blocks of columns are `rows` lines apart, groups of 8 rows are 8 lines
@@ -62,14 +63,14 @@ Value TileDescriptor::at(Value offset, int64_t k, int64_t other) {
   if (offset) {
     offset = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), offset);
     int64_t wordsApart =
-        alongRows ? rows * kLineWords / kSwizzledColumns : kLineWords;
+        alongRows ? rows * kLineWords / lineElements : kLineWords;
     result = b.createOrFold<arith::AddIOp>(
         loc, result,
         b.createOrFold<arith::MulIOp>(loc, offset, constant64(wordsApart)));
   }
   int64_t words =
       getLines(alongRows ? other : k, alongRows ? k : other) * kLineWords +
-      (alongRows ? k % kSwizzledColumns / kWordElements : 0);
+      (alongRows ? k % lineElements * kLineWords / lineElements : 0);
   return b.createOrFold<arith::AddIOp>(loc, result, constant64(words));
 }
 

@@ -14,8 +14,8 @@
 namespace mlir::nm_sparse {
 
 /// Makes the matrix descriptors of one tile in shared memory, stored as
-/// TileLayout::SwizzledBlocks: blocks of 64 columns, one after the other, of
-/// one line of 128 bytes for each row.
+/// TileLayout::SwizzledBlocks: blocks of columns, one after the other, of one
+/// line of 128 bytes for each row.
 class TileDescriptor {
 public:
   /// `alongRows`: the contraction lies along the rows of the tile ("K-major"),
@@ -31,19 +31,19 @@ public:
   Value at(int64_t k, int64_t other) { return at(Value(), k, other); }
 
   /// As above, `offset` steps further, a value known at run time; along rows a
-  /// multiple of 64.
+  /// multiple of a line's elements.
   Value at(Value offset, int64_t k, int64_t other);
 
 private:
   int64_t getLines(int64_t row, int64_t column) const {
-    return column / kSwizzledColumns * rows + row;
+    return column / lineElements * rows + row;
   }
   Value constant64(uint64_t v);
 
   OpBuilder &b;
   Location loc;
   bool alongRows;
-  int64_t rows;
+  int64_t rows, lineElements;
   Value tile, base;
 };
 

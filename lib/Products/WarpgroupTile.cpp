@@ -6,15 +6,16 @@
 
 #include "nm_sparse/Products/WarpgroupTile.h"
 
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 
-/// Warps of a CTA that leave some to copy, tokens of a product, and
-/// accumulators of a thread that leave room for the rest of its state.
-static constexpr int64_t kMostWarps = 28, kMostTokens = 256,
-                         kMostAccumulators = 192;
+/// Warps of a CTA that leave some to copy, and tokens of a product.
+static constexpr int64_t kMostWarps = 28, kMostTokens = 256;
 
 /// Registers of a thread beside its accumulators, without which ptxas refuses
 /// the kernel.
@@ -75,11 +76,14 @@ nm_sparse::verifyWarpgroupTransfers(EmitErrorFn emitError, StringRef owner,
 LogicalResult nm_sparse::verifyWarpgroupProblem(EmitErrorFn emitError,
                                                 StringRef owner,
                                                 const ScheduleAttr &schedule,
-                                                int64_t warps, Type element) {
-  if (!isa<Float16Type, BFloat16Type>(element))
+                                                int64_t warps, Type element,
+                                                ArrayRef<StringRef> legal) {
+  const ElementFormat *format = findElementFormat(element);
+  if (!format || !llvm::is_contained(legal, format->name))
     return emitError() << "has a schedule with product = " << owner
-                       << ", which multiplies f16 or bf16, but operands of "
-                       << element;
+                       << ", which multiplies "
+                       << llvm::join(legal.drop_back(), ", ") << " or "
+                       << legal.back() << ", but operands of " << element;
   int64_t accumulators =
       schedule.getTileTokens() * schedule.getTileOutputs() / (warps * 32);
   int64_t registers = getEntryRegisters(schedule);

@@ -33,6 +33,8 @@ struct Chip {
 
   /// mbarrier.try_wait, on which producer and consumer warps wait.
   bool hasTryWait() const { return getNumber() >= 90; }
+  /// CTAs that reach each other's shared memory.
+  bool hasClusters() const { return getNumber() >= 90; }
   /// griddepcontrol, with which launches overlap.
   bool hasDependentLaunch() const { return getNumber() >= 90; }
   /// setmaxnreg, which moves registers between warpgroups.

@@ -15,6 +15,7 @@
 
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CombineTerms.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
 namespace mlir::nm_sparse {
@@ -50,6 +51,7 @@ struct MatmulProblem {
   std::optional<BitmapTile> bitmap = {};
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
+  const ElementFormat *format = nullptr; ///< Of x and values.
 
   /// Rows of the dense weight.
   int64_t getDenseRows() const {

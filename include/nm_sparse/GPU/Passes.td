@@ -47,6 +47,17 @@ def NMSparseLowerBF16MmaPass
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseLowerByteMapsPass : Pass<"nm-sparse-lower-byte-maps"> {
+  let summary = "tensor maps of 8-bit elements to those of unsigned bytes";
+  let description = [{
+    Runs before `--convert-nvgpu-to-nvvm`, which of 8-bit types knows `ui8`
+    alone, and gives any other type the number of some wider one. The tensor of
+    each `nvgpu.tma.create.descriptor` of `i8`, `f8E4M3FN` or `f8E5M2` becomes one
+    of `ui8` by a `builtin.unrealized_conversion_cast`, which goes away with the
+    conversion to LLVM: the tensor memory accelerator copies bytes as they are.
+  }];
+}
+
 def NMSparseLowerF8Pass : Pass<"nm-sparse-lower-f8"> {
   let summary = "conversions of 8-bit floats to integer arithmetic";
   let description = [{

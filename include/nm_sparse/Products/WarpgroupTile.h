@@ -17,6 +17,9 @@ namespace mlir::nm_sparse {
 /// Warps of a warpgroup, and outputs of one of its products.
 inline constexpr int64_t kWarpgroupWarps = 4, kWarpgroupOutputs = 64;
 
+/// Accumulators of a thread that leave registers for the rest of its state.
+inline constexpr int64_t kMostAccumulators = 192;
+
 /// Registers of a thread when a kernel of `schedule` begins, to which ptxas
 /// keeps whatever warps pass on to each other later.
 int64_t getEntryRegisters(const ScheduleAttr &schedule);
@@ -42,7 +45,7 @@ verifyWarpgroupTransfers(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 verifyWarpgroupProblem(function_ref<InFlightDiagnostic()> emitError,
                        StringRef owner, const ScheduleAttr &schedule,
-                       int64_t warps, Type element);
+                       int64_t warps, Type element, ArrayRef<StringRef> legal);
 
 } // namespace mlir::nm_sparse
 

@@ -13,13 +13,13 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// The contiguous `tile` as [blocks of kSwizzledColumns][rows][columns].
+/// The contiguous `tile` as [blocks of lines][rows][columns].
 static Value viewAsBlocks(OpBuilder &b, Location loc, Value tile) {
   auto type = cast<MemRefType>(tile.getType());
   int64_t rows = type.getDimSize(0);
-  int64_t shape[] = {type.getDimSize(1) / kSwizzledColumns, rows,
-                     kSwizzledColumns};
-  int64_t strides[] = {rows * kSwizzledColumns, kSwizzledColumns, 1};
+  int64_t line = getLineElements(type.getElementType());
+  int64_t shape[] = {type.getDimSize(1) / line, rows, line};
+  int64_t strides[] = {rows * line, line, 1};
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tile);
   auto viewType = MemRefType::get(
       shape, type.getElementType(),
@@ -54,7 +54,8 @@ SmallVector<Value> TileStorage::getIndices(OpBuilder &b, Location loc,
   Value key = getSwizzleKey(math, swizzleRow ? swizzleRow : row, bytes);
   if (layout == TileLayout::SwizzledRows)
     return {row, math.bitXor(column, key)};
-  Value block = math.div(column, kSwizzledColumns);
-  Value inner = math.rem(column, kSwizzledColumns);
+  int64_t line = kSwizzledLineBytes / bytes;
+  Value block = math.div(column, line);
+  Value inner = math.rem(column, line);
   return {block, row, math.bitXor(inner, key)};
 }

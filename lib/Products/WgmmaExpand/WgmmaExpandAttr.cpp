@@ -49,7 +49,8 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                                              const EncodingAttr &encoding,
                                              Type element) const {
   if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
-                                    getOutputWarps(), element)))
+                                    getOutputWarps(), element,
+                                    {"f16", "bf16"})))
     return failure();
   if (encoding.isFree())
     return emitError() << "has a schedule with product = wgmma_expand, which "

@@ -17,19 +17,34 @@ static constexpr int64_t kLanes = 4, kWordBytes = 4, kFurther = 8;
 
 Metadata::Metadata(OpBuilder &b, TileMatmulOp op, Value lane, Value output)
     : b(b), loc(op.getLoc()), math(b, loc),
-      tiles(cast<MemRefType>(op.getIndex().getType()).getDimSize(1)) {
+      tiles(cast<MemRefType>(op.getIndex().getType()).getDimSize(1)),
+      hasBytes(getElementTypeOrSelf(op.getRhs()).getIntOrFloatBitWidth() == 8) {
   Value inGroup = math.rem(lane, kLanes);
   Value place = math.add(output, math.div(lane, kLanes));
   Value block = math.div(place, BitmapTile::kOutputs);
-  Value tile = math.add(math.mul(block, tiles), math.div(inGroup, 2));
-  bits = getPointer(b, loc, op.getIndex(),
-                    math.add(math.mul(tile, BitmapTile::kOutputs),
-                             math.rem(place, BitmapTile::kOutputs)));
+  Value isOdd = math.div(inGroup, 2);
+  Value tile = math.add(math.mul(block, tiles), isOdd);
+  Value word = math.add(math.mul(tile, BitmapTile::kOutputs),
+                        math.rem(place, BitmapTile::kOutputs));
+  if (hasBytes) {
+    Value further = math.mul(math.rem(inGroup, 2), kFurther);
+    first = getPointer(b, loc, op.getIndex(), math.add(word, further));
+    return;
+  }
+  // The words of a tile are all banks. So lanes of odd tiles read that of the
+  // output further first, while those of even tiles read that of their own.
+  Value further = math.mul(isOdd, kFurther);
+  first = getPointer(b, loc, op.getIndex(), math.add(word, further));
+  second = getPointer(b, loc, op.getIndex(),
+                      math.sub(math.add(word, kFurther), further));
   // Rows 0 to 15 of the tile, of two outputs, or rows 16 to 31. The first row
   // is the highest bit.
   Value isLater = math.narrow(math.rem(inGroup, 2));
+  constexpr int64_t ownFirst = 0x3276, furtherFirst = 0x7632;
+  selector =
+      math.narrow(math.add(math.mul(isOdd, furtherFirst - ownFirst), ownFirst));
   selector = arith::SubIOp::create(
-      b, loc, math.word(0x3276),
+      b, loc, selector,
       arith::MulIOp::create(b, loc, isLater, math.word(0x2222)));
 }
 
@@ -64,10 +79,11 @@ Value Metadata::combine(Value bits) {
 Value Metadata::get(int64_t tilePair, int64_t output) {
   int64_t words =
       (output / BitmapTile::kOutputs * tiles + tilePair) * BitmapTile::kOutputs;
-  Value lower = loadAt(b, loc, bits, words * kWordBytes, b.getI32Type());
-  Value upper =
-      loadAt(b, loc, bits, (words + kFurther) * kWordBytes, b.getI32Type());
-  Value halves = NVVM::PermuteOp::create(b, loc, b.getI32Type(), lower, upper,
+  Value one = loadAt(b, loc, first, words * kWordBytes, b.getI32Type());
+  if (hasBytes)
+    return combine(LLVM::BitReverseOp::create(b, loc, one));
+  Value other = loadAt(b, loc, second, words * kWordBytes, b.getI32Type());
+  Value halves = NVVM::PermuteOp::create(b, loc, b.getI32Type(), one, other,
                                          selector, NVVM::PermuteMode::DEFAULT);
   return combine(LLVM::BitReverseOp::create(b, loc, halves));
 }

@@ -13,12 +13,15 @@
 
 namespace mlir::nm_sparse {
 
-/// Makes the metadata of sparse products of 16-bit elements of the bits of a
-/// tile of the weight: four bits for each four rows of an output, the number of
-/// the row of the first value, and of the second. A product of 64 outputs and
-/// 32 rows has the words of two of the four lanes that share an output, which
-/// its selector names: lanes 0 and 1 of a group of four those of even tiles,
-/// lanes 2 and 3 those of odd ones (PTX ISA, sparse `wgmma.mma_async`).
+/// Makes the metadata of sparse products of the bits of two tiles of the
+/// weight, 64 rows: four bits for each four rows of an output, the number of
+/// the row of the first value, and of the second. Of the four lanes that share
+/// an output and the one 8 further, lanes 0 and 1 have words of the even tile,
+/// lanes 2 and 3 of the odd one (PTX ISA, sparse `wgmma.mma_async`).
+///   - Of 16-bit elements, each tile is a product, whose selector names the
+///     lanes, and a word has 16 rows of both outputs.
+///   - Of 8-bit ones, both are one product, and a word has all rows of one
+///     output: of the further one in odd lanes.
 class Metadata {
 public:
   /// `output`: the first of the warp's own 16 in the CTA's tile.
@@ -35,7 +38,10 @@ private:
   Location loc;
   IndexMath math;
   int64_t tiles;
-  Value bits, selector;
+  bool hasBytes;
+  /// Where the bits of the lane's output begin or, of 16-bit elements, those of
+  /// one of its outputs and of the other, and which halves of them it takes.
+  Value first, second, selector;
 };
 
 } // namespace mlir::nm_sparse

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 
 using namespace mlir;
@@ -41,16 +43,21 @@ LogicalResult WgmmaSpAttr::verifyProblem(EmitErrorFn emitError,
                                          const EncodingAttr &encoding,
                                          Type element) const {
   if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
-                                    getWarps(), element)))
+                                    getWarps(), element,
+                                    {"f16", "bf16", "e4m3", "e5m2", "i8"})))
     return failure();
+  int64_t tokens = schedule.getTileTokens();
+  if (!findElementFormat(element)->sparseWgmma->isLegalN(tokens))
+    return emitError() << "has a schedule with product = wgmma_sp and tiles of "
+                       << tokens << " tokens; legal with " << element
+                       << " are multiples of 16, and 8 and 24";
   if (encoding.hasInnerLevel() || encoding.getN() != 2 ||
       encoding.getM() != 4 || encoding.getBlockK() != 1)
     return emitError() << "has a schedule with product = wgmma_sp, which "
                           "multiplies 2:4 weights, but "
                        << encoding << "; legal is product = wgmma_expand";
-  // The bits of two products are in the registers of a warp, and activations
-  // are in lines.
-  constexpr int64_t unit = 64;
+  // Activations are in lines. A warp holds the bits of 64 rows.
+  int64_t unit = getLineElements(element);
   BitmapTile tile =
       BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
   int64_t rows = schedule.getTileRows() / tile.values * tile.rows;

@@ -7,19 +7,18 @@
 #include "WgmmaSpCandidates.h"
 #include "../WarpgroupCandidates.h"
 
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Warps that only copy; rows of a K step, and of those for few tokens; CTAs
-/// that share a tile at most.
-static constexpr int64_t kProducers = 4, kStepRows = 64, kLongStepRows = 128,
-                         kMostParts = 8;
+/// Warps that only copy, and CTAs that share a tile at most.
+static constexpr int64_t kProducers = 4, kMostParts = 8;
 /// Tokens of a tile, and slots of its ring, with which metadata ahead gains.
 static constexpr int64_t kAheadTokens = 128, kAheadStages = 4;
-/// Registers of a thread beside its accumulators, with which no kernel spills.
+/// Registers of a thread beside its accumulators, with which no K loop spills.
 static constexpr int64_t kWorkingRegisters = 40;
 
 namespace {
@@ -65,10 +64,10 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
 /// Whether two CTAs can each copy half of the activations for both. (Not all
 /// SMs of a chip can be in clusters of four, so that these take a wave more.)
 bool Proposer::canPair(Shape shape) const {
-  constexpr int64_t cluster = 2, unit = 8;
+  constexpr int64_t cluster = 2;
   int64_t rows = problem.xFeatureMajor ? shape.stepRows : shape.tokens;
   return llvm::divideCeil(problem.outputs, shape.outputs) % cluster == 0 &&
-         rows % (cluster * unit) == 0;
+         rows % (cluster * kSwizzleRows) == 0;
 }
 
 void Proposer::add(ScheduleAttr schedule) {
@@ -79,10 +78,9 @@ void Proposer::add(ScheduleAttr schedule) {
 
 void Proposer::add(Shape shape) {
   MLIRContext *context = to.encoding.getContext();
-  constexpr int64_t mostAccumulators = 192;
   int64_t accumulators =
       shape.tokens * shape.outputs / (shape.warpgroups * 128);
-  if (accumulators > mostAccumulators ||
+  if (accumulators > kMostAccumulators ||
       accumulators + kWorkingRegisters >
           getEntryRegisters(make(shape, 2, FlatGridAttr::get(context, 1))))
     return;
@@ -108,19 +106,30 @@ void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
   EncodingAttr encoding = to.encoding;
   if (!problem.bitmap || encoding.hasInnerLevel() || encoding.getN() != 2 ||
-      encoding.getM() != 4 || encoding.getBlockK() != 1 ||
-      !problem.tensorCores || to.chip.wgmma == 0 || problem.hasRowsOfOne())
+      encoding.getM() != 4 || encoding.getBlockK() != 1 || !problem.format ||
+      !problem.format->sparseWgmma || to.chip.wgmma == 0 ||
+      problem.hasRowsOfOne())
+    return;
+  // Only elements of 16 bits are transposed on their way.
+  int64_t line = kSwizzledLineBytes / problem.elementBytes;
+  if (problem.xFeatureMajor && problem.elementBytes == 1)
     return;
   Proposer proposer(to);
   for (int64_t tokens : getTileTokens(problem.tokens)) {
     if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
       break;
+    if (!problem.format->sparseWgmma->isLegalN(tokens))
+      continue;
+    // Tiles of feature-major activations that begin within lines take a fourth
+    // longer than others.
+    if (problem.xFeatureMajor && tokens < problem.tokens && tokens % line != 0)
+      continue;
     for (auto [outputs, warpgroups] : {std::pair<int64_t, int64_t>{64, 1},
                                        {128, 2},
                                        {192, 3},
                                        {256, 2},
                                        {256, 4}})
-      for (int64_t rows : {kStepRows, kLongStepRows})
+      for (int64_t rows : {line, 2 * line})
         proposer.add({tokens, outputs, warpgroups, rows});
   }
 }

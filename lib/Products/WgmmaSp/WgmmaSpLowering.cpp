@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
@@ -32,8 +33,8 @@ public:
   WgmmaSpEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
                  WgmmaSpAttr product)
       : b(b), op(op), loc(op.getLoc()), layout(layout),
-        tile(cast<BitmapAttr>(*op.getStorage())
-                 .getTile(getElementTypeOrSelf(op.getRhs()))),
+        element(getElementTypeOrSelf(op.getRhs())),
+        tile(cast<BitmapAttr>(*op.getStorage()).getTile(element)),
         tokens(op.getSchedule().getTileTokens()),
         outputs(product.getWarpgroupOutputs(op.getSchedule())),
         isAhead(product.getAhead()),
@@ -44,11 +45,16 @@ public:
 private:
   SmallVector<Value> emitProduct(Value values, Value x, Value metadata,
                                  int64_t selector, ValueRange acc);
+  /// Tiles of the weight that one product multiplies: 32 bytes of an output.
+  int64_t getProductTiles() const {
+    return 16 / element.getIntOrFloatBitWidth();
+  }
 
   OpBuilder &b;
   TileMatmulOp op;
   Location loc;
   const ThreadLayout &layout;
+  Type element;
   BitmapTile tile;
   int64_t tokens, outputs;
   bool isAhead, isKMajor;
@@ -60,13 +66,19 @@ private:
 SmallVector<Value> WgmmaSpEmitter::emitProduct(Value values, Value x,
                                                Value metadata, int64_t selector,
                                                ValueRange acc) {
-  std::string element =
-      getElementTypeOrSelf(op.getLhs()).isF16() ? "f16" : "bf16";
-  std::string instruction =
-      "wgmma.mma_async.sp.sync.aligned.m64n" + std::to_string(tokens) + "k" +
-      std::to_string(tile.rows) + ".f32." + element + "." + element;
-  std::string flags =
-      std::to_string(selector) + ", p, 1, 1, 0, " + (isKMajor ? "0" : "1");
+  const ElementFormat *format = findElementFormat(element);
+  std::string type = format->ptxType.str();
+  bool isInteger = format->accumulator == ElementFormat::Accumulator::I32;
+  std::string instruction = "wgmma.mma_async.sp.sync.aligned.m64n" +
+                            std::to_string(tokens) + "k" +
+                            std::to_string(getProductTiles() * tile.rows) +
+                            (isInteger ? ".s32." : ".f32.") + type + "." + type;
+  // Signs are those of floats, and elements of 16 bits alone are transposed.
+  std::string flags = std::to_string(selector) + ", p";
+  if (!isInteger)
+    flags += ", 1, 1";
+  if (format->bits == 16)
+    flags += isKMajor ? ", 0, 0" : ", 0, 1";
   return emitWarpgroupProduct(b, loc, instruction, acc,
                               {{values}, {x}, {metadata}}, flags);
 }
@@ -82,6 +94,7 @@ void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
   Value warp = math.rem(math.div(layout.threadId, 32), kWarpgroupWarps);
   Metadata metadata(b, op, layout.lane,
                     math.add(layout.warpOutput, math.mul(warp, 16)));
+  int64_t productTiles = getProductTiles();
   // The words of all products before the first one.
   SmallVector<SmallVector<Value>> words;
   for (int64_t number = 0; number < tiles; number += 2) {
@@ -90,12 +103,13 @@ void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
       row.push_back(metadata.get(number, output));
   }
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
-  for (int64_t number = 0; number < tiles; ++number)
+  for (int64_t number = 0; number < tiles; number += productTiles)
     for (int64_t part = 0; part < outputs / kWarpgroupOutputs; ++part) {
       MutableArrayRef<Value> acc = scalars.slice(part * perProduct, perProduct);
       llvm::copy(emitProduct(values.at(number, part * kWarpgroupOutputs),
                              x.at(number * tile.rows, 0),
-                             words[number / 2][part], number % 2, acc),
+                             words[number / 2][part],
+                             number / productTiles % (2 / productTiles), acc),
                  acc.begin());
     }
   NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);

@@ -523,7 +523,7 @@ func.func @copy_threads(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 func.func @bulk_columns(%m: !map, %i: index, %d: memref<32x96xf16, 3>) {
-  // expected-error @below {{destination must have 16-bit floats and rows of whole 128-byte lines, got 'memref<32x96xf16, 3>'}}
+  // expected-error @below {{destination must have 8-bit elements or 16-bit floats, and rows of whole 128-byte lines, got 'memref<32x96xf16, 3>'}}
   nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x96xf16, 3>)
   return
 }

@@ -118,7 +118,7 @@ func.func @long_steps(%x: tensor<512x16xf16>, %v: tensor<3x16x512xf16>, %b: tens
 #y = affine_map<(m, n, k) -> (m, n)>
 
 func.func @one_token(%x: tensor<128x1xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{has a schedule with x = bulk, for which rows of activations begin at multiples of 16 bytes, but 'tensor<128x1xf16>' has rows of a single token; legal is product = dot}}
+  // expected-error @below {{has a schedule with x = bulk, but 'tensor<128x1xf16>' has rows of a single token, which are no rows to the tensor memory accelerator; legal is x = direct}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
     schedule = <tile = [8, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
     ins(%x, %v, %b : tensor<128x1xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -187,11 +187,53 @@ func.func @sparse_pattern(%x: tensor<16x128xf16>, %v: tensor<2x4x512xf16>, %b: t
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
+func.func @sparse_f32(%x: tensor<16x128xf32>, %v: tensor<2x4x512xf32>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
+  // expected-error @below {{has a schedule with product = wgmma_sp, which multiplies f16, bf16, e4m3, e5m2 or i8, but operands of 'f32'}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xf32>, tensor<2x4x512xf32>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
+  return %0 : tensor<16x64xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
 func.func @sparse_integers(%x: tensor<16x128xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
-  // expected-error @below {{has a schedule with product = wgmma_sp, which multiplies f16 or bf16, but operands of 'i8'}}
+  // expected-error @below {{has a schedule with product = wgmma_sp and tiles of 40 tokens; legal with 'i8' are multiples of 16, and 8 and 24}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [40, 64, 64], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
+  return %0 : tensor<16x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @sparse_bytes(%x: tensor<16x128xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
+  // expected-error @below {{has a schedule with product = wgmma_sp and K steps of 64 rows; legal are multiples of 128}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
     schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
     ins(%x, %v, %b : tensor<16x128xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
+  return %0 : tensor<16x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @sparse_feature_major(%x: tensor<128x16xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
+  // expected-error @below {{has a schedule with product = wgmma_sp, whose 8-bit activations must be token-major, but 'tensor<128x16xi8>' is feature-major; legal is product = dot}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 64], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<128x16xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
   return %0 : tensor<16x64xi32>
 }
 
@@ -216,7 +258,7 @@ func.func @sparse_rows(%x: tensor<16x128xf16>, %v: tensor<2x4x512xf16>, %b: tens
 #y = affine_map<(m, n, k) -> (m, n)>
 
 func.func @cluster_tiles(%x: tensor<16x128xf16>, %v: tensor<6x4x512xf16>, %b: tensor<6x4x32xi32>, %init: tensor<16x192xf32>) -> tensor<16x192xf32> {
-  // expected-error @below {{has a schedule with cluster = 2, but 3 tiles of 64 outputs; legal are divisors of their number}}
+  // expected-error @below {{has a schedule with cluster = 2, but 3 tiles of 64 outputs; legal is a grid without clusters}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
     schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 2>>
     ins(%x, %v, %b : tensor<16x128xf16>, tensor<6x4x512xf16>, tensor<6x4x32xi32>) outs(%init : tensor<16x192xf32>) -> tensor<16x192xf32>
@@ -273,7 +315,7 @@ func.func @cluster_of_threads(%x: tensor<1x128xf16>, %v: tensor<2x4x512xf16>, %b
 #y = affine_map<(m, n, k) -> (m, n)>
 
 func.func @single_feature(%x: tensor<16x1xf16>, %v: tensor<2x1x512xf16>, %b: tensor<2x1x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
-  // expected-error @below {{'tensor<16x1xf16>' has rows of a single feature; legal is product = dot}}
+  // expected-error @below {{'tensor<16x1xf16>' has rows of a single feature, which are no rows to the tensor memory accelerator; legal is x = direct}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>> indexing_maps = [#x, #w, #y]
     schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
     ins(%x, %v, %b : tensor<16x1xf16>, tensor<2x1x512xf16>, tensor<2x1x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>

@@ -563,7 +563,49 @@ func.func @multicast_values(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
 // -----
 
 func.func @lonely_cluster() {
-  // expected-error @below {{of a cluster is of 2 to 16 CTAs, got 1}}
+  // expected-error @below {{a cluster has 2 to 16 CTAs, got 1}}
   %ring = nm_tile.ring full = 128 empty = 8 cluster = 1 : !nm_tile.ring<2>
+  return
+}
+
+// -----
+
+func.func @threads_of_clusters() {
+  // expected-error @below {{with cluster = 2 must be bulk}}
+  %ring = nm_tile.ring full = 128 empty = 8 cluster = 2 : !nm_tile.ring<2>
+  return
+}
+
+// -----
+
+func.func @negative_cluster() {
+  // expected-error @below {{a cluster has 2 to 16 CTAs, got -3}}
+  %ring = nm_tile.ring full = 128 empty = 8 cluster = -3 bulk : !nm_tile.ring<2>
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<8x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_to_many(%m: !map, %i: index, %t: memref<256x64xf16, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{multicast is to the 2 to 16 CTAs of a cluster, got 32}}
+  nm_tile.bulk_copy multicast = 32 ins(%m[%i, %i] : !map) outs(%t : memref<256x64xf16, #gpu.address_space<workgroup>>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_to_itself(%m: !map, %i: index, %t: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{multicast is to the 2 to 16 CTAs of a cluster, got 1}}
+  nm_tile.bulk_copy multicast = 1 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #gpu.address_space<workgroup>>)
+  return
+}
+
+// -----
+
+func.func @nothing_ahead() {
+  // expected-error @below {{ahead needs the metadata to make, got none}}
+  nm_tile.product_wait ahead metadata()
   return
 }

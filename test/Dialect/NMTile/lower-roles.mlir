@@ -170,3 +170,35 @@ func.func @last(%lower: index, %upper: index, %step: index) {
   }
   return
 }
+
+// The mbarriers of a pair of CTAs are ready before either copies into the other;
+// a warp arrives on those of both, and neither leaves before the other is done.
+
+// CHECK-LABEL: func @pair
+// CHECK: nvvm.fence.mbarrier.init
+// CHECK: nvvm.cluster.arrive.relaxed
+// CHECK: nvvm.cluster.wait
+// CHECK: scf.if
+// CHECK: nvvm.mapa
+// CHECK: nvvm.mbarrier.arrive %{{.*}} : !llvm.ptr<7>
+// CHECK: nvvm.cluster.arrive
+// CHECK-NOT: relaxed
+// CHECK: nvvm.cluster.wait
+// CHECK: return
+func.func @pair(%lower: index, %upper: index, %step: index) {
+  %ring = nm_tile.ring full = 128 empty = 16 cluster = 2 bulk : !nm_tile.ring<3>
+  nm_tile.warp_specialize consumers = 256 registers = 216 {
+    %begin = nm_tile.ring_begin full %ring : !nm_tile.ring<3>
+    %end = nm_tile.k_loop %k = %lower to %upper step %step iter_args(%here = %begin) -> (!nm_tile.ring_position) {
+      nm_tile.ring_wait full %ring[%here] : !nm_tile.ring<3>
+      nm_tile.ring_release %ring[%here] : !nm_tile.ring<3>
+      %next = nm_tile.ring_advance %ring[%here] by 1 : !nm_tile.ring<3>
+      nm_tile.yield %next : !nm_tile.ring_position
+    }
+  } producers = 128 registers = 72 {
+    %begin = nm_tile.ring_begin empty %ring at %lower : !nm_tile.ring<3>
+    nm_tile.ring_wait empty %ring[%begin] : !nm_tile.ring<3>
+    nm_tile.ring_commit %ring[%begin] : !nm_tile.ring<3>
+  }
+  return
+}

@@ -73,3 +73,17 @@ func.func @from_outside(%word: i32, %low: index, %high: index) {
   }
   return
 }
+
+// -----
+
+func.func @two(%tiles: memref<3xi32>, %low: index, %high: index) {
+  %c1 = arith.constant 1 : index
+  scf.for %k = %low to %high step %c1 {
+    %a = memref.load %tiles[%k] : memref<3xi32>
+    nm_tile.product_wait ahead metadata(%a)
+    %b = memref.load %tiles[%k] : memref<3xi32>
+    // expected-error @below {{ahead must be the only one of its loop}}
+    nm_tile.product_wait ahead metadata(%b)
+  }
+  return
+}

@@ -131,3 +131,17 @@ func.func @hints(%i: memref<64x32xi8>, %v: memref<64x64xf16>) {
   nm_tile.hints accumulators = 128 has_sm streams(%i, %v : memref<64x32xi8>, memref<64x64xf16>)
   return
 }
+
+// CHECK-LABEL: func @pairs
+// CHECK: nm_tile.ring full = 128 empty = 16 cluster = 2 bulk : !nm_tile.ring<3>
+// CHECK: nm_tile.bulk_copy multicast = 2 ins(
+// CHECK: nm_tile.product_wait ahead metadata(%{{.*}}, %{{.*}})
+// CHECK: nm_tile.product_wait metadata()
+!pair = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #gpu.address_space<workgroup>>, %word: i32) {
+  %ring = nm_tile.ring full = 128 empty = 16 cluster = 2 bulk : !nm_tile.ring<3>
+  nm_tile.bulk_copy multicast = 2 ins(%map[%i, %i] : !pair) outs(%tile : memref<32x64xf16, #gpu.address_space<workgroup>>)
+  nm_tile.product_wait ahead metadata(%word, %word)
+  nm_tile.product_wait metadata()
+  return
+}

@@ -272,6 +272,14 @@ KERNELS = {
             ),
         )
     },
+    "wgmma_sp, 8 bits": Case(
+        "f8E4M3FN",
+        2,
+        4,
+        1,
+        epilogue="cast",
+        schedule=sparse((256, 128, 64), 8, 5, "persistent<cluster = 2>", ahead=True),
+    ),
     **{
         f"wgmma_sp, {name}": Case(element, 2, 4, 1, schedule=how, **layout)
         for name, element, how, layout in (

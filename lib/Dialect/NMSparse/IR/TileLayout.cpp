@@ -12,9 +12,14 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+int64_t nm_sparse::getLineElements(Type element) {
+  return kSwizzledLineBytes * 8 / element.getIntOrFloatBitWidth();
+}
+
 static bool isSwizzled(Type element, int64_t columns) {
-  return (element.isF16() || element.isBF16()) &&
-         columns % kSwizzledColumns == 0;
+  return (element.isF16() || element.isBF16() ||
+          element.getIntOrFloatBitWidth() == 8) &&
+         columns % getLineElements(element) == 0;
 }
 
 bool nm_sparse::isSwizzled(MemRefType tile) {

@@ -91,6 +91,10 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError("needs ")
            << box.getRank() << " coordinates, one for each dimension of the "
            << "map, got " << getCoordinates().size();
+  // The accelerator counts the CTAs of a cluster in a mask of 16 bits.
+  if (auto ctas = getMulticast(); ctas && (*ctas < 2 || *ctas > 16))
+    return emitOpError("multicast is to the 2 to 16 CTAs of a cluster, got ")
+           << static_cast<int64_t>(*ctas);
   if (getMulticast() && (getBoxes() || dst.getRank() == 3))
     return emitOpError("of multicast = ")
            << static_cast<int64_t>(*getMulticast())
@@ -101,20 +105,19 @@ LogicalResult BulkCopyOp::verify() {
     return verifyColumnBlocks(*this, dst, box);
   int64_t parts = static_cast<int64_t>(getMulticast().value_or(1));
   if (!isSwizzled(dst))
-    return emitOpError("destination must have 16-bit floats and rows of whole "
-                       "128-byte lines, got ")
+    return emitOpError("destination must have 8-bit elements or 16-bit floats, "
+                       "and rows of whole 128-byte lines, got ")
            << dst;
-  // After 8 rows the order of words repeats.
-  if (parts < 1 || (parts > 1 && dst.getDimSize(0) % (parts * 8) != 0))
+  int64_t line = getLineElements(dst.getElementType());
+  if (parts > 1 && dst.getDimSize(0) % (parts * kSwizzleRows) != 0)
     return emitOpError("of multicast = ")
-           << parts
-           << " needs a destination of a multiple of 8 rows for each CTA, got "
-           << dst;
+           << parts << " needs a destination of a multiple of " << kSwizzleRows
+           << " rows for each CTA, got " << dst;
   if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
-      box.getShape().back() != kSwizzledColumns ||
-      box.getNumElements() != dst.getDimSize(0) / parts * kSwizzledColumns)
+      box.getShape().back() != line ||
+      box.getNumElements() != dst.getDimSize(0) / parts * line)
     return emitOpError("boxes of the map must hold all ")
-           << dst.getDimSize(0) / parts << " rows and " << kSwizzledColumns
+           << dst.getDimSize(0) / parts << " rows and " << line
            << " columns of the destination, got " << box;
   if (getMap().getType().getSwizzle() !=
       nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)

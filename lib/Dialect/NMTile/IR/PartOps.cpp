@@ -135,3 +135,9 @@ void HintsOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(),
                        SideEffects::DefaultResource::get());
 }
+
+LogicalResult ProductWaitOp::verify() {
+  if (getAhead() && getMetadata().empty())
+    return emitOpError("ahead needs the metadata to make, got none");
+  return success();
+}

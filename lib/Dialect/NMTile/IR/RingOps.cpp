@@ -23,9 +23,14 @@ LogicalResult RingOp::verify() {
     if (arrivals < 1 || arrivals > most)
       return emitOpError("an mbarrier expects 1 to ")
              << most << " arrivals, got " << arrivals;
-  if (getCluster() && (*getCluster() < 2 || *getCluster() > 16))
-    return emitOpError("of a cluster is of 2 to 16 CTAs, got ")
-           << *getCluster();
+  if (!getCluster())
+    return success();
+  auto ctas = static_cast<int64_t>(*getCluster());
+  if (ctas < 2 || ctas > 16)
+    return emitOpError("a cluster has 2 to 16 CTAs, got ") << ctas;
+  // They copy for each other.
+  if (!getBulk())
+    return emitOpError("with cluster = ") << ctas << " must be bulk";
   return success();
 }
 

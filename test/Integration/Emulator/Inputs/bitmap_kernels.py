@@ -151,6 +151,11 @@ def sparse():
                 f"sp-{name}-{layout}",
                 Case(element, 2, 4, 1, schedule=kept, **case, **dims),
             )
+        if name in ("split2", "pairs", "ahead-stream"):
+            # A line has twice as many elements of 8 bits.
+            wide = kept.replace(f", {tile[2]}]", f", {2 * tile[2]}]")
+            eight = Case("f8E4M3FN", 2, 4, 1, epilogue="cast", schedule=wide, **case)
+            yield f"sp-{name}-bytes", eight
 
 
 def segments():

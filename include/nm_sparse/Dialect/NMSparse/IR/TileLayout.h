@@ -15,6 +15,12 @@ namespace mlir::nm_sparse {
 /// are swizzled.
 constexpr int64_t kSwizzledColumns = 64;
 
+/// Bytes of that line.
+constexpr int64_t kSwizzledLineBytes = 128;
+
+/// Elements that fill it.
+int64_t getLineElements(Type element);
+
 /// How a tile of shared memory is stored.
 enum class TileLayout {
   /// Row after row.
@@ -22,7 +28,7 @@ enum class TileLayout {
   /// Row after row, the 16-byte words of each in the order `word ^ (row % 8)`,
   /// so that eight rows of one column lie in different banks.
   SwizzledRows,
-  /// Blocks of kSwizzledColumns columns, one after the other, each stored as
+  /// Blocks of getLineElements() columns, one after the other, each stored as
   /// SwizzledRows: what products of warpgroups read, and what the tensor memory
   /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
   SwizzledBlocks,
@@ -41,10 +47,11 @@ enum class TileLayout {
   CoreMatrices
 };
 
-/// Eight lines of 128 bytes, after which the order of words repeats.
-constexpr int64_t kSwizzledBlockAlignment = 1024;
+/// Rows after which the order of words repeats.
+constexpr int64_t kSwizzleRows = 8;
+constexpr int64_t kSwizzledBlockAlignment = kSwizzleRows * kSwizzledLineBytes;
 
-/// Tiles of 16-bit floats with rows of whole lines are.
+/// Tiles of 8-bit elements and of 16-bit floats with rows of whole lines are.
 bool isSwizzled(MemRefType tile);
 
 /// Elements of the last dimension of a rank-3 tile that one box of a tensor map

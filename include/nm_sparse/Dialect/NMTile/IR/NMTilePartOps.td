@@ -127,8 +127,9 @@ def NMTile_ProductWaitOp : NMTile_Op<"product_wait",
     here, each is stored afterwards, on a condition that never holds, which ptxas
     does not know either.
 
-    In a loop, `ahead` asks for the words of its next iteration before this wait
-    (--nm-sparse-prepare-ahead).
+    In a loop, `ahead` asks --nm-sparse-prepare-ahead to make the words of its
+    next iteration before this wait. What is still `ahead` where code of threads
+    is lowered waits alone.
 
     ```mlir
     nm_tile.product_wait ahead metadata(%0, %1)
@@ -136,6 +137,7 @@ def NMTile_ProductWaitOp : NMTile_Op<"product_wait",
   }];
   let arguments = (ins UnitAttr:$ahead, Variadic<I32>:$metadata);
   let assemblyFormat = "(`ahead` $ahead^)? `metadata` `(` $metadata `)` attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // NM_SPARSE_DIALECT_NMTILE_IR_NMTILEPARTOPS_TD

@@ -139,8 +139,9 @@ static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
   llvm::append_range(view.box, tile.getShape());
   if (tile.getRank() == 2)
     view.box[view.box.size() - 2] /= parts;
-  view.box.back() =
-      tile.getRank() == 3 ? getColumnBlock(tile) : kSwizzledColumns;
+  view.box.back() = tile.getRank() == 3
+                        ? getColumnBlock(tile)
+                        : getLineElements(tile.getElementType());
   return view;
 }
 
@@ -184,8 +185,8 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
 /// The accelerator has boxes for `tile`, an operand of `product`.
 static LogicalResult checkBoxes(TileMatmulOp product, MemRefType tile) {
   if (tile.getRank() == 2 && !isSwizzled(tile))
-    return product.emitOpError("with bulk copies needs tiles of 16-bit "
-                               "elements in lines of 64, got ")
+    return product.emitOpError("with bulk copies needs tiles of 8-bit or "
+                               "16-bit elements in lines of 128 bytes, got ")
            << tile;
   for (int64_t extent : tile.getShape().drop_back())
     if (extent > kMaxBox)

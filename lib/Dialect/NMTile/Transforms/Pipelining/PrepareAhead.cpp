@@ -189,12 +189,21 @@ struct PrepareAhead
       if (wait.getAhead())
         waits.push_back(wait);
     });
-    IRRewriter rewriter(&getContext());
+    llvm::SmallDenseSet<Operation *> loops;
     for (ProductWaitOp wait : waits) {
-      if (!isa<scf::ForOp>(wait->getParentOp())) {
+      Operation *loop = wait->getParentOp();
+      if (!isa<scf::ForOp>(loop)) {
         wait.emitOpError("ahead must be in the body of an scf.for");
         return signalPassFailure();
       }
+      // What one of them waits for comes before the words of the other.
+      if (!loops.insert(loop).second) {
+        wait.emitOpError("ahead must be the only one of its loop");
+        return signalPassFailure();
+      }
+    }
+    IRRewriter rewriter(&getContext());
+    for (ProductWaitOp wait : waits) {
       Rotation rotation(rewriter, wait);
       if (failed(rotation.collect()))
         return signalPassFailure();

@@ -30,10 +30,17 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
     int64_t inRow =
         x.getDimSize(byTokens ? op.getXTokenDim() : op.getXReductionDim());
     if (schedule.isBulk() && inRow == 1)
-      return op.emitOpError("has a schedule with x = bulk, for which rows of "
-                            "activations begin at multiples of 16 bytes, but ")
+      return op.emitOpError("has a schedule with x = bulk, but ")
              << x << " has rows of a single "
-             << (byTokens ? "token" : "feature") << "; legal is product = dot";
+             << (byTokens ? "token" : "feature")
+             << ", which are no rows to the tensor memory accelerator; legal "
+                "is x = direct";
+    // Products of warpgroups transpose elements of 16 bits alone.
+    if (schedule.isBulk() && byTokens && x.getElementTypeBitWidth() < 16)
+      return op.emitOpError("has a schedule with product = ")
+             << schedule.getProduct().getProductName()
+             << ", whose 8-bit activations must be token-major, but " << x
+             << " is feature-major; legal is product = dot";
     int64_t step = schedule.getTileRows() / tile->values * tile->rows;
     if (!op.isXFeatureMajor() || step <= 256)
       return success();
@@ -156,23 +163,33 @@ static LogicalResult checkCluster(MatmulOp op) {
       getAffineDimExpr(op.getOutputLoop(), op.getContext()));
   int64_t outputs = cast<ShapedType>(op.getInit().getType()).getDimSize(*dim);
   int64_t tiles = llvm::divideCeil(outputs, schedule.getTileOutputs());
-  if (ShapedType::isDynamic(outputs) || tiles % cluster != 0)
+  if (ShapedType::isDynamic(outputs))
     return op.emitOpError("has a schedule with cluster = ")
-           << cluster << ", but " << tiles << " tiles of "
-           << schedule.getTileOutputs()
-           << " outputs; legal are divisors of their number";
+           << cluster
+           << ", which needs a static number of outputs, but its result is "
+           << op.getInit().getType();
+  if (tiles % cluster != 0) {
+    InFlightDiagnostic error = op.emitOpError("has a schedule with cluster = ")
+                               << cluster << ", but " << tiles << " tiles of "
+                               << schedule.getTileOutputs()
+                               << " outputs; legal is a grid ";
+    int64_t legal = tiles & -tiles;
+    if (legal == 1)
+      return error << "without clusters";
+    return error << "with cluster = " << std::min<int64_t>(legal, 8)
+                 << (legal > 2 ? ", or less" : "");
+  }
   int64_t rows = schedule.getTileTokens();
   if (op.isXFeatureMajor()) {
     BitmapTile tile = *op.getBitmapTile();
     rows = schedule.getTileRows() / tile.values * tile.rows;
   }
-  constexpr int64_t unit = 8;
-  if (rows % (cluster * unit) == 0)
+  if (rows % (cluster * kSwizzleRows) == 0)
     return success();
   return op.emitOpError("has a schedule with cluster = ")
          << cluster << ", whose CTAs cannot share the copy of " << rows
          << (op.isXFeatureMajor() ? " rows of a K step" : " tokens")
-         << "; legal are multiples of " << unit << " for each";
+         << "; legal are multiples of " << kSwizzleRows << " for each";
 }
 
 /// A K step is whole windows or, with a table of rows, all that the product

@@ -43,7 +43,7 @@ struct SelectSchedule
       return op.emitOpError("has a schedule with producers, which ")
              << target.name << " has no mbarrier waits for (sm_90 and newer "
              << "have): " << given;
-    if (given.getClusterCTAs() > 1 && !target.hasTryWait())
+    if (given.getClusterCTAs() > 1 && !target.hasClusters())
       return op.emitOpError("has a schedule with cluster = ")
              << given.getClusterCTAs() << ", but " << target.name
              << " has no clusters (sm_90 and newer have): " << given;
@@ -69,10 +69,12 @@ struct SelectSchedule
   }
 
   /// Says where a weight is read more often than once: no product of many
-  /// tokens takes free elements, or those of 8 bits.
+  /// tokens takes free elements, and of those of 8 bits 2:4 alone.
   static void reportPasses(MatmulOp op, const MatmulProblem &problem) {
     int64_t most = op.getScheduleAttr().getTileTokens();
-    bool hasOthers = !problem.encoding.isFree() && problem.elementBytes > 1;
+    bool hasOthers =
+        !problem.encoding.isFree() &&
+        (problem.elementBytes > 1 || !op.getScheduleAttr().isDirect());
     if (!hasOthers && problem.tokens > most)
       op.emitRemark("has ")
           << problem.tokens << " tokens, of which product = "

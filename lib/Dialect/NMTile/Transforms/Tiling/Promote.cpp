@@ -250,22 +250,22 @@ Value Promoter::getXTile(Value index) {
   Value x = dropBatch(b, loc, op.getX(), xBatchDim);
   if (schedule.getTransfers().getX() == XTransfer::Direct)
     return x;
+  Type element = getElementTypeOrSelf(x);
   int64_t tokens = schedule.getTileTokens();
   int64_t rows = schedule.gathersX() ? schedule.getStepRows() * panels
                                      : schedule.getTileWindows(encoding) *
                                            encoding.getWindowRows();
-  if (op.getStorageAttr())
-    rows = schedule.getTileRows() / op.getBitmapTile()->values *
-           op.getBitmapTile()->rows;
+  if (std::optional<BitmapTile> stored = op.getBitmapTile())
+    rows = schedule.getTileRows() / stored->values * stored->rows;
   SmallVector<int64_t> shape = {rows, tokens};
   if (hasTokenRows)
     std::swap(shape[0], shape[1]);
   // Boxes are whole lines.
   if (schedule.isBulk())
-    shape[1] = llvm::alignTo(shape[1], kSwizzledColumns);
+    shape[1] = llvm::alignTo(shape[1], getLineElements(element));
   bool transposed = tokenMajor && !hasTokenRows;
   if (schedule.gathersX()) {
-    Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(x));
+    Value tile = allocTile(b, loc, shape, element);
     bool byRow = schedule.hasRowTable();
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
