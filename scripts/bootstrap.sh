@@ -11,7 +11,7 @@ packages=(
   "clang-$llvm" "lld-$llvm" "clang-format-$llvm" "clang-tidy-$llvm"
   libboost-context-dev libgtest-dev libzstd-dev zlib1g-dev python3 "$@"
 )
-modules=(numpy pytest hypothesis matplotlib ruff)
+modules=(numpy pytest hypothesis matplotlib ruff safetensors)
 
 # Ninja, CMake 3.20 and Python may also come from elsewhere, such as pip.
 works ninja || packages+=(ninja-build)

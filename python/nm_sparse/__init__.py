@@ -2,10 +2,12 @@
 """Python side of nm_sparse: the packed format of N:M-sparse weights.
 
 The format itself is specified in docs/Encoding.md; `encode`, `decode` and
-`prune` are its reference, in plain numpy.
+`prune` are its reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a
+trained model (docs/Checkpoints.md).
 """
 
 from .bitmap import BitmapShape, bitmap_shape, pack_bitmap, unpack_bitmap
+from .checkpoint import Checkpoint, Weight
 from .encoding import (
     FORMAT,
     VERSIONS,
@@ -17,7 +19,10 @@ from .encoding import (
     packed_shapes,
 )
 from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
+from .packed_file import read_packed, write_packed
 from .reference import decode, encode, prune
+from .tensor_file import CheckpointError
+from .two_four import Pattern
 
 __version__ = "0.1.0"
 
@@ -25,10 +30,14 @@ __all__ = [
     "FORMAT",
     "VERSIONS",
     "BitmapShape",
+    "Checkpoint",
+    "CheckpointError",
     "Encoding",
     "EncodingError",
     "Level",
     "Packed",
+    "Pattern",
+    "Weight",
     "bitmap_shape",
     "decode",
     "encode",
@@ -37,6 +46,8 @@ __all__ = [
     "pack_free_bitmap",
     "packed_shapes",
     "prune",
+    "read_packed",
     "unpack_bitmap",
     "unpack_free_bitmap",
+    "write_packed",
 ]
