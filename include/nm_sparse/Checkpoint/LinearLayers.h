@@ -1,0 +1,51 @@
+//===- LinearLayers.h - programs of the weights of a checkpoint -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_CHECKPOINT_LINEARLAYERS_H
+#define NM_SPARSE_CHECKPOINT_LINEARLAYERS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "nm_sparse/Checkpoint/Checkpoint.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace mlir::nm_sparse {
+
+/// A weight and the function that multiplies by it.
+struct LinearLayer {
+  const CheckpointWeight *weight;
+  std::string function;
+  /// How the function takes its weight, once that was chosen.
+  PackedAttr packed = {};
+};
+
+/// Functions are named after their weights, without what a symbol of PTX must
+/// not have: "model.layers.0.mlp.up_proj.weight" gives
+/// "model_layers_0_mlp_up_proj".
+std::vector<LinearLayer>
+nameLayers(llvm::ArrayRef<const CheckpointWeight *> weights);
+
+/// A function y = x W^T for each layer: x has any number of tokens, token by
+/// token, and W is an argument, 2:4 along the inputs. The sum is that of the
+/// compiler for the type; y has the type of x where x has 16 bits or more.
+llvm::Expected<OwningOpRef<ModuleOp>>
+makeLayers(MLIRContext &context, llvm::ArrayRef<LinearLayer> layers);
+
+/// Reads from `module`, as the front stage left it, how each function takes its
+/// weight.
+llvm::Error findStorage(ModuleOp module,
+                        llvm::MutableArrayRef<LinearLayer> layers);
+
+/// Writes the packed weights of `layers` to a plain file, as docs/Encoding.md
+/// says; one weight is in memory at a time.
+llvm::Error writePackedWeights(const Checkpoint &checkpoint,
+                               llvm::ArrayRef<LinearLayer> layers,
+                               llvm::raw_fd_ostream &file);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_CHECKPOINT_LINEARLAYERS_H
