@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_TOOLS_COMMON_OUTPUTFILE_H
 #define NM_SPARSE_TOOLS_COMMON_OUTPUTFILE_H
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
@@ -33,22 +34,28 @@ public:
     OutputFile file;
     file.path = path.str();
     file.contents = std::move(contents);
-    llvm::sys::fs::file_status status;
-    bool exists = !llvm::sys::fs::status(path, status);
-    if (path == "-" || (exists && !llvm::sys::fs::is_regular_file(status) &&
-                        !llvm::sys::fs::is_directory(status)))
+    if (!isPlain(path))
       return file;
-    llvm::SmallString<128> target;
-    if (!llvm::sys::fs::real_path(path, target))
-      file.path = target.str().str();
-    auto temporary = llvm::sys::fs::TempFile::create(file.path + ".tmp%%%%%%");
-    if (!temporary)
-      return file.getError(llvm::toString(temporary.takeError()));
-    file.temporary = std::move(*temporary);
-    if (llvm::Error error = file.write(file.temporary->FD)) {
-      file.discard();
+    if (llvm::Error error =
+            file.writeTemporary([&](llvm::raw_fd_ostream &stream) {
+              stream << file.contents;
+              return llvm::Error::success();
+            }))
       return error;
-    }
+    return file;
+  }
+
+  /// The same of what `write` writes. It may do so in any order, which only a
+  /// plain file takes.
+  static llvm::Expected<OutputFile>
+  createPlain(llvm::StringRef path,
+              llvm::function_ref<llvm::Error(llvm::raw_fd_ostream &)> write) {
+    OutputFile file;
+    file.path = path.str();
+    if (!isPlain(path))
+      return file.getError("legal is a plain file");
+    if (llvm::Error error = file.writeTemporary(write))
+      return error;
     return file;
   }
 
@@ -63,7 +70,8 @@ public:
     llvm::raw_fd_ostream stream(path, code, llvm::sys::fs::CD_OpenExisting);
     if (code)
       return getError(code.message());
-    return write(stream);
+    stream << contents;
+    return finish(stream);
   }
 
   void discard() {
@@ -77,13 +85,34 @@ private:
     return llvm::createStringError("cannot write " + path + ": " + why);
   }
 
-  llvm::Error write(int descriptor) const {
-    llvm::raw_fd_ostream stream(descriptor, /*shouldClose=*/false);
-    return write(stream);
+  /// Whether nothing is there under this name, or a file that may be replaced.
+  static bool isPlain(llvm::StringRef path) {
+    llvm::sys::fs::file_status status;
+    bool exists = !llvm::sys::fs::status(path, status);
+    return path != "-" && (!exists || llvm::sys::fs::is_regular_file(status) ||
+                           llvm::sys::fs::is_directory(status));
   }
 
-  llvm::Error write(llvm::raw_fd_ostream &stream) const {
-    stream << contents;
+  llvm::Error writeTemporary(
+      llvm::function_ref<llvm::Error(llvm::raw_fd_ostream &)> write) {
+    llvm::SmallString<128> target;
+    if (!llvm::sys::fs::real_path(path, target))
+      path = target.str().str();
+    auto created = llvm::sys::fs::TempFile::create(path + ".tmp%%%%%%");
+    if (!created)
+      return getError(llvm::toString(created.takeError()));
+    temporary = std::move(*created);
+    llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
+    llvm::Error error = write(stream);
+    llvm::Error failure = finish(stream);
+    if (!error && !failure)
+      return llvm::Error::success();
+    discard();
+    return llvm::joinErrors(std::move(error), std::move(failure));
+  }
+
+  /// What is wrong with `stream`, which would end the program later.
+  llvm::Error finish(llvm::raw_fd_ostream &stream) const {
     stream.flush();
     if (!stream.has_error())
       return llvm::Error::success();
