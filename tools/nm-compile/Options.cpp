@@ -1,0 +1,243 @@
+//===- Options.cpp - command line of nm-compile ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "../common/CommandLine.h"
+#include "../common/OutputFile.h"
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Pipelines/Run.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+static constexpr const char *usage =
+    R"(usage: nm-compile IN.mlir -o OUT [options]
+       nm-compile --checkpoint MODEL -o OUT [options]
+Compiles linalg with sparse weights to GPU kernels.
+
+  -o OUT             output file; - is standard output
+  --chip C           GPU to compile for; default sm_90a
+  --gpu G            GPU whose rates to choose kernels by, such as h100; default
+                     h200 where the chip is sm_90a. It names the chip, too
+  --emit WHAT        ptx (default), cubin, or the IR after a stage; linalg is the
+                     program itself, as it was read or made of a checkpoint
+  --manifest FILE    also write how to launch the kernels, as JSON
+  --host-memory      callers pass host memory: copy it to the device and back
+  --tokens LIST      where the number of tokens is dynamic: auto (default; what
+                     is compiled serves any number, with kernels as the model
+                     says), or the numbers to compile for, such as 16,2048
+  --max-kernels N    with --tokens, compile for at most N numbers; default 8
+  --layout L         of activations between products: auto (default; as the
+                     model says), feature-major, or keep
+  --storage S        of packed weights: auto (default; as the pattern and the
+                     elements say), canonical or bitmap
+  --density P        percent of the elements that free weights are expected to
+                     keep, by which schedules are chosen; default 50
+  --pack WHERE       weights that the program packs when it runs: auto (default;
+                     by a kernel if one can, but with --host-memory on the
+                     host), device (by a kernel), or host
+  --launches HOW     of products of few tokens: merged (default; those of the
+                     same activations are one) or separate
+  --candidates N     print the N best schedules of each family of kernels, for
+                     each sparse matmul, and what the model predicts, as JSON,
+                     and stop
+  --checkpoint MODEL instead of IN.mlir, compile linear layers of the 2:4 weights
+                     of a .safetensors file, an index of several, or a folder
+                     (docs/Checkpoints.md)
+  --weight NAME      of the checkpoint, compile this one alone; may be given
+                     again, and be a pattern such as 'model.layers.0.*'
+  --packed FILE      also write the weights as the kernels read them, as
+                     safetensors; then -o may be left out
+  --list             print the weights of the checkpoint and how far they are
+                     2:4, and stop
+  --explain          say what each stage did, and which schedules the model
+                     compared (docs/Schedule.md lists their fields)
+  --print-support    print what can be compiled, as tables, and stop
+  --version          print which build this is, and stop
+
+Stages: )";
+
+static std::string listStages() {
+  std::string names = kInputStage.str() + ", ";
+  for (const Stage &stage : getStages())
+    names += (stage.name + ", ").str();
+  return names + "ptx, cubin";
+}
+
+std::string nm_sparse::describeUsage() { return usage + listStages() + "\n"; }
+
+bool nm_sparse::isStage(StringRef name) {
+  return name == kInputStage ||
+         llvm::any_of(getStages(),
+                      [&](const Stage &stage) { return stage.name == name; });
+}
+
+/// A GPU says which chip it has, which the user may say, too.
+static llvm::Error chooseChip(StringRef chip, StringRef gpu,
+                              GPUPipelineOptions &options) {
+  const Chip *found = findGPU(gpu);
+  if (!found)
+    return llvm::Error::success();
+  if (!chip.empty() && chip != found->name)
+    return llvm::createStringError(
+        llvm::formatv("--gpu {0} has the chip {1}, and --chip says {2}; leave "
+                      "out one of them",
+                      gpu, found->name, chip));
+  options.chip = found->name.str();
+  return llvm::Error::success();
+}
+
+static llvm::Error checkGPU(StringRef gpu) {
+  if (findGPU(gpu))
+    return llvm::Error::success();
+  return llvm::createStringError("'" + gpu.str() +
+                                 "' is not a known GPU; expected one of " +
+                                 llvm::join(getGPUs(), ", "));
+}
+
+/// Options that name files, and these.
+static SmallVector<std::pair<StringRef, StringRef>>
+getOutputs(const CompileOptions &options) {
+  SmallVector<std::pair<StringRef, StringRef>> outputs = {
+      {"-o", options.output},
+      {"--manifest", options.manifest},
+      {"--packed", options.packed}};
+  llvm::erase_if(outputs, [](auto &output) { return output.second.empty(); });
+  return outputs;
+}
+
+llvm::Error nm_sparse::checkInput(const CompileOptions &options,
+                                  StringRef input) {
+  for (auto [flag, path] : getOutputs(options))
+    if (isSameFile(input, path))
+      return llvm::createStringError(llvm::formatv(
+          "{0} names the input, {1}, which would be lost; choose another file",
+          flag, path));
+  return llvm::Error::success();
+}
+
+/// What is written where.
+static llvm::Error checkFiles(const CompileOptions &options) {
+  bool packsOnly = !options.packed.empty() && options.manifest.empty();
+  if (options.output.empty() && !options.candidates && !options.list &&
+      !packsOnly)
+    return llvm::createStringError("-o OUT is missing; - is standard output");
+  if (llvm::Error error = checkInput(options, options.input))
+    return error;
+  auto outputs = getOutputs(options);
+  for (auto [i, a] : llvm::enumerate(outputs))
+    for (auto b : ArrayRef(outputs).drop_front(i + 1))
+      if (a.second == b.second && a.second != "-")
+        return llvm::createStringError(
+            llvm::formatv("{0} and {1} both name {2}; each needs a file of its "
+                          "own",
+                          a.first, b.first, a.second));
+  if (!options.manifest.empty() && isStage(options.emit) &&
+      options.emit != "nvvm")
+    return llvm::createStringError("--manifest describes kernels, and --emit " +
+                                   options.emit + " makes none");
+  return llvm::Error::success();
+}
+
+static void addCheckpointOptions(CommandLine &line, CompileOptions &options) {
+  line.addString("checkpoint", options.checkpoint);
+  line.addString("packed", options.packed);
+  line.addFlag("list", options.list);
+  line.addValue("weight", [&](StringRef text) {
+    options.weights.push_back(text.str());
+    return llvm::Error::success();
+  });
+}
+
+/// What is read: a program or a checkpoint.
+static llvm::Error chooseInput(ArrayRef<std::string> positional,
+                               CompileOptions &options) {
+  bool isCheckpoint = !options.checkpoint.empty();
+  for (auto [flag, isGiven] : {std::pair("--list", options.list),
+                               std::pair("--weight", !options.weights.empty()),
+                               std::pair("--packed", !options.packed.empty())})
+    if (isGiven && !isCheckpoint)
+      return llvm::createStringError(
+          llvm::formatv("{0} needs a --checkpoint", flag));
+  if (isCheckpoint && !positional.empty())
+    return llvm::createStringError(
+        llvm::formatv("--checkpoint takes the place of the input file, and {0} "
+                      "is one; leave out one of them",
+                      positional.front()));
+  if (!isCheckpoint && positional.size() != 1)
+    return llvm::createStringError(
+        "expected one input file; --help shows the usage");
+  options.input = isCheckpoint ? options.checkpoint : positional.front();
+  return checkFiles(options);
+}
+
+llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
+                                           CompileOptions &options) {
+  bool hostMemory = false;
+  int64_t maxKernels = -1, density = -1;
+  CommandLine line;
+  addCheckpointOptions(line, options);
+  line.addString("o", options.output);
+  line.addString("manifest", options.manifest);
+  line.addFlag("explain", options.explain);
+  line.addFlag("print-support", options.printSupport);
+  line.addFlag("host-memory", hostMemory);
+  line.addFlag("version", options.version);
+  line.addFlag("help", options.help);
+  line.addFlag("h", options.help);
+  line.addNumber<int64_t>("max-kernels", maxKernels, 1, 1000);
+  line.addNumber<int64_t>("density", density, 0, 100);
+  line.addValue("tokens", [&](StringRef text) -> llvm::Error {
+    auto counts = parseTokenCounts(text);
+    if (!counts)
+      return counts.takeError();
+    options.pipeline.tokens = *counts;
+    return llvm::Error::success();
+  });
+  line.addNumber<int64_t>("candidates", options.candidates, 1, 1000);
+  line.addValue("chip", [&](StringRef text) -> llvm::Error {
+    if (getDefaultFeatures(text).empty())
+      return llvm::createStringError("'" + text.str() +
+                                     "' is not a known chip; expected one of " +
+                                     llvm::join(getSupportedChips(), ", "));
+    options.pipeline.chip = options.chip = text.str();
+    return llvm::Error::success();
+  });
+  line.addValue("gpu", [&](StringRef text) {
+    options.pipeline.gpu = text.str();
+    return checkGPU(text);
+  });
+  line.addChoice("layout", options.pipeline.layout,
+                 {"auto", "feature-major", "keep"});
+  line.addChoice("storage", options.pipeline.storage,
+                 {"auto", "canonical", "bitmap"});
+  line.addChoice("pack", options.pipeline.pack, {"auto", "device", "host"});
+  line.addChoice("launches", options.pipeline.launches, {"merged", "separate"});
+  line.addValue("emit", [&](StringRef text) -> llvm::Error {
+    if (text != "ptx" && text != "cubin" && !isStage(text))
+      return llvm::createStringError("'" + text.str() + "' is not one of " +
+                                     listStages());
+    options.emit = text.str();
+    return llvm::Error::success();
+  });
+  auto positional = line.parse(arguments);
+  if (!positional)
+    return positional.takeError();
+  options.pipeline.hostMemory = hostMemory;
+  if (llvm::Error error =
+          chooseChip(options.chip, options.pipeline.gpu, options.pipeline))
+    return error;
+  if (maxKernels > 0)
+    options.pipeline.maxKernels = maxKernels;
+  options.saysDensity = density >= 0;
+  if (options.saysDensity)
+    options.pipeline.density = density;
+  if (options.help || options.version || options.printSupport)
+    return llvm::Error::success();
+  return chooseInput(*positional, options);
+}

@@ -1,0 +1,47 @@
+//===- Options.h - command line of nm-compile -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
+#define NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
+
+#include "nm_sparse/Pipelines/Pipelines.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace mlir::nm_sparse {
+
+struct CompileOptions {
+  std::string output, emit = "ptx", manifest, chip;
+  GPUPipelineOptions pipeline;
+  int64_t candidates = 0;
+  bool explain = false, printSupport = false, help = false;
+  bool version = false, saysDensity = false;
+  std::string input; ///< A program, or the checkpoint.
+  std::string checkpoint, packed;
+  std::vector<std::string> weights; ///< Names or patterns; none: all.
+  bool list = false;
+};
+
+/// Usage errors are one sentence.
+llvm::Error parseCompileOptions(ArrayRef<const char *> arguments,
+                                CompileOptions &options);
+
+/// Fails if an output of `options` would replace `input`, a file.
+llvm::Error checkInput(const CompileOptions &options, StringRef input);
+
+/// What --help prints.
+std::string describeUsage();
+
+/// What --emit calls the program before all stages.
+inline constexpr llvm::StringLiteral kInputStage = "linalg";
+
+/// Whether --emit names the IR after a stage, or that of the program.
+bool isStage(StringRef name);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
