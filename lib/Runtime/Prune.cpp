@@ -177,7 +177,11 @@ int pruneTiles(const LevelSpec &spec, const T *dense, T *pruned,
 
 extern "C" int nmsPrune(const NmsPackSpec *spec, const void *dense,
                         void *pruned) {
-  if (checkSpec(spec, "prune"))
+  // What is pruned need not be what is packed.
+  NmsPackSpec checked = spec ? *spec : NmsPackSpec();
+  if (checked.kind == NMS_F64)
+    checked.kind = NMS_F32;
+  if (checkSpec(spec ? &checked : nullptr, "prune"))
     return 1;
   LevelSpec outer = getLevel(*spec, 0);
   if (outer.isEmpty())

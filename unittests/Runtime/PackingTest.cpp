@@ -352,6 +352,16 @@ TEST(Packing, IllegalSpecs) {
   EXPECT_STREQ(nmsLastError(), "pack: component inner_index is null");
 }
 
+// Scores are no weights, and need every bit.
+TEST(Prune, TakesDoubles) {
+  NmsPackSpec s = oneLevel({1, 2, 1, 1}, 4, 1);
+  s.kind = NMS_F64;
+  std::vector<double> dense = {1.0, 1.0 + 0x1p-40, -2.0, 2.0}, pruned(4);
+  ASSERT_EQ(nmsPrune(&s, dense.data(), pruned.data()), 0);
+  EXPECT_EQ(pruned, (std::vector<double>{0.0, 1.0 + 0x1p-40, -2.0, 0.0}));
+  EXPECT_NE(nmsPack(&s, dense.data(), nullptr), 0);
+}
+
 TEST(Prune, KeepsTheLargestBlocks) {
   NmsPackSpec s = oneLevel({2, 4, 1, 2}, 4, 2);
   float nan = NAN;

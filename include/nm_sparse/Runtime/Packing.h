@@ -84,6 +84,7 @@ NMS_API int nmsUnpack(const NmsPackSpec *spec, const void *const *components,
 /// in each window and panel. Of equals the smaller position wins, and a NaN
 /// counts as infinite. docs/Encoding.md says how two levels are chosen
 /// together. Both arrays have the strides of `spec`; they may be the same one.
+/// Elements may also be NMS_F64, as scores are.
 NMS_API int nmsPrune(const NmsPackSpec *spec, const void *dense, void *pruned);
 
 /// Blocks that a weight of one free level keeps, `spec` with n = m = 0: every
