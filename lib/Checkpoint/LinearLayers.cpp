@@ -6,7 +6,6 @@
 
 #include "nm_sparse/Checkpoint/LinearLayers.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -41,7 +40,7 @@ nm_sparse::nameLayers(llvm::ArrayRef<const CheckpointWeight *> weights) {
 }
 
 static constexpr const char *header = R"(
-#two_four = #nm_sparse.encoding<2:4, dim = 1>
+#pattern = {0}
 #x_map = affine_map<(m, n, k) -> (m, k)>
 #w_map = affine_map<(m, n, k) -> (n, k)>
 #y_map = affine_map<(m, n, k) -> (m, n)>
@@ -51,7 +50,7 @@ static constexpr const char *header = R"(
 /// The sum of the products, which begins at zero.
 static constexpr const char *product = R"(
 func.func @{0}(%x: tensor<?x{2}x{3}>,
-               %w: tensor<{1}x{2}x{3}, #two_four>) -> tensor<?x{1}x{5}> {{
+               %w: tensor<{1}x{2}x{3}, #pattern>) -> tensor<?x{1}x{5}> {{
   %c0 = arith.constant 0 : index
   %zero = arith.constant {6} : {4}
   %m = tensor.dim %x, %c0 : tensor<?x{2}x{3}>
@@ -59,7 +58,7 @@ func.func @{0}(%x: tensor<?x{2}x{3}>,
   %init = linalg.fill ins(%zero : {4})
       outs(%empty : tensor<?x{1}x{4}>) -> tensor<?x{1}x{4}>
   %sum = linalg.matmul indexing_maps = [#x_map, #w_map, #y_map]
-      ins(%x, %w : tensor<?x{2}x{3}>, tensor<{1}x{2}x{3}, #two_four>)
+      ins(%x, %w : tensor<?x{2}x{3}>, tensor<{1}x{2}x{3}, #pattern>)
       outs(%init : tensor<?x{1}x{4}>) -> tensor<?x{1}x{4}>
 )";
 
@@ -79,27 +78,42 @@ static constexpr const char *end = R"(
 }
 )";
 
+/// The text of a function that multiplies by a weight of this shape.
+static std::string makeFunction(llvm::StringRef name, const LayerShape &shape) {
+  llvm::StringRef x = shape.type->element;
+  bool isInteger = x == "i8", rounds = shape.type->bits == 16;
+  llvm::StringRef sum = isInteger ? "i32" : "f32";
+  std::string text;
+  for (const char *part : {product, rounds ? rounding : "", end})
+    text += llvm::formatv(/*Validate=*/false, part, name, shape.outputs,
+                          shape.inputs, x, sum, rounds ? x : sum,
+                          isInteger ? "0" : "0.0", rounds ? "%y" : "%sum")
+                .str();
+  return text;
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>>
 nm_sparse::makeLayers(MLIRContext &context,
                       llvm::ArrayRef<LinearLayer> layers) {
-  std::string text = header;
-  for (const LinearLayer &layer : layers) {
-    const CheckpointWeight &weight = *layer.weight;
-    llvm::StringRef x = weight.type->element;
-    bool isInteger = x == "i8", rounds = weight.type->bits == 16;
-    llvm::StringRef sum = isInteger ? "i32" : "f32";
-    for (const char *part : {product, rounds ? rounding : "", end})
-      text +=
-          llvm::formatv(/*Validate=*/false, part, layer.function,
-                        weight.outputs, weight.inputs, x, sum, rounds ? x : sum,
-                        isInteger ? "0" : "0.0", rounds ? "%y" : "%sum")
-              .str();
-  }
+  std::string text = llvm::formatv(header, "#nm_sparse.encoding<2:4, dim = 1>");
+  for (const LinearLayer &layer : layers)
+    text += makeFunction(
+        layer.function,
+        {layer.weight->outputs, layer.weight->inputs, layer.weight->type});
   return parseModule(context, text, "checkpoint");
 }
 
-/// How `function` takes its only weight, or null.
-static PackedAttr getPacked(func::FuncOp function) {
+llvm::Expected<OwningOpRef<ModuleOp>>
+nm_sparse::makeLayer(const LayerShape &shape, EncodingAttr encoding) {
+  std::string pattern;
+  llvm::raw_string_ostream(pattern) << encoding;
+  return parseModule(*encoding.getContext(),
+                     llvm::formatv(header, pattern).str() +
+                         makeFunction("linear", shape),
+                     "layer");
+}
+
+PackedAttr nm_sparse::getPacked(func::FuncOp function) {
   StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (auto component = function.getArgAttrOfType<ComponentAttr>(i, name))

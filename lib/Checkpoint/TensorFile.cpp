@@ -55,6 +55,21 @@ const StoredType *nm_sparse::findStoredType(llvm::StringRef name) {
   return found == std::end(types) ? nullptr : found;
 }
 
+const StoredType *nm_sparse::findElementType(llvm::StringRef element) {
+  const auto *found = llvm::find_if(types, [&](const StoredType &type) {
+    return !element.empty() && type.element == element;
+  });
+  return found == std::end(types) ? nullptr : found;
+}
+
+llvm::SmallVector<llvm::StringRef> nm_sparse::getElementTypes() {
+  llvm::SmallVector<llvm::StringRef> elements;
+  for (const StoredType &type : types)
+    if (!type.element.empty())
+      elements.push_back(type.element);
+  return elements;
+}
+
 std::string nm_sparse::quoteName(llvm::StringRef name) {
   std::string text = "'";
   for (char c : name) {

@@ -106,6 +106,15 @@ static Prediction predictWhole(const MatmulProblem &problem,
   return result;
 }
 
+ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
+                                    int64_t tokens) {
+  int64_t expected = getExpectedTokens(op, tokens);
+  MatmulProblem problem = MatmulProblem::get(op, expected);
+  Preparation before = getPreparation(op, expected);
+  Prediction whole = predictWhole(problem, op.getScheduleAttr(), chip, before);
+  return {whole.seconds, predictDense(problem, chip), whole.bound, before.kind};
+}
+
 /// A schedule and all that the model knows of it.
 static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
   const auto &[schedule, prediction] = entry;
@@ -212,21 +221,16 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
 void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
                                    const Chip &chip, int64_t tokens) {
   module.walk([&](MatmulOp op) {
-    ScheduleAttr schedule = op.getScheduleAttr();
-    if (!schedule)
+    if (!op.getScheduleAttr())
       return;
-    int64_t expected = getExpectedTokens(op, tokens);
-    MatmulProblem problem = MatmulProblem::get(op, expected);
-    Preparation before = getPreparation(op, expected);
-    double seconds = predictWhole(problem, schedule, chip, before).seconds;
-    double dense = predictDense(problem, chip);
+    auto [seconds, dense, bound, before] = predictChosen(op, chip, tokens);
     if (seconds > kCaution * dense)
       os << llvm::formatv(
           "nm-compile: warning: @{0}, {1} tokens: {2:f1} us "
           "predicted{3}; {4}\n",
-          op->getParentOfType<func::FuncOp>().getSymName(), problem.tokens,
-          seconds * 1e6,
-          before.kind.empty() ? "" : (" with the " + before.kind).str(),
+          op->getParentOfType<func::FuncOp>().getSymName(),
+          MatmulProblem::get(op, getExpectedTokens(op, tokens)).tokens,
+          seconds * 1e6, before.empty() ? "" : (" with the " + before).str(),
           compareWithDense(seconds, dense));
   });
 }

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointInput.h"
+#include "Table.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
-#include "llvm/Support/Locale.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -125,26 +125,6 @@ llvm::Expected<OutputFile> CheckpointInput::pack(StringRef path) const {
   });
 }
 
-using Row = std::vector<std::string>;
-
-/// Columns as wide as their widest cell.
-static void printTable(llvm::raw_ostream &os, ArrayRef<Row> rows) {
-  std::vector<int> widths(rows.front().size());
-  auto getWidth = [](StringRef cell) {
-    return std::max(llvm::sys::locale::columnWidth(cell), 0);
-  };
-  for (const Row &row : rows)
-    for (auto [width, cell] : llvm::zip_equal(widths, row))
-      width = std::max(width, getWidth(cell));
-  for (const Row &row : rows) {
-    for (auto [width, cell] : llvm::drop_end(llvm::zip_equal(widths, row))) {
-      os << cell;
-      os.indent(width - getWidth(cell) + 2);
-    }
-    os << row.back() << "\n";
-  }
-}
-
 llvm::Error nm_sparse::printWeights(const CompileOptions &options,
                                     llvm::raw_ostream &os) {
   auto checkpoint = Checkpoint::open(options.checkpoint);
@@ -153,7 +133,7 @@ llvm::Error nm_sparse::printWeights(const CompileOptions &options,
   auto choices = choose(*checkpoint, options);
   if (!choices)
     return choices.takeError();
-  std::vector<Row> rows = {
+  std::vector<TableRow> rows = {
       {"weight", "outputs x inputs", "type", "stored", "pattern"}};
   int64_t count = 0;
   for (const Choice &choice : *choices) {

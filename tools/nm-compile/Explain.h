@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
 #define NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
 
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Target/Target.h"
 #include <map>
 
@@ -47,6 +48,15 @@ llvm::Error printCandidates(ModuleOp module, const Chip &chip, int64_t tokens,
 /// model predicts, what it compared, and what a dense product would take.
 void explainCandidates(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens);
+/// What is predicted of a product under the schedule that it has, together with
+/// its share of the kernel before it.
+struct ChosenTime {
+  double seconds;
+  double dense; ///< Of the vendor's dense product.
+  StringRef bound;
+  StringRef before; ///< What that kernel does; empty where there is none.
+};
+ChosenTime predictChosen(MatmulOp op, const Chip &chip, int64_t tokens);
 /// Names the sparse matmuls that a dense product is predicted to beat.
 void warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
                         const Chip &chip, int64_t tokens);

@@ -18,6 +18,7 @@ using namespace mlir::nm_sparse;
 static constexpr const char *usage =
     R"(usage: nm-compile IN.mlir -o OUT [options]
        nm-compile --checkpoint MODEL -o OUT [options]
+       nm-compile --advise --shape K=4096,N=14336 [options]
 Compiles linalg with sparse weights to GPU kernels.
 
   -o OUT             output file; - is standard output
@@ -55,6 +56,17 @@ Compiles linalg with sparse weights to GPU kernels.
                      safetensors; then -o may be left out
   --list             print the weights of the checkpoint and how far they are
                      2:4, and stop
+  --advise           compare sparsity patterns for a layer, by predicted time and
+                     by what they keep of a weight, and stop (docs/Advise.md).
+                     The layer is of this --shape, or a --weight of a --checkpoint
+  --shape K=I,N=O    inputs and outputs of the layer
+  --type T           type of its elements; default that of the weight, or f16
+  --pattern P        compare this pattern alone, such as '8:32, block = [1, 64]';
+                     may be given again
+  --gram FILE[:NAME] X^T X of the layer's inputs X, a tensor of a .safetensors
+                     file: also say how far outputs change at least
+  --fit-rows N       of that many outputs, drawn at random; default 32
+  --json FILE        write what --advise finds as JSON; - is standard output
   --explain          say what each stage did, and which schedules the model
                      compared (docs/Schedule.md lists their fields)
   --print-support    print what can be compiled, as tables, and stop
@@ -158,12 +170,16 @@ static void addCheckpointOptions(CommandLine &line, CompileOptions &options) {
 static llvm::Error chooseInput(ArrayRef<std::string> positional,
                                CompileOptions &options) {
   bool isCheckpoint = !options.checkpoint.empty();
+  if (llvm::Error error = checkAdviceOptions(options, positional))
+    return error;
   for (auto [flag, isGiven] : {std::pair("--list", options.list),
                                std::pair("--weight", !options.weights.empty()),
                                std::pair("--packed", !options.packed.empty())})
     if (isGiven && !isCheckpoint)
       return llvm::createStringError(
           llvm::formatv("{0} needs a --checkpoint", flag));
+  if (options.advice.isAsked)
+    return llvm::Error::success();
   if (isCheckpoint && !positional.empty())
     return llvm::createStringError(
         llvm::formatv("--checkpoint takes the place of the input file, and {0} "
@@ -182,6 +198,7 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   int64_t maxKernels = -1, density = -1;
   CommandLine line;
   addCheckpointOptions(line, options);
+  addAdviceOptions(line, options.advice);
   line.addString("o", options.output);
   line.addString("manifest", options.manifest);
   line.addFlag("explain", options.explain);

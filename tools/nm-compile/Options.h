@@ -7,12 +7,26 @@
 #ifndef NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
 #define NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
 
+#include "nm_sparse/Checkpoint/TensorFile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
 
 namespace mlir::nm_sparse {
+
+class CommandLine;
+
+/// What --advise is asked of.
+struct AdviceOptions {
+  bool isAsked = false;
+  int64_t outputs = 0, inputs = 0;   ///< Of --shape; 0: of a weight.
+  const StoredType *type = nullptr;  ///< Null: that of the weight, or f16.
+  std::vector<std::string> patterns; ///< None: the usual ones.
+  std::string gram;                  ///< A file, or FILE:NAME.
+  int64_t fitRows = 0;               ///< 0: as many as usual.
+  std::string json;                  ///< A file; - is standard output.
+};
 
 struct CompileOptions {
   std::string output, emit = "ptx", manifest, chip;
@@ -24,11 +38,17 @@ struct CompileOptions {
   std::string checkpoint, packed;
   std::vector<std::string> weights; ///< Names or patterns; none: all.
   bool list = false;
+  AdviceOptions advice;
 };
 
 /// Usage errors are one sentence.
 llvm::Error parseCompileOptions(ArrayRef<const char *> arguments,
                                 CompileOptions &options);
+
+/// The options of --advise, and what is wrong with them and others beside them.
+void addAdviceOptions(CommandLine &line, AdviceOptions &options);
+llvm::Error checkAdviceOptions(const CompileOptions &options,
+                               ArrayRef<std::string> positional);
 
 /// Fails if an output of `options` would replace `input`, a file.
 llvm::Error checkInput(const CompileOptions &options, StringRef input);

@@ -6,6 +6,7 @@
 
 #include "../common/OutputFile.h"
 #include "../common/Version.h"
+#include "Advice.h"
 #include "CheckpointInput.h"
 #include "Explain.h"
 #include "Options.h"
@@ -243,7 +244,9 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (llvm::Error error = options.list ? printWeights(options, llvm::outs())
-                                       : compile(context, options)) {
+                          : options.advice.isAsked
+                              ? advise(context, options, llvm::outs())
+                              : compile(context, options)) {
     llvm::errs() << "nm-compile: " << llvm::toString(std::move(error)) << "\n";
     return 1;
   }

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_CHECKPOINT_LINEARLAYERS_H
 #define NM_SPARSE_CHECKPOINT_LINEARLAYERS_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "nm_sparse/Checkpoint/Checkpoint.h"
@@ -34,6 +35,19 @@ nameLayers(llvm::ArrayRef<const CheckpointWeight *> weights);
 /// compiler for the type; y has the type of x where x has 16 bits or more.
 llvm::Expected<OwningOpRef<ModuleOp>>
 makeLayers(MLIRContext &context, llvm::ArrayRef<LinearLayer> layers);
+
+/// A linear layer whose weight need not be there.
+struct LayerShape {
+  int64_t outputs, inputs;
+  const StoredType *type; ///< One that has an `element`.
+};
+
+/// The same function for one layer, `@linear`, whose weight has `encoding`.
+llvm::Expected<OwningOpRef<ModuleOp>> makeLayer(const LayerShape &shape,
+                                                EncodingAttr encoding);
+
+/// How `function`, as the front stage left it, takes its only weight, or null.
+PackedAttr getPacked(func::FuncOp function);
 
 /// Reads from `module`, as the front stage left it, how each function takes its
 /// weight.

@@ -33,6 +33,11 @@ struct StoredType {
 /// The type that files spell so, or null.
 const StoredType *findStoredType(llvm::StringRef name);
 
+/// The type of weights that MLIR spells so, or null.
+const StoredType *findElementType(llvm::StringRef element);
+/// What MLIR calls all of those.
+llvm::SmallVector<llvm::StringRef> getElementTypes();
+
 /// A tensor of a file; `data` lives as long as that.
 struct TensorInfo {
   std::string name;

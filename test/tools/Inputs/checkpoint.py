@@ -46,6 +46,24 @@ def bitmasks(prefix, outputs, inputs):
     }  # fmt: skip
 
 
+def doubles(size, element):
+    """An f64 matrix, size x size."""
+    elements = [element(i, j) for i in range(size) for j in range(size)]
+    return "F64", [size, size], struct.pack(f"<{len(elements)}d", *elements)
+
+
+def write_grams(path):
+    """What `--gram` takes of a layer of 64 inputs, and what it does not."""
+    tensors = {
+        "alternating": doubles(64, lambda i, j: float(i % 2 == j % 2)),
+        "small": doubles(2, lambda i, j: float(i == j)),
+        "skew": doubles(64, lambda i, j: (i == j) + 0.5 * ((i, j) == (0, 1))),
+        "infinite": doubles(64, lambda i, j: float("inf") if i == j == 3 else 1.0),
+        "indefinite": doubles(64, lambda i, j: 1.0 if i == j else -0.5),
+    }
+    save(path, tensors)
+
+
 def write(folder):
     folder.mkdir(parents=True, exist_ok=True)
     parts = bitmasks("layers.10.up", 32, 64)
@@ -61,6 +79,7 @@ def write(folder):
         "norm.weight": ("F16", [64], bytes(128)),
     }
     save(folder / "one.safetensors", tensors)
+    write_grams(folder / "gram.safetensors")
 
     sharded = folder / "sharded"
     sharded.mkdir(exist_ok=True)
