@@ -38,6 +38,7 @@ from walk_lines import select  # noqa: E402
 
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 EXAMPLE = "examples/linear.mlir"
+ADVISE = "--advise --shape K=4096,N=14336 --tokens 1,2048"
 WALK, DECODE = "docs/walk.mlir", "docs/decode.mlir"
 
 # What differs between machines, for the comparison.
@@ -125,6 +126,10 @@ class Generators:
     def run(self, _):
         arguments = [EXAMPLE, "--size", "m=8", "--device", "emulate", "--check"]
         return console("nm-run " + " ".join(arguments), self.tool("nm-run", *arguments))
+
+    def advise(self, _):
+        command = ["nm-compile", *ADVISE.split()]
+        return console(" ".join(command), self.tool(*command))
 
     def support(self, _):
         return self.tool("nm-compile", "--print-support").strip()

@@ -3,9 +3,11 @@
 
 The format itself is specified in docs/Encoding.md; `encode`, `decode` and
 `prune` are its reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a
-trained model (docs/Checkpoints.md).
+trained model (docs/Checkpoints.md); `kept_importance` and `output_error` say what a
+pattern keeps of one (docs/Advise.md).
 """
 
+from .advice import kept_importance, output_error
 from .bitmap import BitmapShape, bitmap_shape, pack_bitmap, unpack_bitmap
 from .checkpoint import Checkpoint, Weight
 from .encoding import (
@@ -42,6 +44,8 @@ __all__ = [
     "decode",
     "encode",
     "index_dtype",
+    "kept_importance",
+    "output_error",
     "pack_bitmap",
     "pack_free_bitmap",
     "packed_shapes",
