@@ -38,15 +38,19 @@ static double getTolerance(Type type) {
   return 0;
 }
 
-/// What the sums of a contraction of 16-bit elements lose where tensor cores
-/// add them up: those of Hopper add the products of 16 rows at a time, and
-/// round each sum towards zero, which is half of its last bit
+/// What the sums of a contraction of floats of 8 or 16 bits lose where tensor
+/// cores add them up. Those of Hopper add the products of 16 rows at a time, of
+/// 8-bit floats those of 32, and round each sum towards zero, which is half of
+/// its last bit; of 8-bit floats that is 13 bits behind the largest product
 /// (docs/Emulator.md).
 static double getSummationTolerance(linalg::LinalgOp op) {
-  if (llvm::none_of(op.getDpsInputs(), [](Value input) {
-        Type element = getElementTypeOrSelf(input.getType());
-        return element.isF16() || element.isBF16();
-      }))
+  bool isHalf = false, isByte = false;
+  for (Value input : op.getDpsInputs()) {
+    Type element = getElementTypeOrSelf(input.getType());
+    isHalf |= element.isF16() || element.isBF16();
+    isByte |= isa<Float8E4M3FNType, Float8E5M2Type>(element);
+  }
+  if (!isHalf && !isByte)
     return 0;
   double rows = 1;
   for (auto [extent, kind] :
@@ -57,7 +61,7 @@ static double getSummationTolerance(linalg::LinalgOp op) {
   for (Value input : op.getDpsInputs())
     if (std::optional<WeightView> view = findWeight(input))
       rows *= getEncoding(view->weight.getType()).getDensity();
-  return std::ldexp(rows / 16, -24);
+  return isByte ? std::ldexp(rows / 32, -14) : std::ldexp(rows / 16, -24);
 }
 
 /// The largest tolerance of what `op`, what is in it and what it calls compute.
