@@ -17,14 +17,16 @@ int64_t nm_sparse::getLineElements(Type element) {
 }
 
 static bool isSwizzled(Type element, int64_t columns) {
-  return (element.isF16() || element.isBF16() ||
-          element.getIntOrFloatBitWidth() == 8) &&
+  return (element.isF16() || element.isBF16()) &&
          columns % getLineElements(element) == 0;
 }
 
-bool nm_sparse::isSwizzled(MemRefType tile) {
+bool nm_sparse::hasWholeLines(MemRefType tile) {
+  Type element = tile.getElementType();
   return tile.getRank() == 2 &&
-         ::isSwizzled(tile.getElementType(), tile.getDimSize(1));
+         (element.isF16() || element.isBF16() ||
+          element.getIntOrFloatBitWidth() == 8) &&
+         tile.getDimSize(1) % getLineElements(element) == 0;
 }
 
 int64_t nm_sparse::getColumnBlock(MemRefType tile) {
@@ -63,7 +65,10 @@ TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
            : product.readsCoreMatrices() ? TileLayout::CoreMatrices
                                          : TileLayout::ColumnBlocks;
   }
-  if (!isSwizzled(tile))
+  // Other tiles of 8 bits are positions, too, which threads read as they are.
+  if (schedule.isBulk()
+          ? !hasWholeLines(tile)
+          : !isSwizzled(tile.getElementType(), tile.getDimSize(1)))
     return TileLayout::Rows;
   return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()
              ? TileLayout::SwizzledBlocks
@@ -85,15 +90,16 @@ int64_t nm_sparse::getPaddedColumns(Type element, int64_t columns,
 }
 
 MemRefType nm_sparse::getRingType(MemRefType tile, int64_t stages,
-                                  bool isTransposed) {
+                                  bool isTransposed, bool isBulk) {
   if (tile.getRank() == 3)
     return MemRefType::get(
         {stages, tile.getDimSize(0), tile.getDimSize(1), tile.getDimSize(2)},
         tile.getElementType(), MemRefLayoutAttrInterface(),
         tile.getMemorySpace());
-  return MemRefType::get({stages, tile.getDimSize(0),
-                          getPaddedColumns(tile.getElementType(),
-                                           tile.getDimSize(1), isTransposed)},
+  int64_t columns = tile.getDimSize(1);
+  if (!isBulk)
+    columns = getPaddedColumns(tile.getElementType(), columns, isTransposed);
+  return MemRefType::get({stages, tile.getDimSize(0), columns},
                          tile.getElementType(), MemRefLayoutAttrInterface(),
                          tile.getMemorySpace());
 }

@@ -104,7 +104,7 @@ LogicalResult BulkCopyOp::verify() {
   if (dst.getRank() == 3)
     return verifyColumnBlocks(*this, dst, box);
   int64_t parts = static_cast<int64_t>(getMulticast().value_or(1));
-  if (!isSwizzled(dst))
+  if (!hasWholeLines(dst))
     return emitOpError("destination must have 8-bit elements or 16-bit floats, "
                        "and rows of whole 128-byte lines, got ")
            << dst;

@@ -51,8 +51,9 @@ enum class TileLayout {
 constexpr int64_t kSwizzleRows = 8;
 constexpr int64_t kSwizzledBlockAlignment = kSwizzleRows * kSwizzledLineBytes;
 
-/// Tiles of 8-bit elements and of 16-bit floats with rows of whole lines are.
-bool isSwizzled(MemRefType tile);
+/// Of 8-bit elements or 16-bit floats, with rows of whole lines, which a bulk
+/// copy swizzles.
+bool hasWholeLines(MemRefType tile);
 
 /// Elements of the last dimension of a rank-3 tile that one box of a tensor map
 /// holds: all of them, or a divisor of 256, the most that there may be.
@@ -87,8 +88,10 @@ TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
 /// conflicts. `isTransposed`: a copy that transposes fills the tiles.
 int64_t getPaddedColumns(Type element, int64_t columns, bool isTransposed);
 
-/// The buffer of a ring of `stages` such tiles.
-MemRefType getRingType(MemRefType tile, int64_t stages, bool isTransposed);
+/// The buffer of a ring of `stages` such tiles. Those that bulk copies fill are
+/// not padded.
+MemRefType getRingType(MemRefType tile, int64_t stages, bool isTransposed,
+                       bool isBulk);
 
 /// Bytes of shared memory from the start of `buffer` to where the next one can
 /// start.

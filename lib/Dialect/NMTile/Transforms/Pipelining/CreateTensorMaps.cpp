@@ -184,7 +184,7 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
 
 /// The accelerator has boxes for `tile`, an operand of `product`.
 static LogicalResult checkBoxes(TileMatmulOp product, MemRefType tile) {
-  if (tile.getRank() == 2 && !isSwizzled(tile))
+  if (tile.getRank() == 2 && !hasWholeLines(tile))
     return product.emitOpError("with bulk copies needs tiles of 8-bit or "
                                "16-bit elements in lines of 128 bytes, got ")
            << tile;

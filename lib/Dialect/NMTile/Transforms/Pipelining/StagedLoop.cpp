@@ -72,7 +72,8 @@ Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
                                 int64_t stages, ScheduleAttr schedule) {
   MemRefType type = tile.getType();
   auto ring = memref::AllocOp::create(
-      b, tile.getLoc(), getRingType(type, stages, isFilledTransposed(tile)));
+      b, tile.getLoc(),
+      getRingType(type, stages, isFilledTransposed(tile), schedule.isBulk()));
   TileLayout layout = getTileLayout(schedule, type);
   if (layout == TileLayout::SwizzledBlocks ||
       layout == TileLayout::SegmentLines)
