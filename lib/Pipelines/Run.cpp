@@ -11,6 +11,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -54,6 +55,20 @@ llvm::Error nm_sparse::runPipeline(ModuleOp module, StringRef what,
     return llvm::Error::success();
   return llvm::createStringError(
       llvm::formatv("{0} failed: {1}", what, errors.getFirst()).str());
+}
+
+llvm::Error nm_sparse::runStages(ModuleOp module,
+                                 const GPUPipelineOptions &options,
+                                 StringRef last) {
+  for (const Stage &stage : getStages()) {
+    if (llvm::Error error =
+            runPipeline(module, ("stage " + stage.name).str(),
+                        [&](OpPassManager &pm) { stage.build(pm, options); }))
+      return error;
+    if (stage.name == last)
+      break;
+  }
+  return llvm::Error::success();
 }
 
 llvm::Expected<Attribute> nm_sparse::parseAttributeText(MLIRContext &context,

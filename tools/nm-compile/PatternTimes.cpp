@@ -18,20 +18,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Runs the stages of `module` up to the one called `last`.
-static llvm::Error runStages(ModuleOp module, StringRef last,
-                             const GPUPipelineOptions &options) {
-  for (const Stage &stage : getStages()) {
-    if (llvm::Error error =
-            runPipeline(module, ("stage " + stage.name).str(),
-                        [&](OpPassManager &pm) { stage.build(pm, options); }))
-      return error;
-    if (stage.name == last)
-      break;
-  }
-  return llvm::Error::success();
-}
-
 /// A diagnostic without the stage, and the place in a program that nobody sees.
 static std::string shorten(StringRef text) {
   text = text.substr(text.starts_with("stage ") ? text.find(": ") + 2 : 0);
@@ -77,7 +63,7 @@ static llvm::Expected<Stored> chooseStorage(const LayerShape &shape,
   auto module = makeLayer(shape, encoding);
   if (!module)
     return module.takeError();
-  if (llvm::Error error = runStages(**module, "front", options))
+  if (llvm::Error error = runStages(**module, options, "front"))
     return error;
   MatmulOp product = findProduct(**module);
   PackedAttr packed = product
@@ -95,7 +81,7 @@ static llvm::Error predictTime(const LayerShape &shape, EncodingAttr encoding,
   auto module = makeLayer(shape, encoding);
   if (!module)
     return module.takeError();
-  if (llvm::Error error = runStages(**module, "schedule", options))
+  if (llvm::Error error = runStages(**module, options, "schedule"))
     return error;
   MatmulOp product = findProduct(**module);
   if (!product || !product.getScheduleAttr())

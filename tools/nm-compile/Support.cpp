@@ -114,20 +114,6 @@ static std::string makeProduct(const Layout &layout, const char *encoding,
       extend.empty() ? "" : "e");
 }
 
-/// Runs the stages up to `last`, or all.
-static llvm::Error runStages(ModuleOp module, StringRef last = "") {
-  GPUPipelineOptions options;
-  for (const Stage &stage : getStages()) {
-    if (llvm::Error error =
-            runPipeline(module, ("stage " + stage.name).str(),
-                        [&](OpPassManager &pm) { stage.build(pm, options); }))
-      return error;
-    if (stage.name == last)
-      break;
-  }
-  return llvm::Error::success();
-}
-
 /// Empty when the combination compiles, else the reason.
 static std::string tryCompile(MLIRContext &context, const Layout &layout,
                               const char *encoding, const char *operand,
@@ -136,7 +122,7 @@ static std::string tryCompile(MLIRContext &context, const Layout &layout,
       context, makeProduct(layout, encoding, operand, result), "support.mlir");
   if (!module)
     return llvm::toString(module.takeError());
-  if (llvm::Error error = runStages(**module))
+  if (llvm::Error error = runStages(**module, GPUPipelineOptions()))
     return llvm::toString(std::move(error));
   auto ptx = translateToPTX(**module);
   if (!ptx)
@@ -200,7 +186,8 @@ static std::string describeKernels(MLIRContext &context, const Row &row,
       parseModule(context, makeProduct(layer, row.encoding, type[0], type[1]),
                   "support.mlir");
   llvm::Error error =
-      module ? runStages(**module, "schedule") : module.takeError();
+      module ? runStages(**module, GPUPipelineOptions(), "schedule")
+             : module.takeError();
   if (error) {
     consumeError(std::move(error));
     return "";

@@ -18,6 +18,7 @@ class OpPassManager;
 } // namespace mlir
 
 namespace mlir::nm_sparse {
+struct GPUPipelineOptions;
 
 /// Reads MLIR text or bytecode; "-" is standard input.
 llvm::Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
@@ -31,6 +32,10 @@ parseModule(MLIRContext &context, StringRef text, StringRef name);
 /// holds the first diagnostic.
 llvm::Error runPipeline(ModuleOp module, StringRef what,
                         function_ref<void(OpPassManager &)> build);
+
+/// Runs the stages of the compiler up to the one called `last`, or all.
+llvm::Error runStages(ModuleOp module, const GPUPipelineOptions &options,
+                      StringRef last = "");
 
 /// Parses an attribute that a person typed.
 llvm::Expected<Attribute> parseAttributeText(MLIRContext &context,
