@@ -34,7 +34,7 @@ static int64_t getXAlignment(Value x, int64_t dynamicExtent) {
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   auto x = cast<RankedTensorType>(op.getX().getType());
   auto values = cast<RankedTensorType>(op.getValues().getType());
-  auto index = cast<RankedTensorType>(op.getIndex().getType());
+  auto bits = cast<RankedTensorType>(op.getInnermostIndex().getType());
   auto orEstimate = [&](int64_t extent, int64_t estimate) {
     return ShapedType::isDynamic(extent) ? estimate : extent;
   };
@@ -46,11 +46,12 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
                                    getAffineDimExpr(0, op.getContext()))),
                                1);
   problem.tokens = orEstimate(x.getDimSize(op.getXTokenDim()), dynamicTokens);
+  problem.hasAnyTokens = x.isDynamicDim(op.getXTokenDim());
   auto result = cast<RankedTensorType>(op.getInit().getType());
   problem.outputs =
       orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
-                 op.getStorageAttr() ? index.getDimSize(index.getRank() - 3) *
+                 op.getStorageAttr() ? bits.getDimSize(bits.getRank() - 3) *
                                            BitmapTile::kOutputs
                                      : values.getDimSize(values.getRank() - 1));
   problem.bitmap = op.getBitmapTile();
@@ -75,14 +76,24 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
 }
 
 /// As getSharedBytes, where the tensor memory accelerator copies the tiles of a
-/// weight that is stored as bitmaps.
+/// weight that is stored as bitmaps, and the activations unless they are
+/// gathered.
 static int64_t getBulkSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   BitmapTile tile = *problem.bitmap;
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
   int64_t rows = stepTiles * tile.rows, columns = schedule.getTileTokens();
-  if (!problem.xFeatureMajor)
+  int64_t positions = 0;
+  if (schedule.gathersX()) {
+    const EncodingAttr &encoding = problem.encoding;
+    int64_t panels = schedule.getTilePanels(encoding);
+    rows *= panels;
+    positions =
+        llvm::alignTo(problem.windows, schedule.getTileWindows(encoding)) *
+        encoding.getN() * panels * (encoding.getIndexBitWidth() / 8);
+  } else if (!problem.xFeatureMajor) {
     std::swap(rows, columns);
+  }
   int64_t x = rows * int64_t(llvm::alignTo(columns, kSwizzledLineBytes /
                                                         problem.elementBytes));
   int64_t lanes = schedule.getTileOutputs() * stepTiles;
@@ -96,7 +107,7 @@ static int64_t getBulkSharedBytes(const MatmulProblem &problem,
   // who is the last of those who share a tile.
   return align(stages * x * problem.elementBytes) +
          align(stages * lanes * tile.values * problem.elementBytes) +
-         align(stages * lanes * tile.words * 4) +
+         align(stages * lanes * tile.words * 4) + align(positions) +
          (shares > 1 ? align(sums * 4) : 0) + 2 * align(stages * 8) +
          (schedule.sharesTiles() ? (schedule.isStreamK() ? 2 : 1) * align(4)
                                  : 0);
@@ -129,7 +140,7 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                       type);
   };
 
-  if (schedule.isBulk() && problem.bitmap)
+  if (schedule.hasBulkValues() && problem.bitmap)
     return getBulkSharedBytes(problem, schedule);
   auto [xRows, xColumns] = getXTile(problem, schedule);
   bool isTransposed =

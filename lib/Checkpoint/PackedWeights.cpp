@@ -22,18 +22,23 @@ using Bytes = std::vector<char>;
 /// The metadata of section 5.
 static std::string describe(const LinearLayer &layer) {
   PackedAttr packed = layer.packed;
-  const SparsityLevel &level = packed.getEncoding().getOuter();
-  return llvm::formatv(
-      "{0}", llvm::json::Value(llvm::json::Object{
-                 {"format", "nm_sparse"},
-                 {"version", packed.getLayoutVersion()},
-                 {"n", level.n},
-                 {"m", level.m},
-                 {"block", llvm::json::Array{level.blockK, level.blockN}},
-                 {"dim", packed.getEncoding().getDim()},
-                 {"order", "identity"},
-                 {"shape", llvm::json::Array(packed.getShape())},
-                 {"dtype", layer.weight->type->element}}));
+  EncodingAttr encoding = packed.getEncoding();
+  auto describe = [](const SparsityLevel &level) {
+    return llvm::json::Object{
+        {"n", level.n},
+        {"m", level.m},
+        {"block", llvm::json::Array{level.blockK, level.blockN}}};
+  };
+  llvm::json::Object keys = describe(encoding.getOuter());
+  keys["format"] = "nm_sparse";
+  keys["version"] = packed.getLayoutVersion();
+  keys["dim"] = encoding.getDim();
+  keys["order"] = "identity";
+  keys["shape"] = llvm::json::Array(packed.getShape());
+  keys["dtype"] = layer.weight->type->element;
+  if (encoding.hasInnerLevel())
+    keys["inner"] = describe(encoding.getInnermost());
+  return llvm::formatv("{0}", llvm::json::Value(std::move(keys)));
 }
 
 /// What a file says of a component.
@@ -82,10 +87,14 @@ static llvm::Expected<std::vector<Bytes>> pack(const LinearLayer &layer,
   if (!isa<BitmapAttr>(packed.getStorage()))
     return canonical;
   std::vector<Bytes> bitmaps = allocate(packed.getComponents());
-  if (nmsPackBitmap(&spec, canonical[NMS_VALUES].data(),
-                    canonical[NMS_INDEX].data(), bitmaps[0].data(),
-                    reinterpret_cast<uint32_t *>(bitmaps[1].data())))
+  if (nmsInnermostSpec(&spec, &spec) ||
+      nmsPackBitmap(&spec, canonical.front().data(), canonical.back().data(),
+                    bitmaps.front().data(),
+                    reinterpret_cast<uint32_t *>(bitmaps.back().data())))
     return fail();
+  // Of two levels the index of the outer one is part of both forms.
+  if (encoding.hasInnerLevel())
+    bitmaps[NMS_INDEX] = canonical[NMS_INDEX];
   return bitmaps;
 }
 

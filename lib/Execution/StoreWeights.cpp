@@ -27,12 +27,15 @@ static bool takesWeights(func::FuncOp function) {
   return false;
 }
 
-/// Replaces the components of `packed` at `values` and `bits`.
+/// Replaces the components of `packed` at `values` and at `bits`, where the
+/// index of its innermost level is.
 static llvm::Error storeComponents(PackedAttr packed, Argument &values,
                                    Argument &bits) {
   SmallVector<WeightComponent> components = packed.getComponents();
   HostArray stored[2];
-  for (auto [array, component] : llvm::zip_equal(stored, components)) {
+  const WeightComponent *made[] = {&components.front(), &components.back()};
+  for (auto [array, component] :
+       llvm::zip_equal(stored, llvm::make_pointee_range(made))) {
     array.shape.assign(component.type.getShape().begin(),
                        component.type.getShape().end());
     array.elementBytes = component.type.getElementTypeBitWidth() / 8;
@@ -41,7 +44,8 @@ static llvm::Error storeComponents(PackedAttr packed, Argument &values,
   stored[0].kind = values.array.kind;
   stored[1].kind = NMS_I32;
   NmsPackSpec spec = getPackSpec(packed.getWeightType(), packed.getEncoding());
-  if (nmsPackBitmap(&spec, values.array.data.data(), bits.array.data.data(),
+  if (nmsInnermostSpec(&spec, &spec) ||
+      nmsPackBitmap(&spec, values.array.data.data(), bits.array.data.data(),
                     stored[0].data.data(),
                     reinterpret_cast<uint32_t *>(stored[1].data.data())))
     return llvm::createStringError(nmsLastError());

@@ -25,12 +25,14 @@ SmallVector<int64_t> nm_sparse::getTileTokens(int64_t tokens) {
 }
 
 int64_t nm_sparse::findMostStages(const ScheduleEnumerator &to,
-                                  function_ref<ScheduleAttr(int64_t)> make) {
+                                  function_ref<ScheduleAttr(int64_t)> make,
+                                  int64_t ctas) {
   // What CTAs that share tiles tell each other.
   constexpr int64_t exchangeBytes = 256, reservedBytes = 1024;
   for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
-    if (getSharedBytes(to.problem, make(stages)) + exchangeBytes <=
-        to.chip.sharedBytes - reservedBytes)
+    if (ctas * (getSharedBytes(to.problem, make(stages)) + exchangeBytes +
+                reservedBytes) <=
+        to.chip.sharedBytes)
       return stages;
   return 0;
 }

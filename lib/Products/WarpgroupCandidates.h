@@ -18,10 +18,11 @@ namespace mlir::nm_sparse {
 /// problem, and those that divide them evenly among few large tiles.
 SmallVector<int64_t> getTileTokens(int64_t tokens);
 
-/// The most stages that fit the chip of `to`, 0 where not even two do; `make`
-/// has the schedule of so many.
+/// The most stages with which so many CTAs fit an SM of the chip of `to`, 0
+/// where they do not even with two; `make` has the schedule of so many.
 int64_t findMostStages(const ScheduleEnumerator &to,
-                       function_ref<ScheduleAttr(int64_t)> make);
+                       function_ref<ScheduleAttr(int64_t)> make,
+                       int64_t ctas = 1);
 
 } // namespace mlir::nm_sparse
 

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -61,4 +62,11 @@ SmallVector<Value> nm_sparse::emitWarpgroupProduct(
   for (int64_t i = 0; i < count; ++i)
     results.push_back(LLVM::ExtractValueOp::create(b, loc, sums, i));
   return results;
+}
+
+void nm_sparse::emitAsyncProxyFence(OpBuilder &b, Location loc) {
+  MLIRContext *context = b.getContext();
+  NVVM::FenceProxyOp::create(
+      b, loc, NVVM::ProxyKindAttr::get(context, NVVM::ProxyKind::async_shared),
+      NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
 }

@@ -23,6 +23,10 @@ SmallVector<Value> emitWarpgroupProduct(OpBuilder &b, Location loc,
                                         ArrayRef<SmallVector<Value>> operands,
                                         StringRef flags);
 
+/// Products of warpgroups read shared memory through the async proxy: makes
+/// seen there what threads have copied.
+void emitAsyncProxyFence(OpBuilder &b, Location loc);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_LIB_PRODUCTS_WARPGROUPPRODUCT_H

@@ -66,6 +66,16 @@ nm_sparse::verifyWarpgroupTransfers(EmitErrorFn emitError, StringRef owner,
            << owner
            << " has its operands from the tensor memory accelerator: legal is "
               "transfers = {x = bulk, values = bulk, index = bulk}";
+  return verifyWarpgroupProducers(emitError, owner, producers);
+}
+
+LogicalResult nm_sparse::verifyWarpgroupProducers(EmitErrorFn emitError,
+                                                  StringRef owner,
+                                                  int64_t producers) {
+  if (producers == 0)
+    return emitError() << owner
+                       << " needs producers to start the copies; legal is "
+                          "pipeline = ring<...>";
   if (producers % kWarpgroupWarps != 0)
     return emitError() << "producers beside " << owner
                        << " warps must be a multiple of the " << kWarpgroupWarps

@@ -107,37 +107,48 @@ int resolve(const char *entry, int64_t rank, void *const *canonicalDescs,
 int packDense(int64_t rank, const void *denseDesc, void *const *bitmapDescs,
               const int64_t *params) {
   const char *entry = "pack";
-  NmsPackSpec spec;
+  NmsPackSpec spec, inner;
   NmsBitmapShape shape;
   NmsComponent values, index;
   if (makeDenseSpec(entry, rank, denseDesc, params, spec) ||
-      nmsBitmapShape(&spec, &shape) ||
+      nmsInnermostSpec(&spec, &inner) || nmsBitmapShape(&inner, &shape) ||
       nmsDescribeComponent(&spec, NMS_VALUES, &values) ||
       nmsDescribeComponent(&spec, NMS_INDEX, &index))
     return 1;
   if (!bitmapDescs)
     return fail("%s: the list of components is null", entry);
-  void *bitmapValues, *bits;
+  bool hasLevels = spec.levelCount == 2;
+  void *bitmapValues, *outerIndex = nullptr, *bits;
   if (findArray(entry, "values of the bitmap", bitmapDescs[0], rank + 1,
                 {spec.batch, shape.blocks, shape.tiles, shape.tileValues * 32},
                 values.elementBytes, bitmapValues) ||
-      findArray(entry, "bits", bitmapDescs[1], rank + 1,
+      (hasLevels && findArray(entry, "index", bitmapDescs[1], rank,
+                              {index.batch, index.rows, index.columns},
+                              index.elementBytes, outerIndex)) ||
+      findArray(entry, "bits", bitmapDescs[hasLevels ? 2 : 1], rank + 1,
                 {spec.batch, shape.blocks, shape.tiles, 32 * shape.words},
                 sizeof(uint32_t), bits))
     return 1;
-  auto allocate = [](const NmsComponent &component) {
-    return std::vector<char>(
-        static_cast<size_t>(component.batch * component.rows *
-                            component.columns * component.elementBytes));
-  };
-  std::vector<char> packedValues = allocate(values);
-  std::vector<char> packedIndex = allocate(index);
-  void *canonical[] = {packedValues.data(), packedIndex.data()};
+  // The canonical form, of whose arrays two levels keep one.
+  std::vector<char> arrays[NMS_MAX_COMPONENTS];
+  void *canonical[NMS_MAX_COMPONENTS] = {};
+  int64_t count = nmsComponentCount(&spec);
+  for (int64_t i = 0; i < count; ++i) {
+    NmsComponent component;
+    if (nmsDescribeComponent(&spec, i, &component))
+      return 1;
+    arrays[i].resize(static_cast<size_t>(component.batch * component.rows *
+                                         component.columns *
+                                         component.elementBytes));
+    canonical[i] = arrays[i].data();
+  }
+  if (hasLevels)
+    canonical[NMS_INDEX] = outerIndex;
   MemrefView dense(rank, denseDesc);
   const char *first = static_cast<const char *>(dense.aligned) +
                       dense.offset * values.elementBytes;
   return nmsPack(&spec, first, canonical) ||
-         nmsPackBitmap(&spec, packedValues.data(), packedIndex.data(),
+         nmsPackBitmap(&inner, canonical[NMS_VALUES], canonical[count - 1],
                        bitmapValues, static_cast<uint32_t *>(bits));
 }
 

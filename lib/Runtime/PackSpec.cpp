@@ -86,6 +86,24 @@ int nms::checkArrays(const NmsPackSpec &s, const char *entry, const void *dense,
   return 0;
 }
 
+extern "C" int nmsInnermostSpec(const NmsPackSpec *spec, NmsPackSpec *inner) {
+  if (!inner)
+    return fail("innermost spec: there is no place for the result");
+  if (checkSpec(spec, "innermost spec"))
+    return 1;
+  NmsPackSpec result = *spec;
+  if (spec->levelCount == 2) {
+    const NmsPackLevel &outer = spec->levels[0];
+    int64_t windowRows = outer.m * outer.bk;
+    result.levelCount = 1;
+    result.levels[0] = spec->levels[1];
+    result.k = (spec->k + windowRows - 1) / windowRows * outer.n * outer.bk;
+    result.outputs = (spec->outputs + outer.bn - 1) / outer.bn * outer.bn;
+  }
+  *inner = result;
+  return 0;
+}
+
 LevelSpec nms::getLevel(const NmsPackSpec &s, int64_t number) {
   const NmsPackLevel &outer = s.levels[0];
   LevelSpec level;

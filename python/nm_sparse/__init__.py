@@ -8,7 +8,13 @@ pattern keeps of one (docs/Advise.md).
 """
 
 from .advice import kept_importance, output_error
-from .bitmap import BitmapShape, bitmap_shape, pack_bitmap, unpack_bitmap
+from .bitmap import (
+    BitmapShape,
+    bitmap_shape,
+    innermost_weight,
+    pack_bitmap,
+    unpack_bitmap,
+)
 from .checkpoint import Checkpoint, Weight
 from .encoding import (
     FORMAT,
@@ -44,6 +50,7 @@ __all__ = [
     "decode",
     "encode",
     "index_dtype",
+    "innermost_weight",
     "kept_importance",
     "output_error",
     "pack_bitmap",

@@ -38,6 +38,22 @@ class BitmapShape(NamedTuple):
     words: int
 
 
+def innermost_weight(encoding: Encoding, k: int, n: int) -> Tuple[Encoding, int, int]:
+    """The weight that the innermost level chooses from: its encoding, what it
+    contracts, and its outputs.
+
+    Of two n:m levels that is what the outer one keeps of a weight that contracts k,
+    with n outputs, in whole windows and panels; its `values` and `inner_index` are the
+    values and the index of it. Of one level it is the weight itself.
+    """
+    if encoding.inner is None:
+        return encoding, k, n
+    (bk, bn), inner = encoding.block, encoding.inner
+    windows = -(-k // (encoding.m * bk))
+    one = Encoding(inner.n, inner.m, inner.block)
+    return one, windows * encoding.n * bk, -(-n // bn) * bn
+
+
 def bitmap_shape(encoding: Encoding, k: int, n: int, itemsize: int) -> BitmapShape:
     """Sizes of the bitmaps of a weight that contracts k, with n outputs, of elements
     of `itemsize` bytes.

@@ -11,7 +11,13 @@ from typing import Any, Dict, Mapping, Tuple
 
 import numpy as np
 
-from .bitmap import bitmap_shape, pack_bitmap, unpack_bitmap
+from .bitmap import (
+    OUTPUTS,
+    bitmap_shape,
+    innermost_weight,
+    pack_bitmap,
+    unpack_bitmap,
+)
 from .encoding import Encoding, EncodingError, Packed, extents
 from .tensor_file import (
     DTYPES,
@@ -22,15 +28,29 @@ from .tensor_file import (
     write_tensors,
 )
 
-BITMAP_VERSION = 4
+BITMAP_VERSIONS = {1: 4, 2: 6}  # by the version of the canonical form
 _Tensor = Tuple[str, np.ndarray]
 _POSITIONS = {1: "U8", 2: "U16", 4: "U32"}  # by their bytes
 
 
+def _innermost(e: Encoding, shape: Tuple[int, ...]) -> Tuple[Encoding, int, int]:
+    """The weight that has the bitmaps of one with `shape`."""
+    _, k, n = extents(e, shape)
+    if e.inner is not None and e.block[1] % OUTPUTS:
+        raise EncodingError(
+            f"has panels of {e.block[1]} outputs: two levels need a multiple of "
+            f"{OUTPUTS} for bitmaps"
+        )
+    return innermost_weight(e, k, n)
+
+
 def _bitmaps(packed: Packed) -> Dict[str, np.ndarray]:
-    _, k, n = extents(packed.encoding, packed.shape)
-    values, bits = pack_bitmap(packed.encoding, packed.values, packed.index, k, n)
-    return {"values": values, "bits": bits}
+    e, k, n = _innermost(packed.encoding, packed.shape)
+    components = dict(packed.components)
+    # The index of an outer level is part of both forms.
+    index = components.pop("index" if packed.encoding.inner is None else "inner_index")
+    values, bits = pack_bitmap(e, components.pop("values"), index, k, n)
+    return {"values": values, **components, "bits": bits}
 
 
 def _metadata(packed: Packed, version: int) -> str:
@@ -59,7 +79,7 @@ def write_packed(
     """Writes packed weights, by name, to a safetensors file: whole, or not at all.
 
     storage:  "canonical", or "bitmap" for the form that kernels read, which only
-              weights of one n:m level have.
+              weights of n:m levels have.
 
     Raises EncodingError when a weight has no such form or its type no place in a file.
     """
@@ -72,8 +92,10 @@ def write_packed(
             raise EncodingError(
                 f"weight {name!r} is {packed.dtype}: legal is {', '.join(FILE_TYPES)}"
             )
-        version = BITMAP_VERSION if storage == "bitmap" else packed.encoding.version
+        version = packed.encoding.version
         tensors.update(_sources(name, packed, storage))
+        if storage == "bitmap":
+            version = BITMAP_VERSIONS[version]
         metadata[f"{name}.nm_sparse"] = _metadata(packed, version)
     write_tensors(path, tensors, metadata)
 
@@ -111,11 +133,13 @@ def _read(file: TensorFile, prefix: str, text: str) -> Packed:
         keys: Dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EncodingError(f"metadata is not JSON: {error}") from None
-    is_bitmap = isinstance(keys, dict) and keys.get("version") == BITMAP_VERSION
+    stored = keys.get("version") if isinstance(keys, dict) else None
+    canonical = [c for c, version in BITMAP_VERSIONS.items() if stored == version]
+    is_bitmap = bool(canonical)
+    if is_bitmap:
+        text = json.dumps({**keys, "version": canonical[0]})
     try:
-        packed = Packed.from_tensors(
-            {}, json.dumps({**keys, "version": 1}) if is_bitmap else text
-        )
+        packed = Packed.from_tensors({}, text)
     except (TypeError, KeyError) as error:
         raise EncodingError(f"metadata is not legal: {error!r}") from None
     e, shape = packed.encoding, packed.shape
@@ -127,14 +151,16 @@ def _read(file: TensorFile, prefix: str, text: str) -> Packed:
         raise EncodingError(f"shape is {list(shape)}: legal is a list of sizes")
     legal = (FILE_TYPES[packed.dtype],)
     values = _component(file, f"{prefix}values", legal)
-    if is_bitmap:
-        _, k, n = extents(e, shape)
-        bitmap_shape(e, k, n, DTYPES[legal[0]][0] // 8)
-        bits = _component(file, f"{prefix}bits", ("U32",))
-        values, index = unpack_bitmap(e, values, bits, k, n)
-        return Packed({"values": values, "index": index}, e, shape, packed.dtype)
     components = {"values": values}
+    if is_bitmap:
+        one, k, n = _innermost(e, shape)
+        bitmap_shape(one, k, n, DTYPES[legal[0]][0] // 8)
+        bits = _component(file, f"{prefix}bits", ("U32",))
+        values, index = unpack_bitmap(one, values, bits, k, n)
+        components = {"values": values, _positions(e)[-1]: index}
     for part in _positions(e):
+        if part in components:
+            continue
         legal = ("U32",) if part == "offsets" else tuple(_POSITIONS.values())
         components[part] = _component(file, f"{prefix}{part}", legal)
     return Packed(components, e, shape, packed.dtype)

@@ -12,8 +12,10 @@ from nm_sparse import (
     CheckpointError,
     Encoding,
     EncodingError,
+    Level,
     decode,
     encode,
+    prune,
     read_packed,
     write_packed,
 )
@@ -51,14 +53,31 @@ def test_bitmaps(tmp_path_factory, case):
     weight, encoding, dtype = case
     path = tmp_path_factory.getbasetemp() / "bitmap.safetensors"
     packed = encode(weight, encoding, dtype)
-    if encoding.inner is not None:
-        with pytest.raises(EncodingError, match="needs one n:m level"):
+    if encoding.inner is not None and encoding.block[1] % 32:
+        with pytest.raises(EncodingError, match="two levels need a multiple of 32"):
             write_packed(path, {"w": packed}, "bitmap")
         return
     write_packed(path, {"w": packed}, "bitmap")
-    assert json.loads(TensorFile(path).metadata["w.nm_sparse"])["version"] == 4
-    assert set(TensorFile(path).tensors) == {"w.values", "w.bits"}
+    version, names = (4, set()) if encoding.inner is None else (6, {"w.index"})
+    assert json.loads(TensorFile(path).metadata["w.nm_sparse"])["version"] == version
+    assert set(TensorFile(path).tensors) == {"w.values", "w.bits"} | names
     same(read_packed(path)["w"], packed)
+
+
+@pytest.mark.parametrize("v, m", [(64, 5), (64, 8), (128, 20)])
+def test_bitmaps_of_two_levels(tmp_path, v, m):
+    encoding = Encoding(4, m, (1, v), dim=1, inner=Level(2, 4))
+    weight = np.random.default_rng(m).standard_normal((150, 203)).astype(np.float16)
+    packed = encode(prune(weight, encoding), encoding)
+    write_packed(tmp_path / "w", {"w": packed}, "bitmap")
+    same(read_packed(tmp_path / "w")["w"], packed)
+    # 32 kept rows, which fill 8 windows, are a tile.
+    windows, panels = -(-203 // m), -(-150 // v)
+    shapes = {n: t.shape for n, t in TensorFile(tmp_path / "w").tensors.items()}
+    tiles = -(-windows // 8)
+    assert tuple(shapes["w.values"]) == (panels * v // 32, tiles, 512)
+    assert tuple(shapes["w.index"]) == (windows * 4, panels)
+    assert tuple(shapes["w.bits"]) == (panels * v // 32, tiles, 32)
 
 
 @settings(max_examples=50, deadline=None)

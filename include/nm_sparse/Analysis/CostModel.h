@@ -52,6 +52,8 @@ struct MatmulProblem {
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
   const ElementFormat *format = nullptr; ///< Of x and values.
+  /// The number of tokens is dynamic.
+  bool hasAnyTokens = false;
 
   /// Rows of the dense weight.
   int64_t getDenseRows() const {

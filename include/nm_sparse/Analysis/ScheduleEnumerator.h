@@ -78,9 +78,11 @@ public:
   /// Considers all `choices` for `product`, whose warps share `shape`.
   void addShape(ProductAttrInterface product, Shape shape, Role role,
                 const Choices &choices);
-  /// Considers `schedule` alone.
+  /// Considers `schedule` alone, unless its product knows one level and the
+  /// encoding has two.
   void add(ScheduleAttr schedule, const Prediction &prediction) {
-    ranked.emplace_back(schedule, prediction);
+    if (!encoding.hasInnerLevel() || schedule.getProduct().readsInnerLevels())
+      ranked.emplace_back(schedule, prediction);
   }
 
   /// What has been considered so far and fits, in that order.

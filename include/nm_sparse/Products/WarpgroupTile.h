@@ -40,6 +40,11 @@ verifyWarpgroupTransfers(function_ref<InFlightDiagnostic()> emitError,
                          StringRef owner, const TransfersAttr &transfers,
                          int64_t producers);
 
+/// The product `owner` has one or more warpgroups of producers.
+LogicalResult
+verifyWarpgroupProducers(function_ref<InFlightDiagnostic()> emitError,
+                         StringRef owner, int64_t producers);
+
 /// The product `owner`, in `schedule`, multiplies operands of `element`, and
 /// its `warps`, which divide the outputs, have registers for them.
 LogicalResult

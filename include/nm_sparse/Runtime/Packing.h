@@ -138,6 +138,12 @@ typedef struct NmsBitmapShape {
   int64_t words;      // of 32 bits, for the rows of a tile
 } NmsBitmapShape;
 
+/// The weight that the innermost level of `spec` chooses from: of two n:m
+/// levels what the outer one keeps, whole windows and panels of it, else `spec`
+/// itself. Its values and index are those of the innermost level; its strides
+/// mean nothing. Both may be the same.
+NMS_API int nmsInnermostSpec(const NmsPackSpec *spec, NmsPackSpec *inner);
+
 /// Depends on the level, k, outputs and kind of `spec` alone.
 NMS_API int nmsBitmapShape(const NmsPackSpec *spec, NmsBitmapShape *shape);
 

@@ -115,11 +115,18 @@ static LogicalResult checkWeight(const Plan &plan) {
 /// Checks that there are kernels for the weight.
 static LogicalResult checkKernel(const Plan &plan) {
   EncodingAttr encoding = plan.encoding;
-  if (encoding.hasInnerLevel())
-    return plan.op->emitOpError("takes a weight with encoding ")
-           << encoding << ": no kernel yet for two levels; the CPU pipeline "
-           << "(--nm-sparse-to-cpu) computes it";
-  return success();
+  constexpr int64_t unit = 64; // outputs that tensor cores multiply at once
+  Type element = plan.getWeightType().getElementType();
+  if (!encoding.hasInnerLevel() ||
+      (encoding.getInnermost() == SparsityLevel{2, 4} &&
+       encoding.getBlockN() % unit == 0 &&
+       (element.isF16() || element.isBF16())))
+    return success();
+  return plan.op->emitOpError("takes a weight with encoding ")
+         << encoding << ": no kernel yet for two levels; the CPU pipeline "
+         << "(--nm-sparse-to-cpu) computes it; kernels multiply 2:4 of f16 or "
+            "bf16 in panels of a multiple of "
+         << unit << " outputs";
 }
 
 /// Checks that no loop is empty: tiles, and the model that chooses them, divide
@@ -167,7 +174,6 @@ static LogicalResult findWeightOf(Plan &plan) {
   const WeightView &view = *views[plan.number];
   plan.weight = view.weight;
   plan.encoding = getEncoding(view.weight.getType());
-  plan.hasKernel = !plan.encoding.hasInnerLevel();
   plan.weightMap =
       view.map.compose(op.getMatchingIndexingMap(plan.getWeightOperand()));
   if (views[0] && views[1])
@@ -210,6 +216,7 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
   if (failed(assignLoops(plan, *contraction)) || failed(checkWeight(plan)) ||
       failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
     return failure();
+  plan.hasKernel = !unpacks || !plan.encoding.hasInnerLevel();
   if (!unpacks && failed(checkKernel(plan)))
     return failure();
   return plan;

@@ -36,15 +36,17 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
   case ComponentRole::Bits:
-    PackedShape shape =
-        getPackedShape(packed.getWeightType(), packed.getEncoding());
-    int64_t kind = getRuntimeKind(packed.getElementType()).value_or(-1);
+    NmsPackSpec spec =
+        getPackSpec(packed.getWeightType(), packed.getEncoding());
     if (packed.getEncoding().isFree()) {
-      parameters.assign({kind, shape.k, shape.outputs, number});
+      parameters.assign({spec.kind, spec.k, spec.outputs, number});
       return "nmsRuntimeCheckFreeBits";
     }
-    parameters.assign({kind, level.n, level.m, level.blockK, level.blockN,
-                       shape.k, shape.outputs, number});
+    // Of two levels the bits are those of what the outer one keeps.
+    if (nmsInnermostSpec(&spec, &spec))
+      llvm_unreachable("the verifier has seen the encoding");
+    parameters.assign({spec.kind, level.n, level.m, level.blockK, level.blockN,
+                       spec.k, spec.outputs, number});
     return "nmsRuntimeCheckBits";
   }
   llvm_unreachable("all roles are handled");

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../TileDescriptor.h"
+#include "../WarpgroupProduct.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
 
@@ -114,15 +115,6 @@ private:
     return products;
   }
 
-  /// Products read through the async proxy what threads have copied.
-  void emitFence() {
-    NVVM::FenceProxyOp::create(
-        b, loc,
-        NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
-        NVVM::SharedSpaceAttr::get(b.getContext(),
-                                   NVVM::SharedSpace::shared_cta));
-  }
-
   OpBuilder &b;
   TileMatmulOp op;
   Location loc;
@@ -139,7 +131,7 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
   TileDescriptor x(b, loc, op.getLhs(), op.getLhsOrder() == MajorOrder::K);
   values.startAt(layout.warpOutput);
   x.startAt(layout.warpToken);
-  emitFence();
+  emitAsyncProxyFence(b, loc);
   SmallVector<Value> accs, panelRows;
   for (auto [i, product] : llvm::enumerate(products)) {
     accs.push_back(

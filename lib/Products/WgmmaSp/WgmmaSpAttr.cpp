@@ -34,8 +34,48 @@ LogicalResult WgmmaSpAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult WgmmaSpAttr::verifyTransfers(EmitErrorFn emitError,
                                            const TransfersAttr &transfers,
                                            int64_t producers) const {
-  return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
-                                  producers);
+  if (transfers.getX() != XTransfer::Gather)
+    return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
+                                    producers);
+  if (transfers.getValues() != ValuesTransfer::Bulk ||
+      transfers.getIndex() != IndexTransfer::Resident)
+    return emitError() << "wgmma_sp with x = gather needs transfers = {x = "
+                          "gather, values = bulk, index = resident}";
+  return verifyWarpgroupProducers(emitError, getMnemonic(), producers);
+}
+
+/// 2:4 of single elements, or that in the rows that panels keep.
+static LogicalResult verifyPattern(EmitErrorFn emitError,
+                                   const ScheduleAttr &schedule,
+                                   const EncodingAttr &encoding) {
+  if (encoding.isFree() || encoding.getInnermost().n != 2 ||
+      encoding.getInnermost().m != 4 || encoding.getInnermost().blockK != 1)
+    return emitError() << "has a schedule with product = wgmma_sp, which "
+                          "multiplies 2:4 weights, but "
+                       << encoding << "; legal is product = wgmma_expand";
+  if (encoding.hasInnerLevel() != schedule.gathersX())
+    return emitError() << "has a schedule with product = wgmma_sp and x = "
+                       << stringifyXTransfer(schedule.getTransfers().getX())
+                       << ", but " << encoding << "; legal is x = "
+                       << (encoding.hasInnerLevel() ? "gather" : "bulk");
+  if (!encoding.hasInnerLevel())
+    return success();
+  if (!schedule.isPanelAligned(encoding) ||
+      encoding.getBlockN() % kWarpgroupOutputs != 0)
+    return emitError()
+           << "has a schedule with product = wgmma_sp, whose "
+           << kWarpgroupOutputs
+           << " outputs of a product share their rows, and tiles of "
+           << schedule.getTileOutputs() << " outputs, but panels of "
+           << encoding.getBlockN() << "; legal are multiples of "
+           << kWarpgroupOutputs << " of which one is a multiple of the other";
+  if (schedule.getTileTokens() % kSwizzledColumns != 0)
+    return emitError() << "has a schedule with product = wgmma_sp and x = "
+                          "gather, whose tiles of "
+                       << schedule.getTileTokens()
+                       << " tokens are no whole lines; legal are multiples of "
+                       << kSwizzledColumns;
+  return success();
 }
 
 LogicalResult WgmmaSpAttr::verifyProblem(EmitErrorFn emitError,
@@ -51,11 +91,8 @@ LogicalResult WgmmaSpAttr::verifyProblem(EmitErrorFn emitError,
     return emitError() << "has a schedule with product = wgmma_sp and tiles of "
                        << tokens << " tokens; legal with " << element
                        << " are multiples of 16, and 8 and 24";
-  if (encoding.hasInnerLevel() || encoding.getN() != 2 ||
-      encoding.getM() != 4 || encoding.getBlockK() != 1)
-    return emitError() << "has a schedule with product = wgmma_sp, which "
-                          "multiplies 2:4 weights, but "
-                       << encoding << "; legal is product = wgmma_expand";
+  if (failed(verifyPattern(emitError, schedule, encoding)))
+    return failure();
   // Activations are in lines. A warp holds the bits of 64 rows.
   int64_t unit = getLineElements(element);
   BitmapTile tile =
@@ -72,5 +109,11 @@ bool WgmmaSpAttr::readsBitmaps() const { return true; }
 bool WgmmaSpAttr::readsCoreMatrices() const { return true; }
 bool WgmmaSpAttr::readsSwizzledBlocks() const { return true; }
 bool WgmmaSpAttr::readsTokenMajorWindows() const { return true; }
-/// One of their threads starts copies, and none holds any data.
-bool WgmmaSpAttr::hasLeanProducers(const ScheduleAttr &) const { return true; }
+bool WgmmaSpAttr::readsInnerLevels() const { return true; }
+/// One of their threads starts copies, and none holds any data, unless they
+/// gather.
+bool WgmmaSpAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
+  return !schedule.gathersX();
+}
+/// Each of those that gather has many copies to start.
+bool WgmmaSpAttr::allowsProducerTurns() const { return true; }

@@ -32,13 +32,15 @@ class Proposer {
 public:
   Proposer(ScheduleEnumerator &to) : to(to), problem(to.problem) {}
 
-  /// As many stages as fit, each number of CTAs that share a tile, and
-  /// persistent ones.
+  /// As many stages as fit, or as fit beside those of a second CTA, each number
+  /// of CTAs that share a tile, and persistent ones.
   void add(Shape shape);
 
 private:
   ScheduleAttr make(Shape shape, int64_t stages, GridAttrInterface grid) const;
   bool canPair(Shape shape) const;
+  /// CTAs with a tile each, or a part of one.
+  void addFlat(Shape shape, int64_t stages);
   void add(ScheduleAttr schedule);
 
   ScheduleEnumerator &to;
@@ -56,8 +58,11 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
       {shape.tokens, shape.outputs, shape.stepRows / tile.rows * tile.values},
       WgmmaSpAttr::get(context, shape.warpgroups * kWarpgroupWarps,
                        shape.tokens >= kAheadTokens && stages >= kAheadStages),
-      TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
-                         IndexTransfer::Bulk),
+      to.encoding.hasInnerLevel()
+          ? TransfersAttr::get(context, XTransfer::Gather, ValuesTransfer::Bulk,
+                               IndexTransfer::Resident)
+          : TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
+                               IndexTransfer::Bulk),
       RingAttr::get(context, stages, kProducers), grid);
 }
 
@@ -65,6 +70,10 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
 /// SMs of a chip can be in clusters of four, so that these take a wave more.)
 bool Proposer::canPair(Shape shape) const {
   constexpr int64_t cluster = 2;
+  if (to.encoding.hasInnerLevel())
+    return !problem.hasAnyTokens &&
+           llvm::divideCeil(problem.tokens, shape.tokens) % cluster == 0 &&
+           shape.stepRows / problem.bitmap->rows % cluster == 0;
   int64_t rows = problem.xFeatureMajor ? shape.stepRows : shape.tokens;
   return llvm::divideCeil(problem.outputs, shape.outputs) % cluster == 0 &&
          rows % (cluster * kSwizzleRows) == 0;
@@ -85,8 +94,8 @@ void Proposer::add(Shape shape) {
           getEntryRegisters(make(shape, 2, FlatGridAttr::get(context, 1))))
     return;
   auto flat = FlatGridAttr::get(context, 1);
-  int64_t stages = findMostStages(
-      to, [&](int64_t count) { return make(shape, count, flat); });
+  auto withStages = [&](int64_t count) { return make(shape, count, flat); };
+  int64_t stages = findMostStages(to, withStages);
   if (stages == 0)
     return;
   for (bool streamK : {false, true})
@@ -96,19 +105,56 @@ void Proposer::add(Shape shape) {
     add(make(shape, stages,
              PersistentGridAttr::get(context, /*splitK=*/1, /*streamK=*/false,
                                      /*cluster=*/2)));
-  int64_t steps = llvm::divideCeil(problem.getDenseRows(), shape.stepRows);
+  addFlat(shape, stages);
+  // Two CTAs of one warpgroup each hide each other's latencies.
+  if (shape.warpgroups > 1)
+    return;
+  int64_t fewer = findMostStages(to, withStages, /*ctas=*/2);
+  if (fewer > 0 && fewer != stages)
+    addFlat(shape, fewer);
+}
+
+void Proposer::addFlat(Shape shape, int64_t stages) {
+  int64_t steps = llvm::divideCeil(getInnermostRows(problem), shape.stepRows);
   for (int64_t parts = 1; parts <= kMostParts; ++parts)
     if (parts == 1 || steps >= parts * stages)
-      add(make(shape, stages, FlatGridAttr::get(context, parts)));
+      add(make(shape, stages,
+               FlatGridAttr::get(to.encoding.getContext(), parts)));
+}
+
+/// Rows of feature-major activations are gathered in lines of 64 tokens. (Of
+/// 192 tokens threads cannot divide a row evenly, which takes twice as long.)
+static void proposeGathers(ScheduleEnumerator &to) {
+  if (!to.problem.xFeatureMajor ||
+      to.encoding.getBlockN() % kWarpgroupOutputs != 0)
+    return;
+  Proposer proposer(to);
+  int64_t panel = to.encoding.getBlockN();
+  SmallVector<std::pair<int64_t, int64_t>> shapes = {
+      {64, 1}, {128, 2}, {256, 2}};
+  // Panels of 192 outputs, or of odd multiples of them.
+  if (panel % 192 == 0)
+    shapes.push_back({192, 3});
+  for (int64_t tokens : {64, 128, 256}) {
+    if (tokens >= to.problem.tokens + kSwizzledColumns)
+      break;
+    for (auto [outputs, warpgroups] : shapes)
+      if (outputs % panel == 0 || panel % outputs == 0)
+        for (int64_t rows : {kSwizzledColumns, 2 * kSwizzledColumns})
+          proposer.add({tokens, outputs, warpgroups, rows});
+  }
 }
 
 void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
   EncodingAttr encoding = to.encoding;
-  if (!problem.bitmap || encoding.hasInnerLevel() || encoding.getN() != 2 ||
-      encoding.getM() != 4 || encoding.getBlockK() != 1 || !problem.format ||
-      !problem.format->sparseWgmma || to.chip.wgmma == 0 ||
-      problem.hasRowsOfOne())
+  const SparsityLevel &level = encoding.getInnermost();
+  if (!problem.bitmap || level.n != 2 || level.m != 4 || level.blockK != 1 ||
+      !problem.format || !problem.format->sparseWgmma || to.chip.wgmma == 0)
+    return;
+  if (encoding.hasInnerLevel())
+    return proposeGathers(to);
+  if (problem.hasRowsOfOne())
     return;
   // Only elements of 16 bits are transposed on their way.
   int64_t line = kSwizzledLineBytes / problem.elementBytes;

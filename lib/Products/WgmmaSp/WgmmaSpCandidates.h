@@ -11,6 +11,10 @@
 
 namespace mlir::nm_sparse {
 
+/// Rows that 2:4 chooses from: those of the weight, or what the outer one of
+/// two levels keeps of them.
+int64_t getInnermostRows(const MatmulProblem &problem);
+
 /// Adds schedules of sparse products of warpgroups to the candidates.
 void proposeWgmmaSp(ScheduleEnumerator &to);
 

@@ -21,39 +21,68 @@ using namespace mlir::nm_sparse;
 // those of a layer compare, the fastest of it counting most.
 
 static constexpr double kClock = 1.7e9;
-/// Clocks of an SM for the product of 64 outputs and 32 rows, and for each
-/// token of it: it reads shared memory while copies are written there.
-static constexpr double kProductClocks = 5.0, kTokenClocks = 0.6;
-/// The latter where metadata is ready before.
-static constexpr double kAheadTokenClocks = 0.52;
+namespace {
+/// What differs between activations that the tensor memory accelerator copies
+/// and those that threads gather.
+struct FormCosts {
+  /// Clocks of an SM for each token of the product of 64 outputs and 32 rows,
+  /// while copies are written to the shared memory that it reads; and where
+  /// metadata is ready before.
+  double tokenClocks, aheadTokenClocks;
+  /// Clocks of a warpgroup for a K step beside its products: to wait for the
+  /// copies and make the metadata, ahead or not.
+  double stepClocks, aheadStepClocks;
+  /// Seconds from a copy to its use, which the stages of a ring share; for each
+  /// row of feature-major or gathered activations; of each wave of CTAs after
+  /// the first; and of a byte of a result.
+  double flight, row, wave, resultByte;
+  /// Shares of the rate of L2 that are reached for activations and for weights:
+  /// many CTAs of a wave read the same ones.
+  double l2Share, weightL2Share;
+  /// What takes longest in a step hides the others the better the higher it is.
+  double stepNorm;
+};
+} // namespace
+
+static constexpr FormCosts kBulk = {
+    0.6, 0.52, 183, 368, 1.36e-6, 0.36e-9, 2.22e-6, 31.6e-12, 5.19, 1.54, 2.5};
+// Fitted to 400 kernels of 57 layers, 21 of them drawn at random
+// (bench/results/h200-vnm.json, runs 1 to 3).
+static constexpr FormCosts kGathered = {0.852,    0.865,    600,      592,
+                                        2.645e-6, 0.246e-9, 0.618e-6, 20.6e-12,
+                                        1.076,    6.07,     3.9};
+
+static const FormCosts &getCosts(ScheduleAttr schedule) {
+  return schedule.gathersX() ? kGathered : kBulk;
+}
+
+/// Clocks of a product beside those of its tokens.
+static constexpr double kProductClocks = 5.0;
 /// Three warpgroups multiply more slowly than two or four.
 static constexpr double kThreeWarpgroups = 1.07;
-/// Clocks of a warpgroup for a K step beside its products: to wait for the
-/// copies and make the metadata, ahead or not.
-static constexpr double kStepClocks = 183, kAheadStepClocks = 368;
-/// Seconds from a copy to its use, which the stages of a ring share, and for
-/// each row of feature-major activations; of a launch; of a byte of a result,
-/// and of one of a part; of adding parts up, and of each wave of CTAs after the
-/// first.
-static constexpr double kFlight = 1.36e-6, kRow = 0.36e-9, kLaunch = 2.37e-6,
-                        kResultByte = 31.6e-12, kPartByte = 29.1e-12,
-                        kParts = 1.47e-6, kWave = 2.22e-6;
+/// Seconds of a launch; of a byte of a part; and of adding parts up.
+static constexpr double kLaunch = 2.37e-6, kPartByte = 29.1e-12,
+                        kParts = 1.47e-6;
 /// The part of the time of tiles by which those that CTAs share along the
 /// contraction take longer; and of the copies, by which activations do whose
 /// rows are no whole lines.
 static constexpr double kSharedPart = 0.391, kMisalignedRows = 1.03;
-/// Rates that are reached, of that of device memory, and of that of L2 for
-/// activations and for weights: many CTAs of a wave read the same ones.
-static constexpr double kMemoryShare = 0.897, kL2Share = 5.19,
-                        kWeightL2Share = 1.54;
+/// The share of the rate of device memory that is reached.
+static constexpr double kMemoryShare = 0.897;
 /// Device memory takes so much longer for a weight of which CTAs read several
 /// parts of the contraction at a time.
 static constexpr double kPartsMemory = 1.11;
-/// What takes longest hides the others the better the higher these are.
-static constexpr double kStepNorm = 2.5, kNorm = 3.16;
+/// What takes longest hides the other the better the higher it is.
+static constexpr double kNorm = 3.16;
 /// Tokens whose activations lie side by side in shared memory where they are
 /// feature-major; and in memory, where rows are aligned to 16 bytes.
 static constexpr int64_t kLineTokens = 64, kRowTokens = 8;
+
+int64_t nm_sparse::getInnermostRows(const MatmulProblem &problem) {
+  return problem.encoding.hasInnerLevel()
+             ? problem.windows * problem.encoding.getKeptRows()
+             : problem.getDenseRows();
+}
 
 /// CTAs that an SM holds. Those that pass registers on have it alone.
 static int64_t getResidentCtas(const MatmulProblem &problem,
@@ -84,33 +113,42 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   // One multiplies 32 bytes of each output.
   double products = double(outputs) / kWarpgroupOutputs * double(stepTiles) *
                     double(problem.elementBytes) / 2;
+  const FormCosts &costs = getCosts(schedule);
   bool isAhead = cast<WgmmaSpAttr>(schedule.getProduct()).getAhead();
-  double tokenClocks = isAhead ? kAheadTokenClocks : kTokenClocks;
+  double tokenClocks = isAhead ? costs.aheadTokenClocks : costs.tokenClocks;
   double product =
       products * (kProductClocks + tokenClocks * double(tokens)) / kClock;
   int64_t warpgroups = schedule.getProduct().getNumWarps() / kWarpgroupWarps;
   if (warpgroups == 3)
     product *= kThreeWarpgroups;
-  double chain = ((isAhead ? kAheadStepClocks : kStepClocks) +
+  double chain = ((isAhead ? costs.aheadStepClocks : costs.stepClocks) +
                   products / double(warpgroups) * kProductClocks) /
                  kClock;
-  double bytes = stepRows * double(problem.elementBytes) /
-                 double(schedule.getClusterCTAs());
-  double flight = kFlight / double(schedule.getPipeline().getNumStages());
+  double shared = 1.0 / double(schedule.getClusterCTAs());
+  double bytes = stepRows * double(problem.elementBytes);
+  double weight = double(outputs * stepTiles) * getLaneBytes(problem);
+  double flight = costs.flight / double(schedule.getPipeline().getNumStages());
+  // The CTAs of a cluster share one or the other.
+  (schedule.gathersX() ? weight : bytes) *= shared;
+  if (schedule.gathersX())
+    bytes *= double(schedule.getTilePanels(problem.encoding));
   if (problem.xFeatureMajor) {
+    flight +=
+        costs.row * stepRows *
+        double(schedule.gathersX() ? schedule.getTilePanels(problem.encoding)
+                                   : 1);
     bytes *= double(std::min(llvm::alignTo(tokens, kLineTokens),
                              llvm::alignTo(problem.tokens, kRowTokens)));
-    flight += kRow * stepRows;
   } else {
     bytes *= double(std::min(tokens, problem.tokens));
     if (problem.getDenseRows() * problem.elementBytes % kSwizzledLineBytes != 0)
       bytes *= 1.0 + kMisalignedRows;
   }
-  double weight = double(outputs * stepTiles) * getLaneBytes(problem);
   double l2 = busy * double(chip.multiprocessors) *
-              (bytes / kL2Share + weight / kWeightL2Share) / chip.l2Bytes;
+              (bytes / costs.l2Share + weight / costs.weightL2Share) /
+              chip.l2Bytes;
   return combineOverlapping({product * perSM, chain, l2 * perSM, flight},
-                            kStepNorm);
+                            costs.stepNorm);
 }
 
 static CombinedTime predictSparse(const MatmulProblem &problem,
@@ -120,7 +158,7 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
   int64_t outputs = schedule.getTileOutputs();
   int64_t present = std::min(tokens, problem.tokens);
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
-  int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
+  int64_t tiles = llvm::divideCeil(getInnermostRows(problem), tile.rows);
   int64_t parts = schedule.getSplitK();
   auto steps =
       double(llvm::divideCeil(llvm::divideCeil(tiles, stepTiles), parts));
@@ -135,7 +173,8 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
   double elements = double(present) * double(outputs);
   auto written =
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
-  double result = elements * (parts > 1 ? 4.0 : written) * kResultByte;
+  double result =
+      elements * (parts > 1 ? 4.0 : written) * getCosts(schedule).resultByte;
   double busy = std::min(1.0, double(ctas) / double(sms * resident));
   double step = predictStep(problem, schedule, chip, perSM, busy);
   double wave = steps * step + result;
@@ -146,7 +185,7 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
     onChip = (all + kSharedPart * shared) * wave;
   }
   if (!schedule.isPersistent())
-    onChip += (waves - 1.0) * kWave;
+    onChip += (waves - 1.0) * getCosts(schedule).wave;
   if (parts > 1)
     onChip += kParts + double(parts) * elements * 4.0 * kPartByte;
 

@@ -45,6 +45,9 @@ public:
 private:
   SmallVector<Value> emitProduct(Value values, Value x, Value metadata,
                                  int64_t selector, ValueRange acc);
+  /// The first row of the panel that `output` of the warpgroup is in; null
+  /// where all outputs multiply the same rows.
+  Value getPanelRow(int64_t output);
   /// Tiles of the weight that one product multiplies: 32 bytes of an output.
   int64_t getProductTiles() const {
     return 16 / element.getIntOrFloatBitWidth();
@@ -83,6 +86,16 @@ SmallVector<Value> WgmmaSpEmitter::emitProduct(Value values, Value x,
                               {{values}, {x}, {metadata}}, flags);
 }
 
+Value WgmmaSpEmitter::getPanelRow(int64_t output) {
+  if (!op.getCondensed())
+    return {};
+  IndexMath math{b, loc};
+  int64_t rows =
+      cast<MemRefType>(op.getRhs().getType()).getDimSize(1) * tile.rows;
+  Value panel = emitPanel(b, loc, op, math.add(layout.warpOutput, output));
+  return math.mul(panel, rows);
+}
+
 void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
   IndexMath math{b, loc};
   int64_t tiles = cast<MemRefType>(op.getRhs().getType()).getDimSize(1);
@@ -102,12 +115,17 @@ void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
     for (int64_t output = 0; output < outputs; output += kWarpgroupOutputs)
       row.push_back(metadata.get(number, output));
   }
+  SmallVector<Value> panelRows;
+  for (int64_t output = 0; output < outputs; output += kWarpgroupOutputs)
+    panelRows.push_back(getPanelRow(output));
+  if (op.getCondensed())
+    emitAsyncProxyFence(b, loc);
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t number = 0; number < tiles; number += productTiles)
     for (int64_t part = 0; part < outputs / kWarpgroupOutputs; ++part) {
       MutableArrayRef<Value> acc = scalars.slice(part * perProduct, perProduct);
       llvm::copy(emitProduct(values.at(number, part * kWarpgroupOutputs),
-                             x.at(number * tile.rows, 0),
+                             x.at(panelRows[part], number * tile.rows, 0),
                              words[number / 2][part],
                              number / productTiles % (2 / productTiles), acc),
                  acc.begin());

@@ -75,7 +75,9 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
     int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
     int64_t boxBytes = box.getNumElements() * bytes * parts;
     int64_t numBoxes = llvm::product_of(counts);
-    // Of each box, the part of this CTA goes to the same place in all.
+    // Of each box, the part of this CTA goes to the same place in all: rows, or
+    // tiles of core matrices, which have four dimensions.
+    int64_t shared = box.getRank() - (op.getBoxes() ? 4 : 2);
     Value rank, mask;
     if (parts > 1) {
       rank = math.widen(
@@ -94,9 +96,7 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
            llvm::zip_equal(op.getCoordinates(), box.getShape(), counts)) {
         behind /= count;
         Value at = math.add(first, number / behind % count * extent);
-        bool isRows =
-            static_cast<int64_t>(coordinates.size()) == box.getRank() - 2;
-        if (rank && isRows)
+        if (rank && static_cast<int64_t>(coordinates.size()) == shared)
           at = math.add(at, math.mul(rank, extent));
         coordinates.push_back(math.narrow(at));
       }

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --split-input-file --verify-diagnostics --nm-sparse-select-storage
 
-// expected-error @below {{a bitmap has the elements of one level}}
-#b = #nm_sparse.bitmap<#nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>>
+// expected-error @below {{a bitmap of two levels needs panels of a multiple of 32 outputs, got #nm_sparse.encoding<[4:10, block = [1, 48]], [2:4]>}}
+#b = #nm_sparse.bitmap<#nm_sparse.encoding<[4:10, block = [1, 48]], [2:4]>>
 
 // -----
 

@@ -245,7 +245,7 @@ func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<3
 // -----
 
 func.func @matmul_levels(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<[4:8], [2:4]>: no kernel yet for two levels; use one, n:m with block = [1, bn]}}
+  // expected-error @below {{on #nm_sparse.encoding<[4:8], [2:4]> needs an inner_index}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<[4:8], [2:4]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return

@@ -555,8 +555,35 @@ func.func @multicast_box(%m: !map, %i: index, %t: memref<32x64xf16, #gpu.address
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
 func.func @multicast_values(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
-  // expected-error @below {{of multicast = 2 needs a destination of rank 2 in boxes of rows, got 'memref<4x2x512xf16, 3>'}}
+  // expected-error @below {{the box of the map must have the 2048 elements of the destination that each CTA copies, got 'memref<2x2x4x256xf16, 3>'}}
   nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_odd_tiles(%m: !map, %i: index, %t: memref<4x3x512xf16, 3>) {
+  // expected-error @below {{of multicast = 2 needs a destination of as many tiles for each CTA, got 'memref<4x3x512xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x3x512xf16, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_bits(%m: !map, %i: index, %t: memref<4x2x32xi32, 3>) {
+  // expected-error @below {{of multicast = 2 needs a destination of rank 2 in boxes of rows, or of core matrices, got 'memref<4x2x32xi32, 3>'}}
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i, %i] : !map) outs(%t : memref<4x2x32xi32, 3>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x4x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @multicast_segments(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+  // expected-error @below {{of lines for segments has no multicast}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] multicast = 2 ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
   return
 }
 

@@ -14,7 +14,8 @@ def NMSparse_WgmmaSpAttr : NMSparse_Attr<"WgmmaSp", "wgmma_sp",
     [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem", "readsBitmaps", "readsCoreMatrices",
-         "readsSwizzledBlocks", "readsTokenMajorWindows", "hasLeanProducers"]>]> {
+         "readsSwizzledBlocks", "readsTokenMajorWindows", "readsInnerLevels",
+         "hasLeanProducers", "allowsProducerTurns"]>]> {
   let summary = "products of warpgroups on sparse tensor cores";
   let description = [{
     Multiplies 2:4 weights of f16, bf16, f8E4M3FN, f8E5M2 and i8, which are stored
@@ -22,6 +23,9 @@ def NMSparse_WgmmaSpAttr : NMSparse_Attr<"WgmmaSp", "wgmma_sp",
     dense product. The values are read through a matrix descriptor as they are;
     which of four rows they belong to, threads make of the bits in registers.
     Activations are in shared memory, token-major or, of 16 bits, feature-major.
+    Of two levels (V:N:M), 2:4 of f16 or bf16 in panels of a multiple of 64 outputs,
+    the rows that a panel keeps are gathered: `transfers = {x = gather, values =
+    bulk, index = resident}`, and tiles of a multiple of 64 tokens.
     Sums are f32, of which tensor cores keep 13 bits behind the point where the
     elements are 8-bit floats; of i8 they are i32.
 

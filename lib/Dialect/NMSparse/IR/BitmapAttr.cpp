@@ -15,9 +15,10 @@ BitmapTile BitmapTile::get(EncodingAttr encoding, int64_t elementBytes) {
     return {kFreeRows, kFreeRows, kFreeRows / 32, /*isFree=*/true};
   // Ends: 16 windows fill whole pieces and fragments, and 31 bits are an eighth
   // of 248 rows.
+  const SparsityLevel &level = encoding.getInnermost();
   for (int64_t windows = 1;; ++windows) {
-    BitmapTile tile{windows * encoding.getWindowRows(),
-                    windows * encoding.getKeptRows(), 0};
+    BitmapTile tile{windows * level.getWindowRows(),
+                    windows * level.getKeptRows(), 0};
     tile.words = llvm::divideCeil(tile.rows, 32);
     if (tile.values * elementBytes % kPieceBytes == 0 &&
         tile.rows % kFragmentRows == 0 && tile.words * 32 * 8 <= tile.rows * 9)
@@ -40,9 +41,11 @@ WeightStorageInterface EncodingAttr::getDefaultStorage() const {
 
 LogicalResult BitmapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  EncodingAttr encoding, int64_t density) {
-  if (encoding.hasInnerLevel())
-    return emitError() << "a bitmap has the elements of one level, got "
-                       << encoding;
+  if (encoding.hasInnerLevel() &&
+      encoding.getBlockN() % BitmapTile::kOutputs != 0)
+    return emitError() << "a bitmap of two levels needs panels of a multiple "
+                          "of "
+                       << BitmapTile::kOutputs << " outputs, got " << encoding;
   if (density < 0 || density > 100 ||
       (density != kDefaultDensity && !encoding.isFree()))
     return emitError() << "a bitmap has density = " << density
@@ -61,7 +64,7 @@ BitmapAttr::verifyPackable(function_ref<InFlightDiagnostic()>) const {
 Attribute BitmapAttr::getPattern() const { return getEncoding(); }
 
 int64_t BitmapAttr::getLayoutVersion() const {
-  return getEncoding().isFree() ? 5 : 4;
+  return getEncoding().isFree() ? 5 : getEncoding().hasInnerLevel() ? 6 : 4;
 }
 
 BitmapTile BitmapAttr::getTile(Type element) const {
@@ -73,8 +76,31 @@ double BitmapAttr::getExpectedDensity() const {
                                 : getEncoding().getDensity();
 }
 
+/// What the outer level of `encoding` keeps of `weight`, which the inner one
+/// chooses from.
+static RankedTensorType getInnerWeight(RankedTensorType weight,
+                                       EncodingAttr encoding) {
+  PackedShape shape = getPackedShape(weight, encoding);
+  SmallVector<int64_t> extents = {shape.windows * encoding.getKeptRows(),
+                                  shape.panels * encoding.getBlockN()};
+  if (weight.getRank() == 3)
+    extents.insert(extents.begin(), shape.batch);
+  return RankedTensorType::get(extents, weight.getElementType());
+}
+
 SmallVector<WeightComponent>
 BitmapAttr::getComponents(RankedTensorType weight) const {
+  if (EncodingAttr encoding = getEncoding(); encoding.hasInnerLevel()) {
+    auto inner =
+        get(getContext(), encoding.getInnermostEncoding(weight.getRank()));
+    SmallVector<WeightComponent> components =
+        inner.getComponents(getInnerWeight(weight, encoding));
+    components.back().level = 1;
+    // The index stays that of the canonical form.
+    components.insert(components.begin() + 1,
+                      encoding.getComponents(weight)[1]);
+    return components;
+  }
   PackedShape shape = getPackedShape(weight, getEncoding());
   Type element = weight.getElementType();
   BitmapTile tile = getTile(element);

@@ -255,6 +255,11 @@ double EncodingAttr::getDensity() const {
   return density;
 }
 
+EncodingAttr EncodingAttr::getInnermostEncoding(int64_t rank) const {
+  return get(getContext(), ArrayRef(getInnermost()), /*dim=*/rank - 2,
+             OutputOrder::Identity);
+}
+
 SmallVector<WeightComponent>
 EncodingAttr::getComponents(RankedTensorType weight) const {
   MLIRContext *context = getContext();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PackedWeight.h"
 #include "SizeLimits.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -49,7 +50,8 @@ std::optional<BitmapTile> MatmulOp::getBitmapTile() {
 
 int64_t MatmulOp::getNumWindows() {
   auto index = cast<RankedTensorType>(getIndex().getType());
-  if (std::optional<BitmapTile> tile = getBitmapTile()) {
+  std::optional<BitmapTile> tile = getBitmapTile();
+  if (tile && !getInnerIndex()) {
     int64_t tiles = index.getDimSize(index.getRank() - 2);
     return ShapedType::isDynamic(tiles)
                ? tiles
@@ -228,7 +230,7 @@ static LogicalResult verifyTypes(MatmulOp op) {
       !(isFloat && initElement == x.getElementType()))
     return op.emitOpError("result must have element type ")
            << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
-  if (op.getStorageAttr())
+  if (op.getStorageAttr() && !op.getInnerIndex())
     return success();
   if (!index.getElementType().isSignlessInteger(
           op.getEncoding().getIndexBitWidth()))
@@ -236,141 +238,23 @@ static LogicalResult verifyTypes(MatmulOp op) {
            << op.getEncoding().getIndexBitWidth() << " for windows of "
            << op.getEncoding().getM() << ", got " << index.getElementType();
   int64_t packedRank = op.getWeightMap().getNumResults();
-  if (values.getRank() != packedRank || index.getRank() != packedRank)
-    return op.emitOpError("values and index must have rank ")
-           << packedRank << ", got " << values << " and " << index;
-  return success();
-}
-
-/// Checks that the index has the panels that the columns of values lie in, and
-/// no others: one more where a tile starts inside a panel.
-static LogicalResult verifyPanels(MatmulOp op) {
-  int64_t panels = cast<ShapedType>(op.getIndex().getType()).getShape().back();
-  int64_t columns =
-      cast<ShapedType>(op.getValues().getType()).getShape().back();
-  if (ShapedType::isDynamic(panels) || ShapedType::isDynamic(columns))
-    return success();
-  int64_t width = op.getEncoding().getBlockN();
-  int64_t least = llvm::divideCeil(columns, width);
-  int64_t most =
-      op.getPanelOffset() ? llvm::divideCeil(columns - 1, width) + 1 : least;
-  if (panels >= least && panels <= most)
-    return success();
-  InFlightDiagnostic diagnostic = op.emitOpError("values has ")
-                                  << columns << " columns, which lie in "
-                                  << least;
-  if (most != least)
-    diagnostic << " or " << most;
-  return diagnostic << (most == 1 ? " panel" : " panels") << " of " << width
-                    << " outputs, the index has " << panels;
-}
-
-/// Checks the components of a weight that is not stored in the canonical form.
-static LogicalResult verifyStorage(MatmulOp op) {
-  auto bitmap = dyn_cast<BitmapAttr>(op.getStorageAttr());
-  if (!bitmap || bitmap.getEncoding() != op.getEncoding())
-    return op.emitOpError("has storage = ")
-           << op.getStorageAttr() << ", legal is #nm_sparse.bitmap of "
-           << op.getEncoding();
-  if (op.getPanelOffset() || (op.getFirstRow() && !op.getEncoding().isFree()))
-    return op.emitOpError("with bitmaps has no panel_offset or first_row");
-  auto values = cast<RankedTensorType>(op.getValues().getType());
-  auto bits = cast<RankedTensorType>(op.getIndex().getType());
-  BitmapTile tile = *op.getBitmapTile();
-  int64_t rank = op.getWeightMap().getNumResults() + 1;
-  auto verifyComponent = [&](StringRef name, RankedTensorType type,
-                             int64_t elements, bool isElement) {
-    if (type.getRank() == rank && type.getShape().back() == elements &&
-        isElement)
-      return success();
-    return LogicalResult(op.emitOpError()
-                         << name << " must have rank " << rank << " and "
-                         << elements
-                         << " elements in each tile of its storage, got "
-                         << type);
-  };
-  if (tile.isFree && values.getRank() != 1)
-    return op.emitOpError("values of free elements must have rank 1, got ")
-           << values;
-  if ((!tile.isFree &&
-       failed(verifyComponent("values", values,
-                              tile.values * BitmapTile::kOutputs, true))) ||
-      failed(verifyComponent("index", bits, tile.getBitsWords(),
-                             bits.getElementType().isSignlessInteger(32))))
-    return failure();
-  if (!tile.isFree &&
-      values.getShape().drop_back() != bits.getShape().drop_back())
-    return op.emitOpError("values and index must have the same tiles, got ")
-           << values << " and " << bits;
-  int64_t k = op.getContractionSize(), tiles = bits.getDimSize(rank - 2);
-  if (!ShapedType::isDynamic(k) && !ShapedType::isDynamic(tiles) &&
-      static_cast<int64_t>(llvm::divideCeil(k, tile.rows)) != tiles)
-    return op.emitOpError("contraction size ")
-           << k << " has " << llvm::divideCeil(k, tile.rows) << " tiles of "
-           << tile.rows << " rows, the index holds " << tiles;
-  auto init = cast<RankedTensorType>(op.getInit().getType());
-  int64_t outputs =
-      init.getDimSize(getResultDim(op.getResultMap(), op.getOutputLoop()));
-  int64_t blocks = bits.getDimSize(rank - 3);
-  if (!ShapedType::isDynamic(outputs) && !ShapedType::isDynamic(blocks) &&
-      outputs > blocks * BitmapTile::kOutputs)
-    return op.emitOpError("result has ") << outputs << " outputs, values holds "
-                                         << blocks * BitmapTile::kOutputs;
+  bool isStored = op.getStorageAttr() != nullptr;
+  if ((!isStored && values.getRank() != packedRank) ||
+      index.getRank() != packedRank)
+    return op.emitOpError(isStored ? "index" : "values and index")
+           << " must have rank " << packedRank << ", got " << values << " and "
+           << index;
   return success();
 }
 
 LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
-  EncodingAttr encoding = getEncoding();
   auto emit = [&] { return emitOpError(); };
-  if (!getStorageAttr() && failed(encoding.verifyPackable(emit)))
+  if (!getStorageAttr() && failed(getEncoding().verifyPackable(emit)))
     return failure();
-  if (encoding.hasInnerLevel())
-    return emitOpError("on ") << encoding << ": no kernel yet for two levels; "
-                              << "use one, n:m with block = [1, bn]";
-  if (failed(verifyTypes(*this)) || failed(verifySizes(*this)))
-    return failure();
-  if (getStorageAttr())
-    return failure(failed(verifyStorage(*this)) ||
-                   failed(verifyParallelExtents(*this)));
-
-  auto values = cast<RankedTensorType>(getValues().getType());
-  auto index = cast<RankedTensorType>(getIndex().getType());
-  auto init = cast<RankedTensorType>(getInit().getType());
-  // Static extents must agree; tiles may be dynamic.
-  auto rowsOf = [](RankedTensorType t) {
-    return t.getDimSize(t.getRank() - 2);
-  };
-  auto colsOf = [](RankedTensorType t) {
-    return t.getDimSize(t.getRank() - 1);
-  };
-  auto isStatic = [](int64_t v) { return !ShapedType::isDynamic(v); };
-  int64_t valueRows = rowsOf(values), indexRows = rowsOf(index);
-  int64_t named = isStatic(indexRows) ? indexRows * encoding.getBlockK() : 0;
-  if (isStatic(valueRows) && isStatic(indexRows) &&
-      (getFirstRow() ? valueRows > named : valueRows != named))
-    return emitOpError("values has ")
-           << valueRows << " rows, index names "
-           << (getFirstRow() ? "no more than " : "") << named;
-  if (isStatic(indexRows) && indexRows % encoding.getN() != 0)
-    return emitOpError("index has ") << indexRows << " rows, not a multiple of "
-                                     << encoding.getN() << " per window";
-  int64_t k = getContractionSize();
-  if (isStatic(k) && isStatic(indexRows) &&
-      llvm::divideCeil(k, encoding.getWindowRows()) * encoding.getN() !=
-          static_cast<uint64_t>(indexRows))
-    return emitOpError("contraction size ")
-           << k << " has " << llvm::divideCeil(k, encoding.getWindowRows())
-           << " windows, the index holds " << indexRows / encoding.getN();
-  if (failed(verifyPanels(*this)))
-    return failure();
-  if (failed(verifyParallelExtents(*this)))
-    return failure();
-  int64_t outputs =
-      init.getDimSize(getResultDim(getResultMap(), getOutputLoop()));
-  if (isStatic(outputs) && isStatic(colsOf(values)) && outputs > colsOf(values))
-    return emitOpError("result has ")
-           << outputs << " outputs, values holds " << colsOf(values);
-  return success();
+  return failure(
+      failed(verifyTypes(*this)) || failed(verifyInnerIndex(*this)) ||
+      failed(verifySizes(*this)) || failed(verifyPackedWeight(*this)) ||
+      failed(verifyParallelExtents(*this)));
 }

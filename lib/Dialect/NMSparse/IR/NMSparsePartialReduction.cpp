@@ -145,7 +145,8 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
       strategy == ReductionTilingStrategy::PartialReductionOuterParallel;
   if (!isParallel && failed(checkWindowProducts(*this)))
     return failure();
-  if (failed(checkWholeContraction(*this, offsets, sizes)))
+  if (failed(checkCanonicalLevels(*this)) ||
+      failed(checkWholeContraction(*this, offsets, sizes)))
     return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")
@@ -170,9 +171,9 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
                                           initOffsets, initSizes, strides);
     tiled = MatmulOp::create(b, loc, type, inputs.x, inputs.values,
                              inputs.index, sums, inputs.panelOffset,
-                             /*first_row=*/Value(), getEncodingAttr(),
-                             getIndexingMapsAttr(), getScheduleAttr(),
-                             getStorageAttr());
+                             /*first_row=*/Value(), inputs.getInnerIndex(),
+                             getEncodingAttr(), getIndexingMapsAttr(),
+                             getScheduleAttr(), getStorageAttr());
   } else {
     sums = slice(b, loc, init.front(), initOffsets, initSizes);
     tiled =
@@ -180,7 +181,7 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
   }
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
-                      {inputs.x, inputs.values, inputs.index, sums}};
+                      inputs.getOperations(sums)};
 }
 
 LogicalResult MatmulOp::getPartialResultTilePosition(

@@ -43,8 +43,9 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
       tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
   AffineExpr s = builder.getAffineSymbolExpr(0);
   std::optional<BitmapTile> tile = getBitmapTile();
-  AffineExpr windows = tile ? s * (tile->rows / getEncoding().getWindowRows())
-                            : s.floorDiv(getEncoding().getN());
+  AffineExpr windows = tile && !getInnerIndex()
+                           ? s * (tile->rows / getEncoding().getWindowRows())
+                           : s.floorDiv(getEncoding().getN());
   domain.back().size =
       affine::makeComposedFoldedAffineApply(builder, getLoc(), windows, {rows});
   return domain;
@@ -183,7 +184,8 @@ static tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
   OpFoldResult kSize = multiply(sizes[w]);
   int64_t k = op.getContractionSize();
   std::optional<BitmapTile> tile = op.getBitmapTile();
-  if (ShapedType::isDynamic(k) || k % (tile ? tile->rows : windowRows) != 0)
+  int64_t unit = tile && !op.getInnerIndex() ? tile->rows : windowRows;
+  if (ShapedType::isDynamic(k) || k % unit != 0)
     kSize = affine::makeComposedFoldedAffineMin(
         b, loc, AffineMap::get(0, 3, {s0, s1 - s2}, b.getContext()),
         {kSize, kTotal, kOffset});
@@ -201,7 +203,7 @@ static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
                          ArrayRef<OpFoldResult> offsets,
                          ArrayRef<OpFoldResult> sizes, InputSlices &inputs) {
   Location loc = op.getLoc();
-  int64_t windows = tile.rows / op.getEncoding().getWindowRows();
+  int64_t windows = tile.rows / op.getEncoding().getInnermost().getWindowRows();
   AffineExpr s0 = b.getAffineSymbolExpr(0);
   auto apply = [&](AffineExpr expr, OpFoldResult value) {
     return affine::makeComposedFoldedAffineApply(b, loc, expr, {value});
@@ -227,7 +229,25 @@ static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
                       ? slice(b, loc, op.getValues(), {b.getIndexAttr(0)},
                               {tensor::getMixedSize(b, loc, op.getValues(), 0)})
                       : slicePart(op.getValues());
-  inputs.index = slicePart(op.getIndex());
+  (op.getInnerIndex() ? inputs.innerIndex : inputs.index) =
+      slicePart(op.getInnermostIndex());
+}
+
+SmallVector<Operation *>
+InputSlices::getOperations(tensor::ExtractSliceOp last) const {
+  SmallVector<Operation *> operations = {x, values, index};
+  if (innerIndex)
+    operations.push_back(innerIndex);
+  operations.push_back(last);
+  return operations;
+}
+
+LogicalResult nm_sparse::checkCanonicalLevels(MatmulOp op) {
+  if (!op.getInnerIndex() || op.getStorageAttr())
+    return success();
+  return op.emitOpError("of two levels is tiled where its weight is stored as "
+                        "bitmaps, and not in the canonical form; run "
+                        "--nm-sparse-select-storage first");
 }
 
 LogicalResult nm_sparse::checkWholeContraction(MatmulOp op,
@@ -247,7 +267,8 @@ bool nm_sparse::startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets) {
   std::optional<BitmapTile> tile = op.getBitmapTile();
   if (!tile)
     return true;
-  int64_t windows = tile->rows / op.getEncoding().getWindowRows();
+  int64_t windows =
+      tile->rows / op.getEncoding().getInnermost().getWindowRows();
   return getKnownDivisor(offsets[op.getOutputLoop()]) % BitmapTile::kOutputs ==
              0 &&
          getKnownDivisor(offsets[op.getReductionLoop()]) % windows == 0;
@@ -265,31 +286,38 @@ InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
   };
   InputSlices inputs;
   inputs.x = sliceX(b, op, offsets, sizes);
-  if (std::optional<BitmapTile> tile = op.getBitmapTile()) {
+  std::optional<BitmapTile> tile = op.getBitmapTile();
+  if (tile) {
     sliceBitmaps(b, op, *tile, offsets, sizes, inputs);
-    return inputs;
+    if (!op.getInnerIndex())
+      return inputs;
   }
 
-  // values and index: canonical, a batch in front when each has its own.
-  SmallVector<OpFoldResult> valueOffsets, valueSizes, indexOffsets, indexSizes;
-  if (op.hasBatchedWeight()) {
-    for (auto *list : {&valueOffsets, &indexOffsets})
-      list->push_back(offsets[0]);
-    for (auto *list : {&valueSizes, &indexSizes})
-      list->push_back(sizes[0]);
-  }
-  int64_t columns =
-      cast<RankedTensorType>(op.getValues().getType()).getShape().back();
-  OpFoldResult columnCount = getColumnCount(b, columns, offsets[n], sizes[n]);
+  // Canonical components: a batch in front when each has its own.
+  auto slicePart = [&](Value part, int64_t rows, OpFoldResult column,
+                       OpFoldResult columns) {
+    SmallVector<OpFoldResult> partOffsets = {multiply(offsets[w], rows),
+                                             column};
+    SmallVector<OpFoldResult> partSizes = {multiply(sizes[w], rows), columns};
+    if (op.hasBatchedWeight()) {
+      partOffsets.insert(partOffsets.begin(), offsets[0]);
+      partSizes.insert(partSizes.begin(), sizes[0]);
+    }
+    return slice(b, loc, part, partOffsets, partSizes);
+  };
+  OpFoldResult columnCount = sizes[n];
+  if (!tile)
+    columnCount = getColumnCount(
+        b, cast<RankedTensorType>(op.getValues().getType()).getShape().back(),
+        offsets[n], sizes[n]);
   PanelRange panels = getPanels(b, loc, encoding.getBlockN(),
                                 op.getPanelOffset(), offsets[n], columnCount);
-  int64_t kept = encoding.getKeptRows(), named = encoding.getN();
-  valueOffsets.append({multiply(offsets[w], kept), offsets[n]});
-  valueSizes.append({multiply(sizes[w], kept), columnCount});
-  indexOffsets.append({multiply(offsets[w], named), panels.first});
-  indexSizes.append({multiply(sizes[w], named), panels.count});
-  inputs.values = slice(b, loc, op.getValues(), valueOffsets, valueSizes);
-  inputs.index = slice(b, loc, op.getIndex(), indexOffsets, indexSizes);
+  const SparsityLevel &innermost = encoding.getInnermost();
+  if (!tile)
+    inputs.values = slicePart(op.getValues(), innermost.getKeptRows(),
+                              offsets[n], columnCount);
+  inputs.index =
+      slicePart(op.getIndex(), encoding.getN(), panels.first, panels.count);
   inputs.panelOffset = panels.offset;
   return inputs;
 }
@@ -301,7 +329,8 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   // A part of the contraction is not divided further.
   if (getFirstRow())
     return failure();
-  if (failed(checkWholeContraction(*this, offsets, sizes)))
+  if (failed(checkCanonicalLevels(*this)) ||
+      failed(checkWholeContraction(*this, offsets, sizes)))
     return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")
@@ -317,11 +346,12 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
 
   auto tiled = MatmulOp::create(
       builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
-      inputs.panelOffset, /*first_row=*/Value(), getEncodingAttr(),
-      getIndexingMapsAttr(), getScheduleAttr(), getStorageAttr());
+      inputs.panelOffset, /*first_row=*/Value(), inputs.getInnerIndex(),
+      getEncodingAttr(), getIndexingMapsAttr(), getScheduleAttr(),
+      getStorageAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
-                      {inputs.x, inputs.values, inputs.index, init}};
+                      inputs.getOperations(init)};
 }
 
 LogicalResult MatmulOp::getResultTilePosition(

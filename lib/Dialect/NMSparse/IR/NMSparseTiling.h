@@ -20,13 +20,25 @@ tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
 /// What a tile reads of x and of the packed weight.
 struct InputSlices {
   tensor::ExtractSliceOp x, values, index;
+  /// Of two levels; null where there is one.
+  tensor::ExtractSliceOp innerIndex;
   /// That of the tile; null when it needs none.
   Value panelOffset;
+
+  /// Null where there is one level.
+  Value getInnerIndex() {
+    return innerIndex ? innerIndex->getResult(0) : Value();
+  }
+  /// All slices, and `last`, that of the destination.
+  SmallVector<Operation *> getOperations(tensor::ExtractSliceOp last) const;
 };
 
 /// Whether a tile of `op` at these offsets begins with a tile in which its
 /// weight is stored, if there are such.
 bool startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets);
+
+/// Fails for two levels in the canonical form, which no kernel reads.
+LogicalResult checkCanonicalLevels(MatmulOp op);
 
 /// Fails for a part of the contraction of free elements: which values are those
 /// of some rows, only the bits of all rows say.

@@ -301,11 +301,11 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
 }
 
 int64_t ScheduleAttr::getTileWindows(EncodingAttr encoding) const {
-  return llvm::divideCeil(getTileRows(), encoding.getKeptRows());
+  return llvm::divideCeil(getTileRows(), encoding.getInnermost().getKeptRows());
 }
 
 bool ScheduleAttr::hasWholeWindows(EncodingAttr encoding) const {
-  return getTileRows() % encoding.getKeptRows() == 0;
+  return getTileRows() % encoding.getInnermost().getKeptRows() == 0;
 }
 
 int64_t ScheduleAttr::getStepRows() const {

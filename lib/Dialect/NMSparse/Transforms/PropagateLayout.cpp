@@ -20,6 +20,7 @@
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include <limits>
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEPROPAGATELAYOUTPASS
@@ -46,7 +47,7 @@ struct PropagateLayout
   using Base::Base;
 
   /// Predicted seconds that the readers of `value` save when it is
-  /// feature-major. None when nothing is known of one of them.
+  /// feature-major. None when nothing is known of one of them then.
   std::optional<double> getGain(Value value, int64_t dim, const Chip &target) {
     double gain = 0;
     for (MatmulOp op : getTokenMajorReaders(value, dim)) {
@@ -59,9 +60,10 @@ struct PropagateLayout
       problem.xAlignment = 32; // The program's own, see NMSparseAlignRowsPass.
       auto after = predictProduct(problem, op.getScheduleAttr(),
                                   /*xFeatureMajor=*/true, target);
-      if (!before || !after)
+      if (!after)
         return std::nullopt;
-      gain += *before - *after;
+      // Some products have no other schedules.
+      gain += before ? *before - *after : std::numeric_limits<double>::max();
     }
     return gain;
   }

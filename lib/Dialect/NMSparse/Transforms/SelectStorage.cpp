@@ -28,10 +28,19 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Values and index of a weight, and the products that they are for.
+/// The components of a weight, and the products that they are for.
 struct Weight {
   Value values, index;
+  /// Of two levels.
+  Value innerIndex;
   SmallVector<MatmulOp> products;
+
+  SmallVector<Value> getComponents() const {
+    SmallVector<Value> components = {values, index};
+    if (innerIndex)
+      components.push_back(innerIndex);
+    return components;
+  }
 };
 
 struct SelectStorage
@@ -73,9 +82,10 @@ static constexpr int64_t kMostWindowRows = 1024;
 bool SelectStorage::prefersBitmaps(MatmulOp op) const {
   if (storage == "canonical")
     return false;
-  Type element = getElementTypeOrSelf(op.getX());
+  // Two levels have no other kernels.
   if (op.getEncoding().hasInnerLevel())
-    return false;
+    return true;
+  Type element = getElementTypeOrSelf(op.getX());
   if (ScheduleAttr schedule = op.getScheduleAttr();
       storage == "auto" && schedule)
     return schedule.getProduct().readsBitmaps();
@@ -121,22 +131,25 @@ static ComponentAttr getComponent(Value value) {
 /// module calls, and are used by `weight.products` alone.
 std::optional<PackedAttr> SelectStorage::findWeight(const Weight &weight) {
   ComponentAttr values = getComponent(weight.values);
-  ComponentAttr index = getComponent(weight.index);
-  if (!values || !index || values.getWeight() != index.getWeight() ||
-      values.getName() != kValuesComponent ||
-      index.getName() != kIndexComponent)
+  if (!values || values.getName() != kValuesComponent)
     return std::nullopt;
+  constexpr StringLiteral names[] = {kValuesComponent, kIndexComponent,
+                                     kInnerIndexComponent};
   auto function = cast<func::FuncOp>(
       cast<BlockArgument>(weight.values).getOwner()->getParentOp());
   auto uses = SymbolTable::getSymbolUses(function, function->getParentOp());
-  auto isRead = [&](Operation *user) {
-    auto op = dyn_cast<MatmulOp>(user);
-    return op && llvm::is_contained(weight.products, op);
-  };
-  if (!uses || !uses->empty() ||
-      !llvm::all_of(weight.values.getUsers(), isRead) ||
-      !llvm::all_of(weight.index.getUsers(), isRead))
+  if (!uses || !uses->empty())
     return std::nullopt;
+  for (auto [component, name] : llvm::zip(weight.getComponents(), names)) {
+    ComponentAttr attribute = getComponent(component);
+    if (!attribute || attribute.getWeight() != values.getWeight() ||
+        attribute.getName() != name ||
+        !llvm::all_of(component.getUsers(), [&](Operation *user) {
+          auto op = dyn_cast<MatmulOp>(user);
+          return op && llvm::is_contained(weight.products, op);
+        }))
+      return std::nullopt;
+  }
   return values.getPacked();
 }
 
@@ -146,9 +159,9 @@ void SelectStorage::storeArguments(const Weight &weight, PackedAttr packed,
   auto stored = PackedAttr::get(context, bitmap, packed.getShape(),
                                 packed.getElementType());
   StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
-  const Value arguments[] = {weight.values, weight.index};
   SmallVector<WeightComponent> components = stored.getComponents();
-  for (auto [value, component] : llvm::zip_equal(arguments, components)) {
+  for (auto [value, component] :
+       llvm::zip_equal(weight.getComponents(), components)) {
     auto argument = cast<BlockArgument>(value);
     auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     unsigned number = argument.getArgNumber();
@@ -164,17 +177,25 @@ void SelectStorage::storeArguments(const Weight &weight, PackedAttr packed,
   }
 }
 
+/// Makes `components` those of all products of `weight`.
+static void replaceComponents(const Weight &weight, ValueRange components) {
+  for (MatmulOp op : weight.products) {
+    op.getValuesMutable().set(components[0]);
+    op.getIndexMutable().set(components[1]);
+    if (weight.innerIndex)
+      op.getInnerIndexMutable().assign(components[2]);
+  }
+}
+
 /// Replaces the constants of `weight` by `packed` ones of its products.
 static void storeConstants(const Weight &weight, const PackedConstant &packed) {
   OpBuilder b(weight.values.getDefiningOp());
   Location loc = weight.values.getLoc();
-  Value values = arith::ConstantOp::create(b, loc, packed[0]);
-  Value bits = arith::ConstantOp::create(b, loc, packed[1]);
-  for (MatmulOp op : weight.products) {
-    op.getValuesMutable().set(values);
-    op.getIndexMutable().set(bits);
-  }
-  for (Value constant : {weight.values, weight.index})
+  SmallVector<Value> components;
+  for (DenseElementsAttr data : packed)
+    components.push_back(arith::ConstantOp::create(b, loc, data));
+  replaceComponents(weight, components);
+  for (Value constant : weight.getComponents())
     if (constant.use_empty())
       constant.getDefiningOp()->erase();
 }
@@ -183,7 +204,7 @@ static void storeConstants(const Weight &weight, const PackedConstant &packed) {
 /// null.
 static PackOp findPack(const Weight &weight) {
   auto pack = weight.values.getDefiningOp<PackOp>();
-  if (!pack || pack != weight.index.getDefiningOp<PackOp>() ||
+  if (!pack || !llvm::equal(pack.getComponents(), weight.getComponents()) ||
       getEncoding(pack.getWeight().getType()) ||
       !llvm::all_of(pack->getUsers(), [&](Operation *user) {
         auto op = dyn_cast<MatmulOp>(user);
@@ -198,10 +219,7 @@ static void packAsBitmap(const Weight &weight, PackOp pack) {
   auto stored =
       PackOp::create(b, pack.getLoc(), pack.getWeight(), pack.getEncoding(),
                      BitmapAttr::get(b.getContext(), pack.getEncoding()));
-  for (MatmulOp op : weight.products) {
-    op.getValuesMutable().set(stored.getComponent(kValuesComponent));
-    op.getIndexMutable().set(stored.getComponent(kBitsComponent));
-  }
+  replaceComponents(weight, stored.getComponents());
   pack.erase();
 }
 
@@ -234,6 +252,7 @@ void SelectStorage::runOnOperation() {
     Weight &weight = weights[{op.getValues(), op.getIndex()}];
     weight.values = op.getValues();
     weight.index = op.getIndex();
+    weight.innerIndex = op.getInnerIndex();
     weight.products.push_back(op);
   });
   for (auto &[key, weight] : weights) {
@@ -243,15 +262,15 @@ void SelectStorage::runOnOperation() {
                       [&](MatmulOp op) { return prefersBitmaps(op); }))
       continue;
     auto bitmap = BitmapAttr::get(&getContext(), first.getEncoding());
-    DenseElementsAttr values = getData(weight.values);
-    DenseElementsAttr index = getData(weight.index);
+    SmallVector<DenseElementsAttr> data =
+        llvm::map_to_vector(weight.getComponents(), getData);
     if (std::optional<PackedAttr> packed = findWeight(weight)) {
       storeArguments(weight, *packed, bitmap);
     } else if (PackOp pack = findPack(weight)) {
       packAsBitmap(weight, pack);
-    } else if (values && index) {
-      FailureOr<PackedConstant> packed = storeAsBitmap(
-          values, index, first, [&] { return first.emitError(); });
+    } else if (llvm::all_of(data, [](auto part) { return part != nullptr; })) {
+      FailureOr<PackedConstant> packed =
+          storeAsBitmap(data, first, [&] { return first.emitError(); });
       if (failed(packed))
         return signalPassFailure();
       storeConstants(weight, *packed);

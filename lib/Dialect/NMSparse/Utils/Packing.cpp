@@ -176,35 +176,40 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
 }
 
 FailureOr<PackedConstant>
-nm_sparse::storeAsBitmap(DenseElementsAttr values, DenseElementsAttr index,
-                         MatmulOp op,
+nm_sparse::storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
                          function_ref<InFlightDiagnostic()> emitError) {
+  DenseElementsAttr values = canonical.front(), index = canonical.back();
   FailureOr<Bytes> valueBytes = getBytes(values, emitError);
   FailureOr<Bytes> indexBytes = getBytes(index, emitError);
   if (failed(valueBytes) || failed(indexBytes))
     return failure();
-  // The dense weight: K x N, whatever it was declared as.
+  // The weight that the innermost level chooses from: K x N, whatever it was
+  // declared as.
+  EncodingAttr encoding = op.getEncoding();
   auto outputs = op.getResultMap().getResultPosition(
       getAffineDimExpr(op.getOutputLoop(), op.getContext()));
   SmallVector<int64_t> shape = {
       op.getContractionSize(),
       cast<ShapedType>(op.getInit().getType()).getDimSize(*outputs)};
+  if (op.getInnerIndex())
+    shape = {op.getNumWindows() * encoding.getKeptRows(),
+             values.getType().getShape().back()};
   if (op.hasBatchedWeight())
     shape.insert(shape.begin(), values.getType().getDimSize(0));
   auto weight = RankedTensorType::get(shape, values.getElementType());
-  const SparsityLevel &level = op.getEncoding().getOuter();
-  auto encoding = EncodingAttr::get(
-      op.getContext(), level.n, level.m, level.blockK, level.blockN,
-      /*dim=*/weight.getRank() - 2, OutputOrder::Identity);
+  EncodingAttr innermost = encoding.getInnermostEncoding(weight.getRank());
   SmallVector<WeightComponent> components =
-      BitmapAttr::get(op.getContext(), encoding).getComponents(weight);
+      BitmapAttr::get(op.getContext(), innermost).getComponents(weight);
   ComponentArrays arrays(components);
-  NmsPackSpec spec = getPackSpec(weight, encoding);
+  NmsPackSpec spec = getPackSpec(weight, innermost);
   if (nmsPackBitmap(&spec, valueBytes->data.data(), indexBytes->data.data(),
                     arrays.pointers[0],
                     static_cast<uint32_t *>(arrays.pointers[1])))
     return emitError() << nmsLastError();
-  return arrays.getConstants(components);
+  PackedConstant packed = arrays.getConstants(components);
+  if (op.getInnerIndex())
+    packed.insert(packed.begin() + 1, canonical[1]);
+  return packed;
 }
 
 /// The number that an element stands for.

@@ -44,13 +44,20 @@ static LogicalResult verifyOrderedBoxes(BulkCopyOp op, MemRefType dst,
   // Core matrices come in one box.
   if (swizzle == nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE &&
       llvm::product_of(boxes) == 1) {
+    int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
+    if (dst.getDimSize(1) % parts != 0)
+      return op.emitOpError("of multicast = ")
+             << parts << " needs a destination of as many tiles for each CTA, "
+             << "got " << dst;
     if (box.getElementType() == dst.getElementType() &&
-        box.getNumElements() == dst.getNumElements())
+        box.getNumElements() == dst.getNumElements() / parts)
       return success();
     return op.emitOpError("the box of the map must have the ")
-           << dst.getNumElements() << " elements of the destination, got "
-           << box;
+           << dst.getNumElements() / parts << " elements of the destination"
+           << (parts > 1 ? " that each CTA copies, got " : ", got ") << box;
   }
+  if (op.getMulticast())
+    return op.emitOpError("of lines for segments has no multicast");
   if (box.getElementType() != dst.getElementType() ||
       box.getShape().back() != kSwizzledColumns ||
       box.getNumElements() * llvm::product_of(boxes) != dst.getNumElements())
@@ -95,10 +102,12 @@ LogicalResult BulkCopyOp::verify() {
   if (auto ctas = getMulticast(); ctas && (*ctas < 2 || *ctas > 16))
     return emitOpError("multicast is to the 2 to 16 CTAs of a cluster, got ")
            << static_cast<int64_t>(*ctas);
-  if (getMulticast() && (getBoxes() || dst.getRank() == 3))
+  if (getMulticast() && !getBoxes() && dst.getRank() == 3)
     return emitOpError("of multicast = ")
            << static_cast<int64_t>(*getMulticast())
-           << " needs a destination of rank 2 in boxes of rows, got " << dst;
+           << " needs a destination of rank 2 in boxes of rows, or of core "
+              "matrices, got "
+           << dst;
   if (getBoxes())
     return verifyOrderedBoxes(*this, dst, box);
   if (dst.getRank() == 3)

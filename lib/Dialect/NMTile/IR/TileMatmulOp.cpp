@@ -72,9 +72,14 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
     return op.emitOpError("has storage = ")
            << *op.getStorage() << ", legal is #nm_sparse.bitmap of "
            << op.getEncoding();
-  if (op.getCondensed() || op.getPanelOffset() || !op.getIndex())
-    return op.emitOpError("with bitmaps has an index, and is neither condensed "
-                          "nor has a panel offset");
+  bool hasLevels = op.getEncoding().hasInnerLevel();
+  if (op.getCondensed() != hasLevels || op.getPanelOffset() || !op.getIndex())
+    return op.emitOpError(
+        hasLevels ? "with bitmaps of two levels has an index, is condensed, as "
+                    "the outer level says which rows are gathered, and has no "
+                    "panel offset"
+                  : "with bitmaps has an index, and is neither condensed nor "
+                    "has a panel offset");
   auto values = cast<ShapedType>(op.getRhs().getType());
   auto bits = cast<ShapedType>(op.getIndex().getType());
   BitmapTile tile = bitmap.getTile(values.getElementType());

@@ -88,6 +88,9 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     /// The level of the elements that are stored.
     const SparsityLevel &getInnermost() const { return getLevels().back(); }
     bool hasInnerLevel() const { return getLevels().size() > 1; }
+    /// The innermost level alone, of a weight that lies in (contraction, output)
+    /// order: `rank` dimensions.
+    ::mlir::nm_sparse::EncodingAttr getInnermostEncoding(int64_t rank) const;
 
     int64_t getN() const { return getOuter().n; }
     int64_t getM() const { return getOuter().m; }
@@ -121,13 +124,16 @@ def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
     kept values of each output, in pieces of 16 bytes, and one bit for each of its
     rows: `docs/Encoding.md` specifies both.
 
-    The encoding has one level of `n:m`, with blocks of any size: the bits are
-    those of elements. Or it is `free` with blocks of one element; the size of
+    The encoding has levels of `n:m`, with blocks of any size: the bits are those
+    of elements. Of two levels, values and bits are those of the inner one, whose
+    weight is what the outer one keeps, and `index` is that of the outer one; its
+    panels are whole blocks of 32 outputs. Or it is `free` with blocks of one element; the size of
     `values` is then known at run time, and `density` is the share in percent that
     is expected to be kept, by which schedules are chosen and nothing else.
 
     ```mlir
     #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
+    #nm_sparse.bitmap<#nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>>
     #nm_sparse.bitmap<#nm_sparse.encoding<free>, density = 30>
     ```
   }];

@@ -138,7 +138,9 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
 
     Without `storage` the packed form is the canonical one. With `storage`, of the
     same encoding, `values` and `index` are its two components, whatever their
-    names; a tile of the product is then a whole number of its tiles.
+    names; a tile of the product is then a whole number of its tiles. Of two
+    levels `index` is that of the outer one, and `inner_index` says where the
+    values are among what it keeps: positions, or, with `storage`, bits.
 
     `contraction_size` is the dense extent of `k`; it may end inside the last
     window.
@@ -176,6 +178,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
                        AnyRankedTensor:$index, AnyRankedTensor:$init,
                        Optional<Index>:$panel_offset,
                        Optional<Index>:$first_row,
+                       Optional<AnyRankedTensor>:$inner_index,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
                        OptionalAttr<NMSparse_ScheduleAttr>:$schedule,
@@ -188,15 +191,25 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
               type($index) `)`
     `outs` `(` $init `:` type($init) `)`
     (`panel_offset` `(` $panel_offset^ `)`)?
-    (`first_row` `(` $first_row^ `)`)? attr-dict `->` type($result)
+    (`first_row` `(` $first_row^ `)`)?
+    (`inner_index` `(` $inner_index^ `:` type($inner_index) `)`)?
+    attr-dict `->` type($result)
   }];
   // Of a whole matmul, which has no offsets.
   let builders = [OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
       "Value":$index, "Value":$init, "EncodingAttr":$encoding,
       "ArrayAttr":$indexing_maps, "ScheduleAttr":$schedule), [{
     build($_builder, $_state, result, x, values, index, init,
-          /*panel_offset=*/Value(), /*first_row=*/Value(), encoding,
-          indexing_maps, schedule, /*storage=*/WeightStorageInterface());
+          /*panel_offset=*/Value(), /*first_row=*/Value(),
+          /*inner_index=*/Value(), encoding, indexing_maps, schedule,
+          /*storage=*/WeightStorageInterface());
+  }]>, OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
+      "Value":$index, "Value":$init, "Value":$panel_offset, "Value":$first_row,
+      "EncodingAttr":$encoding, "ArrayAttr":$indexing_maps,
+      "ScheduleAttr":$schedule, "WeightStorageInterface":$storage), [{
+    build($_builder, $_state, result, x, values, index, init, panel_offset,
+          first_row, /*inner_index=*/Value(), encoding, indexing_maps, schedule,
+          storage);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -215,6 +228,10 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     int64_t getXReductionDim();
     /// Dimension of `x` that loop `m` indexes.
     int64_t getXTokenDim();
+    /// What says which elements are kept: the index of the innermost level.
+    Value getInnermostIndex() {
+      return getInnerIndex() ? getInnerIndex() : getIndex();
+    }
     /// Number of windows along the contraction dimension.
     int64_t getNumWindows();
     /// The tiles of the weight when it is stored as bitmaps, else none.

@@ -126,7 +126,7 @@ def NMSparse_FlatGridAttr : NMSparse_Attr<"FlatGrid", "flat",
     | field | meaning | legal | default |
     |---|---|---|---|
     | `split_k` | CTAs that share a tile along the contraction; the last to finish adds their parts, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
-    | `cluster` | CTAs beside each other along outputs that run as a cluster: each copies a part of the activations for all of them, so that L2 is asked once | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs `x = bulk`, a `ring`, one part of the contraction, a multiple of so many tiles along outputs, and tiles whose tokens (or, of feature-major activations, rows of a K step) are a multiple of 8 for each | 1 |
+    | `cluster` | CTAs that run as a cluster: each copies a part for all of them, so that L2 is asked once. With `x = bulk` they are beside each other along outputs and share activations; where `wgmma_sp` has `x = gather`, along tokens, and share values | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs a `ring`, one part of the contraction, a multiple of so many tiles along that dimension, and a multiple of so many parts of what is shared: 8 tokens (or, of feature-major activations, 8 rows of a K step), or 16 kept rows of a K step | 1 |
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
                         DefaultValuedParameter<"int64_t", "1">:$cluster);
@@ -151,7 +151,7 @@ def NMSparse_PersistentGridAttr : NMSparse_Attr<"PersistentGrid", "persistent",
     |---|---|---|---|
     | `split_k` | CTAs that share a tile along the contraction | 1 to 64 | 1 |
     | `stream_k` | the CTAs share the tiles of the last one or two waves along the contraction, so that all take the same number of K steps; the second of the two CTAs of a tile adds the part of the first. Runs agree in every bit, but a token's last bits depend on the number of tokens | `true` needs `split_k = 1` | `false` |
-    | `cluster` | CTAs beside each other along outputs that run as a cluster: each copies a part of the activations for all of them, so that L2 is asked once | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs `x = bulk`, a `ring`, one part of the contraction, a multiple of so many tiles along outputs, and tiles whose tokens (or, of feature-major activations, rows of a K step) are a multiple of 8 for each | 1 |
+    | `cluster` | CTAs that run as a cluster: each copies a part for all of them, so that L2 is asked once. With `x = bulk` they are beside each other along outputs and share activations; where `wgmma_sp` has `x = gather`, along tokens, and share values | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs a `ring`, one part of the contraction, a multiple of so many tiles along that dimension, and a multiple of so many parts of what is shared: 8 tokens (or, of feature-major activations, 8 rows of a K step), or 16 kept rows of a K step | 1 |
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
                         DefaultValuedParameter<"bool", "false">:$streamK,
@@ -215,6 +215,11 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
     int64_t getTilePanels(EncodingAttr encoding) const;
     /// True when each tile is a whole number of panels or lies inside one.
     bool isPanelAligned(EncodingAttr encoding) const;
+
+    /// The dimension of the grid, tokens by outputs, along which the CTAs of a
+    /// cluster have neighbouring tiles: they share activations, or, where these
+    /// are gathered, values.
+    unsigned getClusterDim() const { return gathersX() ? 0 : 1; }
 
     int64_t getStages() const;
     /// Warps that only copy.

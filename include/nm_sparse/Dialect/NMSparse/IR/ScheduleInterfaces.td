@@ -75,6 +75,11 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
       "bool", "readsBitmaps", (ins), "", "return false;">,
     InterfaceMethod<[{
+        It multiplies weights of two levels: the rows that the outer one keeps
+        are gathered for it.
+      }],
+      "bool", "readsInnerLevels", (ins), "", "return false;">,
+    InterfaceMethod<[{
         Lanes multiply consecutive rows, a segment of a bitmap each: rows of
         feature-major activations, and values, come to shared memory in the
         order in which they do (Segment).

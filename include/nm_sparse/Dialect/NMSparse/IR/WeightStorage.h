@@ -68,14 +68,15 @@ struct BitmapTile {
   /// Values of an output that lie in the 32 rows behind those before them.
   static constexpr int64_t kGroupValues = 4;
 
-  int64_t rows;        ///< Of the dense weight.
+  int64_t rows;        ///< Of what its level chooses from.
   int64_t values;      ///< Kept elements of an output; at most, where free.
   int64_t words;       ///< Of 32 bits, a bit for each row of an output.
   bool isFree = false; ///< Outputs keep any number of elements.
 
-  /// The smallest tile of whole windows of `encoding` in which values of
-  /// `elementBytes` fill whole pieces, at most an eighth of the bits is
-  /// padding, and fragments do not reach into the next tile.
+  /// The smallest tile of whole windows of `encoding`, of two levels of the
+  /// inner one, in which values of `elementBytes` fill whole pieces, at most an
+  /// eighth of the bits is padding, and fragments do not reach into the next
+  /// tile.
   static BitmapTile get(EncodingAttr encoding, int64_t elementBytes);
 
   /// Words of the component `bits` that belong to a tile.

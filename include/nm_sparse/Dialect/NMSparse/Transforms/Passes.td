@@ -122,6 +122,9 @@ def NMSparseSelectStoragePass
     it all weights of one level of f16, bf16 and f32 with windows of at most 1024
     rows, `canonical` none.
 
+    Weights of two levels become bitmaps with any of the others: no kernel reads
+    their canonical form.
+
     Weights of `free` elements are bitmaps already, and stay so with a remark where
     `storage = canonical`. `density` is the share of them, in percent, that schedules
     are to expect of products that say none.

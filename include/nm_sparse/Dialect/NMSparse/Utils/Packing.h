@@ -29,10 +29,10 @@ FailureOr<PackedConstant>
 packConstant(ElementsAttr weight, EncodingAttr encoding,
              function_ref<InFlightDiagnostic()> emitError);
 
-/// The bitmaps of the weight of `op`, whose canonical components are `values`
-/// and `index`. Positions that are not legal are an error.
+/// The bitmaps of the weight of `op`, whose components are `canonical`.
+/// Positions that are not legal are an error.
 FailureOr<PackedConstant>
-storeAsBitmap(DenseElementsAttr values, DenseElementsAttr index, MatmulOp op,
+storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
               function_ref<InFlightDiagnostic()> emitError);
 
 /// Sets to zero what the pattern has no room for (nmsPrune). The result has

@@ -236,7 +236,8 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
 
     With `storage`, `rhs` and `index` are the components of the tiles of the weight
     that the step has. `lhs` holds the rows of these tiles, and what fills its
-    lines up is not read. Of `free` elements, where those of a step are only the
+    lines up is not read. Of two levels it is `condensed`, the rows that the outer
+    one keeps, and `index` is that of the inner one. Of `free` elements, where those of a step are only the
     weight says: the operands are whole, and `first_row` says which step it is.
 
     `tokens_contiguous` asks for the accumulator layout in which one thread holds

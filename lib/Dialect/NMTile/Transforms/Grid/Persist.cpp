@@ -61,8 +61,8 @@ class Persister {
 public:
   Persister(gpu::LaunchOp launch, TileMatmulOp product, int64_t ctas)
       : launch(launch), product(product), ctas(ctas), b(launch),
-        loc(product.getLoc()), cluster(product.getSchedule().getClusterCTAs()) {
-  }
+        loc(product.getLoc()), cluster(product.getSchedule().getClusterCTAs()),
+        clusterDim(product.getSchedule().getClusterDim()) {}
 
   LogicalResult run();
 
@@ -93,6 +93,8 @@ private:
   Location loc;
   /// CTAs of a cluster, which have neighbouring tiles at the same time.
   int64_t cluster;
+  /// The dimension of the grid along which these tiles lie.
+  unsigned clusterDim;
   WarpSpecializeOp roles;
   /// The K loops of consumers and of producers.
   KLoopOp consumerSteps, producerSteps;
@@ -180,7 +182,7 @@ void Persister::resizeGrid() {
   }
   // Those of a cluster count as one.
   if (cluster > 1)
-    grid[1] = div(grid[1], constant(cluster));
+    grid[clusterDim] = div(grid[clusterDim], constant(cluster));
   tiles = mul(mul(grid[0], grid[1]), grid[2]);
 }
 
@@ -198,7 +200,8 @@ SmallVector<Value> Persister::decode(Value tile) {
   Value plane = mul(width, height);
   bool isFlat = getConstantIntValue(grid[2]) == 1;
   Value inPlane = isFlat ? tile : rem(tile, plane);
-  int64_t tokens = product.getSchedule().getTileTokens();
+  int64_t tokens =
+      product.getSchedule().getTileTokens() * (clusterDim == 0 ? cluster : 1);
   Value members = word(std::max<int64_t>(1, kGroupTokens / tokens));
   Value groupTiles = mul(members, height);
   Value first = mul(div(inPlane, groupTiles), members);
@@ -237,7 +240,7 @@ void Persister::loopOverTiles(Block *role, KLoopOp steps) {
   IRMapping map;
   SmallVector<Value> at = decode(loop.getInductionVar());
   if (cluster > 1)
-    at[1] = add(mul(at[1], constant(cluster)), rank);
+    at[clusterDim] = add(mul(at[clusterDim], constant(cluster)), rank);
   map.map(ids.x, at[0]);
   map.map(ids.y, at[1]);
   map.map(ids.z, at[2]);

@@ -81,7 +81,7 @@ BoxedView nm_sparse::viewValues(OpBuilder &b, Location loc, Value root,
 
 BoxedView nm_sparse::viewCoreMatrices(OpBuilder &b, Location loc, Value root,
                                       ArrayRef<OpFoldResult> coordinates,
-                                      MemRefType tile) {
+                                      MemRefType tile, int64_t ctas) {
   // The widest box has 256 elements of a dimension.
   constexpr int64_t widest = 256;
   auto type = cast<MemRefType>(root.getType());
@@ -109,7 +109,7 @@ BoxedView nm_sparse::viewCoreMatrices(OpBuilder &b, Location loc, Value root,
   SmallVector<int64_t> box(batches, 1);
   SmallVector<OpFoldResult> at(coordinates.take_front(batches));
   OpFoldResult zero = b.getIndexAttr(0);
-  int64_t blocks = tile.getDimSize(0), tiles = tile.getDimSize(1);
+  int64_t blocks = tile.getDimSize(0), tiles = tile.getDimSize(1) / ctas;
   if (isWide) {
     permutation.append({first + 1, first, first + 2, first + 3});
     box.append({tiles, blocks, parts, inner});

@@ -35,9 +35,10 @@ BoxedView viewValues(OpBuilder &b, Location loc, Value root,
                      const Segment &segment);
 
 /// Values of bitmaps, `root`, which may have batches, for a `tile` of these as
-/// TileLayout::CoreMatrices.
+/// TileLayout::CoreMatrices, of which each of `ctas` copies its part.
 BoxedView viewCoreMatrices(OpBuilder &b, Location loc, Value root,
-                           ArrayRef<OpFoldResult> coordinates, MemRefType tile);
+                           ArrayRef<OpFoldResult> coordinates, MemRefType tile,
+                           int64_t ctas);
 
 } // namespace mlir::nm_sparse
 

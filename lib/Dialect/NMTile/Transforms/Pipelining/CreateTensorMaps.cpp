@@ -145,6 +145,16 @@ static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
   return view;
 }
 
+/// The CTAs of a cluster that share the copies of `tile`, each of which makes a
+/// part of them: those of activations, or, where these are gathered, of values.
+/// Bits, which threads read, come from the CTA itself.
+static int64_t getSharers(ScheduleAttr schedule, MemRefType tile) {
+  bool isShared = schedule.gathersX() ? getTileLayout(schedule, tile) ==
+                                            TileLayout::CoreMatrices
+                                      : tile.getRank() == 2;
+  return isShared ? schedule.getClusterCTAs() : 1;
+}
+
 /// What `copy` sees of its source. Views are made `outside` of the launch,
 /// coordinates `inside`.
 static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
@@ -157,11 +167,12 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
   ScheduleAttr schedule = product.getSchedule();
   TileLayout layout = getTileLayout(schedule, tile);
   if (layout == TileLayout::CoreMatrices)
-    return viewCoreMatrices(outside, loc, root, coordinates, tile);
+    return viewCoreMatrices(outside, loc, root, coordinates, tile,
+                            getSharers(schedule, tile));
   bool isOrdered = layout == TileLayout::SegmentLines ||
                    layout == TileLayout::SwizzledBlocks;
   if (!schedule.getProduct().readsSegments() || !isOrdered)
-    return viewPlain(root, coordinates, tile, schedule.getClusterCTAs());
+    return viewPlain(root, coordinates, tile, getSharers(schedule, tile));
   auto rank = cast<MemRefType>(root.getType()).getRank();
   if (rank != tile.getRank())
     return copy.emitOpError("cannot become a bulk copy of segments: its source "
@@ -223,15 +234,13 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
     return failure();
   Value map = createMap(outside, loc, *view,
                         getTileLayout(product.getSchedule(), tile));
-  // The CTAs of a cluster have the same tokens.
-  int64_t cluster = product.getSchedule().getClusterCTAs();
-  bool isShared = cluster > 1 && tile.getRank() == 2;
-  BulkCopyOp::create(b, loc, map,
-                     getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
-                     copy.getDst(), /*mbarrier=*/Value(), copy.getThreadsAttr(),
-                     view->boxes.empty() ? DenseI64ArrayAttr()
-                                         : b.getDenseI64ArrayAttr(view->boxes),
-                     isShared ? b.getI64IntegerAttr(cluster) : IntegerAttr());
+  int64_t sharers = getSharers(product.getSchedule(), tile);
+  BulkCopyOp::create(
+      b, loc, map, getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
+      copy.getDst(), /*mbarrier=*/Value(), copy.getThreadsAttr(),
+      view->boxes.empty() ? DenseI64ArrayAttr()
+                          : b.getDenseI64ArrayAttr(view->boxes),
+      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr());
   copy->erase();
   return success();
 }
@@ -250,8 +259,8 @@ static LogicalResult createBulkCopies(TileMatmulOp product) {
     return failure();
   if (failed(createBulkCopy(product, product.getRhs())))
     return failure();
-  return schedule.isBulk() ? createBulkCopy(product, product.getIndex())
-                           : success();
+  return product.getIndex() ? createBulkCopy(product, product.getIndex())
+                            : success();
 }
 
 namespace {

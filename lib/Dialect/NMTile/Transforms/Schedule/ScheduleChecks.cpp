@@ -104,6 +104,11 @@ static LogicalResult checkStorage(MatmulOp op) {
     return error << "as values and positions, but storage = "
                  << op.getStorageAttr();
   }
+  if (op.getInnerIndex() && !schedule.getProduct().readsInnerLevels())
+    return op.emitOpError("has a schedule with product = ")
+           << schedule.getProduct().getProductName()
+           << ", which multiplies weights of one level, but "
+           << op.getEncoding() << "; legal is product = wgmma_sp";
   constexpr int64_t most = 4096;
   if (schedule.getTileRows() > most && !op.getEncoding().isFree())
     return op.emitOpError("has a schedule with tile = [")
@@ -146,45 +151,63 @@ static LogicalResult checkBatch(MatmulOp op) {
   return success();
 }
 
-/// The CTAs of a cluster have neighbouring tiles of outputs, and each copies
-/// rows of the tile of their activations in which the order of words repeats.
+/// The CTAs of a cluster have neighbouring tiles, of which there is a whole
+/// number of clusters.
+static LogicalResult checkClusterTiles(MatmulOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  int64_t cluster = schedule.getClusterCTAs();
+  bool alongTokens = schedule.getClusterDim() == 0;
+  StringRef name = alongTokens ? "tokens" : "outputs";
+  unsigned loop = alongTokens ? op.getTokenLoop() : op.getOutputLoop();
+  auto dim = op.getResultMap().getResultPosition(
+      getAffineDimExpr(loop, op.getContext()));
+  int64_t extent = cast<ShapedType>(op.getInit().getType()).getDimSize(*dim);
+  int64_t size =
+      alongTokens ? schedule.getTileTokens() : schedule.getTileOutputs();
+  int64_t tiles = llvm::divideCeil(extent, size);
+  if (ShapedType::isDynamic(extent))
+    return op.emitOpError("has a schedule with cluster = ")
+           << cluster << ", which needs a static number of " << name
+           << ", but its result is " << op.getInit().getType();
+  if (tiles % cluster == 0)
+    return success();
+  InFlightDiagnostic error = op.emitOpError("has a schedule with cluster = ")
+                             << cluster << ", but " << tiles << " tiles of "
+                             << size << " " << name << "; legal is a grid ";
+  int64_t legal = tiles & -tiles;
+  if (legal == 1)
+    return error << "without clusters";
+  return error << "with cluster = " << std::min<int64_t>(legal, 8)
+               << (legal > 2 ? ", or less" : "");
+}
+
+/// Each CTA of a cluster copies rows of the tile of their activations in which
+/// the order of words repeats, or whole tiles of their weight.
 static LogicalResult checkCluster(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   int64_t cluster = schedule.getClusterCTAs();
   if (cluster == 1)
     return success();
-  if (!schedule.isBulk() || schedule.getProducers() == 0 ||
+  bool sharesValues =
+      schedule.gathersX() && schedule.getProduct().readsCoreMatrices();
+  if ((!schedule.isBulk() && !sharesValues) || schedule.getProducers() == 0 ||
       schedule.getProduct().readsSegments())
     return op.emitOpError("has a schedule with cluster = ")
            << cluster
            << ", which needs x = bulk, pipeline = ring<...>, and a product "
               "without segments";
-  auto dim = op.getResultMap().getResultPosition(
-      getAffineDimExpr(op.getOutputLoop(), op.getContext()));
-  int64_t outputs = cast<ShapedType>(op.getInit().getType()).getDimSize(*dim);
-  int64_t tiles = llvm::divideCeil(outputs, schedule.getTileOutputs());
-  if (ShapedType::isDynamic(outputs))
+  if (failed(checkClusterTiles(op)))
+    return failure();
+  BitmapTile tile = *op.getBitmapTile();
+  int64_t tiles = schedule.getTileRows() / tile.values;
+  if (sharesValues && tiles % cluster != 0)
     return op.emitOpError("has a schedule with cluster = ")
-           << cluster
-           << ", which needs a static number of outputs, but its result is "
-           << op.getInit().getType();
-  if (tiles % cluster != 0) {
-    InFlightDiagnostic error = op.emitOpError("has a schedule with cluster = ")
-                               << cluster << ", but " << tiles << " tiles of "
-                               << schedule.getTileOutputs()
-                               << " outputs; legal is a grid ";
-    int64_t legal = tiles & -tiles;
-    if (legal == 1)
-      return error << "without clusters";
-    return error << "with cluster = " << std::min<int64_t>(legal, 8)
-                 << (legal > 2 ? ", or less" : "");
-  }
-  int64_t rows = schedule.getTileTokens();
-  if (op.isXFeatureMajor()) {
-    BitmapTile tile = *op.getBitmapTile();
-    rows = schedule.getTileRows() / tile.values * tile.rows;
-  }
-  if (rows % (cluster * kSwizzleRows) == 0)
+           << cluster << ", whose CTAs cannot share the copy of "
+           << schedule.getTileRows() << " kept rows; legal are multiples of "
+           << tile.values << " for each";
+  int64_t rows =
+      op.isXFeatureMajor() ? tiles * tile.rows : schedule.getTileTokens();
+  if (sharesValues || rows % (cluster * kSwizzleRows) == 0)
     return success();
   return op.emitOpError("has a schedule with cluster = ")
          << cluster << ", whose CTAs cannot share the copy of " << rows
@@ -203,7 +226,8 @@ static LogicalResult checkRows(MatmulOp op) {
       return success();
     return op.emitOpError("has a schedule whose K steps of ")
            << rows << " kept rows are no whole windows of "
-           << encoding.getKeptRows() << ", which only index = rows can divide";
+           << encoding.getInnermost().getKeptRows()
+           << ", which only index = rows can divide";
   }
   int64_t unit =
       std::lcm(encoding.getBlockK(), schedule.getProduct().getRowUnit());

@@ -129,16 +129,19 @@ FailureOr<gpu::LaunchOp> nm_sparse::mapForallToGPU(RewriterBase &b,
     grid[dim] = count;
   Value threads = arith::ConstantIndexOp::create(
       b, loc, product.getSchedule().getBlockThreads());
-  // Tiles of outputs lie on y; the CTAs of a cluster are on neighbouring ones.
+  // The CTAs of a cluster are on neighbouring tiles.
   int64_t ctas = product.getSchedule().getClusterCTAs();
-  Value cluster =
-      ctas > 1 ? Value(arith::ConstantIndexOp::create(b, loc, ctas)) : Value();
-  Value alone = cluster ? one : Value();
+  Value cluster[3];
+  if (ctas > 1) {
+    llvm::fill(cluster, one);
+    cluster[product.getSchedule().getClusterDim()] =
+        arith::ConstantIndexOp::create(b, loc, ctas);
+  }
   auto launch = gpu::LaunchOp::create(
       b, loc, grid[0], grid[1], grid[2], threads, one, one,
       /*dynamicSharedMemorySize=*/Value(), /*asyncTokenType=*/Type(),
       /*asyncDependencies=*/ValueRange(), /*workgroupAttributions=*/TypeRange(),
-      /*privateAttributions=*/TypeRange(), alone, cluster, alone);
+      /*privateAttributions=*/TypeRange(), cluster[0], cluster[1], cluster[2]);
 
   Block *body = &launch.getBody().front();
   // The builder forgets the arguments for places in a cluster.

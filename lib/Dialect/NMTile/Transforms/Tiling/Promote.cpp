@@ -119,6 +119,7 @@ private:
   Value copyRowTable();
   bool hasAllRows();
   Value getIndexTile();
+  Value getInnerIndexTile();
   SmallVector<int64_t> getStoredShape(Value component);
   Value getValuesTile();
   Value getXTile(Value index);
@@ -196,7 +197,7 @@ Value Promoter::getIndexTile() {
   int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
-    if (op.getStorageAttr() && !schedule.isDirect())
+    if (op.getStorageAttr() && !op.getInnerIndex() && !schedule.isDirect())
       return copyToTile(b, loc, index, getStoredShape(index));
     bool isRead = schedule.gathersX() ||
                   schedule.getTransfers().getIndex() == IndexTransfer::Direct;
@@ -230,6 +231,14 @@ SmallVector<int64_t> Promoter::getStoredShape(Value component) {
           cast<RankedTensorType>(component.getType()).getShape().back()};
 }
 
+/// The inner index of one K step; null where there is one level.
+Value Promoter::getInnerIndexTile() {
+  if (!op.getInnerIndex())
+    return {};
+  Value index = dropBatch(b, loc, op.getInnerIndex(), packedBatchDim);
+  return copyToTile(b, loc, index, getStoredShape(index));
+}
+
 /// Kept values of one K step.
 Value Promoter::getValuesTile() {
   // Free elements of all batch entries lie one after the other.
@@ -256,7 +265,8 @@ Value Promoter::getXTile(Value index) {
                                      : schedule.getTileWindows(encoding) *
                                            encoding.getWindowRows();
   if (std::optional<BitmapTile> stored = op.getBitmapTile())
-    rows = schedule.getTileRows() / stored->values * stored->rows;
+    rows = schedule.getTileRows() / stored->values * stored->rows *
+           (schedule.gathersX() ? panels : 1);
   SmallVector<int64_t> shape = {rows, tokens};
   if (hasTokenRows)
     std::swap(shape[0], shape[1]);
@@ -326,6 +336,10 @@ void Promoter::run() {
   Value values = getValuesTile();
   Value index = getIndexTile();
   Value x = getXTile(index);
+  // Rows that were gathered need no positions; which of them each output
+  // multiplies, the inner level says.
+  if (schedule.gathersX())
+    index = getInnerIndexTile();
   Value panelOffset = op.getPanelOffset();
   if (!panelOffset && !op.getStorageAttr() &&
       !schedule.isPanelAligned(encoding))
@@ -339,13 +353,13 @@ void Promoter::run() {
         b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
                                  AffineMap::get(3, 0, {k, n}, b.getContext())});
   }
-  auto product = TileMatmulOp::create(
-      b, loc, acc.getType(), encoding, schedule,
-      /*condensed=*/schedule.gathersX(), maps,
-      /*tokens_contiguous=*/false,
-      /*in_flight=*/false, x, values, schedule.gathersX() ? Value() : index,
-      panelOffset, op.getStorageAttr() ? op.getFirstRow() : Value(),
-      loop.getRegionIterArgs()[0], op.getStorageAttr());
+  auto product =
+      TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
+                           /*condensed=*/schedule.gathersX(), maps,
+                           /*tokens_contiguous=*/false,
+                           /*in_flight=*/false, x, values, index, panelOffset,
+                           op.getStorageAttr() ? op.getFirstRow() : Value(),
+                           loop.getRegionIterArgs()[0], op.getStorageAttr());
   YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 

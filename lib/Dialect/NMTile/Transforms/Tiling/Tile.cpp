@@ -134,8 +134,8 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   auto product = MatmulOp::create(
       rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
       inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
-      /*first_row=*/Value(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
-      op.getScheduleAttr(), op.getStorageAttr());
+      /*first_row=*/Value(), inner.getInnerIndex(), op.getEncodingAttr(),
+      op.getIndexingMapsAttr(), op.getScheduleAttr(), op.getStorageAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
   YieldOp::create(rewriter, op.getLoc(), product.getResult());
