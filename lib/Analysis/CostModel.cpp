@@ -75,11 +75,9 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   return problem;
 }
 
-/// As getSharedBytes, where the tensor memory accelerator copies the tiles of a
-/// weight that is stored as bitmaps, and the activations unless they are
-/// gathered.
-static int64_t getBulkSharedBytes(const MatmulProblem &problem,
-                                  ScheduleAttr schedule) {
+/// As getSharedBytes, of a weight that is stored as bitmaps.
+static int64_t getBitmapSharedBytes(const MatmulProblem &problem,
+                                    ScheduleAttr schedule, Type element) {
   BitmapTile tile = *problem.bitmap;
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
   int64_t rows = stepTiles * tile.rows, columns = schedule.getTileTokens();
@@ -94,8 +92,12 @@ static int64_t getBulkSharedBytes(const MatmulProblem &problem,
   } else if (!problem.xFeatureMajor) {
     std::swap(rows, columns);
   }
-  int64_t x = rows * int64_t(llvm::alignTo(columns, kSwizzledLineBytes /
-                                                        problem.elementBytes));
+  // The tensor memory accelerator copies whole lines.
+  int64_t x =
+      rows * (schedule.isBulk()
+                  ? int64_t(llvm::alignTo(columns, kSwizzledLineBytes /
+                                                       problem.elementBytes))
+                  : getPaddedColumns(element, columns, /*isTransposed=*/false));
   int64_t lanes = schedule.getTileOutputs() * stepTiles;
   int64_t stages = schedule.getStages();
   auto align = [](int64_t bytes) {
@@ -108,7 +110,8 @@ static int64_t getBulkSharedBytes(const MatmulProblem &problem,
   return align(stages * x * problem.elementBytes) +
          align(stages * lanes * tile.values * problem.elementBytes) +
          align(stages * lanes * tile.words * 4) + align(positions) +
-         (shares > 1 ? align(sums * 4) : 0) + 2 * align(stages * 8) +
+         (shares > 1 ? align(sums * 4) : 0) +
+         (schedule.getProducers() > 0 ? 2 * align(stages * 8) : 0) +
          (schedule.sharesTiles() ? (schedule.isStreamK() ? 2 : 1) * align(4)
                                  : 0);
 }
@@ -140,8 +143,8 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                       type);
   };
 
-  if (schedule.hasBulkValues() && problem.bitmap)
-    return getBulkSharedBytes(problem, schedule);
+  if (problem.bitmap)
+    return getBitmapSharedBytes(problem, schedule, element);
   auto [xRows, xColumns] = getXTile(problem, schedule);
   bool isTransposed =
       !problem.xFeatureMajor && !hasTokenRows(problem, schedule);

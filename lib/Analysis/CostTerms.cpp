@@ -79,6 +79,16 @@ int64_t nm_sparse::getResidentCtas(ScheduleAttr schedule, int64_t sharedBytes,
                       chip);
 }
 
+/// Bytes of a kept element of the weight, with its part of the bits of a
+/// bitmap.
+static double getValueBytes(const MatmulProblem &problem) {
+  auto bytes = double(problem.elementBytes);
+  if (problem.bitmap)
+    bytes +=
+        4.0 * double(problem.bitmap->words) / double(problem.bitmap->values);
+  return bytes;
+}
+
 namespace {
 /// Counts the terms of one schedule, a group of them at a time.
 class TermCounter {
@@ -167,8 +177,8 @@ void TermCounter::countStep() {
   auto rows = double(schedule.getStepRows());
   auto [xRows, xColumns] = getXTile(problem, schedule);
   double xElements = double(xRows) * double(xColumns);
-  double stepBytes =
-      (xElements + rows * double(outputs)) * double(problem.elementBytes);
+  double stepBytes = xElements * double(problem.elementBytes) +
+                     rows * double(outputs) * getValueBytes(problem);
   double flops = cost.countFlops(problem, schedule, xElements);
   double busy = cost.isBoundByIssue()
                     ? countWarps(perSM) * kSchedulers / double(warps)
@@ -255,6 +265,9 @@ void TermCounter::countBoxes(double rows) {
 /// are resident. They lie side by side in rows of all panels: a single panel's
 /// are bytes that lie apart, each of which is a copy.
 void TermCounter::countIndex() {
+  // The bits of a bitmap come with the values.
+  if (problem.bitmap)
+    return;
   int64_t kept =
       problem.windows * encoding.getKeptRows() / encoding.getBlockK();
   int64_t panels = schedule.getTilePanels(encoding);
@@ -282,9 +295,11 @@ void TermCounter::countResult() {
 
 /// The whole product, and the parts of its tiles.
 void TermCounter::countWhole() {
-  double inputs = double(problem.elementBytes) * double(problem.windows) *
-                  (double(problem.tokens) * double(encoding.getWindowRows()) +
-                   double(encoding.getKeptRows()) * double(problem.outputs));
+  double inputs = double(problem.windows) *
+                  (double(problem.elementBytes) * double(problem.tokens) *
+                       double(encoding.getWindowRows()) +
+                   getValueBytes(problem) * double(encoding.getKeptRows()) *
+                       double(problem.outputs));
   double results =
       double(problem.tokens) * double(problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);

@@ -13,12 +13,13 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// The contiguous `tile` as [blocks of lines][rows][columns].
-static Value viewAsBlocks(OpBuilder &b, Location loc, Value tile) {
+/// The contiguous `tile` as [blocks][rows][`line` columns].
+static Value viewAsBlocks(OpBuilder &b, Location loc, Value tile,
+                          int64_t line) {
   auto type = cast<MemRefType>(tile.getType());
-  int64_t rows = type.getDimSize(0);
-  int64_t line = getLineElements(type.getElementType());
-  int64_t shape[] = {type.getDimSize(1) / line, rows, line};
+  int64_t columns = type.getShape().back();
+  int64_t rows = type.getNumElements() / columns;
+  int64_t shape[] = {columns / line, rows, line};
   int64_t strides[] = {rows * line, line, 1};
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tile);
   auto viewType = MemRefType::get(
@@ -39,8 +40,11 @@ TileStorage::TileStorage(OpBuilder &b, Location loc, ScheduleAttr schedule,
                          Value tile)
     : layout(getTileLayout(schedule, cast<MemRefType>(tile.getType()))),
       buffer(tile) {
+  auto type = cast<MemRefType>(tile.getType());
   if (layout == TileLayout::SwizzledBlocks)
-    buffer = viewAsBlocks(b, loc, tile);
+    buffer = viewAsBlocks(b, loc, tile, getLineElements(type.getElementType()));
+  if (layout == TileLayout::ColumnBlocks)
+    buffer = viewAsBlocks(b, loc, tile, getColumnBlock(type));
 }
 
 SmallVector<Value> TileStorage::getIndices(OpBuilder &b, Location loc,
@@ -49,8 +53,12 @@ SmallVector<Value> TileStorage::getIndices(OpBuilder &b, Location loc,
   if (layout == TileLayout::Rows)
     return {row, column};
   IndexMath math{b, loc};
-  int64_t bytes =
-      cast<MemRefType>(buffer.getType()).getElementTypeBitWidth() / 8;
+  auto type = cast<MemRefType>(buffer.getType());
+  if (layout == TileLayout::ColumnBlocks) {
+    int64_t block = type.getDimSize(2);
+    return {math.div(column, block), row, math.rem(column, block)};
+  }
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
   Value key = getSwizzleKey(math, swizzleRow ? swizzleRow : row, bytes);
   if (layout == TileLayout::SwizzledRows)
     return {row, math.bitXor(column, key)};

@@ -16,16 +16,17 @@ FlatSource::FlatSource(OpBuilder &b, Location loc, Value src)
     : type(cast<MemRefType>(src.getType())), src(src) {
   IndexMath math{b, loc};
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
-  pitch = metadata.getStrides()[0];
+  pitch = metadata.getStrides()[type.getRank() - 2];
   if (!type.isLastDimUnitStride())
-    spacing = metadata.getStrides()[1];
+    spacing = metadata.getStrides()[type.getRank() - 1];
   auto flatType = MemRefType::get(
       {ShapedType::kDynamic}, type.getElementType(),
       StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}),
       type.getMemorySpace());
-  Value size = math.mul(metadata.getSizes()[0], pitch);
+  Value size = math.mul(metadata.getSizes()[0], metadata.getStrides()[0]);
   if (spacing)
-    size = math.add(size, math.mul(metadata.getSizes()[1], spacing));
+    size = math.add(size,
+                    math.mul(metadata.getSizes()[type.getRank() - 1], spacing));
   flat = memref::ReinterpretCastOp::create(
       b, loc, flatType, metadata.getBaseBuffer(),
       OpFoldResult(metadata.getOffset()), ArrayRef<OpFoldResult>{size},
@@ -34,12 +35,12 @@ FlatSource::FlatSource(OpBuilder &b, Location loc, Value src)
 
 int64_t FlatSource::getStaticPitch() const {
   auto [strides, offset] = type.getStridesAndOffset();
-  return strides[0];
+  return strides[type.getRank() - 2];
 }
 
 bool FlatSource::mayBeContiguous() const {
   auto [strides, offset] = type.getStridesAndOffset();
-  return strides[1] == 1 || ShapedType::isDynamic(strides[1]);
+  return strides.back() == 1 || ShapedType::isDynamic(strides.back());
 }
 
 Value FlatSource::isAligned(OpBuilder &b, Location loc, int64_t width) const {
@@ -48,7 +49,7 @@ Value FlatSource::isAligned(OpBuilder &b, Location loc, int64_t width) const {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, src);
   Value address = math.add(base, math.mul(metadata.getOffset(), bytes));
-  Value rows = math.mul(metadata.getStrides()[0], bytes);
+  Value rows = math.mul(pitch, bytes);
   Value misaligned =
       math.rem(arith::OrIOp::create(b, loc, address, rows), width * bytes);
   Value aligned = math.isEqual(misaligned, 0);

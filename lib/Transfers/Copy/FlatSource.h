@@ -12,8 +12,9 @@
 
 namespace mlir::nm_sparse {
 
-/// A rank-2 source viewed as one row, so that a place in it can be found with
-/// 32-bit arithmetic. Its rows may have any stride between their elements.
+/// A source viewed as one row, so that a place in it can be found with 32-bit
+/// arithmetic. Its rows may have any stride between their elements; of rank 3,
+/// planes begin at multiples of rows.
 class FlatSource {
 public:
   FlatSource(OpBuilder &b, Location loc, Value src);

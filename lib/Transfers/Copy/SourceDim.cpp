@@ -39,6 +39,32 @@ SourceIndex PlainDim::find(OpBuilder &b, Location loc, Value index) const {
   return {index, IndexMath{b, loc}.isLess(index, extent)};
 }
 
+StoredDim::StoredDim(OpBuilder &b, AsyncCopyOp op)
+    : tiles(cast<MemRefType>(op.getDst().getType()).getDimSize(1)) {
+  Location loc = op.getLoc();
+  Value src = op.getSrc();
+  auto from = cast<MemRefType>(src.getType());
+  auto to = cast<MemRefType>(op.getDst().getType());
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, src);
+  blockTiles =
+      IndexMath{b, loc}.div(metadata.getStrides()[0], metadata.getStrides()[1]);
+  if (from.getDimSize(0) != to.getDimSize(0))
+    sourceBlocks = memref::DimOp::create(b, loc, src, 0);
+  if (from.getDimSize(1) != to.getDimSize(1))
+    sourceTiles = memref::DimOp::create(b, loc, src, 1);
+}
+
+SourceIndex StoredDim::find(OpBuilder &b, Location loc, Value row) const {
+  IndexMath math{b, loc};
+  Value block = math.div(row, tiles), tile = math.rem(row, tiles);
+  Value exists;
+  if (sourceBlocks)
+    exists = math.isLess(block, sourceBlocks);
+  if (sourceTiles)
+    exists = math.both(exists, math.isLess(tile, sourceTiles));
+  return {math.add(math.mul(block, blockTiles), tile), exists};
+}
+
 /// Divides a row of the destination of a gather into panel and row of it.
 static std::pair<Value, Value> splitPanel(const IndexMath &math, Value row,
                                           int64_t panelRows, int64_t panels) {

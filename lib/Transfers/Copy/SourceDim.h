@@ -58,6 +58,30 @@ private:
   Value extent;
 };
 
+/// The tiles of a component of bitmaps, of one block of outputs after the
+/// other.
+class StoredDim : public SourceDim {
+public:
+  /// Of a copy of rank 3.
+  StoredDim(OpBuilder &b, AsyncCopyOp op);
+
+  bool isPlain() const override { return false; }
+  int64_t getRun() const override { return 1; }
+  SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+
+protected:
+  /// No row is part of a chunk.
+  Value getExtent() const override { return Value(); }
+
+private:
+  /// Tiles of a block in the destination.
+  int64_t tiles;
+  /// Tiles from one block of the source to the next.
+  Value blockTiles;
+  /// Extents of the source; null where it has all blocks, and all tiles.
+  Value sourceBlocks, sourceTiles;
+};
+
 /// The kept rows of a step, of one panel after the other: the rows of the
 /// source that the positions of an index name.
 class GatheredDim : public SourceDim {

@@ -37,6 +37,10 @@ public:
   void emit(const SourceDim &rows, const SourceDim &columns,
             Value columnExtent);
 
+  /// Of a component of bitmaps, which begins at a multiple of 16 bytes, as all
+  /// who read it rely on.
+  void emitStored(const StoredDim &rows);
+
   /// Stores the rows that positions of `encoding` name instead of them, with
   /// `batch` positions of a thread on their way at a time.
   void emitRowsOf(EncodingAttr encoding, const SourceDim &rows,
@@ -58,6 +62,9 @@ private:
   int64_t getElementBytes() const {
     return dstType.getElementTypeBitWidth() / 8;
   }
+  /// Those of all dimensions but the last one are rows.
+  int64_t getColumns() const { return dstType.getShape().back(); }
+  int64_t getRows() const { return dstType.getNumElements() / getColumns(); }
 
   /// Chunks whose loads are in flight together: what a thread reads to find a
   /// source (the index) or to copy narrow elements would otherwise cost one
@@ -118,7 +125,7 @@ int64_t TileCopy::getMaxWidth(const SourceDim &columns) const {
   int64_t pitch = source.getStaticPitch();
   int64_t width = 16 / getElementBytes();
   while (width > 1 &&
-         (dstType.getDimSize(1) % width != 0 || columns.getRun() % width != 0 ||
+         (getColumns() % width != 0 || columns.getRun() % width != 0 ||
           (!ShapedType::isDynamic(pitch) && pitch % width != 0)))
     width /= 2;
   // cp.async moves at least 4 bytes; below that elements go one by one.
@@ -127,16 +134,15 @@ int64_t TileCopy::getMaxWidth(const SourceDim &columns) const {
 
 CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
                             const SourceDim &columns) const {
-  CopyPlan::Shape shape{dstType.getDimSize(0), dstType.getDimSize(1), threads,
-                        width};
+  CopyPlan::Shape shape{getRows(), getColumns(), threads, width};
   std::optional<CopyPlan> plan;
   // All rounds at once are too many for producers, which have few registers.
   if (isFast && transposed && !areProducers)
     plan = CopyPlan::interleaved(shape, kBatch);
   // Threads that multiply as well gain nothing from it where rows are found by
-  // an addition.
+  // an addition, or by few.
   if (isFast && !transposed && getElementBytes() == 4 && columns.isPlain() &&
-      (!rows.isPlain() || areProducers))
+      dstType.getRank() == 2 && (!rows.isPlain() || areProducers))
     plan = CopyPlan::wholeRows(shape);
   if (plan)
     return *plan;
@@ -181,9 +187,14 @@ void TileCopy::emit(const SourceDim &rows, const SourceDim &columns,
   // Single elements: without a test of each column where the source has all.
   Value whole =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, columnExtent,
-                            math.constant(dstType.getDimSize(1)));
+                            math.constant(getColumns()));
   Value condition = math.both(whole, source.isAligned(b, loc, /*width=*/1));
   emitEither(condition, /*width=*/1, rows, PlainDim(Value()), columns);
+}
+
+void TileCopy::emitStored(const StoredDim &rows) {
+  PlainDim columns{Value()};
+  emitPath(getMaxWidth(columns), /*isFast=*/true, rows, columns);
 }
 
 void TileCopy::emitRowsOf(EncodingAttr encoding, const SourceDim &rows,
@@ -224,6 +235,11 @@ struct AsyncCopyLowering : TilePattern<AsyncCopyOp> {
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
                   op.isTransposed(), op.getThreads());
+    if (dstType.getRank() == 3) {
+      copy.emitStored(StoredDim(rewriter, op));
+      rewriter.eraseOp(op);
+      return success();
+    }
     // Extents that fill the destination need no test.
     Value extents[2];
     SmallVector<PlainDim> dims;

@@ -25,8 +25,9 @@ public:
   /// The buffer that getIndices is about.
   Value getBuffer() const { return buffer; }
 
-  /// Indices of element (`row`, `column`) of the tile. Aligned words of 16
-  /// bytes of a row stay together. `swizzleRow` may be a row that is `row` but
+  /// Indices of element (`row`, `column`) of the tile, whose rows are those of
+  /// all but its last dimension. Aligned words of 16 bytes of a row stay
+  /// together. `swizzleRow` may be a row that is `row` but
   /// for a multiple of 8, where such a one is cheaper to find.
   SmallVector<Value> getIndices(OpBuilder &b, Location loc, Value row,
                                 Value column, Value swizzleRow = {}) const;

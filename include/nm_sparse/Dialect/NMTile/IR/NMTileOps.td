@@ -73,7 +73,8 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     tile lie in `src` and in `dst`; without them as `(r, c)` in both. The data may
     be read after a wait on the group that holds the copy and a barrier, or behind
     an mbarrier that tracks the copy. A tile of rank 3 is a component of bitmaps,
-    which only `--nm-sparse-create-tensor-maps` knows how to copy.
+    blocks of outputs x tiles along the contraction x what a tile has, and lies in
+    `dst` in blocks of columns (`TileLayout::ColumnBlocks`).
 
     With `rows_of`, `src` is an index of that `n:m` encoding, from a window on,
     and instead of the position at `[r, p]` what is stored is where that block
