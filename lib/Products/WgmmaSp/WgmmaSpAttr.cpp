@@ -48,8 +48,7 @@ LogicalResult WgmmaSpAttr::verifyTransfers(EmitErrorFn emitError,
 static LogicalResult verifyPattern(EmitErrorFn emitError,
                                    const ScheduleAttr &schedule,
                                    const EncodingAttr &encoding) {
-  if (encoding.isFree() || encoding.getInnermost().n != 2 ||
-      encoding.getInnermost().m != 4 || encoding.getInnermost().blockK != 1)
+  if (!encoding.getInnermost().isTwoOfFour())
     return emitError() << "has a schedule with product = wgmma_sp, which "
                           "multiplies 2:4 weights, but "
                        << encoding << "; legal is product = wgmma_expand";

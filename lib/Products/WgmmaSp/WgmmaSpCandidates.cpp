@@ -148,8 +148,7 @@ static void proposeGathers(ScheduleEnumerator &to) {
 void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
   EncodingAttr encoding = to.encoding;
-  const SparsityLevel &level = encoding.getInnermost();
-  if (!problem.bitmap || level.n != 2 || level.m != 4 || level.blockK != 1 ||
+  if (!problem.bitmap || !encoding.getInnermost().isTwoOfFour() ||
       !problem.format || !problem.format->sparseWgmma || to.chip.wgmma == 0)
     return;
   if (encoding.hasInnerLevel())

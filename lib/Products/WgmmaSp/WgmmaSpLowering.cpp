@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Metadata.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
-#include "Metadata.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Products/Registration.h"
 #include "nm_sparse/Products/WarpgroupTile.h"

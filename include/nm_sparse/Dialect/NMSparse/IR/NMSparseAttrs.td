@@ -97,6 +97,11 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     int64_t getBlockK() const { return getOuter().blockK; }
     int64_t getBlockN() const { return getOuter().blockN; }
     bool isFree() const { return getOuter().isFree(); }
+    /// Two of every four rows of an output, or of several: what sparse tensor
+    /// cores multiply.
+    bool isTwoOfFour() const {
+      return !hasInnerLevel() && getOuter().isTwoOfFour();
+    }
     /// Dense rows that one window spans along the contraction dimension.
     int64_t getWindowRows() const { return getOuter().getWindowRows(); }
     /// Dense rows of one window that the outer level keeps.

@@ -24,6 +24,8 @@ struct SparsityLevel {
   int64_t blockK = 1, blockN = 1;
 
   bool isFree() const { return n == 0; }
+  /// 2:4 of single rows, which sparse tensor cores multiply.
+  bool isTwoOfFour() const { return n == 2 && m == 4 && blockK == 1; }
   /// Rows that one window spans. A free row of blocks is a window of one block,
   /// which may be kept.
   int64_t getWindowRows() const { return isFree() ? blockK : m * blockK; }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Metadata.h"
-#include "../SharedLoads.h"
+#include "SharedLoads.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -77,8 +77,9 @@ Value Metadata::combine(Value bits) {
 }
 
 Value Metadata::get(int64_t tilePair, int64_t output) {
-  int64_t words =
-      (output / BitmapTile::kOutputs * tiles + tilePair) * BitmapTile::kOutputs;
+  int64_t words = (output / BitmapTile::kOutputs * tiles + tilePair) *
+                      BitmapTile::kOutputs +
+                  output % BitmapTile::kOutputs;
   Value one = loadAt(b, loc, first, words * kWordBytes, b.getI32Type());
   if (hasBytes)
     return combine(LLVM::BitReverseOp::create(b, loc, one));

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_PRODUCTS_WGMMASP_METADATA_H
-#define NM_SPARSE_LIB_PRODUCTS_WGMMASP_METADATA_H
+#ifndef NM_SPARSE_LIB_PRODUCTS_METADATA_H
+#define NM_SPARSE_LIB_PRODUCTS_METADATA_H
 
 #include "mlir/IR/Builders.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
@@ -17,7 +17,7 @@ namespace mlir::nm_sparse {
 /// weight, 64 rows: four bits for each four rows of an output, the number of
 /// the row of the first value, and of the second. Of the four lanes that share
 /// an output and the one 8 further, lanes 0 and 1 have words of the even tile,
-/// lanes 2 and 3 of the odd one (PTX ISA, sparse `wgmma.mma_async`).
+/// lanes 2 and 3 of the odd one (PTX ISA, sparse `wgmma.mma_async` and `mma`).
 ///   - Of 16-bit elements, each tile is a product, whose selector names the
 ///     lanes, and a word has 16 rows of both outputs.
 ///   - Of 8-bit ones, both are one product, and a word has all rows of one
@@ -28,7 +28,9 @@ public:
   Metadata(OpBuilder &b, TileMatmulOp op, Value lane, Value output);
 
   /// The word of this lane for the products of `tilePair` and the one behind
-  /// it, and of the 64 outputs that begin `output` further.
+  /// it, and of the 16 outputs that begin `output` further, in the same place
+  /// of another block or, where the first ones begin a block, in the same
+  /// block.
   Value get(int64_t tilePair, int64_t output);
 
 private:
@@ -46,4 +48,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_PRODUCTS_WGMMASP_METADATA_H
+#endif // NM_SPARSE_LIB_PRODUCTS_METADATA_H
