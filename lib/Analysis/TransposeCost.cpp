@@ -175,6 +175,10 @@ std::optional<double> nm_sparse::predictProduct(MatmulProblem problem,
   problem.xFeatureMajor = xFeatureMajor;
   if (given && !isa<ProductCostInterface>(Attribute(given.getProduct())))
     return std::nullopt;
+  // Tensor cores have no way to read these (checkSchedule).
+  if (given && !given.isDirect() && problem.bitmap && xFeatureMajor &&
+      problem.elementBytes == 1)
+    return std::nullopt;
   if (given)
     return predict(problem, given, chip).seconds;
   auto ranked = rankSchedules(problem, chip);

@@ -112,6 +112,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
                         : options.features.getValue();
   target.optLevel = options.optLevel;
   pm.addPass(createGpuNVVMAttachTarget(target));
+  pm.addNestedPass<gpu::GPUModuleOp>(createNMSparseOrderMetadataPass());
 }
 
 static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {

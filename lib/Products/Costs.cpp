@@ -17,4 +17,5 @@ void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
   registerWgmmaExpandCost(registry);
   registerWgmmaSpCost(registry);
   registerMmaExpandCost(registry);
+  registerMmaSpCost(registry);
 }

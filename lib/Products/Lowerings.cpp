@@ -17,4 +17,5 @@ void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
   registerWgmmaExpandLowering(registry);
   registerWgmmaSpLowering(registry);
   registerMmaExpandLowering(registry);
+  registerMmaSpLowering(registry);
 }

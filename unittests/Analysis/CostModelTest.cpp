@@ -355,4 +355,26 @@ TEST_F(CostModel, WindowsExpandedByLanesReadTheWeightOnce) {
   EXPECT_GT(time(16, 8).seconds, time(16, 16).seconds);
 }
 
+/// Tiles of values come with a bit for each row. Large products take the time
+/// of sparse tensor cores, at twice the rate of dense ones, and not many times
+/// that.
+TEST_F(CostModel, SparseWarpsCopyValuesAndBits) {
+  MatmulProblem p = problem(encoding(2, 4, 1), 4096, true);
+  p.windows = 4096 / 4;
+  p.bitmap = BitmapTile::get(p.encoding, p.elementBytes);
+  p.format = findElementFormat("f16");
+  ScheduleAttr tiles = schedule(
+      "tile = [128, 128, 32], product = mma_sp<warps = [2, 2]>, transfers = "
+      "{x = copy, values = copy, index = staged}, pipeline = "
+      "async_groups<stages = 3>");
+  int64_t x = 128 * 64 * 2, values = 128 * 32 * 2, bits = 128 * 64 / 8;
+  EXPECT_EQ(getSharedBytes(p, tiles), 3 * (x + values + bits));
+  for (StringRef chip : {"sm_80", "sm_89", "sm_120a"}) {
+    double least = 2.0 * 4096 * 4096 * 4096 / (2 * findChip(chip)->mma);
+    Prediction prediction = predict(p, tiles, *findChip(chip));
+    EXPECT_GT(prediction.seconds, least);
+    EXPECT_LT(prediction.seconds, 4 * least);
+  }
+}
+
 } // namespace

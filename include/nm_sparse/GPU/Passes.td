@@ -47,6 +47,18 @@ def NMSparseLowerBF16MmaPass
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseOrderMetadataPass
+    : Pass<"nm-sparse-order-metadata", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "say that metadata of nvvm.mma.sp.sync is ordered";
+  let description = [{
+    Sets `orderedMetadata` of each `nvvm.mma.sp.sync` in a module whose target has
+    PTX 8.5 or newer, which knows it: the two rows that our metadata names always
+    increase. Chips after sm_90 sort what does not say so, in several
+    instructions; on older ones both are the same instruction.
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
 def NMSparseLowerByteMapsPass : Pass<"nm-sparse-lower-byte-maps"> {
   let summary = "tensor maps of 8-bit elements to those of unsigned bytes";
   let description = [{

@@ -15,5 +15,6 @@ include "nm_sparse/Products/Wgmma/Wgmma.td"
 include "nm_sparse/Products/WgmmaExpand/WgmmaExpand.td"
 include "nm_sparse/Products/WgmmaSp/WgmmaSp.td"
 include "nm_sparse/Products/MmaExpand/MmaExpand.td"
+include "nm_sparse/Products/MmaSp/MmaSp.td"
 
 #endif // NM_SPARSE_PRODUCTS_PRODUCTS_TD

@@ -28,6 +28,7 @@ void registerWgmmaCost(DialectRegistry &registry);
 void registerWgmmaExpandCost(DialectRegistry &registry);
 void registerWgmmaSpCost(DialectRegistry &registry);
 void registerMmaExpandCost(DialectRegistry &registry);
+void registerMmaSpCost(DialectRegistry &registry);
 void registerDotLowering(DialectRegistry &registry);
 void registerPanelDotLowering(DialectRegistry &registry);
 void registerSimtLowering(DialectRegistry &registry);
@@ -36,6 +37,7 @@ void registerWgmmaLowering(DialectRegistry &registry);
 void registerWgmmaExpandLowering(DialectRegistry &registry);
 void registerWgmmaSpLowering(DialectRegistry &registry);
 void registerMmaExpandLowering(DialectRegistry &registry);
+void registerMmaSpLowering(DialectRegistry &registry);
 
 } // namespace nm_sparse
 } // namespace mlir

@@ -353,3 +353,53 @@ func.func @next_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+#bits = #nm_sparse.schedule<tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#ws = #gpu.address_space<workgroup>
+
+// Components of bitmaps begin at multiples of 16 bytes. Their tiles are rows, of
+// one block of outputs after the other, and lie in blocks of 256 elements; those
+// that do not exist are filled with zeros.
+
+// CHECK-LABEL: func @stored
+// CHECK-SAME: %[[V:.*]]: memref<?x?x512xf16
+func.func @stored(%v: memref<?x?x512xf16, strided<[5120, 512, 1], offset: ?>>, %b: memref<2x2x32xi32, strided<[320, 32, 1], offset: ?>>,
+                %x: memref<16x64xf16, #ws>, %vs: memref<2x2x512xf16, #ws>, %bs: memref<2x2x32xi32, #ws>,
+                %y: memref<16x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+             threads(%tx, %ty, %tz) in (%b0 = %threads, %b1 = %c1, %b2 = %c1) {
+    // CHECK: %[[APART:.*]] = arith.divui %{{.*}}#0, %{{.*}}#1 : index
+    // CHECK: %[[BLOCKS:.*]] = memref.dim %[[V]],
+    // CHECK: %[[TILES:.*]] = memref.dim %[[V]],
+    // CHECK-NOT: scf.if
+    // CHECK: %[[BLOCK:.*]] = arith.divui %[[ROW:.*]], %c2{{.*}} : index
+    // CHECK: %[[TILE:.*]] = arith.remui %[[ROW]], %c2{{.*}} : index
+    // CHECK: arith.cmpi ult, %[[BLOCK]], %[[BLOCKS]]
+    // CHECK: arith.cmpi ult, %[[TILE]], %[[TILES]]
+    // CHECK: %[[FIRST:.*]] = arith.muli %[[BLOCK]], %[[APART]]
+    // CHECK: arith.addi %[[FIRST]], %[[TILE]]
+    // CHECK-COUNT-4: nvgpu.device_async_copy {{.*}}, 8, %{{.*}} {bypassL1} : memref<?xf16, {{.*}} to memref<2x4x256xf16
+    nm_tile.async_copy ins(%v : memref<?x?x512xf16, strided<[5120, 512, 1], offset: ?>>)
+      outs(%vs : memref<2x2x512xf16, #ws>)
+    // Tiles of which all exist, by half of the threads.
+    // CHECK: scf.if
+    // CHECK: nvgpu.device_async_copy {{.*}}, 4 {bypassL1} : memref<?xi32, {{.*}} to memref<1x4x32xi32
+    nm_tile.async_copy ins(%b : memref<2x2x32xi32, strided<[320, 32, 1], offset: ?>>)
+      outs(%bs : memref<2x2x32xi32, #ws>)
+    %zero = arith.constant dense<0.0> : vector<16x64xf32>
+    %r = nm_tile.matmul #w storage = #nm_sparse.bitmap<#w> schedule = #bits
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+      ins(%x, %vs : memref<16x64xf16, #ws>, memref<2x2x512xf16, #ws>) index(%bs : memref<2x2x32xi32, #ws>)
+      acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
+      : vector<16x64xf32>, memref<16x64xf32>
+    gpu.terminator
+  }
+  return
+}

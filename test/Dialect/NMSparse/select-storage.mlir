@@ -115,6 +115,39 @@ func.func @any_tokens(
 
 // -----
 
+// Sparse tensor cores, which all chips have, read bits; not of f32.
+// MANY-LABEL: func.func @two_of_four
+// MANY: storage = #nm_sparse.bitmap
+// MANY-LABEL: func.func @two_of_four_f32
+// MANY-NOT: bitmap
+func.func @two_of_four(
+    %x: tensor<?x128xf16>,
+    %v: tensor<64x96xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [128, 96], f16>>},
+    %i: tensor<64x96xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [128, 96], f16>>},
+    %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<2:4>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<?x128xf16>, tensor<64x96xf16>, tensor<64x96xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+func.func @two_of_four_f32(
+    %x: tensor<?x128xf32>,
+    %v: tensor<64x96xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0,
+                           of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [128, 96], f32>>},
+    %i: tensor<64x96xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0,
+                          of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [128, 96], f32>>},
+    %init: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<2:4>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %i : tensor<?x128xf32>, tensor<64x96xf32>, tensor<64x96xi8>) outs(%init : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
 // No fragment of tensor cores fits panels of 12 outputs.
 // CHECK-LABEL: func.func @odd_panels
 // CHECK: storage = #nm_sparse.bitmap

@@ -40,6 +40,15 @@ def sparse(tile, warps, stages, grid, ahead=False):
     )
 
 
+def sparse_warps(tile, warps, stages, grid="flat"):
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"product = mma_sp<warps = {list(warps)}>, "
+        "transfers = {x = copy, values = copy, index = staged}, "
+        f"pipeline = async_groups<stages = {stages}>, grid = {grid}>"
+    )
+
+
 def direct(product, tile, warps, shares):
     """Of a product that reads global memory."""
     return (
@@ -269,6 +278,45 @@ KERNELS = {
                 16,
                 flagged((64, 256, 32), 16, 3, "flat"),
                 FEATURE,
+            ),
+        )
+    },
+    **{
+        f"mma_sp, {name}": Case(
+            element, 2, 4, 1, schedule=how, chip=chip, epilogue=epilogue, **layout
+        )
+        for name, element, how, chip, epilogue, layout in (
+            (
+                "sm_80",
+                "f16",
+                sparse_warps((128, 128, 32), (2, 2), 3),
+                "sm_80",
+                "gelu",
+                {},
+            ),
+            (
+                "sm_80, feature-major",
+                "bf16",
+                sparse_warps((128, 256, 32), (2, 4), 3),
+                "sm_80",
+                "cast",
+                FEATURE,
+            ),
+            (
+                "sm_89, 16 tokens",
+                "f16",
+                sparse_warps((16, 64, 64), (1, 2), 3, "flat<split_k = 4>"),
+                "sm_89",
+                "none",
+                {},
+            ),
+            (
+                "sm_120a",
+                "f16",
+                sparse_warps((128, 128, 32), (2, 2), 3),
+                "sm_120a",
+                "cast",
+                {},
             ),
         )
     },

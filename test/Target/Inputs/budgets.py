@@ -27,7 +27,7 @@ from cases import text  # noqa: E402
 
 TABLE = pathlib.Path(__file__).parents[1] / "budgets.json"
 
-PRODUCTS = ("wgmma.mma_async", "mma.sync", "fma.rn.f32")
+PRODUCTS = ("wgmma.mma_async", "mma.sync", "mma.sp", "fma.rn.f32")
 COPIES = ("cp.async.cg", "cp.async.ca", "cp.async.bulk")
 
 
@@ -115,7 +115,7 @@ def measure(case, ptxas):
         # The token-major kernels, not a transposition and others.
         command = ["nm-compile", "-", "-o", ptx, "--tokens=2048"]
         command += ["--manifest", manifest]
-        command += ["--layout", "keep"]
+        command += ["--layout", "keep", "--chip", case.chip]
         subprocess.run(command, input=text(case), text=True, check=True)
         report = subprocess.run(
             [ptxas, "-v", f"-arch={case.chip}", ptx, "-o", cubin],

@@ -111,7 +111,11 @@ bool SelectStorage::prefersBitmaps(MatmulOp op) const {
               .rows <= kMostRows;
   // Lanes read 16 bytes of a panel, where there are as many.
   int64_t run = 128 / int64_t(element.getIntOrFloatBitWidth());
-  return (most <= kFewTokens || (expands && !element.isF32())) &&
+  // Those that are sparse read bits alone.
+  const ElementFormat *format = findElementFormat(element);
+  bool isSparse = target && op.getEncoding().isTwoOfFour() && format &&
+                  format->sparseMma && format->sparseMma->existsOn(chip);
+  return (most <= kFewTokens || isSparse || (expands && !element.isF32())) &&
          panel % run != 0;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernels of weights that are stored as bitmaps, and of few tokens: `dot`, of n:m
-and of free elements, `panel_dot`, `mma_expand`, `wgmma_expand` and `wgmma_sp`."""
+and of free elements, `panel_dot`, `mma_expand`, `mma_sp`, `wgmma_expand` and
+`wgmma_sp`."""
 
 from families import FEATURE, LAYOUTS, Case
 
@@ -158,6 +159,102 @@ def sparse():
             yield f"sp-{name}-bytes", eight
 
 
+def sparse_warps():
+    """2:4 on sparse tensor cores of warps: rows that are not whole steps, all numbers
+    of fragments, sums of several CTAs, warps that only copy, and bulk copies."""
+    few = {"tokens": 50, "k": 600, "outputs": 200}
+    many = {"tokens": 650, "k": 300, "outputs": 200}
+    odd = {"tokens": 37, "k": 330, "outputs": 71}
+    threads = "transfers = {x = copy, values = copy, index = staged}"
+    for name, tile, warps, pipeline, grid, case in (
+        (
+            "split2",
+            (64, 128, 32),
+            (2, 2),
+            "async_groups<stages = 3>",
+            "flat<split_k = 2>",
+            few,
+        ),
+        ("large", (128, 128, 64), (2, 2), "async_groups<stages = 2>", "flat", few),
+        ("tokens", (56, 32, 32), (1, 1), "async_groups<stages = 4>", "flat", odd),
+        (
+            "eight",
+            (8, 64, 64),
+            (1, 2),
+            "async_groups<stages = 2>",
+            "flat<split_k = 3>",
+            odd,
+        ),
+        ("warps", (32, 128, 32), (4, 4), "async_groups<stages = 3>", "flat", odd),
+        (
+            "ring",
+            (64, 64, 32),
+            (2, 2),
+            "ring<stages = 3, producers = 4>",
+            "persistent",
+            many,
+        ),
+        (
+            "stream",
+            (16, 64, 32),
+            (1, 2),
+            "ring<stages = 3, producers = 2>",
+            "persistent<stream_k = true>",
+            many,
+        ),
+        (
+            "bulk",
+            (40, 64, 64),
+            (1, 2),
+            "ring<stages = 2, producers = 4>",
+            "flat<split_k = 2>",
+            few,
+        ),
+        (
+            "bulk-pairs",
+            (32, 64, 32),
+            (2, 2),
+            "ring<stages = 3, producers = 4>",
+            "persistent<cluster = 2>",
+            many,
+        ),
+    ):
+        copies = BULK if "bulk" in name else threads
+        kept = (
+            f"#nm_sparse.schedule<tile = {list(tile)}, "
+            f"product = mma_sp<warps = {list(warps)}>, "
+            f"{copies}, pipeline = {pipeline}, grid = {grid}>"
+        )
+        for layout, dims in LAYOUTS.items():
+            element = "bf16" if layout == "feature" else "f16"
+            epilogue = "gelu" if name in ("tokens", "split2") else "none"
+            yield (
+                f"warps-sp-{name}-{layout}",
+                Case(
+                    element, 2, 4, 1, epilogue=epilogue, schedule=kept, **case, **dims
+                ),
+            )
+    kept = (
+        "#nm_sparse.schedule<tile = [32, 64, 32], product = mma_sp<warps = [2, 2]>, "
+        f"{threads}, pipeline = async_groups<stages = 3>>"
+    )
+    # Results that lie the other way than activations, and panels.
+    for name, panel, dims in (
+        ("xf-yt", 4, {"x_feature_major": True}),
+        ("xt-yf", 1, {"y_feature_major": True}),
+    ):
+        for epilogue in ("residual", "cast"):
+            yield (
+                f"warps-sp-{name}-{epilogue}",
+                Case(
+                    "f16", 2, 4, panel, epilogue=epilogue, schedule=kept, **odd, **dims
+                ),
+            )
+    batch = {"batch": 3, "schedule": kept, **odd}
+    yield "warps-sp-batch", Case("bf16", 2, 4, 1, **batch)
+    yield "warps-sp-shared", Case("f16", 2, 4, 1, shared_weight=True, dim=1, **batch)
+
+
 def segments():
     """Windows that lanes of warpgroups expand, from activations in their order."""
     few = {"tokens": 50, "k": 640, "outputs": 200}
@@ -245,4 +342,5 @@ def bitmap_kernels():
     yield from windows()
     yield from expansions()
     yield from sparse()
+    yield from sparse_warps()
     yield from segments()

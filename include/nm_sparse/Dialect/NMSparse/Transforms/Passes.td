@@ -112,8 +112,9 @@ def NMSparseSelectStoragePass
     With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
     8 outputs, element-wise ones above all, become bitmaps: products of warpgroups
     expand these. For a `chip` without, and patterns that fill no tile of 256 rows
-    or fewer, they do where all their products have at most 8 tokens: other tensor
-    cores multiply panels. Those whose panels are no divisor of 8 either, which
+    or fewer, they do where all their products have at most 8 tokens, or where they
+    are 2:4: other tensor cores multiply panels, and those that are sparse read
+    bitmaps. Those whose panels are no divisor of 8 either, which
     these cannot multiply, become bitmaps for any number of tokens. Weights of f32
     whose panels are no multiple of 4 outputs do where all their products have at
     most 8 tokens: for more, threads gather rows for each output. `tokens` is the

@@ -35,12 +35,6 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
              << (byTokens ? "token" : "feature")
              << ", which are no rows to the tensor memory accelerator; legal "
                 "is x = direct";
-    // Products of warpgroups transpose elements of 16 bits alone.
-    if (schedule.isBulk() && byTokens && x.getElementTypeBitWidth() < 16)
-      return op.emitOpError("has a schedule with product = ")
-             << schedule.getProduct().getProductName()
-             << ", whose 8-bit activations must be token-major, but " << x
-             << " is feature-major; legal is product = dot";
     int64_t step = schedule.getTileRows() / tile->values * tile->rows;
     if (!op.isXFeatureMajor() || step <= 256)
       return success();
@@ -63,6 +57,20 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
            << schedule.getTileOutputs()
            << "; change them, or use values = copy";
   return success();
+}
+
+/// Tensor cores transpose elements of 16 bits alone, and no copy transposes
+/// what is feature-major.
+static LogicalResult checkMajorOrder(MatmulOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  auto x = cast<ShapedType>(op.getX().getType());
+  if (schedule.isDirect() || !op.getBitmapTile() || !op.isXFeatureMajor() ||
+      x.getElementTypeBitWidth() >= 16)
+    return success();
+  return op.emitOpError("has a schedule with product = ")
+         << schedule.getProduct().getProductName()
+         << ", whose 8-bit activations must be token-major, but " << x
+         << " is feature-major; legal is product = dot";
 }
 
 /// Rows of activations that come in the order of segments are rows of a buffer,
@@ -249,8 +257,9 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
     return failure();
   if (failed(checkRows(op)) || failed(checkStorage(op)))
     return failure();
-  if (failed(checkBulkCopy(op)) || failed(checkSegments(op)) ||
-      failed(checkCluster(op)) || failed(checkBatch(op)))
+  if (failed(checkBulkCopy(op)) || failed(checkMajorOrder(op)) ||
+      failed(checkSegments(op)) || failed(checkCluster(op)) ||
+      failed(checkBatch(op)))
     return failure();
   auto index = cast<RankedTensorType>(op.getIndex().getType());
   if (index.isDynamicDim(index.getRank() - 2))

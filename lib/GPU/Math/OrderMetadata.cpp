@@ -1,0 +1,47 @@
+//===- OrderMetadata.cpp - say that metadata is ordered -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which PTX a kernel becomes is not known before it has a target.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "nm_sparse/GPU/Passes.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEORDERMETADATAPASS
+#include "nm_sparse/GPU/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+
+/// The PTX version that has the modifier.
+static constexpr unsigned kOrderedVersion = 85;
+
+/// The version that features such as "+ptx80" ask for; 0 where they say none.
+static unsigned getVersion(StringRef features) {
+  unsigned version = 0;
+  for (StringRef feature : llvm::split(features, ','))
+    if (feature.consume_front("+ptx"))
+      feature.consumeInteger(10, version);
+  return version;
+}
+
+namespace {
+struct OrderMetadata
+    : public nm_sparse::impl::NMSparseOrderMetadataPassBase<OrderMetadata> {
+  void runOnOperation() override {
+    ArrayAttr targets = getOperation().getTargetsAttr();
+    auto knowsIt = [](Attribute target) {
+      auto nvvm = dyn_cast<NVVM::NVVMTargetAttr>(target);
+      return nvvm && getVersion(nvvm.getFeatures()) >= kOrderedVersion;
+    };
+    if (!targets || !llvm::all_of(targets, knowsIt))
+      return;
+    getOperation()->walk(
+        [](NVVM::MmaSpOp product) { product.setOrderedMetadata(true); });
+  }
+};
+} // namespace

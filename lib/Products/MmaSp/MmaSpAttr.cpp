@@ -1,0 +1,82 @@
+//===- MmaSpAttr.cpp - what sparse mma asks of a schedule -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Products/WarpGrid.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+using EmitErrorFn = function_ref<InFlightDiagnostic()>;
+
+Attribute MmaSpAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> warps;
+  if (parseWarpGrid(parser, getMnemonic(), warps))
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                    ArrayRef<int64_t>(warps));
+}
+
+void MmaSpAttr::print(AsmPrinter &printer) const {
+  printWarpGrid(printer, getWarps());
+}
+
+LogicalResult MmaSpAttr::verify(EmitErrorFn emitError,
+                                ArrayRef<int64_t> warps) {
+  return verifyWarpGrid(emitError, warps);
+}
+
+StringRef MmaSpAttr::getProductName() const { return getMnemonic(); }
+
+int64_t MmaSpAttr::getNumWarps() const { return getWarps()[0] * getWarps()[1]; }
+
+LogicalResult MmaSpAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
+                                    int64_t outputs) const {
+  return verifyTileUnits(emitError, getMnemonic(), getWarps(), tokens, outputs,
+                         kFragmentTokens, BitmapTile::kOutputs);
+}
+
+LogicalResult MmaSpAttr::verifyTransfers(EmitErrorFn emitError,
+                                         const TransfersAttr &transfers,
+                                         int64_t) const {
+  bool isCopied = transfers.getX() == XTransfer::Copy &&
+                  transfers.getValues() == ValuesTransfer::Copy &&
+                  transfers.getIndex() == IndexTransfer::Staged;
+  // Of bulk copies, a schedule has all or none.
+  if (!isCopied && transfers.getX() != XTransfer::Bulk)
+    return emitError() << "mma_sp has its operands copied step by step: legal "
+                          "is transfers = {x = copy, values = copy, index = "
+                          "staged}, or bulk for all three";
+  return success();
+}
+
+LogicalResult MmaSpAttr::verifyProblem(EmitErrorFn emitError,
+                                       const ScheduleAttr &schedule,
+                                       const EncodingAttr &encoding,
+                                       Type element) const {
+  if (!isa<Float16Type, BFloat16Type>(element) && !element.isSignlessInteger(8))
+    return emitError() << "has a schedule with product = mma_sp, which "
+                          "multiplies f16, bf16 or i8, but operands of "
+                       << element;
+  if (!encoding.isTwoOfFour())
+    return emitError() << "has a schedule with product = mma_sp, which "
+                          "multiplies 2:4 weights, but "
+                       << encoding << "; legal is product = mma_expand";
+  BitmapTile tile =
+      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
+  int64_t rows = schedule.getTileRows() / tile.values * tile.rows;
+  if (rows % kPairRows != 0)
+    return emitError() << "has a schedule with product = mma_sp and K steps of "
+                       << rows << " rows; legal are multiples of " << kPairRows;
+  return success();
+}
+
+bool MmaSpAttr::readsBitmaps() const { return true; }
+bool MmaSpAttr::readsTokenMajorWindows() const { return true; }
+
+bool MmaSpAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
+  return schedule.isBulk();
+}

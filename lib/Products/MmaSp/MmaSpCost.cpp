@@ -1,0 +1,94 @@
+//===- MmaSpCost.cpp - what sparse products of warps cost -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MmaSpCandidates.h"
+
+#include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Products/Registration.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+// Guesses: no time of these kernels has been measured. Those of `mma`, whose
+// copies, waits and results are the same. mathShare, l2Share, shown, step,
+// copy, latency, tile, written, index
+static constexpr FamilyCosts guessed = {
+    0.775, 0.388, 0.209, 0.146e-6, 23.5e-9, 0.4e-6, 0.285e-6, 0.778, 0};
+
+/// Products in whose place the instructions issue that make a word of metadata
+/// of bits; a guess as well.
+static constexpr double kMetadataProducts = 1.0;
+
+/// Lanes of a warp, and bytes of a word that each reads.
+static constexpr int64_t kLanes = 32, kWordBytes = 4;
+
+namespace {
+/// What the warps of a CTA do in a K step.
+struct StepCounts {
+  StepCounts(MmaSpAttr product, const MatmulProblem &problem,
+             ScheduleAttr schedule)
+      : kept(double(schedule.getTileRows())),
+        rows(kept / double(problem.bitmap->values) *
+             double(problem.bitmap->rows)),
+        warps(double(product.getNumWarps())),
+        warpTokens(double(schedule.getTileTokens()) /
+                   double(product.getWarps()[0])),
+        warpOutputs(double(schedule.getTileOutputs()) /
+                    double(product.getWarps()[1])),
+        words(warpOutputs / MmaSpAttr::kFragmentOutputs * rows /
+              MmaSpAttr::kPairRows) {}
+
+  /// Rows of the weight that are kept, and all of them.
+  double kept, rows;
+  double warps, warpTokens, warpOutputs;
+  /// Of metadata, in each lane of a warp.
+  double words;
+};
+
+struct MmaSpCost
+    : public ProductCostInterface::ExternalModel<MmaSpCost, MmaSpAttr> {
+  MathCeiling getCeiling(Attribute, const Chip &chip) const {
+    return {2 * chip.mma, "mma_sp"};
+  }
+
+  double countFlops(Attribute attribute, const MatmulProblem &problem,
+                    const ScheduleAttr &schedule, double) const {
+    StepCounts step(cast<MmaSpAttr>(attribute), problem, schedule);
+    double products = 2.0 * step.warpTokens * step.warpOutputs * step.rows;
+    // Elements of 8 bits are multiplied at twice the rate of 16.
+    products *= double(problem.elementBytes) / 2.0;
+    double product = 2.0 * MmaSpAttr::kFragmentOutputs *
+                     MmaSpAttr::kFragmentTokens * MmaSpAttr::kPairRows / 2.0;
+    return step.warps * (products + kMetadataProducts * product * step.words);
+  }
+
+  double countSharedReads(Attribute attribute, const MatmulProblem &problem,
+                          const ScheduleAttr &schedule) const {
+    StepCounts step(cast<MmaSpAttr>(attribute), problem, schedule);
+    auto bytes = double(problem.elementBytes);
+    // A word of metadata is made of one of bits or, of 16-bit elements, two.
+    return step.warps * (bytes * (step.warpTokens * step.rows +
+                                  step.warpOutputs * step.kept) +
+                         bytes * step.words * double(kLanes * kWordBytes));
+  }
+
+  StringRef getFamily(Attribute, const ScheduleAttr &) const {
+    return "mma_sp";
+  }
+
+  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &,
+                              const Chip &) const {
+    return guessed;
+  }
+};
+} // namespace
+
+void nm_sparse::registerMmaSpCost(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+    MmaSpAttr::attachInterface<MmaSpCost>(*context);
+    dialect->addProposer(proposeMmaSp);
+  });
+}
