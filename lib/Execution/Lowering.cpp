@@ -12,7 +12,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
-#include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -74,6 +73,20 @@ SmallVector<int64_t> nm_sparse::getCompiledTokens(const RunRequest &request) {
       SmallVector<int64_t>{std::max<int64_t>(request.dynamicSize, 1)});
 }
 
+void nm_sparse::setOptions(const RunRequest &request, StringRef chip,
+                           StringRef gpu, GPUPipelineOptions &options) {
+  options.chip = chip.str();
+  options.gpu = gpu.str();
+  options.maxKernels = request.maxKernels;
+  options.storage = request.storage;
+  options.embed = request.embed;
+  options.embedChecked = request.embedChecked;
+  options.density = request.density;
+  options.pack = request.pack;
+  options.launches = request.launches;
+  options.tokens = getCompiledTokens(request);
+}
+
 static Lowered cloneForLowering(ModuleOp module, StringRef entry) {
   Lowered lowered;
   lowered.module = cast<ModuleOp>(module->clone());
@@ -89,17 +102,10 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
                                                StringRef format) {
   Lowered lowered = cloneForLowering(module, entry);
   GPUPipelineOptions options;
-  options.chip = chip.str();
-  options.gpu = gpu.str();
+  setOptions(request, chip, gpu, options);
   options.format = format.str();
   options.hostMemory = true;
   options.checkIndex = true;
-  options.maxKernels = request.maxKernels;
-  options.storage = request.storage;
-  options.density = request.density;
-  options.pack = request.pack;
-  options.launches = request.launches;
-  options.tokens = getCompiledTokens(request);
   for (const Stage &stage : getStages()) {
     if (llvm::Error error =
             runPipeline(*lowered.module, ("stage " + stage.name).str(),

@@ -11,6 +11,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "nm_sparse/Execution/CompiledModule.h"
 #include "nm_sparse/Execution/Run.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
 
 namespace mlir::nm_sparse {
@@ -25,11 +26,16 @@ struct Lowered {
 /// Puts the schedule in `text` on every contraction with an encoded operand.
 llvm::Error forceSchedule(ModuleOp module, StringRef text);
 
-/// Lowers for `chip`, by the rates of `gpu`, and the numbers of tokens of
-/// `request`. `format` is what becomes of the kernels (GPUPipelineOptions).
 /// The numbers of tokens to compile for; none: any.
 SmallVector<int64_t> getCompiledTokens(const RunRequest &request);
 
+/// Sets what `request` says of how to compile for `chip`, by the rates of
+/// `gpu`.
+void setOptions(const RunRequest &request, StringRef chip, StringRef gpu,
+                GPUPipelineOptions &options);
+
+/// Lowers for `chip`, by the rates of `gpu`, and the numbers of tokens of
+/// `request`. `format` is what becomes of the kernels (GPUPipelineOptions).
 llvm::Expected<Lowered> lowerForGPU(ModuleOp module, StringRef entry,
                                     StringRef chip, StringRef gpu,
                                     const RunRequest &request,

@@ -330,7 +330,9 @@ llvm::Error Runner::makeArguments() {
   inputs = std::move(*made);
   if (device == Device::CPU)
     return llvm::Error::success();
-  return storeWeights(*module, entry.getSymName(), request, inputs.packed);
+  GPUPipelineOptions options;
+  setOptions(request, chip, gpu, options);
+  return storeWeights(*module, entry.getSymName(), options, inputs.packed);
 }
 
 llvm::Expected<RunReport> Runner::run() {

@@ -9,15 +9,16 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "nm_sparse/Execution/CompiledModule.h"
-#include "nm_sparse/Execution/Run.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
 
 namespace mlir::nm_sparse {
 
-/// Stores the components among `arguments`, which are canonical ones, as
-/// `entry` of `module` takes them when it is compiled as `request` says.
+/// Stores the components among `arguments`, which are canonical ones of the
+/// encodings that `entry` of `module` says, as it takes them when it is
+/// compiled with `options`.
 llvm::Error storeWeights(ModuleOp module, StringRef entry,
-                         const RunRequest &request,
+                         const GPUPipelineOptions &options,
                          std::vector<Argument> &arguments);
 
 } // namespace mlir::nm_sparse

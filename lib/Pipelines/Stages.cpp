@@ -30,6 +30,15 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
   pm.addPass(createNMSparseFoldFunctionsPass());
   buildFront(pm, /*unpackWithoutKernel=*/false);
+  NMSparseSelectEmbeddingPassOptions embed;
+  embed.mode = options.embed;
+  embed.checked = options.embedChecked;
+  embed.storage = options.storage;
+  embed.chip = options.chip;
+  embed.gpu = options.gpu;
+  embed.tokens = llvm::to_vector(options.tokens);
+  pm.addPass(createNMSparseSelectEmbeddingPass(embed));
+  pm.addPass(createNMSparseEmbedWeightsPass());
   NMSparseSelectStoragePassOptions select;
   select.storage = options.storage;
   select.chip = options.chip;

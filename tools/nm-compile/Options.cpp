@@ -37,6 +37,11 @@ Compiles linalg with sparse weights to GPU kernels.
                      model says), feature-major, or keep
   --storage S        of packed weights: auto (default; as the pattern and the
                      elements say), canonical or bitmap
+  --embed HOW        weights of other patterns that are 2:4, too, such as all of
+                     1:4, as 2:4 for sparse tensor cores: auto (default; where
+                     the model says that this is faster), always or never
+  --embed-checked    also arguments and weights packed at run time whose pattern
+                     need not be 2:4: packing them fails if they are not
   --density P        percent of the elements that free weights are expected to
                      keep, by which schedules are chosen; default 50
   --pack WHERE       weights that the program packs when it runs: auto (default;
@@ -194,7 +199,7 @@ static llvm::Error chooseInput(ArrayRef<std::string> positional,
 
 llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
                                            CompileOptions &options) {
-  bool hostMemory = false;
+  bool hostMemory = false, embedChecked = false;
   int64_t maxKernels = -1, density = -1;
   CommandLine line;
   addCheckpointOptions(line, options);
@@ -233,6 +238,8 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
                  {"auto", "feature-major", "keep"});
   line.addChoice("storage", options.pipeline.storage,
                  {"auto", "canonical", "bitmap"});
+  line.addChoice("embed", options.pipeline.embed, {"auto", "always", "never"});
+  line.addFlag("embed-checked", embedChecked);
   line.addChoice("pack", options.pipeline.pack, {"auto", "device", "host"});
   line.addChoice("launches", options.pipeline.launches, {"merged", "separate"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
@@ -246,6 +253,7 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   if (!positional)
     return positional.takeError();
   options.pipeline.hostMemory = hostMemory;
+  options.pipeline.embedChecked = embedChecked;
   if (llvm::Error error =
           chooseChip(options.chip, options.pipeline.gpu, options.pipeline))
     return error;

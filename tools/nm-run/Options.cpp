@@ -58,6 +58,8 @@ static llvm::Error parseDevice(StringRef text, Device &device) {
 static void addTokenOptions(CommandLine &line, RunOptions &options) {
   RunRequest &request = options.request;
   line.addChoice("storage", request.storage, {"auto", "canonical", "bitmap"});
+  line.addChoice("embed", request.embed, {"auto", "always", "never"});
+  line.addFlag("embed-checked", request.embedChecked);
   line.addNumber<int64_t>("density", request.density, 0, 100);
   line.addChoice("pack", request.pack, {"auto", "host", "device"});
   line.addChoice("launches", request.launches, {"merged", "separate"});

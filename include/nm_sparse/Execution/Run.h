@@ -34,8 +34,11 @@ struct RunRequest {
   std::optional<SmallVector<int64_t>> tokens;
   int64_t maxKernels = 8;       ///< Of `tokens`, at most.
   std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
-  int64_t density = 50;         ///< Percent that `free` weights keep.
-  std::string pack = "auto";    ///< Where, as for the pipelines.
+  /// Of weights that are 2:4, too, and of more of them, as for the pipelines.
+  std::string embed = "auto";
+  bool embedChecked = false;
+  int64_t density = 50;      ///< Percent that `free` weights keep.
+  std::string pack = "auto"; ///< Where, as for the pipelines.
   /// Merged or separate, as for the pipelines.
   std::string launches = "merged";
   uint64_t seed = 0;

@@ -50,6 +50,18 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("form that packed weights are stored in: auto (as the "
                      "pattern and the elements say), canonical or bitmap"),
       llvm::cl::init("auto")};
+  PassOptions::Option<std::string> embed{
+      *this, "embed",
+      llvm::cl::desc("weights of other patterns that are 2:4, too, as 2:4 for "
+                     "sparse tensor cores: auto (where that is predicted to be "
+                     "faster), always or never"),
+      llvm::cl::init("auto")};
+  PassOptions::Option<bool> embedChecked{
+      *this, "embed-checked",
+      llvm::cl::desc("also arguments and weights packed at run time whose "
+                     "pattern need not be 2:4: packing them fails if they are "
+                     "not"),
+      llvm::cl::init(false)};
   PassOptions::Option<int64_t> density{
       *this, "density",
       llvm::cl::desc("percent of the elements of `free` weights that are "

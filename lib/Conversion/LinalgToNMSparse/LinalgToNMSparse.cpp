@@ -141,6 +141,9 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
       rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
       schedule.getAttr(plan.op),
       isCanonical ? WeightStorageInterface() : storage);
+  NMSparseDialect::EmbedAttrHelper embed(rewriter.getContext());
+  if (EncodingAttr target = embed.getAttr(plan.op))
+    embed.setAttr(matmul, target);
   Value result = matmul.getResult();
   if (!plan.tokens)
     result = tensor::CollapseShapeOp::create(

@@ -929,7 +929,7 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // Attributes of the dialect on other operations.
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.schedule' and 'nm_sparse.tokens'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.schedule', 'nm_sparse.embed' and 'nm_sparse.tokens'}}
 "test.op"() {nm_sparse.foo} : () -> ()
 
 // -----

@@ -104,6 +104,13 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue();
     return success();
   }
+  if (name == EmbedAttrHelper::getNameStr()) {
+    if (!isa<EncodingAttr>(attribute.getValue()))
+      return op->emitError("'")
+             << name << "' must be a #nm_sparse.encoding, got "
+             << attribute.getValue();
+    return success();
+  }
   if (name == ComponentAttrHelper::getNameStr())
     return op->emitError("'")
            << name << "' belongs to an argument or a result of a function, not "
@@ -120,7 +127,8 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
   }
   return op->emitError("unknown attribute '")
          << name << "'; those of operations are '"
-         << ScheduleAttrHelper::getNameStr() << "' and '"
+         << ScheduleAttrHelper::getNameStr() << "', '"
+         << EmbedAttrHelper::getNameStr() << "' and '"
          << TokensAttrHelper::getNameStr() << "'";
 }
 

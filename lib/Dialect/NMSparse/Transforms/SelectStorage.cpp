@@ -81,8 +81,8 @@ void SelectStorage::runOnOperation() {
       weight.replacePack(pack, pack.getEncoding(),
                          BitmapAttr::get(&getContext(), pack.getEncoding()));
     } else if (!constants.empty()) {
-      FailureOr<PackedConstant> packed = storeAsBitmap(
-          constants, first, [&] { return first.emitError(); });
+      FailureOr<PackedConstant> packed =
+          storeAsBitmap(constants, first, [&] { return first.emitError(); });
       if (failed(packed))
         return signalPassFailure();
       weight.replaceConstants(*packed);

@@ -58,7 +58,8 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
   // Those that are sparse read bits alone.
   const ElementFormat *format = findElementFormat(element);
   bool isSparse = target && encoding.isTwoOfFour() && format &&
-                  format->sparseMma && format->sparseMma->existsOn(target->name);
+                  format->sparseMma &&
+                  format->sparseMma->existsOn(target->name);
   return (most <= kFewTokens || isSparse || (expands && !element.isF32())) &&
          panel % run != 0;
 }

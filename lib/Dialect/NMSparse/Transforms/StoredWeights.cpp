@@ -126,8 +126,7 @@ void StoredWeight::replaceConstants(const PackedConstant &packed) const {
   OpBuilder b(values.getDefiningOp());
   SmallVector<Value> constants;
   for (DenseElementsAttr data : packed)
-    constants.push_back(
-        arith::ConstantOp::create(b, values.getLoc(), data));
+    constants.push_back(arith::ConstantOp::create(b, values.getLoc(), data));
   replaceComponents(constants);
   for (Value constant : getComponents())
     if (constant.use_empty())

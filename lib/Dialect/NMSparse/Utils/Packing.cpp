@@ -8,6 +8,7 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Embedding.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Alignment.h"
@@ -175,6 +176,25 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   return arrays.getConstants(components);
 }
 
+/// The dense weight of `op` as K x N, however it was declared, and its encoding
+/// as that of such a weight.
+static std::pair<RankedTensorType, EncodingAttr> getDense(MatmulOp op) {
+  auto values = cast<RankedTensorType>(op.getValues().getType());
+  auto outputs = op.getResultMap().getResultPosition(
+      getAffineDimExpr(op.getOutputLoop(), op.getContext()));
+  SmallVector<int64_t> shape = {
+      op.getContractionSize(),
+      cast<ShapedType>(op.getInit().getType()).getDimSize(*outputs)};
+  if (op.hasBatchedWeight())
+    shape.insert(shape.begin(), values.getDimSize(0));
+  auto weight = RankedTensorType::get(shape, values.getElementType());
+  const SparsityLevel &level = op.getEncoding().getOuter();
+  return {weight,
+          EncodingAttr::get(op.getContext(), level.n, level.m, level.blockK,
+                            level.blockN, /*dim=*/weight.getRank() - 2,
+                            OutputOrder::Identity)};
+}
+
 FailureOr<PackedConstant>
 nm_sparse::storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
                          function_ref<InFlightDiagnostic()> emitError) {
@@ -183,21 +203,17 @@ nm_sparse::storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
   FailureOr<Bytes> indexBytes = getBytes(index, emitError);
   if (failed(valueBytes) || failed(indexBytes))
     return failure();
-  // The weight that the innermost level chooses from: K x N, whatever it was
-  // declared as.
-  EncodingAttr encoding = op.getEncoding();
-  auto outputs = op.getResultMap().getResultPosition(
-      getAffineDimExpr(op.getOutputLoop(), op.getContext()));
-  SmallVector<int64_t> shape = {
-      op.getContractionSize(),
-      cast<ShapedType>(op.getInit().getType()).getDimSize(*outputs)};
-  if (op.getInnerIndex())
-    shape = {op.getNumWindows() * encoding.getKeptRows(),
-             values.getType().getShape().back()};
-  if (op.hasBatchedWeight())
-    shape.insert(shape.begin(), values.getType().getDimSize(0));
-  auto weight = RankedTensorType::get(shape, values.getElementType());
-  EncodingAttr innermost = encoding.getInnermostEncoding(weight.getRank());
+  // The weight that the innermost level chooses from.
+  RankedTensorType weight = getDense(op).first;
+  if (op.getInnerIndex()) {
+    SmallVector<int64_t> shape(weight.getShape());
+    shape[shape.size() - 2] =
+        op.getNumWindows() * op.getEncoding().getKeptRows();
+    shape.back() = values.getType().getShape().back();
+    weight = weight.clone(shape);
+  }
+  EncodingAttr innermost =
+      op.getEncoding().getInnermostEncoding(weight.getRank());
   SmallVector<WeightComponent> components =
       BitmapAttr::get(op.getContext(), innermost).getComponents(weight);
   ComponentArrays arrays(components);
@@ -210,6 +226,29 @@ nm_sparse::storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
   if (op.getInnerIndex())
     packed.insert(packed.begin() + 1, canonical[1]);
   return packed;
+}
+
+FailureOr<PackedConstant>
+nm_sparse::repackConstant(DenseElementsAttr values, DenseElementsAttr index,
+                          MatmulOp op, const SparsityLevel &pattern,
+                          function_ref<InFlightDiagnostic()> emitError) {
+  FailureOr<Bytes> valueBytes = getBytes(values, emitError);
+  FailureOr<Bytes> indexBytes = getBytes(index, emitError);
+  if (failed(valueBytes) || failed(indexBytes))
+    return failure();
+  auto [weight, encoding] = getDense(op);
+  EncodingAttr target = replaceLevels(encoding, pattern);
+  NmsPackSpec from = getPackSpec(weight, encoding);
+  NmsPackSpec to = getPackSpec(weight, target);
+  SmallVector<char, 0> dense(weight.getNumElements() *
+                             weight.getElementTypeBitWidth() / 8);
+  const void *canonical[] = {valueBytes->data.data(), indexBytes->data.data()};
+  SmallVector<WeightComponent> components = target.getComponents(weight);
+  ComponentArrays arrays(components);
+  if (nmsUnpack(&from, canonical, dense.data()) ||
+      nmsPack(&to, dense.data(), arrays.pointers.data()))
+    return emitError() << nmsLastError();
+  return arrays.getConstants(components);
 }
 
 /// The number that an element stands for.

@@ -53,6 +53,10 @@ def NMSparse_Dialect : Dialect {
     // On a linalg contraction: the schedule of the nm_sparse.matmul that
     // --convert-linalg-to-nm-sparse makes of it.
     "::mlir::nm_sparse::ScheduleAttr":$schedule,
+    // On a linalg contraction or an nm_sparse.matmul: the encoding that the
+    // weight is stored by, which it must obey, too; its own where it is to be
+    // stored by that.
+    "::mlir::nm_sparse::EncodingAttr":$embed,
     // On an argument or result of a function that holds a component of a
     // packed weight.
     "::mlir::nm_sparse::ComponentAttr":$component,

@@ -8,6 +8,7 @@
 #define NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "nm_sparse/Dialect/NMSparse/Transforms/StoragePasses.td"
 
 def NMSparseMaterializeEncodingsPass
     : Pass<"nm-sparse-materialize-encodings", "::mlir::ModuleOp"> {
@@ -97,49 +98,6 @@ def NMSparseLowerDevicePackPass
     "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
-}
-
-def NMSparseSelectStoragePass
-    : Pass<"nm-sparse-select-storage", "::mlir::ModuleOp"> {
-  let summary = "choose how packed weights are stored";
-  let description = [{
-    Sets `storage` of each `nm_sparse.matmul` that reads its weight in another
-    form than the canonical one, and changes the weight: a constant is stored
-    anew, arguments that hold its components (`nm_sparse.component`) change their
-    types, and `nm_sparse.pack` gets `storage`. Arguments that something else reads, too, or of functions that
-    the module calls, stay as they are, and a remark says so.
-
-    With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
-    8 outputs, element-wise ones above all, become bitmaps: products of warpgroups
-    expand these. For a `chip` without, and patterns that fill no tile of 256 rows
-    or fewer, they do where all their products have at most 8 tokens, or where they
-    are 2:4: other tensor cores multiply panels, and those that are sparse read
-    bitmaps. Those whose panels are no divisor of 8 either, which
-    these cannot multiply, become bitmaps for any number of tokens. Weights of f32
-    whose panels are no multiple of 4 outputs do where all their products have at
-    most 8 tokens: for more, threads gather rows for each output. `tokens` is the
-    largest number that is compiled for where theirs is dynamic, 0 if any may come.
-    Products that have schedules already decide by what these read. `bitmap` makes
-    it all weights of one level of f16, bf16 and f32 with windows of at most 1024
-    rows, `canonical` none.
-
-    Weights of two levels become bitmaps with any of the others: no kernel reads
-    their canonical form.
-
-    Weights of `free` elements are bitmaps already, and stay so with a remark where
-    `storage = canonical`. `density` is the share of them, in percent, that schedules
-    are to expect of products that say none.
-  }];
-  let options = [
-    Option<"storage", "storage", "std::string", "\"auto\"",
-           "the form that weights are stored in: auto, canonical or bitmap">,
-    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
-           "GPU architecture to choose for">,
-    Option<"tokens", "tokens", "int64_t", "0",
-           "largest number of tokens where it is dynamic; 0: not known">,
-    Option<"density", "density", "int64_t", "50",
-           "percent of free elements that are expected to be kept">];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def NMSparseVerifyMaterializedPass

@@ -1,0 +1,140 @@
+//===- StoragePasses.td - how weights are stored -----------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_STORAGEPASSES_TD
+#define NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_STORAGEPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def NMSparseSelectEmbeddingPass
+    : Pass<"nm-sparse-select-embedding", "::mlir::ModuleOp"> {
+  let summary = "choose which weights are stored as 2:4";
+  let description = [{
+    Sparse tensor cores multiply 2:4 weights. Many weights of other patterns are
+    2:4, too: all of 1:2, 1:3, 1:4, 2:8 and others, each of whose legal weights
+    keeps at most 2 of any 4 rows that start at a multiple of 4; and some of others,
+    such as a 4:8 weight of which no half of a window keeps more than 2. Where that
+    is predicted to be faster, this pass sets `nm_sparse.embed`, by which
+    `--nm-sparse-embed-weights` stores the weight, on the products that read it.
+
+    The products are compared as they are and as they would be, each with the
+    storage, the layout of activations and the schedule that are best for it. A
+    weight is stored once: where several numbers of tokens are compiled for, the
+    mean of the logarithms of how much faster it is decides. As 2:4 it has to be 3 %
+    faster. `embed = always` asks no model, and `never` leaves all weights as they
+    are. Products that have schedules, which are for the pattern as it is, change
+    with `always` alone; those that have `nm_sparse.embed` do not change.
+
+    A constant of a pattern that need not be 2:4 is checked. Weights that the
+    program gets or packs when it runs change only with `checked`: packing then
+    fails, naming the place, when one is not 2:4. A weight that stays as it is though
+    it could be 2:4 is a remark that says why.
+
+    ```mlir
+    %y = nm_sparse.matmul #nm_sparse.encoding<1:4> ... ins(%x, %v, %i : ...)
+    ```
+    becomes
+    ```mlir
+    %y = nm_sparse.matmul #nm_sparse.encoding<1:4> ... ins(%x, %v, %i : ...)
+      {nm_sparse.embed = #nm_sparse.encoding<2:4>}
+    ```
+  }];
+  let options = [
+    Option<"mode", "embed", "std::string", "\"auto\"",
+           "auto (as the cost model says), always or never">,
+    Option<"checked", "checked", "bool", "false",
+           "also weights that only their packing shows to be 2:4">,
+    Option<"storage", "storage", "std::string", "\"auto\"",
+           "as of --nm-sparse-select-storage, which comes behind">,
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU architecture to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
+    ListOption<"tokens", "tokens", "int64_t",
+               "numbers of tokens that are compiled for where theirs is dynamic; "
+               "none: any">];
+  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
+}
+
+def NMSparseEmbedWeightsPass
+    : Pass<"nm-sparse-embed-weights", "::mlir::ModuleOp"> {
+  let summary = "store weights by another pattern that they obey, too";
+  let description = [{
+    Products with `nm_sparse.embed` get that encoding, and their weight is changed to
+    it: a constant is packed anew, and one that does not obey the other pattern is an
+    error that names window and panel; arguments that hold its components
+    (`nm_sparse.component`) change their types, so that a caller packs the weight by
+    the other pattern; and so does `nm_sparse.pack`, which checks it when the program
+    runs. Arguments that something else reads, too, or of functions that the module
+    calls, stay as they are, and a remark says so.
+
+    The other pattern is one level of `n:m` with single elements. `dim` and `order`
+    stay those of the weight. Where it is the weight's own encoding, nothing changes:
+    so a program says that `--nm-sparse-select-embedding` must leave a weight alone.
+
+    ```mlir
+    func.func @f(%v: tensor<16x32xf16> {nm_sparse.component =
+        #nm_sparse.component<"values", weight = 0,
+          of = #nm_sparse.packed<#nm_sparse.encoding<1:4>, [64, 32], f16>>}, ...) {
+      %y = nm_sparse.matmul #nm_sparse.encoding<1:4> ... ins(%x, %v, %i : ...)
+        {nm_sparse.embed = #nm_sparse.encoding<2:4>}
+    ```
+    becomes
+    ```mlir
+    func.func @f(%v: tensor<32x32xf16> {nm_sparse.component =
+        #nm_sparse.component<"values", weight = 0,
+          of = #nm_sparse.packed<#nm_sparse.encoding<2:4>, [64, 32], f16>>}, ...) {
+      %y = nm_sparse.matmul #nm_sparse.encoding<2:4> ... ins(%x, %v, %i : ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::nm_sparse::NMSparseDialect"];
+}
+
+def NMSparseSelectStoragePass
+    : Pass<"nm-sparse-select-storage", "::mlir::ModuleOp"> {
+  let summary = "choose how packed weights are stored";
+  let description = [{
+    Sets `storage` of each `nm_sparse.matmul` that reads its weight in another
+    form than the canonical one, and changes the weight: a constant is stored
+    anew, arguments that hold its components (`nm_sparse.component`) change their
+    types, and `nm_sparse.pack` gets `storage`. Arguments that something else reads, too, or of functions that
+    the module calls, stay as they are, and a remark says so.
+
+    With `storage = auto` weights of f16 and bf16 whose panels are no multiple of
+    8 outputs, element-wise ones above all, become bitmaps: products of warpgroups
+    expand these. For a `chip` without, and patterns that fill no tile of 256 rows
+    or fewer, they do where all their products have at most 8 tokens, or where they
+    are 2:4: other tensor cores multiply panels, and those that are sparse read
+    bitmaps. Those whose panels are no divisor of 8 either, which
+    these cannot multiply, become bitmaps for any number of tokens. Weights of f32
+    whose panels are no multiple of 4 outputs do where all their products have at
+    most 8 tokens: for more, threads gather rows for each output. `tokens` is the
+    largest number that is compiled for where theirs is dynamic, 0 if any may come.
+    Products that have schedules already decide by what these read. `bitmap` makes
+    it all weights of one level of f16, bf16 and f32 with windows of at most 1024
+    rows, `canonical` none.
+
+    Weights of two levels become bitmaps with any of the others: no kernel reads
+    their canonical form.
+
+    Weights of `free` elements are bitmaps already, and stay so with a remark where
+    `storage = canonical`. `density` is the share of them, in percent, that schedules
+    are to expect of products that say none.
+  }];
+  let options = [
+    Option<"storage", "storage", "std::string", "\"auto\"",
+           "the form that weights are stored in: auto, canonical or bitmap">,
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU architecture to choose for">,
+    Option<"tokens", "tokens", "int64_t", "0",
+           "largest number of tokens where it is dynamic; 0: not known">,
+    Option<"density", "density", "int64_t", "50",
+           "percent of free elements that are expected to be kept">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_STORAGEPASSES_TD
