@@ -91,11 +91,13 @@ def write(layers, out, tool):
                 continue
             entry["file"] = f"layer{number}_{i}.mlir"
             entry["storage"] = row["storage"]
+            entry["embed"] = "always" if "embedded" in row else "never"
             text = PROGRAM.format(encoding=row["encoding"], k=k, n=n, type=type_)
             (out / entry["file"]).write_text(text)
             lines.append(
                 f"{entry['file']} --size {tokens} --tokens {tokens} --seed {number} "
-                f"--storage {row['storage']} --check --bench --bench-ms 60 --lock lock"
+                f"--storage {row['storage']} --embed {entry['embed']} --check "
+                "--bench --bench-ms 60 --lock lock"
             )
     write_list(lines, out)
     (out / "predicted.json").write_text(json.dumps(predicted, indent=1) + "\n")

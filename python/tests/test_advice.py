@@ -223,6 +223,7 @@ def test_programs_get_the_time_that_was_predicted(tmp_path, monkeypatch):
     for entry in [e for e in predicted if "file" in e][::5]:
         command = [TOOL, tmp_path / entry["file"], "--candidates", "1"]
         command += ["--tokens", str(entry["tokens"]), "--storage", entry["storage"]]
+        command += ["--embed", entry["embed"]]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         (product,) = json.loads(done.stdout)
         found = min(c["predicted_us"] for c in product["candidates"])

@@ -37,6 +37,7 @@ struct PatternAdvice {
   std::string pattern;
   EncodingAttr encoding; ///< Null: dense.
   std::string storage;
+  EncodingAttr embedded; ///< Another pattern that it is stored by; else null.
   double density = 1;
   int64_t bytes = 0;
   std::vector<PatternTime> times;

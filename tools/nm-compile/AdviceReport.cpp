@@ -49,7 +49,11 @@ static TableRow describe(const PatternAdvice &row, const PatternTime &time,
     cells.push_back(printPercent(row.kept->importance));
     cells.push_back(printPercent(row.kept->outputError));
   }
-  cells.push_back(row.storage);
+  std::string storage = row.storage;
+  if (row.embedded)
+    storage +=
+        llvm::formatv(" as {0}:{1}", row.embedded.getN(), row.embedded.getM());
+  cells.push_back(storage);
   cells.push_back(explain(time));
   return cells;
 }
@@ -152,6 +156,12 @@ static llvm::json::Object describe(const PatternTime &time, bool hasWeight) {
   return object;
 }
 
+static std::string print(EncodingAttr encoding) {
+  std::string text;
+  llvm::raw_string_ostream(text) << encoding;
+  return text;
+}
+
 llvm::json::Value nm_sparse::toJSON(const Advice &advice) {
   llvm::json::Array patterns;
   for (const PatternAdvice &row : advice.patterns) {
@@ -163,10 +173,10 @@ llvm::json::Value nm_sparse::toJSON(const Advice &advice) {
                                {"bytes", row.bytes},
                                {"times", std::move(times)}};
     if (!row.isDense()) {
-      std::string encoding;
-      llvm::raw_string_ostream(encoding) << row.encoding;
-      pattern["encoding"] = encoding;
+      pattern["encoding"] = print(row.encoding);
       pattern["storage"] = row.storage;
+      if (row.embedded)
+        pattern["embedded"] = print(row.embedded);
     }
     if (row.kept) {
       pattern["importance"] = row.kept->importance;

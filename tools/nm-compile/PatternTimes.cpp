@@ -52,7 +52,12 @@ namespace {
 /// How a weight is stored, and what it takes.
 struct Stored {
   std::string storage;
+  EncodingAttr embedded; ///< Another pattern that it is stored by; else null.
   int64_t bytes = 0;
+
+  bool isOf(const PatternAdvice &row) const {
+    return storage == row.storage && embedded == row.embedded;
+  }
 };
 } // namespace
 
@@ -71,7 +76,9 @@ static llvm::Expected<Stored> chooseStorage(const LayerShape &shape,
                           : PackedAttr();
   if (!packed)
     return llvm::createStringError("no product of a packed weight was made");
-  return Stored{getStorage(product), countBytes(packed.getComponents())};
+  EncodingAttr by = packed.getEncoding();
+  return Stored{getStorage(product), by == encoding ? EncodingAttr() : by,
+                countBytes(packed.getComponents())};
 }
 
 /// Fills in `time`.
@@ -123,10 +130,11 @@ nm_sparse::predictPattern(const LayerShape &shape, EncodingAttr encoding,
     if (!stored)
       time.error = shorten(llvm::toString(stored.takeError()));
     else if (llvm::none_of(rows, [&](const PatternAdvice &row) {
-               return row.storage == stored->storage;
+               return stored->isOf(row);
              })) {
       PatternAdvice &row = rows.emplace_back(advice);
       row.storage = stored->storage;
+      row.embedded = stored->embedded;
       row.bytes = stored->bytes;
       row.times.clear();
     }
@@ -141,8 +149,10 @@ nm_sparse::predictPattern(const LayerShape &shape, EncodingAttr encoding,
       GPUPipelineOptions one;
       forTokens(one, tokens);
       // Of what is chosen for other tokens, if not for these.
-      if (stored.storage != row.storage)
+      if (!stored.isOf(row)) {
         one.storage = row.storage;
+        one.embed = row.embedded ? "always" : "never";
+      }
       PatternTime &time = row.times.emplace_back(PatternTime{tokens});
       if (llvm::Error error = predictTime(shape, encoding, one, time))
         time.error = shorten(llvm::toString(std::move(error)));
