@@ -12,6 +12,19 @@ EXPANSIONS = (
     "ahead-persistent-feature"
 )
 
+# Sparse tensor cores, with clusters and without.
+PAIRS = (
+    "sp-pairs-token sp-pairs-feature sp-pairs-bytes sp-pairs-persistent-token "
+    "sp-pairs-persistent-feature sp-fours-token sp-fours-feature "
+    "sp-ahead-pairs-token sp-ahead-pairs-feature"
+)
+SPARSE = (
+    "sp-split2-token sp-split2-feature sp-split2-bytes sp-outputs-token "
+    "sp-outputs-feature sp-persistent-token sp-persistent-feature sp-stream-token "
+    "sp-stream-feature sp-ahead-token sp-ahead-feature sp-ahead-stream-token "
+    "sp-ahead-stream-feature sp-ahead-stream-bytes"
+)
+
 # Kernels, operations, and why mutants of these go unnoticed.
 KNOWN_SURVIVORS = [
     (
@@ -58,9 +71,15 @@ KNOWN_SURVIVORS = [
         "these are written again",
     ),
     (
-        EXPANSIONS,
+        f"{EXPANSIONS} {SPARSE}",
         "nvvm.fence.mbarrier.init",
         "the fence before each copy lets the async proxy see the mbarriers too",
+    ),
+    (
+        f"{SPARSE} {PAIRS}",
+        "nvvm.fence.proxy",
+        "the copy behind it fills values, which wgmma alone reads; another fence "
+        "comes before the copy of bits, which threads read",
     ),
     (
         "expand-persistent-token expand-persistent-feature segments-persistent "

@@ -136,7 +136,7 @@ def sparse():
         ("pairs", (32, 64, 32), 4, 2, "flat<cluster = 2>", few),
         ("pairs-persistent", (16, 64, 32), 4, 3, "persistent<cluster = 2>", many),
         ("fours", (64, 64, 64), 4, 2, "persistent<cluster = 4>", few),
-        ("ahead", (32, 128, 64), 8, 3, "flat<split_k = 2>", few),
+        ("ahead", (32, 128, 64), 8, 3, "flat<split_k = 2>", {**few, "k": 1100}),
         ("ahead-pairs", (16, 64, 32), 4, 2, "persistent<cluster = 2>", many),
         ("ahead-stream", (16, 64, 32), 4, 3, "persistent<stream_k = true>", many),
     ):
@@ -153,8 +153,10 @@ def sparse():
                 Case(element, 2, 4, 1, schedule=kept, **case, **dims),
             )
         if name in ("split2", "pairs", "ahead-stream"):
-            # A line has twice as many elements of 8 bits.
+            # A line has twice as many elements of 8 bits, and the ring goes round
+            # as often.
             wide = kept.replace(f", {tile[2]}]", f", {2 * tile[2]}]")
+            case = {**case, "k": 2 * case["k"]}
             eight = Case("f8E4M3FN", 2, 4, 1, epilogue="cast", schedule=wide, **case)
             yield f"sp-{name}-bytes", eight
 

@@ -15,7 +15,8 @@ import random
 
 from families import Case, text
 
-# Of a thread and of the others in it, of an SM, and in bytes of a CTA.
+# Accumulators of a thread at most, its other registers at least, registers of an SM,
+# and bytes of shared memory of a CTA.
 ACCUMULATORS, WORKING, REGISTERS, SHARED = 192, 24, 65536, 232448
 LINE_BYTES, CLUSTER_ROWS, MOST_STEP = 128, 8, 256
 
