@@ -177,3 +177,21 @@ func.func @two_products(%x: tensor<4096x4096xf16>, %few: tensor<16x4096xf16>, %v
     ins(%few, %v, %i : tensor<16x4096xf16>, tensor<1024x4096xf16>, tensor<1024x4096xi8>) outs(%z : tensor<16x4096xf32>) -> tensor<16x4096xf32>
   return %a, %b : tensor<4096x4096xf32>, tensor<16x4096xf32>
 }
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// A product that multiplies 2:4 alone, whatever the model says.
+// CHECK-LABEL: func.func @scheduled
+// CHECK: nm_sparse.embed
+// FEW-LABEL: func.func @scheduled
+// FEW: nm_sparse.embed
+func.func @scheduled(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x64xi8>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<1:4> indexing_maps = [#x, #w, #y]
+    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+    ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x64xi8>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}

@@ -158,6 +158,21 @@ std::optional<double> SelectEmbedding::getGain(const StoredWeight &weight) {
   return std::exp(sum / double(weight.products.size()));
 }
 
+/// Whether `op` has a schedule whose product takes its weight as 2:4, and not
+/// as it is.
+static bool needsTwoFour(MatmulOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  ScopedDiagnosticHandler ignore(op.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  auto takes = [&](EncodingAttr encoding) {
+    return succeeded(schedule.getProduct().verifyProblem(
+        [&] { return op.emitError(); }, schedule, encoding,
+        getElementTypeOrSelf(op.getX())));
+  };
+  return schedule && !takes(op.getEncoding()) &&
+         takes(replaceLevels(op.getEncoding(), kSparseCores));
+}
+
 /// Why `weight`, which sparse tensor cores would multiply as 2:4, stays as it
 /// is; empty when it does not.
 std::string SelectEmbedding::findObstacle(const StoredWeight &weight) {
@@ -166,14 +181,18 @@ std::string SelectEmbedding::findObstacle(const StoredWeight &weight) {
     return "sparse tensor cores read no canonical form";
   if (mode == "auto") {
     if (llvm::any_of(weight.products,
-                     [](MatmulOp op) { return op.getScheduleAttr(); }))
-      return "its schedule is for that";
-    std::optional<double> gain = getGain(weight);
-    if (!gain)
-      return "no schedule of 2:4 fits";
-    if (*gain < kLeastGain)
-      return llvm::formatv("2:4 is predicted to be {0:f2} times as fast",
-                           *gain);
+                     [](MatmulOp op) { return op.getScheduleAttr(); })) {
+      // Of products that multiply 2:4 alone, the model's for such a weight.
+      if (!llvm::all_of(weight.products, needsTwoFour))
+        return "its schedule is for that";
+    } else {
+      std::optional<double> gain = getGain(weight);
+      if (!gain)
+        return "no schedule of 2:4 fits";
+      if (*gain < kLeastGain)
+        return llvm::formatv("2:4 is predicted to be {0:f2} times as fast",
+                             *gain);
+    }
   }
   auto [values, index] = weight.findConstants();
   if (alwaysEmbeds(first.getEncoding(), kSparseCores) || !values)

@@ -25,8 +25,8 @@ def NMSparseSelectEmbeddingPass
     weight is stored once: where several numbers of tokens are compiled for, the
     mean of the logarithms of how much faster it is decides. As 2:4 it has to be 3 %
     faster. `embed = always` asks no model, and `never` leaves all weights as they
-    are. Products that have schedules, which are for the pattern as it is, change
-    with `always` alone; those that have `nm_sparse.embed` do not change.
+    are. Products that have schedules change where these multiply 2:4 alone, and with
+    `always`; those that have `nm_sparse.embed` do not change.
 
     A constant of a pattern that need not be 2:4 is checked. Weights that the
     program gets or packs when it runs change only with `checked`: packing then
