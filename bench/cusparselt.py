@@ -180,8 +180,15 @@ def measure(torch, problem, lock, budget_ms):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def measure_all(description, timed, measure, describe=None):
+    """Runs `measure` on each problem of the file that the command line names, and
+    writes what it returns after each one: a failed launch may end the process.
+
+    timed:     what is not timed without PyTorch.
+    measure:   of torch, a problem, the lock's file and a budget in milliseconds.
+    describe:  what else the report says, of torch.
+    """
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("problems")
     parser.add_argument("out")
     parser.add_argument("--lock", required=True)
@@ -192,11 +199,9 @@ def main():
     try:
         import torch
     except ImportError:
-        sys.exit("cusparselt.py: no PyTorch here, so cuSPARSELt is not timed")
-
+        sys.exit(f"{parser.prog}: no PyTorch here, so {timed} is not timed")
     report = {"torch": torch.__version__, "runs": []}
-    torch.backends.cusparselt.is_available()  # loads it
-    report["cusparselt"] = find_version()
+    report.update(describe(torch) if describe else {})
     with open(arguments.problems) as file:
         problems = json.load(file)
     for problem in problems:
@@ -208,10 +213,14 @@ def main():
             result = {**problem, "error": str(error).split("\n")[0]}
         torch.cuda.empty_cache()
         report["runs"].append(result)
-        # After each one: a failed launch may end the process.
         with open(arguments.out, "w") as file:
             json.dump(report, file)
 
 
+def describe_library(torch):
+    torch.backends.cusparselt.is_available()  # loads it
+    return {"cusparselt": find_version()}
+
+
 if __name__ == "__main__":
-    main()
+    measure_all(__doc__.split("\n")[0], "cuSPARSELt", measure, describe_library)

@@ -6,15 +6,13 @@ A process of its own beside nm-run, as cusparselt.py is: both take the same lock
 while they measure.
 
 Usage: dense_bytes.py PROBLEMS.json OUT.json --lock FILE [--budget-ms N]
+                      [--deadline SECONDS]
 PROBLEMS is a list of {"type": "i8" | "e4m3", "shape": [m, n, k]}.
 """
 
-import argparse
-import json
-import sys
 import time
 
-from cusparselt import capture, count_sets, device, interleave
+from cusparselt import capture, count_sets, device, interleave, measure_all
 
 
 def multiply(torch, kind, x, weight, scales):
@@ -66,30 +64,5 @@ def measure(torch, problem, lock, budget_ms):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("problems")
-    parser.add_argument("out")
-    parser.add_argument("--lock", required=True)
-    parser.add_argument("--budget-ms", type=float, default=50)
-    arguments = parser.parse_args()
-    try:
-        import torch
-    except ImportError:
-        sys.exit("dense_bytes.py: no PyTorch here, so cuBLASLt is not timed")
-    with open(arguments.problems) as file:
-        problems = json.load(file)
-    runs = []
-    for problem in problems:
-        try:
-            runs.append(measure(torch, problem, arguments.lock, arguments.budget_ms))
-        except RuntimeError as error:
-            runs.append({**problem, "error": str(error).split("\n")[0]})
-        torch.cuda.empty_cache()
-        # After each one: a failed launch may end the process.
-        with open(arguments.out, "w") as file:
-            json.dump({"torch": torch.__version__, "runs": runs}, file)
-
-
 if __name__ == "__main__":
-    main()
+    measure_all(__doc__.split("\n")[0], "cuBLASLt", measure)

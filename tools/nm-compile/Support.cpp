@@ -34,6 +34,7 @@ constexpr Row encodings[] = {
     {"vector-wise `4:16, block = [1, 128]`", "4:16, block = [1, 128]"},
     {"block-wise `2:4, block = [4, 4]`", "2:4, block = [4, 4]"},
     {"block-wise `2:4, block = [16, 128]`", "2:4, block = [16, 128]"},
+    {"V:N:M `[4:8, block = [1, 64]], [2:4]`", "[4:8, block = [1, 64]], [2:4]"},
     {"dense pattern `4:4`", "4:4"},
     {"element-wise `free`", "free"},
     {"ragged `free, block = [1, 32]`", "free, block = [1, 32]"},

@@ -34,14 +34,13 @@ LogicalResult WgmmaSpAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult WgmmaSpAttr::verifyTransfers(EmitErrorFn emitError,
                                            const TransfersAttr &transfers,
                                            int64_t producers) const {
-  if (transfers.getX() != XTransfer::Gather)
-    return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
-                                    producers);
-  if (transfers.getValues() != ValuesTransfer::Bulk ||
-      transfers.getIndex() != IndexTransfer::Resident)
-    return emitError() << "wgmma_sp with x = gather needs transfers = {x = "
-                          "gather, values = bulk, index = resident}";
-  return verifyWarpgroupProducers(emitError, getMnemonic(), producers);
+  // Of two levels, rows are gathered.
+  if (transfers.getX() == XTransfer::Gather &&
+      transfers.getValues() == ValuesTransfer::Bulk &&
+      transfers.getIndex() == IndexTransfer::Resident)
+    return verifyWarpgroupProducers(emitError, getMnemonic(), producers);
+  return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
+                                  producers);
 }
 
 /// 2:4 of single elements, or that in the rows that panels keep.

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-select-embedding=tokens=2048 --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-select-embedding=tokens=1 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=FEW
 // RUN: nm-opt %s --nm-sparse-select-embedding=tokens=1,2048,4096 --split-input-file 2>/dev/null | FileCheck %s --check-prefix=SOME
-// RUN: nm-opt %s --nm-sparse-select-embedding="chip=sm_80 tokens=2048" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=NONE
+// RUN: nm-opt %s --nm-sparse-select-embedding="chip=sm_80 tokens=2048" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=WARPS
 // RUN: nm-opt %s --nm-sparse-select-embedding="embed=never tokens=2048" --split-input-file | FileCheck %s --check-prefix=NEVER
 // RUN: nm-opt %s --nm-sparse-select-embedding="embed=always tokens=1" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=ALWAYS
 // RUN: nm-opt %s --nm-sparse-select-embedding="checked tokens=2048" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=CHECKED
@@ -32,9 +32,9 @@
 // FEW-NOT: nm_sparse.embed
 // SOME-LABEL: func.func @quarter
 // SOME: nm_sparse.embed
-// NONE-LABEL: func.func @quarter
-// NONE-NOT: nm_sparse.embed
-// NONE-LABEL: func.func @half
+// WARPS-LABEL: func.func @quarter
+// WARPS: nm_sparse.embed
+// WARPS-LABEL: func.func @half
 // ALWAYS-LABEL: func.func @quarter
 // ALWAYS: nm_sparse.embed
 func.func @quarter(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {

@@ -22,6 +22,7 @@ class Case:
     panel: int = 128
     block_k: int = dataclasses.field(default=1, kw_only=True)
     free: bool = dataclasses.field(default=False, kw_only=True)  # instead of n:m
+    inner: str = dataclasses.field(default="", kw_only=True)  # such as 2:4
     tokens: int | None = None  # None: dynamic
     k: int = 4096
     outputs: int = 4096
@@ -39,6 +40,8 @@ class Case:
         if self.block_k != 1:
             blocks = f"{self.block_k}x{self.panel}"
         pattern = "free" if self.free else f"{self.n}:{self.m}"
+        if self.inner:
+            pattern += f", {self.inner} inside,"
         shown = [f"{self.element} {pattern} {blocks}"]
         tokens = "?" if self.tokens is None else self.tokens
         shown.append(f"{tokens}x{self.k}x{self.outputs}")
@@ -136,6 +139,8 @@ def text(case, name="f"):
     dim = case.dim + (1 if w_lead else 0)
     pattern = "free" if case.free else f"{case.n}:{case.m}"
     parts = [pattern, f"block = [{case.block_k}, {case.panel}]"]
+    if case.inner:
+        parts = [f"[{', '.join(parts)}]", f"[{case.inner}]"]
     if dim:
         parts.append(f"dim = {dim}")
     encoding = f"#nm_sparse.encoding<{', '.join(parts)}>"

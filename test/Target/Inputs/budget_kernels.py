@@ -40,6 +40,13 @@ def sparse(tile, warps, stages, grid, ahead=False):
     )
 
 
+def levels(tile, warps, stages, grid, ahead=False):
+    """Of V:N:M: the rows that panels keep are gathered."""
+    bulk = "x = bulk, values = bulk, index = bulk"
+    gathered = "x = gather, values = bulk, index = resident"
+    return sparse(tile, warps, stages, grid, ahead).replace(bulk, gathered)
+
+
 def sparse_warps(tile, warps, stages, grid="flat"):
     return (
         f"#nm_sparse.schedule<tile = {list(tile)}, "
@@ -350,6 +357,17 @@ KERNELS = {
                 {},
             ),
             ("16 tokens", "f16", sparse((16, 128, 64), 8, 8, "flat<split_k = 2>"), {}),
+        )
+    },
+    **{
+        f"wgmma_sp, V:N:M, {name}": Case(
+            "f16", 4, 8, panel, inner="2:4", schedule=how, **FEATURE
+        )
+        for name, panel, how in (
+            ("128", 128, levels((256, 128, 32), 8, 5, "persistent", ahead=True)),
+            ("256", 256, levels((128, 256, 64), 8, 3, "persistent")),
+            ("64", 64, levels((256, 64, 32), 4, 6, "persistent", ahead=True)),
+            ("64 tokens", 64, levels((64, 64, 64), 4, 4, "flat")),
         )
     },
 }

@@ -76,7 +76,7 @@ static FailureOr<EncodingAttr> takeTarget(const StoredWeight &weight) {
 
 static LogicalResult embed(const StoredWeight &weight, EncodingAttr target) {
   MatmulOp first = weight.products.front();
-  auto [values, index] = weight.findConstants();
+  SmallVector<DenseElementsAttr> constants = weight.findConstants();
   if (std::optional<PackedAttr> packed = weight.findArguments()) {
     weight.replaceArguments(PackedAttr::get(target.getContext(), target,
                                             packed->getShape(),
@@ -85,9 +85,9 @@ static LogicalResult embed(const StoredWeight &weight, EncodingAttr target) {
     weight.replacePack(pack,
                        replaceLevels(pack.getEncoding(), target.getOuter()),
                        WeightStorageInterface());
-  } else if (values) {
-    FailureOr<PackedConstant> packed =
-        repackConstant(values, index, first, target.getOuter(), [&] {
+  } else if (!constants.empty()) {
+    FailureOr<PackedConstant> packed = repackConstant(
+        constants[0], constants[1], first, target.getOuter(), [&] {
           return first.emitOpError("cannot have its weight stored by ")
                  << target << ": ";
         });

@@ -194,8 +194,8 @@ std::string SelectEmbedding::findObstacle(const StoredWeight &weight) {
                              *gain);
     }
   }
-  auto [values, index] = weight.findConstants();
-  if (alwaysEmbeds(first.getEncoding(), kSparseCores) || !values)
+  SmallVector<DenseElementsAttr> constants = weight.findConstants();
+  if (alwaysEmbeds(first.getEncoding(), kSparseCores) || constants.empty())
     return "";
   // The reason is a part of a remark, and no error.
   std::string reason;
@@ -203,7 +203,7 @@ std::string SelectEmbedding::findObstacle(const StoredWeight &weight) {
     reason = diagnostic.str();
     return success();
   });
-  auto packed = repackConstant(values, index, first, kSparseCores,
+  auto packed = repackConstant(constants[0], constants[1], first, kSparseCores,
                                [&] { return first.emitError(); });
   return succeeded(packed) ? "" : reason;
 }
@@ -220,7 +220,7 @@ void SelectEmbedding::select(const StoredWeight &weight) {
                    [&](MatmulOp op) { return embed.isAttrPresent(op); }))
     return;
   // Of a pattern that need not be 2:4, only the data says whether it is.
-  bool isConstant = bool(weight.findConstants().first);
+  bool isConstant = !weight.findConstants().empty();
   bool mayEmbed = alwaysEmbeds(encoding, kSparseCores) ||
                   (encoding.getDensity() <= 0.5 && (isConstant || checked));
   if (!mayEmbed)

@@ -6,6 +6,8 @@
 
 #include "StorageChoice.h"
 
+#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 

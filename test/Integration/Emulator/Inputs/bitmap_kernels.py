@@ -28,6 +28,40 @@ def expand(tile, warps, stages=3, shares=1, grid="flat", **flags):
     )
 
 
+def levels(tile, warps, stages=3, grid="flat", ahead=False):
+    """A schedule of V:N:M: the rows that panels keep are gathered."""
+    flag = ", ahead = true" if ahead else ""
+    return (
+        f"#nm_sparse.schedule<tile = {list(tile)}, product = wgmma_sp<warps = "
+        f"{warps}{flag}>, transfers = {{x = gather, values = bulk, index = resident}}, "
+        f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
+    )
+
+
+def columns_per_panel():
+    """V:N:M: panels inside tiles and tiles inside panels, the patterns that keep
+    most, and pairs of CTAs."""
+    few = {"tokens": 70, "k": 600, "outputs": 200}
+    for name, m, panel, kept, case in (
+        ("64-2-5", 5, 64, levels((64, 128, 32), 8), few),
+        ("64-2-8", 8, 64, levels((128, 64, 64), 4, 4, ahead=True), few),
+        ("128-2-10", 10, 128, levels((64, 128, 32), 4, 2, "persistent"), few),
+        ("256-2-20", 20, 256, levels((64, 64, 32), 4, 2, "flat<split_k = 2>"), few),
+        (
+            "pairs",
+            16,
+            128,
+            levels((64, 128, 32), 8, 4, "persistent<cluster = 2>", ahead=True),
+            {**few, "tokens": 250},
+        ),
+    ):
+        for layout, dims in LAYOUTS.items():
+            yield (
+                f"levels-{name}-{layout}",
+                Case("f16", 4, m, panel, inner="2:4", schedule=kept, **case, **dims),
+            )
+
+
 def dots():
     """Steps that are whole and that are not, with the sum of several CTAs, windows
     that fit into a word of bits and that do not."""
@@ -345,4 +379,5 @@ def bitmap_kernels():
     yield from expansions()
     yield from sparse()
     yield from sparse_warps()
+    yield from columns_per_panel()
     yield from segments()

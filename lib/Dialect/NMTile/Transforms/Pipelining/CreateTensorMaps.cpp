@@ -259,8 +259,9 @@ static LogicalResult createBulkCopies(TileMatmulOp product) {
     return failure();
   if (failed(createBulkCopy(product, product.getRhs())))
     return failure();
-  return product.getIndex() ? createBulkCopy(product, product.getIndex())
-                            : success();
+  // Bits; positions are copied by threads.
+  return product.getStorage() ? createBulkCopy(product, product.getIndex())
+                              : success();
 }
 
 namespace {

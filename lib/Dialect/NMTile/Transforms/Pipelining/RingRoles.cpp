@@ -27,8 +27,9 @@ static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
   // turns.
   ScheduleAttr schedule = product.getSchedule();
   int64_t warps = schedule.getProducers();
-  if (!schedule.getProduct().allowsProducerTurns() || schedule.isPersistent() ||
-      warps == 0 || slots < 2 * warps)
+  // One thread starts all bulk copies of a step.
+  if (!schedule.getProduct().allowsProducerTurns() || schedule.isBulk() ||
+      schedule.isPersistent() || warps == 0 || slots < 2 * warps)
     return 1;
   auto x = cast<MemRefType>(product.getLhs().getType());
   constexpr int64_t copyBits = 128, mostCopies = 16;

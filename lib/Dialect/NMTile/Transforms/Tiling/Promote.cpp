@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyToTile.h"
+#include "SumElements.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,30 +61,6 @@ static SmallVector<bool> getInBounds(RankedTensorType tile, AffineMap map,
   for (auto [i, extent] : llvm::enumerate(shape))
     inBounds.push_back(tile.getDimSize(map.getDimPosition(i)) == extent);
   return inBounds;
-}
-
-/// `value` in element type `to`, exact when wider.
-static Value convertElements(OpBuilder &b, Location loc, Value value, Type to) {
-  auto from = cast<VectorType>(value.getType());
-  Type result = from.clone(to);
-  unsigned before = from.getElementTypeBitWidth();
-  unsigned after = to.getIntOrFloatBitWidth();
-  if (before == after)
-    return value;
-  if (isa<FloatType>(to))
-    return before < after
-               ? arith::ExtFOp::create(b, loc, result, value).getResult()
-               : arith::TruncFOp::create(b, loc, result, value).getResult();
-  return before < after
-             ? arith::ExtSIOp::create(b, loc, result, value).getResult()
-             : arith::TruncIOp::create(b, loc, result, value).getResult();
-}
-
-/// The sum of two accumulators.
-static Value addTo(OpBuilder &b, Location loc, Value acc, Value sum) {
-  if (isa<FloatType>(getElementTypeOrSelf(acc)))
-    return arith::AddFOp::create(b, loc, acc, sum);
-  return arith::AddIOp::create(b, loc, acc, sum);
 }
 
 //===----------------------------------------------------------------------===//
@@ -317,7 +294,7 @@ void Promoter::run() {
   Value acc = vector::TransferReadOp::create(
       b, loc, VectorType::get(accShape, element), init, origin, padding, map,
       ArrayRef<bool>(inBounds));
-  acc = convertElements(b, loc, acc, accElement);
+  acc = convertVector(b, loc, acc, accElement);
   // Of shares, only their sum starts from init.
   Value start = acc;
   bool addsShares = schedule.getProduct().dividesContraction();
@@ -367,7 +344,7 @@ void Promoter::run() {
   Value sum = loop.getResult(0);
   if (addsShares)
     sum = addTo(b, loc, acc, SumWarpsOp::create(b, loc, sum));
-  sum = convertElements(b, loc, sum, element);
+  sum = convertVector(b, loc, sum, element);
   auto written = vector::TransferWriteOp::create(b, loc, sum, init, origin, map,
                                                  ArrayRef<bool>(inBounds));
   b.replaceOp(oldLoop, written.getResult());
