@@ -20,6 +20,16 @@ namespace mlir::nm_sparse {
 /// Parses `<warps = [tokens, outputs]>` of the product `owner`.
 ParseResult parseWarpGrid(AsmParser &parser, StringRef owner,
                           SmallVectorImpl<int64_t> &warps);
+/// As a whole attribute, which has no other parameter.
+template <typename ProductAttr>
+Attribute parseWarpGridAttr(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> warps;
+  if (parseWarpGrid(parser, ProductAttr::getMnemonic(), warps))
+    return {};
+  return ProductAttr::getChecked([&] { return parser.emitError(loc); },
+                                 parser.getContext(), ArrayRef<int64_t>(warps));
+}
 void printWarpGrid(AsmPrinter &printer, ArrayRef<int64_t> warps);
 
 /// Two positive counts, at most as many warps as a CTA has.

@@ -15,12 +15,7 @@ using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 static constexpr int64_t kTokenUnit = 16, kOutputUnit = 8, kRowUnit = 16;
 
 Attribute MmaAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> warps;
-  if (parseWarpGrid(parser, getMnemonic(), warps))
-    return {};
-  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    ArrayRef<int64_t>(warps));
+  return parseWarpGridAttr<MmaAttr>(parser);
 }
 
 void MmaAttr::print(AsmPrinter &printer) const {

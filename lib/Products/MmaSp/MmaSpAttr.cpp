@@ -12,12 +12,7 @@ using namespace mlir::nm_sparse;
 using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 
 Attribute MmaSpAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> warps;
-  if (parseWarpGrid(parser, getMnemonic(), warps))
-    return {};
-  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    ArrayRef<int64_t>(warps));
+  return parseWarpGridAttr<MmaSpAttr>(parser);
 }
 
 void MmaSpAttr::print(AsmPrinter &printer) const {

@@ -15,12 +15,7 @@ using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 static constexpr int64_t kTokenUnit = 8, kOutputUnit = 4;
 
 Attribute SimtAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> warps;
-  if (parseWarpGrid(parser, getMnemonic(), warps))
-    return {};
-  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    ArrayRef<int64_t>(warps));
+  return parseWarpGridAttr<SimtAttr>(parser);
 }
 
 void SimtAttr::print(AsmPrinter &printer) const {

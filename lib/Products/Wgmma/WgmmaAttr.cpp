@@ -20,12 +20,7 @@ static constexpr int64_t kWarps = 4, kProductRows = 64, kRowUnit = 16;
 static constexpr int64_t kMostAccumulators = 192;
 
 Attribute WgmmaAttr::parse(AsmParser &parser, Type) {
-  SMLoc loc = parser.getCurrentLocation();
-  SmallVector<int64_t> warps;
-  if (parseWarpGrid(parser, getMnemonic(), warps))
-    return {};
-  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    ArrayRef<int64_t>(warps));
+  return parseWarpGridAttr<WgmmaAttr>(parser);
 }
 
 void WgmmaAttr::print(AsmPrinter &printer) const {

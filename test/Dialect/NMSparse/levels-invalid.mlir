@@ -1,4 +1,10 @@
 // RUN: nm-opt %s --split-input-file --verify-diagnostics --nm-sparse-tile
+// RUN: not nm-opt %S/levels.mlir --nm-sparse-select-storage --nm-sparse-select-schedule=chip=sm_80 2>&1 | FileCheck %s --check-prefix=GIVEN
+// RUN: sed 's/schedule = #s$//' %S/levels.mlir | not nm-opt --nm-sparse-select-storage --nm-sparse-select-schedule=chip=sm_80 2>&1 | FileCheck %s --check-prefix=CHIP
+// RUN: sed 's/schedule = #s$//' %S/levels.mlir | not nm-opt --nm-sparse-select-schedule=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=CANONICAL
+// GIVEN: has a schedule with product = wgmma_sp, which sm_80 has no products of warpgroups for; sm_90a has them
+// CHIP: on #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> has no schedule for sm_80: weights of two levels are multiplied on sm_90a, where they are stored as bitmaps
+// CANONICAL: in its canonical form has no schedule for sm_90a: weights of two levels are multiplied on sm_90a
 
 // Weights of two levels: their components, and schedules that do not fit them.
 

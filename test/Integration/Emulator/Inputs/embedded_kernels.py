@@ -11,7 +11,8 @@ import argparse
 import pathlib
 import random
 
-from families import Case, text
+import drawn
+from families import Case
 
 # n, m and block of patterns, all of whose weights are 2:4.
 PATTERNS = (
@@ -76,19 +77,14 @@ def main():
     parser.add_argument("--count", type=int, default=36)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(arguments.seed)
-    lines = []
-    for number in range(arguments.count):
-        case, tokens = draw(rng, PATTERNS[number % len(PATTERNS)])
-        path = arguments.out / f"{number}.mlir"
-        path.write_text(text(case), encoding="utf-8")
-        lines.append(
-            f"{path} --device emulate --check --embed always --size m={tokens} "
-            f"--seed {number}"
-        )
-    (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(lines)} kernels in {arguments.out}")
+
+    def draw_all():
+        for number in range(arguments.count):
+            case, tokens = draw(rng, PATTERNS[number % len(PATTERNS)])
+            yield number, case, tokens, number, "--device emulate --embed always"
+
+    drawn.write(arguments.out, draw_all())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ import argparse
 import pathlib
 import random
 
-from families import Case, text
+import drawn
+from families import Case
 
 # Most tokens, contraction and outputs.
 SMALL, LARGE = (100, 500, 200), (3000, 6000, 5000)
@@ -68,19 +69,15 @@ def main():
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--device", default="emulate")
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(arguments.seed)
-    lines = []
-    for number in range(arguments.count):
-        case, tokens = draw(rng, LARGE if arguments.large else SMALL)
-        path = arguments.out / f"{arguments.seed}-{number}.mlir"
-        path.write_text(text(case), encoding="utf-8")
-        lines.append(
-            f"{path} --device {arguments.device} --check --size m={tokens} "
-            f"--seed {number}"
-        )
-    (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(lines)} kernels in {arguments.out}")
+
+    def draw_all():
+        for number in range(arguments.count):
+            case, tokens = draw(rng, LARGE if arguments.large else SMALL)
+            name = f"{arguments.seed}-{number}"
+            yield name, case, tokens, number, f"--device {arguments.device}"
+
+    drawn.write(arguments.out, draw_all())
 
 
 if __name__ == "__main__":

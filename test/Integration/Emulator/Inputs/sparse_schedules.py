@@ -13,7 +13,8 @@ import argparse
 import pathlib
 import random
 
-from families import Case, text
+import drawn
+from families import Case
 
 # Accumulators of a thread at most, its other registers at least, registers of an SM,
 # and bytes of shared memory of a CTA.
@@ -117,19 +118,16 @@ def main():
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(arguments.seed)
-    lines = []
-    for number in range(arguments.count):
-        case, tokens = draw(rng)
-        path = arguments.out / f"{arguments.seed}-{number}.mlir"
-        path.write_text(text(case), encoding="utf-8")
-        order = " --last-first" if rng.random() < 0.3 else ""
-        lines.append(
-            f"{path} --device emulate --check --size m={tokens} --seed {number}{order}"
-        )
-    (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(lines)} kernels in {arguments.out}")
+
+    def draw_all():
+        for number in range(arguments.count):
+            case, tokens = draw(rng)
+            order = " --last-first" if rng.random() < 0.3 else ""
+            name = f"{arguments.seed}-{number}"
+            yield name, case, tokens, number, f"--device emulate{order}"
+
+    drawn.write(arguments.out, draw_all())
 
 
 if __name__ == "__main__":

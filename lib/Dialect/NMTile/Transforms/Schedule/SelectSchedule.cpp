@@ -51,7 +51,8 @@ struct SelectSchedule
   }
 
   /// Says what no product of this compiler takes.
-  LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem) {
+  LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem,
+                             const Chip &target) {
     Type element = cast<ShapedType>(op.getX().getType()).getElementType();
     if (!element.isF32() && !problem.tensorCores && !problem.bitmap)
       return op.emitOpError("on ")
@@ -59,6 +60,12 @@ struct SelectSchedule
              << " has no schedule yet; supported are f32, f16 and bf16, and "
                 "others of weights that are stored as bitmaps";
     EncodingAttr encoding = op.getEncoding();
+    if (encoding.hasInnerLevel() && (!problem.bitmap || target.wgmma == 0))
+      return op.emitOpError("on ")
+             << encoding << (problem.bitmap ? "" : " in its canonical form")
+             << " has no schedule for " << target.name
+             << ": weights of two levels are multiplied on sm_90a, where they "
+                "are stored as bitmaps";
     int64_t bn = encoding.getBlockN();
     if (problem.tensorCores && !problem.bitmap && bn % 8 != 0 && 8 % bn != 0)
       return op.emitOpError("on ")
@@ -87,7 +94,7 @@ struct SelectSchedule
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (op.getScheduleAttr())
       return checkGiven(op, problem, target);
-    if (failed(checkProblem(op, problem)))
+    if (failed(checkProblem(op, problem, target)))
       return failure();
     auto ranked = rankSchedules(problem, target);
     if (ranked.empty())
