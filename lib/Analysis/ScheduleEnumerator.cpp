@@ -146,6 +146,9 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   // For sm_100a ptxas still spills 12 bytes with what producers leave.
   int64_t accumulators = shape.tokens * shape.outputs /
                          (shape.warpsTokens * shape.warpsOutputs * 32);
+  // One window may have more.
+  if (rows > ScheduleAttr::kMostExtent)
+    return false;
   if (splitK > 1 && accumulators > 64 && !choices.addsLargeParts)
     return false;
   // A box of the accelerator is all rows of a step, 64 outputs wide.

@@ -17,9 +17,8 @@ using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 /// Threads of a warp, and the warps that a CTA has at most.
 static constexpr int64_t kWarpThreads = 32, kMostWarps = 32;
 
-/// Tokens, outputs and rows of a tile at most, and rows of one that is read
-/// from global memory.
-static constexpr int64_t kMostExtent = 4096, kMostDirectRows = 1 << 20;
+/// Rows of a tile at most that is read from global memory.
+static constexpr int64_t kMostDirectRows = 1 << 20;
 
 //===----------------------------------------------------------------------===//
 // TransfersAttr

@@ -199,6 +199,10 @@ def NMSparse_ScheduleAttr : NMSparse_Attr<"Schedule", "schedule"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// Tokens, outputs and rows of a tile at most, of products that have it in
+    /// shared memory.
+    static constexpr int64_t kMostExtent = 4096;
+
     int64_t getTileTokens() const { return getTile()[0]; }
     int64_t getTileOutputs() const { return getTile()[1]; }
     /// Kept rows that a K step multiplies.

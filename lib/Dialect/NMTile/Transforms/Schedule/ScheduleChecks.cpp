@@ -117,7 +117,7 @@ static LogicalResult checkStorage(MatmulOp op) {
            << schedule.getProduct().getProductName()
            << ", which multiplies weights of one level, but "
            << op.getEncoding() << "; legal is product = wgmma_sp";
-  constexpr int64_t most = 4096;
+  constexpr int64_t most = ScheduleAttr::kMostExtent;
   if (schedule.getTileRows() > most && !op.getEncoding().isFree())
     return op.emitOpError("has a schedule with tile = [")
            << schedule.getTile() << "], whose K steps of "
