@@ -11,29 +11,46 @@
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Error.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// The weight that `packed` describes at each position of the components that
-/// `function` takes when its weights are packed; null at all others. None where
-/// it takes no weight.
-static SmallVector<PackedAttr> getOwnWeights(func::FuncOp function) {
-  SmallVector<PackedAttr> weights;
+namespace {
+/// What a function takes at one position, once its weights are packed.
+struct OwnArgument {
+  /// The weight that this is a component of; null of other arguments.
+  PackedAttr packed = {};
+  std::string component = {};
+  /// Which weight of the function that is.
+  int64_t weight = 0;
+};
+} // namespace
+
+/// What `function` takes when its weights are packed as their types and
+/// attributes say. None where it takes no weight.
+static SmallVector<OwnArgument> getOwnArguments(func::FuncOp function) {
+  SmallVector<OwnArgument> arguments;
   StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
   for (BlockArgument argument : function.getArguments()) {
-    auto component =
-        function.getArgAttrOfType<ComponentAttr>(argument.getArgNumber(), name);
+    auto number = int64_t(argument.getArgNumber());
+    auto component = function.getArgAttrOfType<ComponentAttr>(number, name);
     if (getEncoding(argument.getType())) {
       auto packed = PackedAttr::get(cast<RankedTensorType>(argument.getType()));
-      weights.append(packed.getComponents().size(), packed);
+      // Those of the attributes count from 0.
+      for (const WeightComponent &one : packed.getComponents())
+        arguments.push_back({packed, one.name.str(), -1 - number});
+    } else if (component) {
+      arguments.push_back({component.getPacked(), component.getName().str(),
+                           component.getWeight()});
     } else {
-      weights.push_back(component ? component.getPacked() : PackedAttr());
+      arguments.emplace_back();
     }
   }
-  if (llvm::none_of(weights, [](PackedAttr packed) { return packed; }))
-    weights.clear();
-  return weights;
+  if (llvm::none_of(arguments,
+                    [](const OwnArgument &own) { return own.packed; }))
+    arguments.clear();
+  return arguments;
 }
 
 static SmallVector<HostArray> allocate(ArrayRef<WeightComponent> components,
@@ -52,37 +69,43 @@ static SmallVector<HostArray> allocate(ArrayRef<WeightComponent> components,
   return arrays;
 }
 
-/// Packs a weight of the canonical components `values` and `index` of `from`
-/// into those of `to`.
+/// Packs a weight of the canonical `components` of `from` into those of `to`,
+/// which has one level.
 static llvm::Error embed(RankedTensorType weight, EncodingAttr from,
-                         EncodingAttr to, HostArray &values, HostArray &index) {
+                         EncodingAttr to, ArrayRef<HostArray *> components) {
   NmsPackSpec own = getPackSpec(weight, from);
   NmsPackSpec other = getPackSpec(weight, to);
   std::vector<char> dense(weight.getNumElements() *
                           weight.getElementTypeBitWidth() / 8);
   SmallVector<HostArray> packed =
-      allocate(to.getComponents(weight), values.kind);
-  const void *read[] = {values.data.data(), index.data.data()};
+      allocate(to.getComponents(weight), components.front()->kind);
+  SmallVector<const void *> read;
+  for (HostArray *component : components)
+    read.push_back(component->data.data());
   void *written[] = {packed[0].data.data(), packed[1].data.data()};
-  if (nmsUnpack(&own, read, dense.data()) ||
+  if (nmsUnpack(&own, read.data(), dense.data()) ||
       nmsPack(&other, dense.data(), written))
     return llvm::createStringError(nmsLastError());
-  values = std::move(packed[0]);
-  index = std::move(packed[1]);
+  for (auto [component, array] : llvm::zip(components, packed))
+    *component = std::move(array);
   return llvm::Error::success();
 }
 
-/// Replaces the components at `values` and at `index`, that of the innermost
-/// level, which are canonical ones of `encoding`, by those of `packed`.
+/// Replaces `components`, which are canonical ones of `encoding`, by those of
+/// `packed`. Of two levels that are stored as one the last is not replaced.
 static llvm::Error storeComponents(EncodingAttr encoding, PackedAttr packed,
-                                   HostArray &values, HostArray &index) {
+                                   ArrayRef<HostArray *> components) {
   RankedTensorType weight = packed.getWeightType();
-  if (encoding != packed.getEncoding())
+  if (encoding != packed.getEncoding()) {
     if (llvm::Error error =
-            embed(weight, encoding, packed.getEncoding(), values, index))
+            embed(weight, encoding, packed.getEncoding(), components))
       return error;
+    components = components.take_front(packed.getComponents().size());
+  }
   if (!isa<BitmapAttr>(packed.getStorage()))
     return llvm::Error::success();
+  // Of two levels the index of the outer one stays as it is.
+  HostArray &values = *components.front(), &index = *components.back();
   SmallVector<HostArray> stored = allocate(packed.getComponents(), values.kind);
   NmsPackSpec spec = getPackSpec(weight, packed.getEncoding());
   if (nmsInnermostSpec(&spec, &spec) ||
@@ -95,11 +118,19 @@ static llvm::Error storeComponents(EncodingAttr encoding, PackedAttr packed,
   return llvm::Error::success();
 }
 
+/// `component`, if there is one, is of the inner level: two levels that are
+/// stored as one have none.
+static bool isInner(ComponentAttr component) {
+  return component && component.getPacked().getEncoding().hasInnerLevel() &&
+         component.getName() != kValuesComponent &&
+         component.getName() != kIndexComponent;
+}
+
 llvm::Error nm_sparse::storeWeights(ModuleOp module, StringRef entry,
                                     const GPUPipelineOptions &options,
                                     std::vector<Argument> &arguments) {
-  SmallVector<PackedAttr> own =
-      getOwnWeights(module.lookupSymbol<func::FuncOp>(entry));
+  SmallVector<OwnArgument> own =
+      getOwnArguments(module.lookupSymbol<func::FuncOp>(entry));
   if (own.empty())
     return llvm::Error::success();
   OwningOpRef<ModuleOp> front = cast<ModuleOp>(module->clone());
@@ -110,26 +141,36 @@ llvm::Error nm_sparse::storeWeights(ModuleOp module, StringRef entry,
     return error;
   auto function = front->lookupSymbol<func::FuncOp>(entry);
   StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
-  llvm::DenseMap<int64_t, unsigned> valuesOf;
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto component = function.getArgAttrOfType<ComponentAttr>(i, name);
-    if (component && component.getName() == kValuesComponent)
-      valuesOf[component.getWeight()] = i;
-  }
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto component = function.getArgAttrOfType<ComponentAttr>(i, name);
-    // Free elements are made in this form, and so are other canonical ones. Of
-    // two levels the index of the outer one stays as it is.
-    if (!component ||
-        component.getName() !=
-            component.getPacked().getComponents().back().name ||
-        component.getPacked().getStorage() == own[i].getStorage())
+  std::vector<Argument> kept;
+  llvm::MapVector<int64_t, SmallVector<HostArray *>> weights;
+  llvm::DenseMap<int64_t, PackedAttr> storedAs;
+  SmallVector<bool> isTaken;
+  for (auto [i, argument] : llvm::enumerate(own)) {
+    unsigned next = llvm::count(isTaken, true);
+    auto component = next < function.getNumArguments()
+                         ? function.getArgAttrOfType<ComponentAttr>(next, name)
+                         : ComponentAttr();
+    isTaken.push_back(argument.component != kInnerIndexComponent ||
+                      isInner(component));
+    if (!argument.packed)
       continue;
-    if (llvm::Error error =
-            storeComponents(own[i].getEncoding(), component.getPacked(),
-                            arguments[valuesOf[component.getWeight()]].array,
-                            arguments[i].array))
+    weights[argument.weight].push_back(&arguments[i].array);
+    if (isTaken.back())
+      storedAs[argument.weight] = component.getPacked();
+  }
+  for (auto [i, argument] : llvm::enumerate(own)) {
+    PackedAttr packed = storedAs.lookup(argument.weight);
+    // Free elements are made in this form, and so are other canonical ones.
+    if (!argument.packed || argument.component != kValuesComponent ||
+        packed.getStorage() == argument.packed.getStorage())
+      continue;
+    if (llvm::Error error = storeComponents(argument.packed.getEncoding(),
+                                            packed, weights[argument.weight]))
       return error;
   }
+  for (auto [argument, taken] : llvm::zip(arguments, isTaken))
+    if (taken)
+      kept.push_back(std::move(argument));
+  arguments = std::move(kept);
   return llvm::Error::success();
 }

@@ -38,8 +38,9 @@ Compiles linalg with sparse weights to GPU kernels.
   --storage S        of packed weights: auto (default; as the pattern and the
                      elements say), canonical or bitmap
   --embed HOW        weights of other patterns that are 2:4, too, such as all of
-                     1:4, as 2:4 for sparse tensor cores: auto (default; where
-                     the model says that this is faster), always or never
+                     1:4, as 2:4 for sparse tensor cores, and those of two
+                     levels by their elements: auto (default; where the model
+                     says that this is faster), always or never
   --embed-checked    also arguments and weights packed at run time whose pattern
                      need not be 2:4: packing them fails if they are not
   --density P        percent of the elements that free weights are expected to

@@ -11,6 +11,7 @@
 #include "Explain.h"
 
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Pipelines/Run.h"
@@ -81,13 +82,19 @@ static llvm::Expected<Stored> chooseStorage(const LayerShape &shape,
                 countBytes(packed.getComponents())};
 }
 
-/// Fills in `time`.
+/// Fills in `time`, of a weight that is stored by `pattern`, or, where that is
+/// null, by what the compiler chooses.
 static llvm::Error predictTime(const LayerShape &shape, EncodingAttr encoding,
+                               EncodingAttr pattern,
                                const GPUPipelineOptions &options,
                                PatternTime &time) {
   auto module = makeLayer(shape, encoding);
   if (!module)
     return module.takeError();
+  if (pattern) {
+    NMSparseDialect::EmbedAttrHelper embed(pattern.getContext());
+    (*module)->walk([&](linalg::MatmulOp op) { embed.setAttr(op, pattern); });
+  }
   if (llvm::Error error = runStages(**module, options, "schedule"))
     return error;
   MatmulOp product = findProduct(**module);
@@ -149,12 +156,13 @@ nm_sparse::predictPattern(const LayerShape &shape, EncodingAttr encoding,
       GPUPipelineOptions one;
       forTokens(one, tokens);
       // Of what is chosen for other tokens, if not for these.
+      EncodingAttr pattern;
       if (!stored.isOf(row)) {
         one.storage = row.storage;
-        one.embed = row.embedded ? "always" : "never";
+        pattern = row.embedded ? row.embedded : encoding;
       }
       PatternTime &time = row.times.emplace_back(PatternTime{tokens});
-      if (llvm::Error error = predictTime(shape, encoding, one, time))
+      if (llvm::Error error = predictTime(shape, encoding, pattern, one, time))
         time.error = shorten(llvm::toString(std::move(error)));
     }
   return rows;

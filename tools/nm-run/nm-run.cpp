@@ -31,8 +31,9 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --tokens LIST      compile for these numbers of tokens, such as 16,2048, where
                      theirs is dynamic, or for any (auto); default: the --size
   --storage S        of packed weights: auto (default), canonical or bitmap
-  --embed HOW        weights of other patterns that are 2:4, too, as 2:4: auto
-                     (default; as the model says), always or never
+  --embed HOW        weights of other patterns that are 2:4, too, as 2:4, and
+                     those of two levels by their elements: auto (default; as
+                     the model says), always or never
   --embed-checked    also those that only their packing shows to be 2:4
   --density P        percent of the elements that free weights keep; default 50
   --pack WHERE       weights that the program packs when it runs: host (auto,

@@ -77,7 +77,26 @@ TEST(Embedding, TwoOfFour) {
                               {1, 3, 2, 1}})
     EXPECT_FALSE(embeds(level)) << level.n << ":" << level.m;
   EXPECT_FALSE(embeds(SparsityLevel{0, 0}));
-  EXPECT_FALSE(embeds({{4, 8, 1, 64}, {2, 4}}));
+}
+
+/// What the inner level keeps of each window of the outer one decides, whatever
+/// the panels are.
+TEST(Embedding, TwoLevels) {
+  MLIRContext context;
+  context.loadDialect<NMSparseDialect>();
+  auto get = [&](ArrayRef<SparsityLevel> levels) {
+    return EncodingAttr::get(&context, levels, 0, OutputOrder::Identity);
+  };
+  for (int64_t panel : {1, 30, 64})
+    for (int64_t m : {4, 5, 8, 10, 16, 18, 20}) {
+      EncodingAttr encoding = get({{4, m, 1, panel}, {2, 4}});
+      EXPECT_EQ(getElementLevel(encoding), (SparsityLevel{2, m}));
+      EXPECT_EQ(alwaysEmbeds(encoding, {2, 4}), m % 4 == 0) << m;
+      EXPECT_TRUE(alwaysEmbeds(encoding, {2, m})) << m;
+    }
+  EncodingAttr blocks = get({{4, 8, 2, 64}, {1, 4, 2, 1}});
+  EXPECT_EQ(getElementLevel(blocks), (SparsityLevel{2, 16}));
+  EXPECT_TRUE(alwaysEmbeds(blocks, {2, 4}));
 }
 
 /// The longest windows are counted as fast as others.

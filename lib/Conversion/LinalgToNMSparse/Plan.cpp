@@ -112,23 +112,6 @@ static LogicalResult checkWeight(const Plan &plan) {
   return success();
 }
 
-/// Checks that there are kernels for the weight.
-static LogicalResult checkKernel(const Plan &plan) {
-  EncodingAttr encoding = plan.encoding;
-  constexpr int64_t unit = 64; // outputs that tensor cores multiply at once
-  Type element = plan.getWeightType().getElementType();
-  if (!encoding.hasInnerLevel() ||
-      (encoding.getInnermost() == SparsityLevel{2, 4} &&
-       encoding.getBlockN() % unit == 0 &&
-       (element.isF16() || element.isBF16())))
-    return success();
-  return plan.op->emitOpError("takes a weight with encoding ")
-         << encoding << ": no kernel yet for two levels; the CPU pipeline "
-         << "(--nm-sparse-to-cpu) computes it; kernels multiply 2:4 of f16 or "
-            "bf16 in panels of a multiple of "
-         << unit << " outputs";
-}
-
 /// Checks that no loop is empty: tiles, and the model that chooses them, divide
 /// by these sizes. A kernel may be launched for no tokens, so a dynamic number
 /// of them may turn out to be 0.
@@ -217,8 +200,6 @@ FailureOr<Plan> nm_sparse::makePlan(linalg::LinalgOp op, bool unpacks) {
       failed(checkElementTypes(plan)) || failed(checkSizes(plan)))
     return failure();
   plan.hasKernel = !unpacks || !plan.encoding.hasInnerLevel();
-  if (!unpacks && failed(checkKernel(plan)))
-    return failure();
   return plan;
 }
 

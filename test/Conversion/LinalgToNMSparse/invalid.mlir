@@ -202,16 +202,6 @@ func.func @trailing_batch(%x: tensor<2x8x64xf32>, %w: tensor<96x64x2xf32, #w>, %
 
 // -----
 
-#w = #nm_sparse.encoding<[4:8, block = [1, 32]], [2:4]>
-
-func.func @levels(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
-  // expected-error @below {{'linalg.matmul' op takes a weight with encoding #nm_sparse.encoding<[4:8, block = [1, 32]], [2:4]>: no kernel yet for two levels; the CPU pipeline (--nm-sparse-to-cpu) computes it}}
-  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
-  return %y : tensor<8x96xf32>
-}
-
-// -----
-
 #w = #nm_sparse.encoding<free, block = [1, 32]>
 
 func.func @free(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {

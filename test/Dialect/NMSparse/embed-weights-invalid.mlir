@@ -65,7 +65,7 @@ func.func @two_levels(%x: tensor<8x16xf16>, %v: tensor<4x8xf16>, %i: tensor<4x8x
 #y = affine_map<(m, n, k) -> (m, n)>
 
 func.func @stored(%x: tensor<8x64xf16>, %v: tensor<1x2x256xf16>, %b: tensor<1x2x32xi32>, %init: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @below {{has nm_sparse.embed, but its weight is #nm_sparse.encoding<1:4> in another form than the canonical one; legal are canonical weights of one n:m level}}
+  // expected-error @below {{has nm_sparse.embed, but its weight is #nm_sparse.encoding<1:4> in another form than the canonical one; legal are canonical weights}}
   %y = nm_sparse.matmul #nm_sparse.encoding<1:4> storage = #nm_sparse.bitmap<#nm_sparse.encoding<1:4>> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<8x64xf16>, tensor<1x2x256xf16>, tensor<1x2x32xi32>) outs(%init : tensor<8x8xf32>)
     {nm_sparse.embed = #nm_sparse.encoding<2:4>} -> tensor<8x8xf32>

@@ -116,3 +116,69 @@ func.func @front(%x: tensor<8x16xf16>, %w: tensor<16x8xf16, #quarter>, %init: te
     ins(%x, %w : tensor<8x16xf16>, tensor<16x8xf16, #quarter>) outs(%init : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// -----
+
+#packed = #nm_sparse.packed<#nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]>, [16, 6], f16>
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Two levels have three components, one level two: the function loses the inner
+// index, which need not come last.
+// CHECK: #[[SPARSE:.*]] = #nm_sparse.encoding<2:4>
+// CHECK-LABEL: func.func @levels
+// CHECK-SAME: (%[[X:.*]]: tensor<8x16xf16>, %[[I:.*]]: tensor<8x6xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #nm_sparse.packed<#[[SPARSE]], [16, 6], f16>>}, %[[V:.*]]: tensor<8x6xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#[[SPARSE]], [16, 6], f16>>}, %{{.*}}: tensor<8x6xf32>)
+// CHECK: nm_sparse.matmul #[[SPARSE]] {{.*}} ins(%[[X]], %[[V]], %[[I]] :
+// CHECK-NOT: inner_index
+func.func @levels(%x: tensor<8x16xf16>,
+    %j: tensor<4x6xi8> {nm_sparse.component = #nm_sparse.component<"inner_index", weight = 0, of = #packed>},
+    %i: tensor<8x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>},
+    %v: tensor<4x6xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
+    %init: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<8x16xf16>, tensor<4x6xf16>, tensor<8x2xi8>) outs(%init : tensor<8x6xf32>) inner_index(%j : tensor<4x6xi8>)
+    {nm_sparse.embed = #nm_sparse.encoding<2:4>} -> tensor<8x6xf32>
+  return %y : tensor<8x6xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Rows 0, 2, 3 and 4 of five are kept, the first and the last of these of the
+// first output, and the other two of the second.
+// CHECK: #[[ELEMENTS:.*]] = #nm_sparse.encoding<2:5>
+// CHECK-LABEL: func.func @level_constants
+// CHECK-DAG: arith.constant dense<{{\[\[}}1, 3], [2, 4]]> : tensor<2x2xi8>
+// CHECK-DAG: arith.constant dense<{{\[\[}}0, 2], [4, 3]]> : tensor<2x2xi8>
+// CHECK: nm_sparse.matmul #[[ELEMENTS]]
+func.func @level_constants(%x: tensor<?x5xi8>, %init: tensor<?x2xi32>) -> tensor<?x2xi32> {
+  %v = arith.constant dense<[[1, 3], [2, 4]]> : tensor<2x2xi8>
+  %i = arith.constant dense<[[0], [2], [3], [4]]> : tensor<4x1xi8>
+  %j = arith.constant dense<[[0, 1], [3, 2]]> : tensor<2x2xi8>
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:5, block = [1, 2]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<?x5xi8>, tensor<2x2xi8>, tensor<4x1xi8>) outs(%init : tensor<?x2xi32>) inner_index(%j : tensor<2x2xi8>)
+    {nm_sparse.embed = #nm_sparse.encoding<2:5>} -> tensor<?x2xi32>
+  return %y : tensor<?x2xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// CHECK: #[[SPARSE:.*]] = #nm_sparse.encoding<2:4>
+// CHECK-LABEL: func.func @level_packs
+// CHECK: %[[V:.*]], %[[I:.*]] = nm_sparse.pack #[[SPARSE]] %{{.*}} : tensor<16x6xf16> to tensor<8x6xf16>, tensor<8x6xi8>
+// CHECK: nm_sparse.matmul #[[SPARSE]] {{.*}} ins(%{{.*}}, %[[V]], %[[I]] :
+func.func @level_packs(%x: tensor<8x16xf16>, %w: tensor<16x6xf16>, %init: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %v, %i, %j = nm_sparse.pack #nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]> %w : tensor<16x6xf16> to tensor<4x6xf16>, tensor<8x2xi8>, tensor<4x6xi8>
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<8x16xf16>, tensor<4x6xf16>, tensor<8x2xi8>) outs(%init : tensor<8x6xf32>) inner_index(%j : tensor<4x6xi8>)
+    {nm_sparse.embed = #nm_sparse.encoding<2:4>} -> tensor<8x6xf32>
+  return %y : tensor<8x6xf32>
+}

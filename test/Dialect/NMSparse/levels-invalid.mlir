@@ -3,7 +3,7 @@
 // RUN: sed 's/schedule = #s$//' %S/levels.mlir | not nm-opt --nm-sparse-select-storage --nm-sparse-select-schedule=chip=sm_80 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: sed 's/schedule = #s$//' %S/levels.mlir | not nm-opt --nm-sparse-select-schedule=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=CANONICAL
 // GIVEN: has a schedule with product = wgmma_sp, which sm_80 has no products of warpgroups for; sm_90a has them
-// CHIP: on #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> has no schedule for sm_80: weights of two levels are multiplied on sm_90a, where they are stored as bitmaps
+// CHIP: on #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> has no schedule for sm_80: weights of two levels are multiplied on sm_90a, where they are 2:4 of f16 or bf16 in panels of a multiple of 64 outputs and stored as bitmaps; legal is embed = auto, by which others are stored by their elements
 // CANONICAL: in its canonical form has no schedule for sm_90a: weights of two levels are multiplied on sm_90a
 
 // Weights of two levels: their components, and schedules that do not fit them.

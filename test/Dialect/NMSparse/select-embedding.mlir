@@ -6,7 +6,7 @@
 // RUN: nm-opt %s --nm-sparse-select-embedding="embed=always tokens=1" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=ALWAYS
 // RUN: nm-opt %s --nm-sparse-select-embedding="checked tokens=2048" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=CHECKED
 // RUN: nm-opt %s --nm-sparse-select-embedding="storage=canonical embed=always" --split-input-file 2>&1 | FileCheck %s --check-prefix=CANONICAL
-// RUN: nm-opt %s --nm-sparse-select-embedding="storage=canonical embed=always" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=NEVER
+// RUN: nm-opt %s --nm-sparse-select-embedding="storage=canonical embed=always" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=ELEMENTS
 // RUN: nm-opt %s --nm-sparse-select-embedding="tokens=0" --split-input-file | FileCheck %s --check-prefix=NEVER
 // RUN: not nm-opt %s --nm-sparse-select-embedding=embed=sometimes --split-input-file 2>&1 | FileCheck %s --check-prefix=WRONG
 
@@ -16,6 +16,14 @@
 // NEVER: func.func @given
 // NEVER: nm_sparse.embed
 // NEVER-NOT: nm_sparse.embed
+// Elements of two levels have a canonical form that kernels read.
+// ELEMENTS-NOT: nm_sparse.embed
+// ELEMENTS: func.func @given
+// ELEMENTS: nm_sparse.embed
+// ELEMENTS-NOT: nm_sparse.embed
+// ELEMENTS: #nm_sparse.encoding<2:8>
+// ELEMENTS: func.func @narrow_panels
+// ELEMENTS: nm_sparse.embed
 // CANONICAL: keeps #nm_sparse.encoding<1:4> of its weight: sparse tensor cores read no canonical form
 
 #x = affine_map<(m, n, k) -> (m, k)>
@@ -193,5 +201,77 @@ func.func @scheduled(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x
   %y = nm_sparse.matmul #nm_sparse.encoding<1:4> indexing_maps = [#x, #w, #y]
     schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x64xi8>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Panels of 64 share too few gathered rows: as 2:4 many tokens are faster, and as
+// 2:8, which is fewer bytes, one is. Sparse warps know no panels, so that it is 2:4
+// there, too.
+// CHECK: #[[FOUR:.*]] = #nm_sparse.encoding<2:4>
+// CHECK-LABEL: func.func @narrow_panels
+// CHECK: nm_sparse.embed = #[[FOUR]]
+// FEW: #[[EIGHT:.*]] = #nm_sparse.encoding<2:8>
+// FEW-LABEL: func.func @narrow_panels
+// FEW: nm_sparse.embed = #[[EIGHT]]
+// WARPS: #[[FOUR:.*]] = #nm_sparse.encoding<2:4>
+// WARPS-LABEL: func.func @narrow_panels
+// WARPS: nm_sparse.embed = #[[FOUR]]
+func.func @narrow_panels(%x: tensor<4096x?xf16>, %v: tensor<1024x4096xf16>, %i: tensor<2048x64xi8>, %j: tensor<1024x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<4096x?xf16>, tensor<1024x4096xf16>, tensor<2048x64xi8>) outs(%init : tensor<?x4096xf32>) inner_index(%j : tensor<1024x4096xi8>) -> tensor<?x4096xf32>
+  return %y : tensor<?x4096xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// Wide ones stay for many tokens.
+// CHECK-LABEL: func.func @wide_panels
+// CHECK-NOT: nm_sparse.embed
+// FEW-LABEL: func.func @wide_panels
+// FEW: nm_sparse.embed
+// WARPS-LABEL: func.func @wide_panels
+// WARPS: nm_sparse.embed
+func.func @wide_panels(%x: tensor<4096x?xf16>, %v: tensor<1024x4096xf16>, %i: tensor<2048x16xi8>, %j: tensor<1024x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  // expected-remark @below {{keeps #nm_sparse.encoding<[4:8, block = [1, 256]], [2:4]> of its weight: 2:4 is predicted to be 0.}}
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 256]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<4096x?xf16>, tensor<1024x4096xf16>, tensor<2048x16xi8>) outs(%init : tensor<?x4096xf32>) inner_index(%j : tensor<1024x4096xi8>) -> tensor<?x4096xf32>
+  return %y : tensor<?x4096xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// What has no kernel as it is, panels of 32 and f32 among others, is stored by its
+// elements, which are 2:5 and nothing else.
+// CHECK: #[[FIVE:.*]] = #nm_sparse.encoding<2:5>
+// CHECK-LABEL: func.func @panels_of_32
+// CHECK: nm_sparse.embed = #[[FIVE]]
+// ALWAYS: #[[FIVE:.*]] = #nm_sparse.encoding<2:5>
+// ALWAYS-LABEL: func.func @panels_of_32
+// ALWAYS: nm_sparse.embed = #[[FIVE]]
+func.func @panels_of_32(%x: tensor<4096x?xf16>, %v: tensor<1640x4096xf16>, %i: tensor<3280x128xi8>, %j: tensor<1640x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:5, block = [1, 32]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<4096x?xf16>, tensor<1640x4096xf16>, tensor<3280x128xi8>) outs(%init : tensor<?x4096xf32>) inner_index(%j : tensor<1640x4096xi8>) -> tensor<?x4096xf32>
+  return %y : tensor<?x4096xf32>
+}
+
+// CHECK-LABEL: func.func @levels_of_f32
+// CHECK: nm_sparse.embed
+func.func @levels_of_f32(%x: tensor<64x?xf32>, %v: tensor<16x64xf32>, %i: tensor<32x1xi8>, %j: tensor<16x64xi8>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %i : tensor<64x?xf32>, tensor<16x64xf32>, tensor<32x1xi8>) outs(%init : tensor<?x64xf32>) inner_index(%j : tensor<16x64xi8>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }

@@ -28,14 +28,12 @@ using namespace mlir::nm_sparse;
 /// Checks that the weight of `op` can be stored by `target`, as far as types
 /// say.
 static LogicalResult verifyTarget(MatmulOp op, EncodingAttr target) {
-  EncodingAttr own = op.getEncoding();
   StringRef name = NMSparseDialect::EmbedAttrHelper::getNameStr();
-  if (op.getStorageAttr() || own.hasInnerLevel())
+  if (op.getStorageAttr())
     return op.emitOpError("has ")
-           << name << ", but its weight is " << own
-           << (op.getStorageAttr() ? " in another form than the canonical one"
-                                   : "")
-           << "; legal are canonical weights of one n:m level";
+           << name << ", but its weight is " << op.getEncoding()
+           << " in another form than the canonical one; legal are canonical "
+              "weights";
   const SparsityLevel &level = target.getOuter();
   if (target.hasInnerLevel() || level.isFree() || level.blockK != 1 ||
       level.blockN != 1 || target.getOrder() != OutputOrder::Identity)
@@ -86,8 +84,8 @@ static LogicalResult embed(const StoredWeight &weight, EncodingAttr target) {
                        replaceLevels(pack.getEncoding(), target.getOuter()),
                        WeightStorageInterface());
   } else if (!constants.empty()) {
-    FailureOr<PackedConstant> packed = repackConstant(
-        constants[0], constants[1], first, target.getOuter(), [&] {
+    FailureOr<PackedConstant> packed =
+        repackConstant(constants, first, target.getOuter(), [&] {
           return first.emitOpError("cannot have its weight stored by ")
                  << target << ": ";
         });

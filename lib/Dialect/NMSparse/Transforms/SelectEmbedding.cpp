@@ -1,4 +1,4 @@
-//===- SelectEmbedding.cpp - which weights to store as 2:4 ----------------===//
+//===- SelectEmbedding.cpp - which weights to store by another pattern ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,8 +6,10 @@
 //
 // Sparse tensor cores multiply 2:4 weights alone, but many weights of other
 // patterns are 2:4, too. As such a weight may take more bytes, which counts for
-// few tokens, and is multiplied faster, which counts for many. A weight is
-// stored once, so all numbers of tokens decide together.
+// few tokens, and is multiplied faster, which counts for many. A weight of two
+// levels is an n:m one of single elements, too, which has kernels on more
+// chips, for few tokens and for panels of any width. A weight is stored once,
+// so all numbers of tokens decide together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +38,8 @@ using namespace mlir::nm_sparse;
 /// What sparse tensor cores multiply.
 static constexpr SparsityLevel kSparseCores = {2, 4};
 
-/// How much faster 2:4 must be, on average over all numbers of tokens: the
-/// model is not more exact than that.
+/// How much faster another pattern must be, on average over all numbers of
+/// tokens: the model is not more exact than that.
 static constexpr double kLeastGain = 1.03;
 
 /// Numbers of tokens that stand for any: as many of each size.
@@ -58,19 +60,28 @@ struct SelectEmbedding
   void runOnOperation() override;
 
 private:
+  /// A pattern that a weight may be stored by.
+  struct Candidate {
+    SparsityLevel pattern;
+    /// The mean of its logarithms of seconds, where the model is asked.
+    double time = 0;
+  };
+
   void select(const StoredWeight &weight);
-  std::string findObstacle(const StoredWeight &weight);
+  SmallVector<SparsityLevel> getPatterns(const StoredWeight &weight) const;
+  std::string findObstacle(const StoredWeight &weight, Candidate &candidate);
   SmallVector<int64_t> getTokenCounts(MatmulOp op) const;
   std::optional<double> predictStored(MatmulOp op, EncodingAttr encoding,
                                       int64_t count) const;
-  std::optional<double> compare(MatmulOp op) const;
-  std::optional<double> getGain(const StoredWeight &weight);
+  std::optional<double> predictMean(MatmulOp op, EncodingAttr encoding) const;
+  std::optional<double> getTime(const StoredWeight &weight,
+                                ArrayRef<SparsityLevel> levels);
 
   const Chip *target = nullptr;
-  /// What has been compared is not compared again: many layers are alike.
+  /// What has been predicted is not predicted again: many layers are alike.
   using Key = std::tuple<const void *, const void *, const void *, const void *,
                          bool, int64_t, int64_t, int64_t>;
-  std::map<Key, std::optional<double>> gains;
+  std::map<Key, std::optional<double>> times;
 };
 } // namespace
 
@@ -118,29 +129,32 @@ std::optional<double> SelectEmbedding::predictStored(MatmulOp op,
   return best ? std::min(*best, *other) : other;
 }
 
-/// The logarithm of how much faster `op` is when its weight is 2:4, on average
-/// over the numbers of tokens: infinite where it has no other kernel, and none
-/// where it has none then.
-std::optional<double> SelectEmbedding::compare(MatmulOp op) const {
+/// The mean, over the numbers of tokens, of the logarithms of the seconds of
+/// `op` with a weight of `encoding`. None when it has no kernel for one of
+/// them.
+std::optional<double>
+SelectEmbedding::predictMean(MatmulOp op, EncodingAttr encoding) const {
   double sum = 0;
   SmallVector<int64_t> counts = getTokenCounts(op);
   for (int64_t count : counts) {
-    auto own = predictStored(op, op.getEncoding(), count);
-    auto sparse =
-        predictStored(op, replaceLevels(op.getEncoding(), kSparseCores), count);
-    if (!sparse)
+    auto seconds = predictStored(op, encoding, count);
+    if (!seconds)
       return std::nullopt;
-    sum += own ? std::log(*own / *sparse) : HUGE_VAL;
+    sum += std::log(*seconds);
   }
   return sum / double(counts.size());
 }
 
-/// The same of all products of `weight`, as a factor.
-std::optional<double> SelectEmbedding::getGain(const StoredWeight &weight) {
+/// The mean of all products of `weight`, were it of `levels`.
+std::optional<double> SelectEmbedding::getTime(const StoredWeight &weight,
+                                               ArrayRef<SparsityLevel> levels) {
   double sum = 0;
   for (MatmulOp op : weight.products) {
+    EncodingAttr own = op.getEncoding();
+    auto encoding = EncodingAttr::get(op.getContext(), levels, own.getDim(),
+                                      own.getOrder());
     Epilogue epilogue = getEpilogue(op, /*dynamicExtent=*/1);
-    Key key = {op.getEncoding().getAsOpaquePointer(),
+    Key key = {encoding.getAsOpaquePointer(),
                op.getX().getType().getAsOpaquePointer(),
                op.getInit().getType().getAsOpaquePointer(),
                op.getIndexingMaps().getAsOpaquePointer(),
@@ -148,54 +162,81 @@ std::optional<double> SelectEmbedding::getGain(const StoredWeight &weight) {
                getExpectedTokens(op, /*otherwise=*/0),
                epilogue.writtenBytes,
                epilogue.readBytes};
-    auto [found, isNew] = gains.try_emplace(key);
+    auto [found, isNew] = times.try_emplace(key);
     if (isNew)
-      found->second = compare(op);
+      found->second = predictMean(op, encoding);
     if (!found->second)
       return std::nullopt;
     sum += *found->second;
   }
-  return std::exp(sum / double(weight.products.size()));
+  return sum / double(weight.products.size());
 }
 
-/// Whether `op` has a schedule whose product takes its weight as 2:4, and not
-/// as it is.
-static bool needsTwoFour(MatmulOp op) {
+/// Whether `op` has a schedule whose product takes its weight by `pattern`, and
+/// not as it is.
+static bool needsPattern(MatmulOp op, const SparsityLevel &pattern) {
   ScheduleAttr schedule = op.getScheduleAttr();
   ScopedDiagnosticHandler ignore(op.getContext(),
                                  [](Diagnostic &) { return success(); });
   auto takes = [&](EncodingAttr encoding) {
-    return succeeded(schedule.getProduct().verifyProblem(
-        [&] { return op.emitError(); }, schedule, encoding,
-        getElementTypeOrSelf(op.getX())));
+    return (!encoding.hasInnerLevel() ||
+            schedule.getProduct().readsInnerLevels()) &&
+           succeeded(schedule.getProduct().verifyProblem(
+               [&] { return op.emitError(); }, schedule, encoding,
+               getElementTypeOrSelf(op.getX())));
   };
   return schedule && !takes(op.getEncoding()) &&
-         takes(replaceLevels(op.getEncoding(), kSparseCores));
+         takes(replaceLevels(op.getEncoding(), pattern));
 }
 
-/// Why `weight`, which sparse tensor cores would multiply as 2:4, stays as it
-/// is; empty when it does not.
-std::string SelectEmbedding::findObstacle(const StoredWeight &weight) {
+/// The patterns that the products of `weight` may be faster with.
+SmallVector<SparsityLevel>
+SelectEmbedding::getPatterns(const StoredWeight &weight) const {
   MatmulOp first = weight.products.front();
-  if (storage == "canonical")
+  EncodingAttr encoding = first.getEncoding();
+  SmallVector<SparsityLevel> patterns;
+  // Of a pattern that need not be 2:4, only the data says whether it is.
+  bool isConstant = !weight.findConstants().empty();
+  bool mayEmbed = alwaysEmbeds(encoding, kSparseCores) ||
+                  (encoding.getDensity() <= 0.5 && (isConstant || checked));
+  if (mayEmbed && multipliesOnSparseCores(first) &&
+      encoding.getLevels() != ArrayRef(kSparseCores))
+    patterns.push_back(kSparseCores);
+  if (encoding.hasInnerLevel())
+    patterns.push_back(getElementLevel(encoding));
+  return patterns;
+}
+
+/// Why `weight` is not stored by that pattern; empty when it can be.
+std::string SelectEmbedding::findObstacle(const StoredWeight &weight,
+                                          Candidate &candidate) {
+  MatmulOp first = weight.products.front();
+  const SparsityLevel &pattern = candidate.pattern;
+  auto name = llvm::formatv("{0}:{1}", pattern.n, pattern.m);
+  if (storage == "canonical" && pattern == kSparseCores)
     return "sparse tensor cores read no canonical form";
   if (mode == "auto") {
     if (llvm::any_of(weight.products,
                      [](MatmulOp op) { return op.getScheduleAttr(); })) {
-      // Of products that multiply 2:4 alone, the model's for such a weight.
-      if (!llvm::all_of(weight.products, needsTwoFour))
+      // Of products that multiply it alone, the model's for such a weight.
+      if (!llvm::all_of(weight.products,
+                        [&](MatmulOp op) { return needsPattern(op, pattern); }))
         return "its schedule is for that";
     } else {
-      std::optional<double> gain = getGain(weight);
-      if (!gain)
-        return "no schedule of 2:4 fits";
-      if (*gain < kLeastGain)
-        return llvm::formatv("2:4 is predicted to be {0:f2} times as fast",
-                             *gain);
+      std::optional<double> other = getTime(weight, pattern);
+      if (!other)
+        return llvm::formatv("no schedule of {0} fits", name);
+      // Without kernels of its own, any others are a gain.
+      std::optional<double> own =
+          getTime(weight, first.getEncoding().getLevels());
+      if (own && *own - *other < std::log(kLeastGain))
+        return llvm::formatv("{0} is predicted to be {1:f2} times as fast",
+                             name, std::exp(*own - *other));
+      candidate.time = *other;
     }
   }
   SmallVector<DenseElementsAttr> constants = weight.findConstants();
-  if (alwaysEmbeds(first.getEncoding(), kSparseCores) || constants.empty())
+  if (alwaysEmbeds(first.getEncoding(), pattern) || constants.empty())
     return "";
   // The reason is a part of a remark, and no error.
   std::string reason;
@@ -203,35 +244,38 @@ std::string SelectEmbedding::findObstacle(const StoredWeight &weight) {
     reason = diagnostic.str();
     return success();
   });
-  auto packed = repackConstant(constants[0], constants[1], first, kSparseCores,
+  auto packed = repackConstant(constants, first, pattern,
                                [&] { return first.emitError(); });
   return succeeded(packed) ? "" : reason;
 }
 
 void SelectEmbedding::select(const StoredWeight &weight) {
   MatmulOp first = weight.products.front();
-  EncodingAttr encoding = first.getEncoding();
-  const SparsityLevel &level = encoding.getOuter();
   NMSparseDialect::EmbedAttrHelper embed(&getContext());
-  if (first.getStorageAttr() || encoding.hasInnerLevel() ||
-      level == kSparseCores || !multipliesOnSparseCores(first) ||
+  if (first.getStorageAttr() ||
       ShapedType::isDynamic(first.getContractionSize()) ||
       llvm::any_of(weight.products,
                    [&](MatmulOp op) { return embed.isAttrPresent(op); }))
     return;
-  // Of a pattern that need not be 2:4, only the data says whether it is.
-  bool isConstant = !weight.findConstants().empty();
-  bool mayEmbed = alwaysEmbeds(encoding, kSparseCores) ||
-                  (encoding.getDensity() <= 0.5 && (isConstant || checked));
-  if (!mayEmbed)
-    return;
-  std::string obstacle = findObstacle(weight);
-  if (!obstacle.empty()) {
-    first.emitRemark("keeps ") << encoding << " of its weight: " << obstacle;
+  std::optional<Candidate> best;
+  SmallVector<std::string> obstacles;
+  for (const SparsityLevel &pattern : getPatterns(weight)) {
+    Candidate candidate{pattern};
+    std::string obstacle = findObstacle(weight, candidate);
+    if (!obstacle.empty())
+      obstacles.push_back(obstacle);
+    else if (!best || candidate.time < best->time)
+      best = candidate;
+  }
+  if (!best) {
+    if (!obstacles.empty())
+      first.emitRemark("keeps ")
+          << first.getEncoding()
+          << " of its weight: " << llvm::join(obstacles, "; ");
     return;
   }
   for (MatmulOp op : weight.products)
-    embed.setAttr(op, replaceLevels(op.getEncoding(), kSparseCores));
+    embed.setAttr(op, replaceLevels(op.getEncoding(), best->pattern));
 }
 
 void SelectEmbedding::runOnOperation() {
@@ -241,7 +285,7 @@ void SelectEmbedding::runOnOperation() {
     return signalPassFailure();
   }
   target = findChip(chip, gpu);
-  gains.clear();
+  times.clear();
   // An unknown chip is an error where schedules are chosen, and so is a number
   // of tokens that is not legal.
   if (!target || mode == "never" ||

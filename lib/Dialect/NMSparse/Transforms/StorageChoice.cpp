@@ -27,9 +27,9 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
                                const StorageChoice &choice) {
   if (choice.storage == "canonical")
     return false;
-  // Two levels have no other kernels.
+  // Two levels have no other kernels, and those have tiles inside of panels.
   if (encoding.hasInnerLevel())
-    return true;
+    return encoding.getBlockN() % BitmapTile::kOutputs == 0;
   Type element = getElementTypeOrSelf(op.getX());
   if (ScheduleAttr schedule = op.getScheduleAttr();
       choice.storage == "auto" && schedule)

@@ -38,8 +38,7 @@ void StoredWeight::replaceComponents(ValueRange components) const {
   for (MatmulOp op : products) {
     op.getValuesMutable().set(components[0]);
     op.getIndexMutable().set(components[1]);
-    if (innerIndex)
-      op.getInnerIndexMutable().assign(components[2]);
+    op.getInnerIndexMutable().assign(components.drop_front(2));
   }
 }
 
@@ -87,7 +86,17 @@ void StoredWeight::replaceArguments(PackedAttr stored) const {
   MLIRContext *context = stored.getContext();
   StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
   SmallVector<WeightComponent> components = stored.getComponents();
-  for (auto [value, component] : llvm::zip_equal(getComponents(), components)) {
+  // Before the types change, which the products check.
+  if (innerIndex && components.size() == 2) {
+    for (MatmulOp op : products)
+      op.getInnerIndexMutable().clear();
+    auto argument = cast<BlockArgument>(innerIndex);
+    auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+    LogicalResult erased = function.eraseArgument(argument.getArgNumber());
+    assert(succeeded(erased) && "no product uses it any longer");
+    (void)erased;
+  }
+  for (auto [value, component] : llvm::zip(getComponents(), components)) {
     auto argument = cast<BlockArgument>(value);
     auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     unsigned number = argument.getArgNumber();

@@ -23,18 +23,20 @@ struct StoredWeight {
   SmallVector<MatmulOp> products;
 
   SmallVector<Value> getComponents() const;
-  /// Makes `components` those of all products.
+  /// Makes `components` those of all products. They may be those of one level
+  /// where the weight has two.
   void replaceComponents(ValueRange components) const;
 
   /// The weight whose components are arguments of a function that nothing in
   /// the module calls, and are used by `products` alone.
   std::optional<PackedAttr> findArguments() const;
-  /// Makes these arguments the components of `stored`, which are as many.
+  /// Makes these arguments the components of `stored`. Where that has one level
+  /// and the weight two, the function loses the argument of the inner one.
   void replaceArguments(PackedAttr stored) const;
 
   /// The data of all components, where they are constants; else none.
   SmallVector<DenseElementsAttr> findConstants() const;
-  /// Replaces the constants by `packed` ones.
+  /// Replaces the constants by `packed` ones, as replaceComponents().
   void replaceConstants(const PackedConstant &packed) const;
 
   /// What packs the weight when the program runs, for `products` alone; else

@@ -48,10 +48,18 @@ int64_t nm_sparse::getMostKept(const SparsityLevel &level, int64_t rows) {
   return most;
 }
 
+SparsityLevel nm_sparse::getElementLevel(EncodingAttr encoding) {
+  return {encoding.getInnermost().getKeptRows(),
+          encoding.getOuter().getWindowRows()};
+}
+
 bool nm_sparse::alwaysEmbeds(EncodingAttr encoding,
                              const SparsityLevel &pattern) {
-  return !encoding.isFree() && !encoding.hasInnerLevel() &&
-         getMostKept(encoding.getOuter(), pattern.m) <= pattern.n;
+  if (encoding.isFree())
+    return false;
+  SparsityLevel level = encoding.hasInnerLevel() ? getElementLevel(encoding)
+                                                 : encoding.getOuter();
+  return getMostKept(level, pattern.m) <= pattern.n;
 }
 
 EncodingAttr nm_sparse::replaceLevels(EncodingAttr encoding,

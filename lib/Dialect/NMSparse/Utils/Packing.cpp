@@ -188,11 +188,9 @@ static std::pair<RankedTensorType, EncodingAttr> getDense(MatmulOp op) {
   if (op.hasBatchedWeight())
     shape.insert(shape.begin(), values.getDimSize(0));
   auto weight = RankedTensorType::get(shape, values.getElementType());
-  const SparsityLevel &level = op.getEncoding().getOuter();
-  return {weight,
-          EncodingAttr::get(op.getContext(), level.n, level.m, level.blockK,
-                            level.blockN, /*dim=*/weight.getRank() - 2,
-                            OutputOrder::Identity)};
+  return {weight, EncodingAttr::get(
+                      op.getContext(), op.getEncoding().getLevels(),
+                      /*dim=*/weight.getRank() - 2, OutputOrder::Identity)};
 }
 
 FailureOr<PackedConstant>
@@ -229,23 +227,27 @@ nm_sparse::storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
 }
 
 FailureOr<PackedConstant>
-nm_sparse::repackConstant(DenseElementsAttr values, DenseElementsAttr index,
-                          MatmulOp op, const SparsityLevel &pattern,
+nm_sparse::repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+                          const SparsityLevel &pattern,
                           function_ref<InFlightDiagnostic()> emitError) {
-  FailureOr<Bytes> valueBytes = getBytes(values, emitError);
-  FailureOr<Bytes> indexBytes = getBytes(index, emitError);
-  if (failed(valueBytes) || failed(indexBytes))
-    return failure();
+  SmallVector<Bytes> bytes;
+  for (DenseElementsAttr component : canonical) {
+    FailureOr<Bytes> data = getBytes(component, emitError);
+    if (failed(data))
+      return failure();
+    bytes.push_back(std::move(*data));
+  }
+  auto read = llvm::map_to_vector(
+      bytes, [](const Bytes &of) -> const void * { return of.data.data(); });
   auto [weight, encoding] = getDense(op);
   EncodingAttr target = replaceLevels(encoding, pattern);
   NmsPackSpec from = getPackSpec(weight, encoding);
   NmsPackSpec to = getPackSpec(weight, target);
   SmallVector<char, 0> dense(weight.getNumElements() *
                              weight.getElementTypeBitWidth() / 8);
-  const void *canonical[] = {valueBytes->data.data(), indexBytes->data.data()};
   SmallVector<WeightComponent> components = target.getComponents(weight);
   ComponentArrays arrays(components);
-  if (nmsUnpack(&from, canonical, dense.data()) ||
+  if (nmsUnpack(&from, read.data(), dense.data()) ||
       nmsPack(&to, dense.data(), arrays.pointers.data()))
     return emitError() << nmsLastError();
   return arrays.getConstants(components);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers of V:N:M drawn from a seed, with the schedules that the model chooses.
+"""Layers of V:N:M drawn from a seed, with the schedules that the model chooses: as
+they are, where there are kernels for that, or stored by another pattern.
 
 usage: level_kernels.py OUT_DIR [--count N] [--seed S]
 
@@ -14,20 +15,24 @@ import drawn
 from families import Case
 
 
-def draw(rng):
+def draw(rng, embeds):
+    others = ("f32", "f8E4M3FN") if embeds else ()
+    element = rng.choice(("f16", "bf16", *others))
+    is_byte = element == "f8E4M3FN"
+    epilogues = {"f32": ("none", "relu"), "f8E4M3FN": ("none",)}
     case = Case(
-        rng.choice(("f16", "bf16")),
+        element,
         4,
         rng.choice((5, 6, 8, 10, 16, 20)),
-        rng.choice((64, 128, 192, 256)),
+        rng.choice((1, 30, 32, 64, 96, 128) if embeds else (64, 128, 192, 256)),
         inner="2:4",
         k=rng.randint(1, 900),
         outputs=rng.randint(1, 420),
         dim=rng.randrange(2),
-        x_feature_major=rng.random() < 0.5,
+        x_feature_major=not is_byte and rng.random() < 0.5,
         y_feature_major=rng.random() < 0.5,
         batch=rng.choice((0, 0, 0, 2)),
-        epilogue=rng.choice(("none", "cast", "relu")),
+        epilogue=rng.choice(epilogues.get(element, ("none", "cast", "relu"))),
     )
     return case, rng.choice((1, 3, 9, 31, 65, 100, 129, 200, 257))
 
@@ -37,14 +42,16 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--embed", choices=("auto", "always", "never"), default="never")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
 
     def draw_all():
         for number in range(arguments.count):
-            case, tokens = draw(rng)
+            case, tokens = draw(rng, embeds=arguments.embed != "never")
             name = f"{arguments.seed}-{number}"
-            yield name, case, tokens, number, "--device emulate"
+            flags = f"--device emulate --embed {arguments.embed}"
+            yield name, case, tokens, number, flags
 
     drawn.write(arguments.out, draw_all())
 

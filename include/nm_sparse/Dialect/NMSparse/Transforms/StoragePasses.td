@@ -11,22 +11,27 @@ include "mlir/Pass/PassBase.td"
 
 def NMSparseSelectEmbeddingPass
     : Pass<"nm-sparse-select-embedding", "::mlir::ModuleOp"> {
-  let summary = "choose which weights are stored as 2:4";
+  let summary = "choose which weights are stored by another pattern";
   let description = [{
     Sparse tensor cores multiply 2:4 weights. Many weights of other patterns are
     2:4, too: all of 1:2, 1:3, 1:4, 2:8 and others, each of whose legal weights
     keeps at most 2 of any 4 rows that start at a multiple of 4; and some of others,
-    such as a 4:8 weight of which no half of a window keeps more than 2. Where that
-    is predicted to be faster, this pass sets `nm_sparse.embed`, by which
-    `--nm-sparse-embed-weights` stores the weight, on the products that read it.
+    such as a 4:8 weight of which no half of a window keeps more than 2. A weight of
+    two levels is one of single elements, too: `[4:8, block = [1, 64]], [2:4]` is 2:8
+    and 2:4, `[4:5, block = [1, 64]], [2:4]` is 2:5. As that it has kernels for few
+    tokens, for any panels and element types, and on all chips. Where another pattern
+    is predicted to be faster, or is the only one with kernels, this pass sets
+    `nm_sparse.embed`, by which `--nm-sparse-embed-weights` stores the weight, on the
+    products that read it.
 
     The products are compared as they are and as they would be, each with the
     storage, the layout of activations and the schedule that are best for it. A
     weight is stored once: where several numbers of tokens are compiled for, the
-    mean of the logarithms of how much faster it is decides. As 2:4 it has to be 3 %
-    faster. `embed = always` asks no model, and `never` leaves all weights as they
-    are. Products that have schedules change where these multiply 2:4 alone, and with
-    `always`; those that have `nm_sparse.embed` do not change.
+    mean of the logarithms of their times decides. Another pattern has to be 3 %
+    faster. `embed = always` asks no model, and prefers 2:4, and `never` leaves all
+    weights as they are. Products that have schedules change where these multiply the
+    other pattern alone, and with `always`; those that have `nm_sparse.embed` do not
+    change.
 
     A constant of a pattern that need not be 2:4 is checked. Weights that the
     program gets or packs when it runs change only with `checked`: packing then
@@ -68,7 +73,8 @@ def NMSparseEmbedWeightsPass
     error that names window and panel; arguments that hold its components
     (`nm_sparse.component`) change their types, so that a caller packs the weight by
     the other pattern; and so does `nm_sparse.pack`, which checks it when the program
-    runs. Arguments that something else reads, too, or of functions that the module
+    runs. A function that takes two levels loses the argument of the inner one.
+    Arguments that something else reads, too, or of functions that the module
     calls, stay as they are, and a remark says so.
 
     The other pattern is one level of `n:m` with single elements. `dim` and `order`
@@ -118,8 +124,8 @@ def NMSparseSelectStoragePass
     it all weights of one level of f16, bf16 and f32 with windows of at most 1024
     rows, `canonical` none.
 
-    Weights of two levels become bitmaps with any of the others: no kernel reads
-    their canonical form.
+    Weights of two levels in panels of a multiple of 32 outputs become bitmaps with
+    any of the others: no kernel reads their canonical form.
 
     Weights of `free` elements are bitmaps already, and stay so with a remark where
     `storage = canonical`. `density` is the share of them, in percent, that schedules

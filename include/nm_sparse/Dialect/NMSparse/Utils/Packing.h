@@ -35,11 +35,11 @@ FailureOr<PackedConstant>
 storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
               function_ref<InFlightDiagnostic()> emitError);
 
-/// The canonical form of the weight of `op`, of which these are the canonical
-/// components, under `pattern`. A weight that does not embed in it is an error
-/// that names window and panel.
+/// The canonical form of the weight of `op`, whose components are `canonical`,
+/// under `pattern`. A weight that does not embed in it is an error that names
+/// window and panel.
 FailureOr<PackedConstant>
-repackConstant(DenseElementsAttr values, DenseElementsAttr index, MatmulOp op,
+repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
                const SparsityLevel &pattern,
                function_ref<InFlightDiagnostic()> emitError);
 

@@ -60,19 +60,30 @@ struct SelectSchedule
              << " has no schedule yet; supported are f32, f16 and bf16, and "
                 "others of weights that are stored as bitmaps";
     EncodingAttr encoding = op.getEncoding();
-    if (encoding.hasInnerLevel() && (!problem.bitmap || target.wgmma == 0))
-      return op.emitOpError("on ")
-             << encoding << (problem.bitmap ? "" : " in its canonical form")
-             << " has no schedule for " << target.name
-             << ": weights of two levels are multiplied on sm_90a, where they "
-                "are stored as bitmaps";
     int64_t bn = encoding.getBlockN();
-    if (problem.tensorCores && !problem.bitmap && bn % 8 != 0 && 8 % bn != 0)
+    if (problem.tensorCores && !problem.bitmap && !encoding.hasInnerLevel() &&
+        bn % 8 != 0 && 8 % bn != 0)
       return op.emitOpError("on ")
              << encoding << " of " << element
              << " has no schedule yet; panels must be a multiple or a divisor "
                 "of 8 outputs, or the weight stored as bitmaps";
     return success();
+  }
+
+  /// Says why there is no schedule for what products take.
+  static LogicalResult reportNone(MatmulOp op, const MatmulProblem &problem,
+                                  const Chip &target) {
+    EncodingAttr encoding = op.getEncoding();
+    InFlightDiagnostic error = op.emitOpError("on ") << encoding;
+    if (!encoding.hasInnerLevel())
+      return error << ": no schedule fits the " << target.sharedBytes
+                   << " bytes of shared memory of " << target.name;
+    return error << (problem.bitmap ? "" : " in its canonical form")
+                 << " has no schedule for " << target.name
+                 << ": weights of two levels are multiplied on sm_90a, where "
+                    "they are 2:4 of f16 or bf16 in panels of a multiple of "
+                    "64 outputs and stored as bitmaps; legal is embed = auto, "
+                    "by which others are stored by their elements";
   }
 
   /// Says where a weight is read more often than once: no product of many
@@ -98,10 +109,7 @@ struct SelectSchedule
       return failure();
     auto ranked = rankSchedules(problem, target);
     if (ranked.empty())
-      return op.emitOpError("on ")
-             << op.getEncoding() << ": no schedule fits the "
-             << target.sharedBytes << " bytes of shared memory of "
-             << target.name;
+      return reportNone(op, problem, target);
     op.setScheduleAttr(ranked.front().first);
     chosen.push_back({op, std::move(ranked)});
     return success();
