@@ -214,11 +214,11 @@ def NMSparseLowerTransposePass
   let summary = "turn each linalg.transpose of buffers into a kernel";
   let description = [{
     A `linalg.transpose` on memrefs that exchanges the last dimension with
-    another one becomes a `gpu.launch`. Legal are ranks 2 and 3 and elements of
+    another one becomes a `gpu.launch`. Legal are ranks 2 and 3 and elements of 8,
     16 or 32 bits; others, and those inside of a kernel, are left alone.
 
-    Each thread reads a block of 8 x 8 elements of 16 bits, or 4 x 4 of 32 bits,
-    as rows of 16 bytes, exchanges rows and columns in registers, and writes rows
+    Each thread reads a block of 16 x 16 elements of 8 bits, 8 x 8 of 16, or 4 x 4 of
+    32, as rows of 16 bytes, exchanges rows and columns in registers, and writes rows
     of 16 bytes. Where rows of the result end in padding that the program owns,
     the blocks there are whole, too. Rows of the source that are not a multiple
     of 16 bytes apart are read element by element; blocks at other ragged edges,

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread exchanges the rows and columns of one small square block in
-// registers: 8 x 8 elements of 16 bits, or 4 x 4 of 32. Each row of it is 16
-// bytes on both sides. 8 lanes lie side by side along the rows that are
-// written, so a warp writes whole lines of 128 bytes, and 4 along those that
-// are read, 64 bytes. Nothing goes through shared memory: no barrier keeps a
-// warp from having its 8 reads under way, and there are no banks to conflict.
+// registers: 16 x 16 elements of 8 bits, 8 x 8 of 16, or 4 x 4 of 32. Each row
+// of it is 16 bytes on both sides. 8 lanes lie side by side along the rows that
+// are written, so a warp writes whole lines of 128 bytes, and 4 along those
+// that are read, 64 bytes. Nothing goes through shared memory: no barrier keeps
+// a warp from having its 8 reads under way, and there are no banks to conflict.
 //
 // Where the rows of a buffer of the program end in padding, blocks there are
 // whole, too: what lies past the last row of the source is read from that row.
@@ -282,8 +282,9 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     int64_t bits = source.getElementType().isIntOrFloat()
                        ? source.getElementTypeBitWidth()
                        : 0;
-    if (bits != 16 && bits != 32)
-      return rewriter.notifyMatchFailure(op, "elements are not 16 or 32 bits");
+    if (bits != 8 && bits != 16 && bits != 32)
+      return rewriter.notifyMatchFailure(op,
+                                         "elements are not 8, 16 or 32 bits");
     if (!source.isLastDimUnitStride() || !target.isLastDimUnitStride())
       return rewriter.notifyMatchFailure(op, "rows are not contiguous");
     int64_t last = source.getRank() - 1, other = last - 1 - *dim;

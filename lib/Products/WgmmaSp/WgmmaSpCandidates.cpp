@@ -125,7 +125,7 @@ void Proposer::addFlat(Shape shape, int64_t stages) {
 /// Rows of feature-major activations are gathered in lines of 64 tokens. (Of
 /// 192 tokens threads cannot divide a row evenly, which takes twice as long.)
 static void proposeGathers(ScheduleEnumerator &to) {
-  if (!to.problem.xFeatureMajor ||
+  if (!to.problem.xFeatureMajor || to.problem.elementBytes != 2 ||
       to.encoding.getBlockN() % kWarpgroupOutputs != 0)
     return;
   Proposer proposer(to);

@@ -72,3 +72,18 @@ func.func @others(%x: memref<8x16xf64>, %xt: memref<16x8xf64>,
       outs(%zt : memref<16x8xf16>) permutation = [1, 0]
   return
 }
+
+// 16 x 16 elements of 8 bits.
+
+// CHECK-LABEL: func @i8
+// CHECK: gpu.launch {{.*}} function(@i8_transpose)
+// CHECK-COUNT-16: vector.load {{.*}} {alignment = 16 : i64} : memref<4096x?xi8>, vector<16xi8>
+// CHECK: else
+// CHECK-COUNT-32: llvm.load {{.*}} -> vector<4xi32>
+// CHECK: vector.bitcast {{.*}} : vector<4xi32> to vector<16xi8>
+// CHECK-COUNT-16: vector.store {{.*}} {alignment = 16 : i64} : memref<?x4096xi8>, vector<16xi8>
+func.func @i8(%x: memref<4096x?xi8>, %t: memref<?x4096xi8>) {
+  linalg.transpose ins(%x : memref<4096x?xi8>) outs(%t : memref<?x4096xi8>)
+      permutation = [1, 0]
+  return
+}

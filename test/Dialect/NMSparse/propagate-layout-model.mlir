@@ -81,3 +81,37 @@ func.func @half_words(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>,
       outs(%o : tensor<4096x4096xf16>) -> tensor<4096x4096xf16>
   return %y : tensor<4096x4096xf16>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<2:4>
+#xm = affine_map<(m, n, k) -> (k, m)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// Tensor cores read 8-bit activations token-major alone: what comes feature-major is
+// transposed, and what is computed for another product is written token-major. What
+// is token-major stays.
+
+// CHECK: #[[TOKENS:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-LABEL: func @bytes
+// CHECK-SAME: %[[X:.*]]: tensor<4096x2048xi8>
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[X]] : tensor<4096x2048xi8>) outs(%{{.*}} : tensor<2048x4096xi8>)
+// CHECK: nm_sparse.matmul {{.*}} indexing_maps = [#[[TOKENS]],
+// CHECK-SAME: ins(%[[T]],
+// CHECK-LABEL: func @token_major_bytes
+// CHECK-NOT: linalg.transpose
+func.func @bytes(%x: tensor<4096x2048xi8>, %v: tensor<128x128x512xi8>,
+    %b: tensor<128x128x32xi32>, %o: tensor<2048x4096xi32>) -> tensor<2048x4096xi32> {
+  %y = nm_sparse.matmul #w storage = #nm_sparse.bitmap<#w> indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v, %b : tensor<4096x2048xi8>, tensor<128x128x512xi8>, tensor<128x128x32xi32>)
+      outs(%o : tensor<2048x4096xi32>) -> tensor<2048x4096xi32>
+  return %y : tensor<2048x4096xi32>
+}
+func.func @token_major_bytes(%x: tensor<2048x4096xi8>, %v: tensor<128x128x512xi8>,
+    %b: tensor<128x128x32xi32>, %o: tensor<2048x4096xi32>) -> tensor<2048x4096xi32> {
+  %y = nm_sparse.matmul #w storage = #nm_sparse.bitmap<#w> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, #wm, #ym]
+      ins(%x, %v, %b : tensor<2048x4096xi8>, tensor<128x128x512xi8>, tensor<128x128x32xi32>)
+      outs(%o : tensor<2048x4096xi32>) -> tensor<2048x4096xi32>
+  return %y : tensor<2048x4096xi32>
+}

@@ -69,7 +69,9 @@ static bool canExchangeUse(OpOperand &use, int64_t dim) {
   if (auto size = dyn_cast<tensor::DimOp>(owner))
     return size.getConstantIndex().has_value();
   if (auto matmul = dyn_cast<MatmulOp>(owner))
-    return use.getOperandNumber() == 0 && matmul.getXTokenDim() == dim;
+    return use.getOperandNumber() == 0 &&
+           (matmul.isXFeatureMajor() ? matmul.getXReductionDim()
+                                     : matmul.getXTokenDim()) == dim;
   linalg::LinalgOp elementwise = getElementwise(owner);
   return elementwise && (!elementwise.isDpsInit(&use) ||
                          !elementwise.payloadUsesValueFromOperand(&use));

@@ -7,7 +7,8 @@
 // Goes through the products in order. What a product reads token-major and
 // another op of the function computes for it is computed feature-major; what
 // comes from elsewhere is transposed, when the products that read it gain more
-// than that takes.
+// than that takes. Of 8-bit elements tensor cores read token-major ones alone,
+// so that these change in the other direction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,34 +33,46 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Products that read a value token-major.
-SmallVector<MatmulOp> getTokenMajorReaders(Value value, int64_t dim) {
-  SmallVector<MatmulOp> readers;
-  for (OpOperand &use : value.getUses())
-    if (auto matmul = dyn_cast<MatmulOp>(use.getOwner());
-        matmul && use.getOperandNumber() == 0 && matmul.getXTokenDim() == dim)
-      readers.push_back(matmul);
-  return readers;
+/// Products of elements of this type are faster with feature-major activations.
+bool prefersFeatureMajor(MatmulOp op) {
+  return getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth() > 8;
+}
+
+/// The dimension of its activations that `op` would have last.
+int64_t getOtherDim(MatmulOp op) {
+  return op.isXFeatureMajor() ? op.getXReductionDim() : op.getXTokenDim();
+}
+
+/// `use` is that of activations by a product as `op`, in the same layout.
+bool readsAs(OpOperand &use, MatmulOp op) {
+  auto reader = dyn_cast<MatmulOp>(use.getOwner());
+  return reader && use.getOperandNumber() == 0 &&
+         reader.isXFeatureMajor() == op.isXFeatureMajor() &&
+         getOtherDim(reader) == getOtherDim(op);
 }
 
 struct PropagateLayout
     : public nm_sparse::impl::NMSparsePropagateLayoutPassBase<PropagateLayout> {
   using Base::Base;
 
-  /// Predicted seconds that the readers of `value` save when it is
-  /// feature-major. None when nothing is known of one of them then.
-  std::optional<double> getGain(Value value, int64_t dim, const Chip &target) {
+  /// Predicted seconds that `op`, and what reads its activations like it, save
+  /// in the other layout. None when nothing is known of one of them then.
+  std::optional<double> getGain(MatmulOp op, const Chip &target) {
     double gain = 0;
-    for (MatmulOp op : getTokenMajorReaders(value, dim)) {
-      MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
+    bool isFeatureMajor = op.isXFeatureMajor();
+    for (OpOperand &use : op.getX().getUses()) {
+      if (!readsAs(use, op))
+        continue;
+      auto reader = cast<MatmulOp>(use.getOwner());
+      MatmulProblem problem = MatmulProblem::get(reader, expectedTokens);
       // What has no schedule is reported where schedules are chosen.
       if (ShapedType::isDynamic(problem.windows))
         return std::nullopt;
-      auto before = predictProduct(problem, op.getScheduleAttr(),
-                                   /*xFeatureMajor=*/false, target);
+      auto before = predictProduct(problem, reader.getScheduleAttr(),
+                                   isFeatureMajor, target);
       problem.xAlignment = 32; // The program's own, see NMSparseAlignRowsPass.
-      auto after = predictProduct(problem, op.getScheduleAttr(),
-                                  /*xFeatureMajor=*/true, target);
+      auto after = predictProduct(problem, reader.getScheduleAttr(),
+                                  !isFeatureMajor, target);
       if (!after)
         return std::nullopt;
       // Some products have no other schedules.
@@ -68,13 +81,13 @@ struct PropagateLayout
     return gain;
   }
 
-  /// Whether the products that read `value` should have it feature-major.
-  bool isWorth(Value value, int64_t dim, bool transposed, const Chip &target) {
+  /// Whether `op` should have its activations in the other layout.
+  bool isWorth(MatmulOp op, bool transposed, const Chip &target) {
     if (layout == "feature-major")
       return true;
-    std::optional<double> gain = getGain(value, dim, target);
+    std::optional<double> gain = getGain(op, target);
     double cost = transposed
-                      ? predictTranspose(cast<ShapedType>(value.getType()),
+                      ? predictTranspose(cast<ShapedType>(op.getX().getType()),
                                          expectedTokens, target)
                       : 0;
     return gain && *gain > cost;
@@ -82,36 +95,40 @@ struct PropagateLayout
 
   void visit(RewriterBase &rewriter, MatmulOp op, const Chip &target) {
     Value x = op.getX();
-    int64_t dim = op.getXTokenDim();
+    int64_t dim = getOtherDim(op);
     Operation *blocker = nullptr;
     // What is the transposition of something reads that instead.
     Value before = getTransposedFrom(x, dim);
     if (!before && canExchangeDims(x, dim, blocker)) {
-      if (isWorth(x, dim, /*transposed=*/false, target))
+      if (isWorth(op, /*transposed=*/false, target))
         changed.insert(exchangeDims(rewriter, x, dim));
       return;
     }
-    if (!isWorth(x, dim, /*transposed=*/!before, target))
+    if (!isWorth(op, /*transposed=*/!before, target))
       return;
     if (blocker) {
-      InFlightDiagnostic remark = emitRemark(
-          x.getLoc(), "is transposed for a product, because it has a use that "
-                      "wants it token-major");
+      InFlightDiagnostic remark =
+          emitRemark(x.getLoc(), "is transposed for a product, because it has "
+                                 "a use that wants it ")
+          << (op.isXFeatureMajor() ? "feature-major" : "token-major");
       remark.attachNote(blocker->getLoc()) << "that use is here";
     }
     Value transposed = before ? before : createTranspose(rewriter, x, dim);
-    for (OpOperand &use : llvm::make_early_inc_range(x.getUses()))
-      if (auto reader = dyn_cast<MatmulOp>(use.getOwner());
-          reader && use.getOperandNumber() == 0 && reader.getXTokenDim() == dim)
-        setExchangedOperand(rewriter, use, transposed, dim);
+    // They read another value then, so what reads like `op` is found first.
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : x.getUses())
+      if (readsAs(use, op))
+        uses.push_back(&use);
+    for (OpOperand *use : uses)
+      setExchangedOperand(rewriter, *use, transposed, dim);
     if (before && x.use_empty())
       rewriter.eraseOp(x.getDefiningOp());
     else
       copies.push_back({x, transposed, dim});
   }
 
-  /// Elementwise ops whose result is feature-major read the transposed copy of
-  /// an operand where there is one.
+  /// Elementwise ops whose result changed read the transposed copy of an
+  /// operand where there is one.
   void shareCopies(RewriterBase &rewriter) {
     for (auto [value, transposed, dim] : copies)
       for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
@@ -141,9 +158,11 @@ struct PropagateLayout
     SmallVector<MatmulOp> matmuls;
     getOperation().walk([&](MatmulOp op) { matmuls.push_back(op); });
     IRRewriter rewriter(&getContext());
-    for (MatmulOp op : matmuls)
-      if (!op.isXFeatureMajor())
+    for (MatmulOp op : matmuls) {
+      bool wants = prefersFeatureMajor(op);
+      if (wants != op.isXFeatureMajor() && (wants || layout == "auto"))
         visit(rewriter, op, *target);
+    }
     shareCopies(rewriter);
     changed.clear();
     copies.clear();

@@ -115,11 +115,12 @@ std::optional<double> SelectEmbedding::predictStored(MatmulOp op,
     problem.bitmap = BitmapTile::get(encoding, problem.elementBytes);
   bool isFeatureMajor = op.isXFeatureMajor();
   auto best = predictProduct(problem, ScheduleAttr(), isFeatureMajor, *target);
-  if (isFeatureMajor)
+  // As PropagateLayout changes it, which has rows of the program's own.
+  if (isFeatureMajor != (problem.elementBytes == 1))
     return best;
-  problem.xAlignment = 32; // The program's own, as in PropagateLayout.
+  problem.xAlignment = 32;
   auto other =
-      predictProduct(problem, ScheduleAttr(), /*xFeatureMajor=*/true, *target);
+      predictProduct(problem, ScheduleAttr(), !isFeatureMajor, *target);
   if (!other)
     return best;
   // What the program computes can be computed in that layout.

@@ -223,7 +223,9 @@ def NMSparsePropagateLayoutPass
     With `layout = auto` the cost model is asked: a chain changes where the
     products that read it are predicted to gain, and by more than a
     transposition takes where one is needed. Rows of tokens that are no multiple
-    of 16 bytes stay as they are. `feature-major` changes all that can be
+    of 16 bytes stay as they are. Tensor cores read activations of 8-bit elements
+    token-major alone, so that feature-major ones change in the other direction, by
+    the same rules. `feature-major` changes all of 16 bits and more that can be
     changed, `keep` nothing.
 
     An intermediate that something else reads as well (it is returned, say)
