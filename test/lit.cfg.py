@@ -1,6 +1,7 @@
 """lit configuration of the nm_sparse tests.
 
-Features: nm-ptxas (a ptxas is on the PATH), nm-cuda (nm-run finds a GPU).
+Features: nm-ptxas (a ptxas is on the PATH), nm-nvdisasm (an nvdisasm is, or in the
+Python environment), nm-cuda (nm-run finds a GPU).
 """
 
 import os
@@ -23,9 +24,10 @@ config.substitutions.append(("%nm_src", config.nm_sparse_src_root))
 config.substitutions.append(("%nm_bin", config.nm_sparse_tools_dir))
 config.substitutions.append(("%python", config.python))
 
-if config.ptxas and "NOTFOUND" not in config.ptxas:
-    config.available_features.add("nm-ptxas")
-    config.substitutions.append(("%ptxas", config.ptxas))
+for tool, path in (("ptxas", config.ptxas), ("nvdisasm", config.nvdisasm)):
+    if path and "NOTFOUND" not in path:
+        config.available_features.add(f"nm-{tool}")
+        config.substitutions.append((f"%{tool}", path))
 
 nm_run = os.path.join(config.nm_sparse_tools_dir, "nm-run")
 if os.path.exists(nm_run):
