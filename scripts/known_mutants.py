@@ -25,6 +25,13 @@ SPARSE = (
     "sp-ahead-stream-feature sp-ahead-stream-bytes"
 )
 
+# V:N:M: gathers in front of sparse tensor cores.
+LEVELS_FEATURE = (
+    "levels-64-2-5-feature levels-64-2-8-feature levels-128-2-10-feature "
+    "levels-256-2-20-feature levels-pairs-feature"
+)
+LEVELS = f"{LEVELS_FEATURE} {LEVELS_FEATURE.replace('feature', 'token')}"
+
 # Kernels, operations, and why mutants of these go unnoticed.
 KNOWN_SURVIVORS = [
     (
@@ -40,7 +47,7 @@ KNOWN_SURVIVORS = [
         "block-wgmma-persistent-feature-result "
         "block-mma-token-gather-resident-3of8-8 "
         "block-mma-token-copy-resident-3of8-8 parts-wgmma-token-3of4 "
-        "wgmma-tma-stages3-split2-none",
+        f"wgmma-tma-stages3-split2-none {LEVELS_FEATURE}",
         "nvvm.bar.warp.sync",
         "cp.async copies all rows: no thread stores what its warp arrives for",
     ),
@@ -71,7 +78,7 @@ KNOWN_SURVIVORS = [
         "these are written again",
     ),
     (
-        f"{EXPANSIONS} {SPARSE}",
+        f"{EXPANSIONS} {SPARSE} {LEVELS}",
         "nvvm.fence.mbarrier.init",
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),
@@ -80,6 +87,18 @@ KNOWN_SURVIVORS = [
         "nvvm.fence.proxy",
         "the copy behind it fills values, which wgmma alone reads; another fence "
         "comes before the copy of bits, which threads read",
+    ),
+    (
+        LEVELS,
+        "nvvm.fence.proxy",
+        "warpgroups have a fence of their own between their reads of bits and their "
+        "products, before they free the slot",
+    ),
+    (
+        "levels-64-2-8-token",
+        "nvvm.barrier",
+        "each thread reads the positions that it stored itself: a step has as many "
+        "rows as there are threads that copy",
     ),
     (
         "expand-persistent-token expand-persistent-feature segments-persistent "

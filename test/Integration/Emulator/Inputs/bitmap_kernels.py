@@ -42,17 +42,31 @@ def columns_per_panel():
     """V:N:M: panels inside tiles and tiles inside panels, the patterns that keep
     most, and pairs of CTAs."""
     few = {"tokens": 70, "k": 600, "outputs": 200}
+    # More tiles than SMs.
+    many = {"tokens": 1270, "k": 400, "outputs": 392}
     for name, m, panel, kept, case in (
         ("64-2-5", 5, 64, levels((64, 128, 32), 8), few),
-        ("64-2-8", 8, 64, levels((128, 64, 64), 4, 4, ahead=True), few),
-        ("128-2-10", 10, 128, levels((64, 128, 32), 4, 2, "persistent"), few),
-        ("256-2-20", 20, 256, levels((64, 64, 32), 4, 2, "flat<split_k = 2>"), few),
+        (
+            "64-2-8",
+            8,
+            64,
+            levels((128, 64, 64), 4, 4, ahead=True),
+            {**few, "k": 1500},
+        ),
+        ("128-2-10", 10, 128, levels((64, 64, 32), 4, 2, "persistent"), many),
+        (
+            "256-2-20",
+            20,
+            256,
+            levels((64, 64, 32), 4, 2, "flat<split_k = 2>"),
+            {**few, "k": 1600},
+        ),
         (
             "pairs",
             16,
             128,
-            levels((64, 128, 32), 8, 4, "persistent<cluster = 2>", ahead=True),
-            {**few, "tokens": 250},
+            levels((64, 64, 32), 4, 3, "persistent<cluster = 2>", ahead=True),
+            {**many, "k": 1000},
         ),
     ):
         for layout, dims in LAYOUTS.items():
