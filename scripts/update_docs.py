@@ -39,7 +39,7 @@ from walk_lines import select  # noqa: E402
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 EXAMPLE = "examples/linear.mlir"
 ADVISE = "--advise --shape K=4096,N=14336 --tokens 1,2048"
-WALK, DECODE = "docs/walk.mlir", "docs/decode.mlir"
+WALK = "docs/walk.mlir"
 
 # What differs between machines, for the comparison.
 NOISE = [
@@ -150,10 +150,20 @@ class Generators:
         text = self.tool("nm-compile", WALK, *arguments)
         return fenced(select(text, name), "" if name == "ptx" else "mlir")
 
-    def decode(self, name):
-        text = self.tool("nm-compile", DECODE, "-o", "-", "--emit", name)
-        shown = select(text, f"decode {name}")
+    def walk(self, page, name):
+        """What docs/PAGE.mlir has become after a stage."""
+        text = self.tool("nm-compile", f"docs/{page}.mlir", "-o", "-", "--emit", name)
+        shown = select(text, f"{page} {name}")
         return fenced(shown, "" if name == "ptx" else "mlir")
+
+    def decode(self, name):
+        return self.walk("decode", name)
+
+    def sparse(self, name):
+        return self.walk("sparse", name)
+
+    def levels(self, name):
+        return self.walk("levels", name)
 
     def speed(self, part):
         only = doc_results.SUMMARY if part == "summary" else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which lines of the IR after a stage the walks through the compiler show, and how
-they are shortened: docs/DataPath.md and docs/DecodePath.md."""
+they are shortened: docs/DataPath.md, docs/DecodePath.md and docs/SparsePath.md."""
 
 import re
 
@@ -11,6 +11,10 @@ SHORTER = [
     (r"indexing_maps = \[.*?\](?=[ ,])", "indexing_maps = [...]"),
     (r"#nm_sparse\.packed<.*?>, \[[\d, ]+\], \w+>", "#packed"),
     (r", strided<\[[^]]*\](, offset: \?)?>", ""),
+    (r"(<tensor = memref<[^>]*>), swizzle = .*?>", r"\1, ...>"),
+    # Of inline PTX the instruction, without its lists of registers.
+    (r'"\{\\0A\.reg .*?(wgmma\.mma_async[\w.]+) .*$', r'"\1 ..."'),
+    (r"\{%r\d+(, %r\d+){8,}\}", "{...}"),
 ]
 
 # Where a long line may be broken.
@@ -19,7 +23,11 @@ BREAKS = [
     r"outs\(",
     r"acc\(",
     r"%arg\d+: (?:tensor|memref)",
+    r"storage =",
+    r"indexing_maps =",
     r"schedule =",
+    r"transfers =",
+    r"pipeline =",
     r"stages =",
     r"threads ?\(",
     r"blocks ?\(",
@@ -173,6 +181,81 @@ SHOWN |= {
         r"st\.global",
     ],
 }
+# What prepares metadata and multiplies, in the code of threads.
+METADATA = [
+    r"llvm\.load .*ptr<3>.* -> i32",
+    r"nvvm\.prmt",
+    r"bitreverse",
+    r"nvvm\.wgmma",
+    r"wgmma\.mma_async",
+    r"nm_tile\.product_wait",
+]
+SHOWN |= {
+    "sparse layout": [r"func\.func", r"%arg\d: tensor", r"nm_sparse\.matmul"],
+    "sparse schedule": [r"nm_sparse\.matmul"],
+    "sparse tile": [
+        r"scf\.forall \(",
+        r"nm_tile\.k_loop",
+        r"tensor\.extract_slice %(arg|extracted)",
+        r"nm_sparse\.matmul",
+        r"mapping =",
+    ],
+    "sparse promote": [r"nm_tile\.", r"vector\.transfer_write"],
+    "sparse pipeline": [
+        r"gpu\.launch",
+        r"memref\.alloc\(\).*workgroup",
+        r"setmaxregister",
+        r"scf\.for ",
+        r"try_wait",
+        TILE_OPS,
+        r"nvvm\.mapa",
+        r"nvvm\.mbarrier\.arrive",
+    ],
+    "sparse threads": METADATA,
+    "sparse ptx": [
+        r"\.entry",
+        r"^\.maxntid",
+        r"try_wait",
+        r"ld\.shared\.b32",
+        r"prmt|brev",
+        r"wgmma",
+        r"st\.shared\.b32",
+        r"cp\.async\.bulk\.tensor",
+    ],
+    "levels layout": [r"func\.func", r"%arg\d: tensor", r"nm_sparse\.matmul"],
+    "levels schedule": [r"nm_sparse\.matmul"],
+    "levels promote": [
+        r"tensor\.extract_slice .*xi8>",
+        r"nm_tile\.",
+        r"vector\.transfer_write",
+    ],
+    "levels pipeline": [
+        r"memref\.alloc\(\).*workgroup",
+        r"scf\.for ",
+        r"try_wait",
+        TILE_OPS,
+        r"cp\.async",
+        r"nvvm\.mbarrier\.arrive",
+    ],
+    "levels threads": [
+        r"try_wait",
+        r"fence\.proxy",
+        *METADATA,
+        r"memref\.load .*xi8.*workgroup",
+        r"nvgpu\.device_async_copy",
+        r"nvvm\.cp\.async",
+    ],
+    "levels ptx": [
+        r"\.entry",
+        r"^\.maxntid",
+        r"fence\.proxy",
+        r"wgmma",
+        r"ld\.shared\.b8",
+        r"cp\.async\.cg",
+        r"cp\.async\.bulk\.tensor",
+        r"cp\.async\.mbarrier",
+    ],
+}
 LIMIT = {
     "pipeline": 99,
     "threads": 2,
@@ -180,6 +263,10 @@ LIMIT = {
     "ptx": 2,
     "decode threads": 3,
     "decode ptx": 3,
+    "sparse threads": 4,
+    "sparse ptx": 4,
+    "levels threads": 2,
+    "levels ptx": 2,
 }
 
 

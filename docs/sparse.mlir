@@ -1,0 +1,14 @@
+// 2:4 for many tokens: docs/SparsePath.md follows it through the compiler.
+#w = #nm_sparse.encoding<2:4>
+
+func.func @sparse(%x: tensor<2048x4096xf16>, %w: tensor<4096x4096xf16, #w>)
+    -> tensor<2048x4096xf16> {
+  %zero = arith.constant 0.0 : f16
+  %empty = tensor.empty() : tensor<2048x4096xf16>
+  %init = linalg.fill ins(%zero : f16) outs(%empty : tensor<2048x4096xf16>)
+      -> tensor<2048x4096xf16>
+  %y = linalg.matmul
+      ins(%x, %w : tensor<2048x4096xf16>, tensor<4096x4096xf16, #w>)
+      outs(%init : tensor<2048x4096xf16>) -> tensor<2048x4096xf16>
+  return %y : tensor<2048x4096xf16>
+}
