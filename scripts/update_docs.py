@@ -26,6 +26,7 @@ import tempfile
 from pathlib import Path
 
 import doc_results
+import doc_sparse
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
@@ -187,6 +188,7 @@ class Generators:
 
     def performance(self, what):
         pages = {**random_layers.PAGES, **one_token.PAGES, **element_wise.PAGES}
+        pages |= doc_sparse.PAGES
         return pages[what]() if what else report.page()
 
     def figure(self, name):
