@@ -22,7 +22,7 @@ SPARSE = (
     "sp-split2-token sp-split2-feature sp-split2-bytes sp-outputs-token "
     "sp-outputs-feature sp-persistent-token sp-persistent-feature sp-stream-token "
     "sp-stream-feature sp-ahead-token sp-ahead-feature sp-ahead-stream-token "
-    "sp-ahead-stream-feature sp-ahead-stream-bytes"
+    "sp-ahead-stream-feature sp-ahead-stream-bytes f16-2of4-8"
 )
 
 # V:N:M: gathers in front of sparse tensor cores.
@@ -32,6 +32,32 @@ LEVELS_FEATURE = (
 )
 LEVELS = f"{LEVELS_FEATURE} {LEVELS_FEATURE.replace('feature', 'token')}"
 
+# Warps that copy, all of whose copies are cp.async.
+COPIED = (
+    "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
+    "wgmma-tokens-by-panel-bf16-gelu-150 "
+    "wgmma-tokens-by-panel-f16-residual-150 block-wgmma-two-token-result "
+    "block-wgmma-two-feature-result block-wgmma-persistent-token-result "
+    "block-wgmma-persistent-feature-result "
+    "block-mma-token-gather-resident-3of8-8 "
+    "block-mma-token-copy-resident-3of8-8 parts-wgmma-token-3of4 "
+    "wgmma-tma-stages3-split2-none mma-producers-token-gather-resident "
+    "mma-producers-token-copy-resident mma-producers-feature-gather-resident "
+    "mma-producers-feature-copy-resident mma-producers-stages2-split2-none "
+    "mma-producers-stages4-split1-gelu mma-producers-stages3-split4-residual "
+    "mma-persistent-split1 mma-persistent-split2 mma-stream-none mma-stream-gelu "
+    "mma-stream-residual mma-tma-f16-gather mma-tma-bf16-gather-token-result "
+    "wgmma-producers-stages2-split1-gelu wgmma-producers-stages4-split2-none "
+    "wgmma-producers-stages3-split1-residual wgmma-tma-stages2-split1-relu "
+    "wgmma-tma-stages4-split1-residual wgmma-tma-batch3 wgmma-stream-residual "
+    "wgmma-tma-token-major-result wgmma-tokens-by-panel-bf16-cast-odd "
+    "wgmma-tokens-by-panel-f16-gelu-301 block-mma-feature-gather-resident-3of8-8 "
+    "block-mma-feature-copy-resident-3of8-8 parts-mma-roles-28of32 "
+    "parts-wgmma-panels-11of32 parts-wgmma-persistent-20of32 "
+    "parts-wgmma-stream-11of16 warps-sp-ring-token warps-sp-ring-feature "
+    f"warps-sp-stream-token warps-sp-stream-feature {LEVELS_FEATURE}"
+)
+
 # Kernels, operations, and why mutants of these go unnoticed.
 KNOWN_SURVIVORS = [
     (
@@ -40,14 +66,7 @@ KNOWN_SURVIVORS = [
         "its tiles are fewer than SMs: none is shared, and no CTA has a second one",
     ),
     (
-        "wgmma-stream-batch3 wgmma-tokens-by-panel-f16-relu-150 "
-        "wgmma-tokens-by-panel-bf16-gelu-150 "
-        "wgmma-tokens-by-panel-f16-residual-150 block-wgmma-two-token-result "
-        "block-wgmma-two-feature-result block-wgmma-persistent-token-result "
-        "block-wgmma-persistent-feature-result "
-        "block-mma-token-gather-resident-3of8-8 "
-        "block-mma-token-copy-resident-3of8-8 parts-wgmma-token-3of4 "
-        f"wgmma-tma-stages3-split2-none {LEVELS_FEATURE}",
+        COPIED,
         "nvvm.bar.warp.sync",
         "cp.async copies all rows: no thread stores what its warp arrives for",
     ),
@@ -78,7 +97,7 @@ KNOWN_SURVIVORS = [
         "these are written again",
     ),
     (
-        f"{EXPANSIONS} {SPARSE} {LEVELS}",
+        f"{EXPANSIONS} {SPARSE} {LEVELS} warps-sp-bulk-token warps-sp-bulk-feature",
         "nvvm.fence.mbarrier.init",
         "the fence before each copy lets the async proxy see the mbarriers too",
     ),
@@ -122,6 +141,7 @@ KNOWN_SURVIVORS = [
 
 
 def explain_survivor(kernel: str, operation: str) -> str:
+    operation = operation.split(" (")[0]  # Without what was done to it.
     for names, what, reason in KNOWN_SURVIVORS:
         if kernel in names.split() and operation in what.split():
             return reason

@@ -233,7 +233,7 @@ def sparse_warps():
             (1, 2),
             "async_groups<stages = 2>",
             "flat<split_k = 3>",
-            odd,
+            {**odd, "k": 1010},
         ),
         ("warps", (32, 128, 32), (4, 4), "async_groups<stages = 3>", "flat", odd),
         (
