@@ -257,14 +257,17 @@ def mutants(report):
     text = "\n".join(lines)
     survivors = defaultdict(lambda: defaultdict(list))
     for row in report["not_found"]:
-        survivors[row["kernel"], row["reason"]][row["operation"]].append(row["line"])
-    for (kernel, reason), operations in survivors.items():
-        without = ", or ".join(
-            f"`{operation}` in line{'s' * (len(lines) > 1)} "
-            + ", ".join(map(str, lines))
-            for operation, lines in operations.items()
+        survivors[row["reason"]][row["operation"]].append(row["kernel"])
+    text += (
+        "\n\n| Not found, because | Without | Mutants | Kernels |\n|---|---|---|---|"
+    )
+    for reason, operations in survivors.items():
+        without = ", ".join(
+            f"`{operation}` ({len(kernels)})"
+            for operation, kernels in operations.items()
         )
-        text += f"\n\nNot found: `{kernel}` without {without}: {reason}."
+        kernels = [name for names in operations.values() for name in names]
+        text += f"\n| {reason} | {without} | {len(kernels)} | {len(set(kernels))} |"
     excuses = Counter(row["reason"] for row in report["no_mistakes"])
     for reason, count in sorted(excuses.items()):
         text += f"\n\nNo mistake to remove ({reason}): {count} more."
