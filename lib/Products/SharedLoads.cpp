@@ -28,6 +28,17 @@ Value nm_sparse::getPointer(OpBuilder &b, Location loc, Value tile,
   return LLVM::IntToPtrOp::create(b, loc, pointer, address);
 }
 
+Value nm_sparse::getPointer(OpBuilder &b, Location loc, Value tile,
+                            ValueRange indices) {
+  IndexMath math(b, loc);
+  Value element = math.constant(0);
+  auto [strides, offset] =
+      cast<MemRefType>(tile.getType()).getStridesAndOffset();
+  for (auto [index, stride] : llvm::zip_equal(indices, strides))
+    element = math.add(element, math.mul(index, stride));
+  return getPointer(b, loc, tile, element);
+}
+
 Value nm_sparse::loadAt(OpBuilder &b, Location loc, Value pointer,
                         int64_t bytes, Type type) {
   Value at =

@@ -14,6 +14,8 @@ namespace mlir::nm_sparse {
 /// A pointer to `element`, counted in memory, of `tile`, which lies in shared
 /// memory.
 Value getPointer(OpBuilder &b, Location loc, Value tile, Value element);
+/// The same of the element at `indices`; strides are constants.
+Value getPointer(OpBuilder &b, Location loc, Value tile, ValueRange indices);
 
 /// What lies `bytes` behind `pointer`, aligned to its own size.
 Value loadAt(OpBuilder &b, Location loc, Value pointer, int64_t bytes,

@@ -10,6 +10,7 @@
 // RUN: nm-run %s --entry bulk --device emulate --check --size 150 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry bulk_features --device emulate --check --size 50 --last-first | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry integers --device emulate --check --size 75 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry floats --device emulate --check --size 75 | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
 
 // Values are read as they are stored, 16 outputs at a time. Two words of bits are
@@ -128,4 +129,16 @@ func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %init: ten
   %y = linalg.matmul {nm_sparse.schedule = #bytes} ins(%x, %w : tensor<?x424xi8>, tensor<424x130xi8, #w>)
     outs(%init : tensor<?x130xi32>) -> tensor<?x130xi32>
   return %y : tensor<?x130xi32>
+}
+
+// Those of 8-bit floats are text, too, which says where metadata is ordered.
+// CHECK-LABEL: llvm.func @floats_kernel
+// CHECK: llvm.inline_asm "mma.sp.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9, $10, $11}, {$12, $13, $14, $15}, $16, 0x0;", "=f,=f,=f,=f,r,r,r,r,r,r,r,r,f,f,f,f,r"
+// CHECK: llvm.return
+// ORDERED-LABEL: llvm.func @floats_kernel
+// ORDERED: llvm.inline_asm "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {
+func.func @floats(%x: tensor<?x424xf8E5M2>, %w: tensor<424x130xf8E5M2, #w>, %init: tensor<?x130xf32>) -> tensor<?x130xf32> {
+  %y = linalg.matmul {nm_sparse.schedule = #bytes} ins(%x, %w : tensor<?x424xf8E5M2>, tensor<424x130xf8E5M2, #w>)
+    outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
+  return %y : tensor<?x130xf32>
 }

@@ -18,10 +18,12 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-        Checks that `chip` has its instructions; the error says which do.
+        Checks that `chip` has its instructions for the elements of `problem`; the
+        error says which do.
       }],
       "::llvm::LogicalResult", "verifyChip",
       (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError,
+           "const ::mlir::nm_sparse::MatmulProblem &":$problem,
            "const ::mlir::nm_sparse::Chip &":$chip),
       "", "return ::llvm::success();">,
     InterfaceMethod<[{

@@ -2,11 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which PTX a kernel becomes is not known before it has a target.
+// Which PTX a kernel becomes is not known before it has a target. Products of
+// 8-bit floats are text.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "nm_sparse/GPU/Passes.h"
 
@@ -40,8 +42,15 @@ struct OrderMetadata
     };
     if (!targets || !llvm::all_of(targets, knowsIt))
       return;
-    getOperation()->walk(
-        [](NVVM::MmaSpOp product) { product.setOrderedMetadata(true); });
+    getOperation()->walk([](Operation *op) {
+      if (auto product = dyn_cast<NVVM::MmaSpOp>(op))
+        product.setOrderedMetadata(true);
+      if (auto text = dyn_cast<LLVM::InlineAsmOp>(op)) {
+        StringRef rest = text.getAsmString();
+        if (rest.consume_front("mma.sp.sync"))
+          text.setAsmString(("mma.sp::ordered_metadata.sync" + rest).str());
+      }
+    });
   }
 };
 } // namespace

@@ -52,9 +52,12 @@ LogicalResult MmaSpAttr::verifyProblem(EmitErrorFn emitError,
                                        const ScheduleAttr &schedule,
                                        const EncodingAttr &encoding,
                                        Type element) const {
-  if (!isa<Float16Type, BFloat16Type>(element) && !element.isSignlessInteger(8))
+  if (!isa<Float16Type, BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(
+          element) &&
+      !element.isSignlessInteger(8))
     return emitError() << "has a schedule with product = mma_sp, which "
-                          "multiplies f16, bf16 or i8, but operands of "
+                          "multiplies f16, bf16, e4m3, e5m2 or i8, but "
+                          "operands of "
                        << element;
   if (!encoding.isTwoOfFour())
     return emitError() << "has a schedule with product = mma_sp, which "

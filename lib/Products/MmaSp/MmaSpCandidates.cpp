@@ -30,12 +30,8 @@ void nm_sparse::proposeMmaSp(ScheduleEnumerator &to) {
       !problem.format->sparseMma->existsOn(to.chip.name))
     return;
   // Chips whose warpgroups multiply 2:4 do that twice as fast. Elements of 8
-  // bits are not transposed on their way, and the floats among them need a
-  // newer PTX than chips have that multiply them so.
-  bool isByte = problem.elementBytes == 1;
-  bool isInteger =
-      problem.format->accumulator == ElementFormat::Accumulator::I32;
-  if (to.chip.wgmma > 0 || (isByte && (problem.xFeatureMajor || !isInteger)))
+  // bits are not transposed on their way.
+  if (to.chip.wgmma > 0 || (problem.elementBytes == 1 && problem.xFeatureMajor))
     return;
   ScheduleEnumerator::Choices choices;
   choices.rows = {MmaSpAttr::kPairRows / 2, MmaSpAttr::kPairRows};

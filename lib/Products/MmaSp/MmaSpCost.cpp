@@ -50,6 +50,18 @@ struct StepCounts {
 
 struct MmaSpCost
     : public ProductCostInterface::ExternalModel<MmaSpCost, MmaSpAttr> {
+  LogicalResult verifyChip(Attribute,
+                           function_ref<InFlightDiagnostic()> emitError,
+                           const MatmulProblem &problem,
+                           const Chip &chip) const {
+    auto instruction = problem.format->sparseMma;
+    if (instruction && !instruction->existsOn(chip.name))
+      return emitError() << "has a schedule with product = mma_sp, which "
+                         << chip.name << " has no products of "
+                         << problem.format->name << " for; "
+                         << instruction->chip << " and newer have them";
+    return success();
+  }
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {2 * chip.mma, "mma_sp"};
   }

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -87,6 +88,8 @@ public:
 
 private:
   Value asOperand(Value reg);
+  Value emitInlineProduct(ArrayRef<Value> values, ArrayRef<Value> x,
+                          Value metadata, ArrayRef<Value> sums);
   void emitProduct(ArrayRef<Value> values, ArrayRef<Value> x, Value metadata,
                    int64_t selector, MutableArrayRef<Value> sums);
 
@@ -137,10 +140,8 @@ int64_t ValueFragments::getOffset(int64_t number, int64_t piece,
          place % blockBytes;
 }
 
-SmallVector<Value> ValueFragments::read(int64_t number, int64_t output) {
-  Value at = LLVM::GEPOp::create(b, loc, first.getType(), b.getI8Type(), first,
-                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(
-                                     getOffset(number, 0, output))});
+/// Four matrices whose rows the lanes point at, as words.
+static SmallVector<Value> loadMatrices(OpBuilder &b, Location loc, Value at) {
   auto result = LLVM::LLVMStructType::getLiteral(
       b.getContext(), SmallVector<Type>(kMatrices, b.getI32Type()));
   Value matrices = NVVM::LdMatrixOp::create(
@@ -151,6 +152,13 @@ SmallVector<Value> ValueFragments::read(int64_t number, int64_t output) {
   for (int64_t i = 0; i < kMatrices; ++i)
     registers.push_back(LLVM::ExtractValueOp::create(b, loc, matrices, i));
   return registers;
+}
+
+SmallVector<Value> ValueFragments::read(int64_t number, int64_t output) {
+  Value at = LLVM::GEPOp::create(b, loc, first.getType(), b.getI8Type(), first,
+                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(
+                                     getOffset(number, 0, output))});
+  return loadMatrices(b, loc, at);
 }
 
 TokenFragments::TokenFragments(OpBuilder &b, TileMatmulOp op,
@@ -175,11 +183,15 @@ SmallVector<Value> TokenFragments::read(int64_t row, int64_t token) {
     tileRow = math.add(layout.lane, row);
     tileColumn = tokens;
   }
+  SmallVector<Value> at =
+      storage.getIndices(b, loc, tileRow, tileColumn, swizzleRow);
+  // The lowering of nvgpu's has no registers of 8-bit floats.
+  if (bits == 8)
+    return loadMatrices(b, loc, getPointer(b, loc, storage.getBuffer(), at));
   Value matrices = nvgpu::LdMatrixOp::create(
       b, loc, VectorType::get({kMatrices, 32 / bits}, element),
-      storage.getBuffer(),
-      storage.getIndices(b, loc, tileRow, tileColumn, swizzleRow),
-      b.getBoolAttr(!isTokenMajor), b.getI32IntegerAttr(kMatrices));
+      storage.getBuffer(), at, b.getBoolAttr(!isTokenMajor),
+      b.getI32IntegerAttr(kMatrices));
   SmallVector<Value> registers;
   for (int64_t i = 0; i < kMatrices; ++i)
     registers.push_back(vector::ExtractOp::create(b, loc, matrices, i));
@@ -199,6 +211,43 @@ Value MmaSpEmitter::asOperand(Value reg) {
                                : LLVM::BitcastOp::create(b, loc, type, reg);
 }
 
+/// Of 8-bit floats, of which the verifier of the op wants fewer registers than
+/// the instruction has. There is one selector for 64 rows.
+Value MmaSpEmitter::emitInlineProduct(ArrayRef<Value> values, ArrayRef<Value> x,
+                                      Value metadata, ArrayRef<Value> sums) {
+  const MatrixInstruction &instruction = *format.sparseMma;
+  SmallVector<Value> operands;
+  SmallVector<std::string> lists, constraints;
+  auto addList = [&](ArrayRef<Value> list, StringRef constraint) {
+    SmallVector<std::string> names;
+    for (size_t i = 0; i < list.size(); ++i) {
+      names.push_back("$" + std::to_string(constraints.size()));
+      constraints.push_back(constraint.str());
+    }
+    lists.push_back("{" + llvm::join(names, ", ") + "}");
+  };
+  addList(sums, "=f");
+  for (auto [list, constraint] :
+       {std::pair(values, "r"), {x, "r"}, {sums, "f"}}) {
+    addList(list, constraint);
+    llvm::append_range(operands, list);
+  }
+  std::string text =
+      llvm::formatv("mma.sp.sync.aligned.m{0}n{1}k{2}.row.col.f32.{3}.{3}.f32 "
+                    "{4}, ${5}, 0x0;",
+                    instruction.m, instruction.n, instruction.k, format.ptxType,
+                    llvm::join(lists, ", "), constraints.size());
+  operands.push_back(metadata);
+  constraints.push_back("r");
+  auto result = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(sums.size(), b.getF32Type()));
+  return LLVM::InlineAsmOp::create(
+             b, loc, result, operands, text, llvm::join(constraints, ","),
+             /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
 /// `sums` of 16 outputs and 8 tokens, and their product.
 void MmaSpEmitter::emitProduct(ArrayRef<Value> values, ArrayRef<Value> x,
                                Value metadata, int64_t selector,
@@ -208,12 +257,16 @@ void MmaSpEmitter::emitProduct(ArrayRef<Value> values, ArrayRef<Value> x,
   auto result = LLVM::LLVMStructType::getLiteral(
       b.getContext(), SmallVector<Type>(sums.size(), sums.front().getType()));
   NVVM::MMATypes type = *NVVM::symbolizeMMATypes(format.ptxType);
-  Value after = NVVM::MmaSpOp::create(
-      b, loc, result, values, x, sums, metadata,
-      IndexMath(b, loc).word(selector),
-      ArrayRef<int64_t>{instruction.m, instruction.n, instruction.k},
-      isInteger ? std::optional(NVVM::MMAIntOverflow::wrapped) : std::nullopt,
-      std::array<NVVM::MMATypes, 2>{type, type});
+  Value after;
+  if (format.bits == 8 && !isInteger)
+    after = emitInlineProduct(values, x, metadata, sums);
+  else
+    after = NVVM::MmaSpOp::create(
+        b, loc, result, values, x, sums, metadata,
+        IndexMath(b, loc).word(selector),
+        ArrayRef<int64_t>{instruction.m, instruction.n, instruction.k},
+        isInteger ? std::optional(NVVM::MMAIntOverflow::wrapped) : std::nullopt,
+        std::array<NVVM::MMATypes, 2>{type, type});
   for (auto [i, sum] : llvm::enumerate(sums))
     sum = LLVM::ExtractValueOp::create(b, loc, after, static_cast<int64_t>(i));
 }

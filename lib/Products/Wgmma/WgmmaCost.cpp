@@ -31,7 +31,7 @@ struct WgmmaCost
     : public ProductCostInterface::ExternalModel<WgmmaCost, WgmmaAttr> {
   LogicalResult verifyChip(Attribute,
                            function_ref<InFlightDiagnostic()> emitError,
-                           const Chip &chip) const {
+                           const MatmulProblem &, const Chip &chip) const {
     if (chip.wgmma == 0)
       return emitError() << "has a schedule with product = wgmma, which "
                          << chip.name

@@ -189,7 +189,7 @@ struct WgmmaExpandCost
                                                  WgmmaExpandAttr> {
   LogicalResult verifyChip(Attribute,
                            function_ref<InFlightDiagnostic()> emitError,
-                           const Chip &chip) const {
+                           const MatmulProblem &, const Chip &chip) const {
     if (chip.wgmma == 0)
       return emitError() << "has a schedule with product = wgmma_expand, which "
                          << chip.name

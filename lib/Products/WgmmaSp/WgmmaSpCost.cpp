@@ -208,7 +208,7 @@ struct WgmmaSpCost
     : public ProductCostInterface::ExternalModel<WgmmaSpCost, WgmmaSpAttr> {
   LogicalResult verifyChip(Attribute,
                            function_ref<InFlightDiagnostic()> emitError,
-                           const Chip &chip) const {
+                           const MatmulProblem &, const Chip &chip) const {
     if (chip.wgmma == 0)
       return emitError() << "has a schedule with product = wgmma_sp, which "
                          << chip.name

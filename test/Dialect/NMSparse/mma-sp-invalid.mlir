@@ -51,25 +51,10 @@
 #e = #nm_sparse.encoding<2:4>
 
 func.func @singles(%x: tensor<16x128xf32>, %v: tensor<2x4x512xf32>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
-  // expected-error @below {{has a schedule with product = mma_sp, which multiplies f16, bf16 or i8, but operands of 'f32'}}
+  // expected-error @below {{has a schedule with product = mma_sp, which multiplies f16, bf16, e4m3, e5m2 or i8, but operands of 'f32'}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     schedule = <tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
     ins(%x, %v, %b : tensor<16x128xf32>, tensor<2x4x512xf32>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
-  return %0 : tensor<16x64xf32>
-}
-
-// -----
-
-#x = affine_map<(m, n, k) -> (m, k)>
-#w = affine_map<(m, n, k) -> (k, n)>
-#y = affine_map<(m, n, k) -> (m, n)>
-#e = #nm_sparse.encoding<2:4>
-
-func.func @narrow_floats(%x: tensor<16x128xf8E4M3FN>, %v: tensor<2x4x512xf8E4M3FN>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
-  // expected-error @below {{has a schedule with product = mma_sp, which multiplies f16, bf16 or i8, but operands of 'f8E4M3FN'}}
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
-    ins(%x, %v, %b : tensor<16x128xf8E4M3FN>, tensor<2x4x512xf8E4M3FN>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
   return %0 : tensor<16x64xf32>
 }
 

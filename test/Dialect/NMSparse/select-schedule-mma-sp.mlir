@@ -1,5 +1,5 @@
-// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_80 | FileCheck %s
-// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_89 | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_80 | FileCheck %s --check-prefixes=CHECK,OLD
+// RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_89 | FileCheck %s --check-prefixes=CHECK,FLOATS
 // RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_120a | FileCheck %s --check-prefix=NEW
 // RUN: nm-opt %s --nm-sparse-select-schedule=chip=sm_90a | FileCheck %s --check-prefix=WARPGROUPS
 
@@ -55,7 +55,8 @@ func.func @bytes(%x: tensor<512x8192xi8>, %v: tensor<256x256x512xi8>, %b: tensor
   return %0 : tensor<512x8192xi32>
 }
 
-// What no matrix load transposes, and 8-bit floats.
+// What no matrix load transposes, and 8-bit floats on chips that have no products of
+// them.
 // CHECK-LABEL: func.func @feature_major_bytes
 // CHECK: schedule = #[[DOT]] ins
 func.func @feature_major_bytes(%x: tensor<8192x512xi8>, %v: tensor<256x256x512xi8>, %b: tensor<256x256x32xi32>, %o: tensor<512x8192xi32>) -> tensor<512x8192xi32> {
@@ -65,7 +66,8 @@ func.func @feature_major_bytes(%x: tensor<8192x512xi8>, %v: tensor<256x256x512xi
 }
 
 // CHECK-LABEL: func.func @narrow_floats
-// CHECK: schedule = #[[DOT]] ins
+// OLD: schedule = #[[DOT]] ins
+// FLOATS: schedule = #[[BYTES]] ins
 func.func @narrow_floats(%x: tensor<512x8192xf8E5M2>, %v: tensor<256x256x512xf8E5M2>, %b: tensor<256x256x32xi32>, %o: tensor<512x8192xf32>) -> tensor<512x8192xf32> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<512x8192xf8E5M2>, tensor<256x256x512xf8E5M2>, tensor<256x256x32xi32>) outs(%o : tensor<512x8192xf32>) -> tensor<512x8192xf32>

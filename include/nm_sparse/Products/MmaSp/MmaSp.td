@@ -18,11 +18,11 @@ def NMSparse_MmaSpAttr : NMSparse_Attr<"MmaSp", "mma_sp",
   let summary = "products of warps on sparse tensor cores, by mma.sp";
   let description = [{
     Multiplies 2:4 weights of f16, bf16 and i8, which are stored as bitmaps, on
-    sm_80 and newer with `mma.sp.sync`, in fragments of 16 outputs x 8 tokens, 32
-    rows of 16 bits or 64 of 8 at a time. Values and activations are read from
-    shared memory by `ldmatrix`; which of four rows a value belongs to, lanes make
-    of the bits. Activations are token-major or, of 16 bits, feature-major. Sums
-    are f32; of i8 they are i32.
+    sm_80 and newer, and of f8E4M3FN and f8E5M2 on sm_89 and newer, with
+    `mma.sp.sync`, in fragments of 16 outputs x 8 tokens, 32 rows of 16 bits or 64 of
+    8 at a time. Values and activations are read from shared memory by `ldmatrix`;
+    which of four rows a value belongs to, lanes make of the bits. Activations are
+    token-major or, of 16 bits, feature-major. Sums are f32; of i8 they are i32.
 
     | field | meaning | legal | default |
     |---|---|---|---|

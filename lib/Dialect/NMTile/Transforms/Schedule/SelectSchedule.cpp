@@ -31,8 +31,8 @@ struct SelectSchedule
                            const Chip &target) {
     ScheduleAttr given = op.getScheduleAttr();
     auto cost = dyn_cast<ProductCostInterface>(Attribute(given.getProduct()));
-    if (cost &&
-        failed(cost.verifyChip([&] { return op.emitOpError(); }, target)))
+    if (cost && failed(cost.verifyChip([&] { return op.emitOpError(); },
+                                       problem, target)))
       return failure();
     int64_t bytes = getSharedBytes(problem, given);
     if (bytes > target.sharedBytes)
