@@ -40,6 +40,21 @@ std::optional<CopyPlan> CopyPlan::wholeRows(Shape shape) {
   return plan;
 }
 
+std::optional<CopyPlan> CopyPlan::lines(Shape shape, int64_t line,
+                                        int64_t batch) {
+  constexpr int64_t mostRows = 32;
+  if (shape.columns % line != 0 || line % shape.width != 0 ||
+      shape.threads < line / shape.width)
+    return std::nullopt;
+  CopyPlan plan(shape, Order::Lines, batch, /*rounds=*/0);
+  plan.line = line;
+  int64_t rowRounds = shape.rows / plan.getLineRows();
+  if (rowRounds > mostRows)
+    return std::nullopt;
+  plan.rounds = rowRounds * plan.getLinesOfRow();
+  return plan;
+}
+
 int64_t CopyPlan::getLoopedRounds() const {
   return goesByChunk() && rounds > 2 * batch ? rounds / batch * batch : 0;
 }
@@ -58,6 +73,9 @@ ChunkPlace<int64_t> CopyPlan::getOffset(int64_t round) const {
     int64_t down = shape.rows / getRoundRows();
     return {round % down * getRoundRows(), round / down * getRoundColumns()};
   }
+  case Order::Lines:
+    return {round / getLinesOfRow() * getLineRows(),
+            round % getLinesOfRow() * line};
   case Order::WholeRows:
     break;
   }

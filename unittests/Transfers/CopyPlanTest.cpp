@@ -38,9 +38,10 @@ void expectCovers(const CopyPlan &plan) {
   SCOPED_TRACE(describe(plan));
   const Shape &shape = plan.getShape();
   ASSERT_GE(plan.getStragglers(), 0);
-  ASSERT_LT(plan.getStragglers(), shape.threads);
+  ASSERT_LE(plan.getCopiers(), shape.threads);
+  ASSERT_LT(plan.getStragglers(), plan.getCopiers());
   std::map<std::pair<int64_t, int64_t>, int64_t> times;
-  for (int64_t thread = 0; thread < shape.threads; ++thread)
+  for (int64_t thread = 0; thread < plan.getCopiers(); ++thread)
     for (int64_t round = 0; round < countRounds(plan, thread); ++round) {
       // Stragglers take chunks by their number.
       ChunkPlace<int64_t> place =
@@ -266,6 +267,69 @@ TEST(CopyPlan, WholeRowsLeavesWarpsTheirRows) {
     for (int64_t round = 0; round < plan->getRounds(); ++round)
       EXPECT_EQ(plan->getPlace(NumberMath(), thread, round).row % 2,
                 thread / 32);
+}
+
+TEST(CopyPlan, LinesCoverWhatTheyAccept) {
+  int64_t accepted = 0;
+  for (int64_t rows : {16, 48, 64, 128, 192, 256})
+    for (int64_t columns : {64, 128, 192, 256, 320})
+      for (int64_t threads : {32, 128, 256, 384})
+        for (int64_t width : {2, 8}) {
+          Shape shape{rows, columns, threads, width};
+          auto plan = CopyPlan::lines(shape, 64, 4);
+          if (!plan)
+            continue;
+          ++accepted;
+          expectAll(*plan);
+          EXPECT_EQ(plan->getStragglers(), 0) << describe(*plan);
+          EXPECT_TRUE(plan->hasOffsets()) << describe(*plan);
+        }
+  EXPECT_GT(accepted, 150);
+  // Rows that are no lines, and more rows of a thread than go without a loop.
+  EXPECT_FALSE(CopyPlan::lines({64, 96, 128, 8}, 64, 4));
+  EXPECT_FALSE(CopyPlan::lines({256, 64, 32, 8}, 64, 4));
+}
+
+TEST(CopyPlan, LinesOfARowHaveOneThread) {
+  // 24 chunks of a row: each eight threads take a row, and all of its lines.
+  auto plan = CopyPlan::lines({64, 192, 128, 8}, 64, 4);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->getCopiers(), 128);
+  EXPECT_EQ(plan->getLineRows(), 16);
+  EXPECT_EQ(plan->getLinesOfRow(), 3);
+  EXPECT_EQ(plan->getRounds(), 12);
+  EXPECT_EQ(plan->getPlace(NumberMath(), 9, 0).row, 1);
+  EXPECT_EQ(plan->getPlace(NumberMath(), 9, 0).column, 8);
+  EXPECT_EQ(plan->getPlace(NumberMath(), 9, 2).row, 1);
+  EXPECT_EQ(plan->getPlace(NumberMath(), 9, 2).column, 136);
+  EXPECT_EQ(plan->getPlace(NumberMath(), 9, 3).row, 17);
+  EXPECT_EQ(plan->getPlace(NumberMath(), 9, 3).column, 8);
+}
+
+/// Twelve warps would have 48 rows at a time, which 64 are no multiple of.
+TEST(CopyPlan, LinesLeaveThreadsOut) {
+  auto plan = CopyPlan::lines({64, 128, 384, 8}, 64, 4);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->getLineRows(), 32);
+  EXPECT_EQ(plan->getCopiers(), 256);
+}
+
+/// Eight threads that write 16 bytes each share one access to shared memory.
+TEST(CopyPlan, ChunksOfLinesLieInDifferentBanks) {
+  for (int64_t threads : {32, 96, 128, 256}) {
+    auto plan = CopyPlan::lines({48, 192, threads, 8}, 64, 4);
+    ASSERT_TRUE(plan);
+    for (int64_t thread = 0; thread < plan->getCopiers(); thread += 8)
+      for (int64_t round = 0; round < plan->getRounds(); ++round) {
+        std::set<int64_t> words;
+        for (int64_t i = 0; i < 8; ++i) {
+          auto place = plan->getPlace(NumberMath(), thread + i, round);
+          int64_t key = getSwizzleKey(NumberMath(), place.row, 2);
+          words.insert((place.column ^ key) / 8 % 8);
+        }
+        ASSERT_EQ(words.size(), 8u) << describe(*plan);
+      }
+  }
 }
 
 } // namespace

@@ -76,7 +76,12 @@ public:
     /// than 32 chunks. Then the chunks of a row have one address, and a warp
     /// looks up to 32 rows of a gather up at once, one in each lane: 2 to 5
     /// instructions a row instead of 3 to 12 a chunk.
-    WholeRows
+    WholeRows,
+    /// Neighbouring threads take neighbouring chunks of a line, and each thread
+    /// the same chunk of all lines of its rows, however many these are: what it
+    /// looks up is for the whole row, whose chunks are constants apart in the
+    /// source and, where lines are blocks, in the destination.
+    Lines
   };
 
   /// Chunk after chunk, in ColumnsFirst or RowsFirst order. The loads of
@@ -86,6 +91,11 @@ public:
   /// Nothing where the tile does not divide that way.
   static std::optional<CopyPlan> interleaved(Shape shape, int64_t batch);
   static std::optional<CopyPlan> wholeRows(Shape shape);
+  /// In lines of `line` elements, `batch` rows of a thread at a time. Nothing
+  /// where rows are no whole lines, or where a thread would have so many that
+  /// they should be a loop.
+  static std::optional<CopyPlan> lines(Shape shape, int64_t line,
+                                       int64_t batch);
 
   const Shape &getShape() const { return shape; }
   Order getOrder() const { return order; }
@@ -94,7 +104,12 @@ public:
   /// Rounds that all threads take part in, and how many of them take part in
   /// one more: the first ones.
   int64_t getRounds() const { return rounds; }
-  int64_t getStragglers() const { return getChunks() - rounds * shape.threads; }
+  int64_t getStragglers() const { return getChunks() - rounds * getCopiers(); }
+  /// The first threads, without those that would have no part of a round.
+  int64_t getCopiers() const {
+    return order == Order::Lines ? getLineRows() * getChunksOfLine()
+                                 : shape.threads;
+  }
   /// The first rounds, whole batches of them, that are a loop.
   int64_t getLoopedRounds() const;
 
@@ -147,6 +162,16 @@ public:
   typename Math::Value getLookupLane(const Math &math,
                                      typename Math::Value thread) const;
 
+  // In Lines order, the lines of a row follow each other.
+  int64_t getLinesOfRow() const { return shape.columns / line; }
+  /// Rows of a round: the most that the threads can share evenly.
+  int64_t getLineRows() const {
+    int64_t most = std::min(shape.rows, shape.threads / getChunksOfLine());
+    while (shape.rows % most != 0)
+      --most;
+    return most;
+  }
+
 private:
   CopyPlan(Shape shape, Order order, int64_t batch, int64_t rounds)
       : shape(shape), order(order), batch(batch), rounds(rounds) {}
@@ -168,10 +193,13 @@ private:
   int64_t getRowStep() const {
     return shape.threads / kWarp * getRowsTogether();
   }
+  int64_t getChunksOfLine() const { return line / shape.width; }
 
   Shape shape;
   Order order;
   int64_t batch, rounds;
+  /// Elements of a line in Lines order.
+  int64_t line = 0;
 };
 
 template <typename Math>
@@ -204,7 +232,10 @@ ChunkPlace<typename Math::Value> CopyPlan::getPlace(const Math &math,
                       getDigits(math, math.add(thread, round * shape.threads)));
   V warp = math.div(thread, kWarp), lane = math.rem(thread, kWarp);
   V row, column;
-  if (order == Order::Interleaved) {
+  if (order == Order::Lines) {
+    row = math.div(thread, getChunksOfLine());
+    column = math.mul(math.rem(thread, getChunksOfLine()), shape.width);
+  } else if (order == Order::Interleaved) {
     int64_t across = getRoundRows() / 8;
     row = math.add(math.rem(thread, 8), math.mul(math.rem(warp, across), 8));
     column = math.add(math.div(lane, 8), math.mul(math.div(warp, across), 4));

@@ -65,6 +65,8 @@ private:
   void emitLoop();
   void emitStragglers();
   void emitWholeRows();
+  void emitLines();
+  void emitRowsOfLines(ChunkPlace<Value> first);
   /// The place of a row in the flat source, in 32 bits; `exists` is null where
   /// it always does.
   struct RowStart {
@@ -97,6 +99,9 @@ private:
                                    to.swizzleRow);
   }
   Value getFlatPlace(Value row, Value column) const;
+  /// `memref` from `place` on, so that what is a constant from there is one to
+  /// the instruction, too.
+  Value viewFrom(Value memref, Value place) const;
   /// `count` where `condition` holds, else 0; a null condition always holds and
   /// a null count is that of a whole chunk.
   Value selectCount(Value condition, Value count) const;

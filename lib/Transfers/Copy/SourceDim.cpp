@@ -33,6 +33,12 @@ Value SourceDim::count(OpBuilder &b, Location loc, const SourceIndex &found,
   return isPlain() ? left : math.select(found.exists, left, none);
 }
 
+SourceTerms SourceDim::split(OpBuilder &b, Location loc, Value first, int64_t,
+                             int64_t offset) const {
+  SourceIndex found = find(b, loc, IndexMath{b, loc}.add(first, offset));
+  return {found.position, Value(), 0, found.exists};
+}
+
 SourceIndex PlainDim::find(OpBuilder &b, Location loc, Value index) const {
   if (!extent)
     return {index, Value()};
@@ -97,29 +103,65 @@ GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
     indexPanels = memref::DimOp::create(b, loc, index, 1);
 }
 
-SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
+SourceIndex GatheredDim::readIndex(OpBuilder &b, Location loc, Value block,
+                                   Value panel) const {
   IndexMath math{b, loc};
-  Value zero = math.constant(0);
-  auto [panel, slot] = splitPanel(math, row, panelRows, panels);
-  DenseRow dense(b, loc, encoding.getOuter());
-  Value block = dense.getBlock(slot);
   // What the index does not have is read from its first element.
   Value exists;
   if (indexRows)
     exists = math.isLess(block, indexRows);
   if (indexPanels)
     exists = math.both(exists, math.isLess(panel, indexPanels));
-  Value safeBlock = block, safePanel = panel;
   if (exists) {
-    safeBlock = arith::SelectOp::create(b, loc, exists, block, zero);
-    safePanel = arith::SelectOp::create(b, loc, exists, panel, zero);
+    Value zero = math.constant(0);
+    block = arith::SelectOp::create(b, loc, exists, block, zero);
+    panel = arith::SelectOp::create(b, loc, exists, panel, zero);
   }
-  Value position = math.widen(
-      memref::LoadOp::create(b, loc, index, ValueRange{safeBlock, safePanel}));
+  return {math.widen(
+              memref::LoadOp::create(b, loc, index, ValueRange{block, panel})),
+          exists};
+}
+
+SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
+  IndexMath math{b, loc};
+  auto [panel, slot] = splitPanel(math, row, panelRows, panels);
+  DenseRow dense(b, loc, encoding.getOuter());
+  Value block = dense.getBlock(slot);
+  auto [position, exists] = readIndex(b, loc, block, panel);
   Value place = dense.get(slot, dense.getWindow(block), position);
   if (sourceRows)
     exists = math.both(exists, math.isLess(place, sourceRows));
   return {place, exists};
+}
+
+/// Whether `place` + `offset` is less than `extent`, which fit in 31 bits. (The
+/// sums for all rows of a thread would be kept from step to step.)
+static Value isInside(OpBuilder &b, Location loc, Value place, int64_t offset,
+                      Value extent) {
+  IndexMath math{b, loc};
+  Value left =
+      arith::SubIOp::create(b, loc, math.narrow(extent), math.word(offset));
+  return math.compare(arith::CmpIPredicate::slt, math.narrow(place), left);
+}
+
+SourceTerms GatheredDim::split(OpBuilder &b, Location loc, Value first,
+                               int64_t below, int64_t offset) const {
+  int64_t slot = offset % panelRows, kept = encoding.getKeptRows();
+  if ((panels > 1 && panelRows % below != 0) || slot % kept != 0)
+    return SourceDim::split(b, loc, first, below, offset);
+  IndexMath math{b, loc};
+  DenseRow dense(b, loc, encoding.getOuter());
+  Value block = dense.getBlock(first);
+  auto [position, exists] =
+      readIndex(b, loc, math.add(block, slot / encoding.getBlockK()),
+                math.constant(offset / panelRows));
+  Value common = dense.get(first, dense.getWindow(block), math.constant(0));
+  Value found = math.mul(position, encoding.getBlockK());
+  int64_t windows = slot / kept * encoding.getWindowRows();
+  if (sourceRows)
+    exists = math.both(
+        exists, isInside(b, loc, math.add(common, found), windows, sourceRows));
+  return {common, found, windows, exists};
 }
 
 ListedDim::ListedDim(OpBuilder &b, AsyncGatherOp op)
@@ -137,4 +179,20 @@ SourceIndex ListedDim::find(OpBuilder &b, Location loc, Value row) const {
       b, loc, index, ValueRange{math.div(slot, blockRows), panel}));
   Value place = math.add(start, math.rem(slot, blockRows));
   return {place, sourceRows ? math.isLess(place, sourceRows) : Value()};
+}
+
+SourceTerms ListedDim::split(OpBuilder &b, Location loc, Value first,
+                             int64_t below, int64_t offset) const {
+  int64_t slot = offset % panelRows;
+  if ((panels > 1 && panelRows % below != 0) || slot % blockRows != 0)
+    return SourceDim::split(b, loc, first, below, offset);
+  IndexMath math{b, loc};
+  Value block = math.add(math.div(first, blockRows), slot / blockRows);
+  Value found = math.widen(memref::LoadOp::create(
+      b, loc, index, ValueRange{block, math.constant(offset / panelRows)}));
+  Value common = math.rem(first, blockRows);
+  Value exists;
+  if (sourceRows)
+    exists = isInside(b, loc, math.add(common, found), 0, sourceRows);
+  return {common, found, 0, exists};
 }

@@ -18,6 +18,14 @@ struct SourceIndex {
   Value exists;
 };
 
+/// The same as a sum: of what several indices of the destination have in
+/// common, what is looked up for each (null for nothing), and a constant.
+struct SourceTerms {
+  Value common, found;
+  int64_t offset;
+  Value exists;
+};
+
 /// Maps the indices of one dimension of the destination to those of a dimension
 /// of the source.
 class SourceDim {
@@ -29,6 +37,10 @@ public:
   /// whose sources are neighbours.
   virtual int64_t getRun() const = 0;
   virtual SourceIndex find(OpBuilder &b, Location loc, Value index) const = 0;
+  /// Of `first` + `offset`, where `first` is less than `below`, and `offset` a
+  /// multiple of it. For sources whose positions fit in 31 bits.
+  virtual SourceTerms split(OpBuilder &b, Location loc, Value first,
+                            int64_t below, int64_t offset) const;
   /// Of the `width` neighbours from `found` on, which begin at a multiple of
   /// `width`, how many exist; null where all of them do. For sources whose
   /// positions fit in 31 bits.
@@ -93,11 +105,17 @@ public:
   bool isPlain() const override { return false; }
   int64_t getRun() const override { return encoding.getBlockK(); }
   SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+  SourceTerms split(OpBuilder &b, Location loc, Value first, int64_t below,
+                    int64_t offset) const override;
 
 protected:
   Value getExtent() const override { return sourceRows; }
 
 private:
+  /// The position of a block in its window, if the index has it.
+  SourceIndex readIndex(OpBuilder &b, Location loc, Value block,
+                        Value panel) const;
+
   EncodingAttr encoding;
   Value index;
   /// Kept rows and number of panels in the destination.
@@ -115,6 +133,8 @@ public:
   bool isPlain() const override { return false; }
   int64_t getRun() const override { return blockRows; }
   SourceIndex find(OpBuilder &b, Location loc, Value row) const override;
+  SourceTerms split(OpBuilder &b, Location loc, Value first, int64_t below,
+                    int64_t offset) const override;
 
 protected:
   Value getExtent() const override { return sourceRows; }

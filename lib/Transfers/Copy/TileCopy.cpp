@@ -13,6 +13,7 @@
 
 #include "CopyEmitter.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -144,6 +145,11 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
   if (isFast && !transposed && getElementBytes() == 4 && columns.isPlain() &&
       dstType.getRank() == 2 && (!rows.isPlain() || areProducers))
     plan = CopyPlan::wholeRows(shape);
+  // All rows of a gather, and their lines, are constants apart then.
+  if (isFast && !transposed && areProducers && !rowsOf && !rows.isPlain() &&
+      columns.isPlain() && storage.getLayout() == TileLayout::SwizzledBlocks)
+    plan = CopyPlan::lines(shape, getLineElements(dstType.getElementType()),
+                           kBatch / 2);
   if (plan)
     return *plan;
   // Threads that only copy have few registers. The narrow copy beside a wide

@@ -24,6 +24,7 @@ public:
 
   /// The buffer that getIndices is about.
   Value getBuffer() const { return buffer; }
+  TileLayout getLayout() const { return layout; }
 
   /// Indices of element (`row`, `column`) of the tile, whose rows are those of
   /// all but its last dimension. Aligned words of 16 bytes of a row stay
