@@ -53,19 +53,7 @@ int64_t mlir::nm_sparse::getCtasByRegisters(int64_t threads,
 std::optional<RegisterShares>
 mlir::nm_sparse::getRegisterShares(int64_t consumers, int64_t producers,
                                    const Chip &chip, bool lean) {
-  // setmaxnreg speaks for a whole warpgroup.
-  if (!chip.hasSetMaxRegisters() || producers == 0 || consumers % 128 != 0 ||
-      producers % 128 != 0)
+  if (!chip.hasSetMaxRegisters())
     return std::nullopt;
-  // With 56, producers that gather for two panels, or from tile to tile, spill
-  // up to 100 bytes, with 72 none do; lean ones need no more than 40, and what
-  // they leave makes f32 products faster by 1 %. setmaxnreg gives 240 at most.
-  constexpr int64_t most = 240;
-  int64_t producer = lean ? 40 : 72;
-  int64_t atEntry = kRegistersPerSM / (consumers + producers) / 8 * 8;
-  int64_t rest = atEntry * (consumers + producers) - producer * producers;
-  int64_t consumer = std::min(most, rest / consumers / 8 * 8);
-  if (consumer <= atEntry)
-    return std::nullopt;
-  return RegisterShares{producer, consumer};
+  return shareRegisters(consumers, producers, lean);
 }

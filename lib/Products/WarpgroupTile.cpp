@@ -7,6 +7,7 @@
 #include "nm_sparse/Products/WarpgroupTile.h"
 
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Products/RegisterShares.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -18,13 +19,22 @@ using EmitErrorFn = function_ref<InFlightDiagnostic()>;
 static constexpr int64_t kMostWarps = 28, kMostTokens = 256;
 
 /// Registers of a thread beside its accumulators, without which ptxas refuses
-/// the kernel.
+/// the kernel, or makes each product wait for the one before.
 static constexpr int64_t kLeastWorkingRegisters = 32;
 
+/// Of a thread of any kernel.
+static constexpr int64_t kMostRegisters = 255;
+
 int64_t nm_sparse::getEntryRegisters(const ScheduleAttr &schedule) {
-  constexpr int64_t registersPerSM = 65536, most = 255, granule = 8;
-  return std::min(most, registersPerSM / schedule.getBlockThreads() / granule *
-                            granule);
+  return std::min(kMostRegisters,
+                  getEntryRegisters(schedule.getBlockThreads()));
+}
+
+int64_t nm_sparse::getProductRegisters(const ScheduleAttr &schedule) {
+  bool lean = schedule.getProduct().hasLeanProducers(schedule);
+  auto shares = shareRegisters(schedule.getNumThreads(),
+                               schedule.getProducers() * 32, lean);
+  return shares ? shares->consumer : getEntryRegisters(schedule);
 }
 
 LogicalResult nm_sparse::verifyWarpgroups(EmitErrorFn emitError,
@@ -83,11 +93,9 @@ LogicalResult nm_sparse::verifyWarpgroupProducers(EmitErrorFn emitError,
   return success();
 }
 
-LogicalResult nm_sparse::verifyWarpgroupProblem(EmitErrorFn emitError,
-                                                StringRef owner,
-                                                const ScheduleAttr &schedule,
-                                                int64_t warps, Type element,
-                                                ArrayRef<StringRef> legal) {
+LogicalResult nm_sparse::verifyWarpgroupProblem(
+    EmitErrorFn emitError, StringRef owner, const ScheduleAttr &schedule,
+    int64_t warps, int64_t registers, Type element, ArrayRef<StringRef> legal) {
   const ElementFormat *format = findElementFormat(element);
   if (!format || !llvm::is_contained(legal, format->name))
     return emitError() << "has a schedule with product = " << owner
@@ -96,7 +104,13 @@ LogicalResult nm_sparse::verifyWarpgroupProblem(EmitErrorFn emitError,
                        << legal.back() << ", but operands of " << element;
   int64_t accumulators =
       schedule.getTileTokens() * schedule.getTileOutputs() / (warps * 32);
-  int64_t registers = getEntryRegisters(schedule);
+  // A product by itself has to do with what there is when the kernel begins.
+  int64_t atEntry = getEntryRegisters(schedule);
+  int64_t ofProduct = schedule.getTileTokens() / 2;
+  if (ofProduct + kLeastWorkingRegisters > atEntry) {
+    registers = atEntry;
+    accumulators = ofProduct;
+  }
   if (accumulators + kLeastWorkingRegisters > registers)
     return emitError() << "has a schedule with " << schedule.getBlockThreads()
                        << " threads, whose " << owner << " warps have at most "

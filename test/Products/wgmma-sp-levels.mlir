@@ -8,12 +8,14 @@
 // RUN: nm-run %s --entry pairs --device emulate --check --seed 3 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry pairs --device emulate --check --last-first | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry fours --device emulate --check | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry wide --device emulate --check --size 300 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-run %s --entry wide --device emulate --check --size 303 --seed 2 | FileCheck %s --check-prefix=PASSED
 // PASSED: relative error {{.*}}: PASS
 
 // The rows that a panel keeps are gathered, then multiplied as 2:4: warpgroup 1 reads
 // the 64 rows of the second panel behind those of the first.
 // CHECK-LABEL: llvm.func @panels_kernel
-// CHECK: nvvm.setmaxregister increase 216
+// CHECK: nvvm.setmaxregister increase 232
 // CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
 // CHECK: nvvm.wgmma.fence.aligned
 // CHECK: wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {{.*}}, 0, p, 1, 1, 0, 1;
@@ -23,6 +25,13 @@
 
 // CHECK-LABEL: llvm.func @pairs_kernel
 // CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask = %
+// CHECK: llvm.return
+
+// Threads copy the three lines of a row from one address.
+// CHECK-LABEL: llvm.func @wide_kernel
+// CHECK: nvvm.setmaxregister increase 232
+// CHECK: wgmma.mma_async.sp.sync.aligned.m64n192k32.f32.f16.f16
+// CHECK: nvvm.setmaxregister decrease 40
 // CHECK: llvm.return
 
 // 64:2:5, the pattern that keeps the most: 60 % zeros. A last K step of fewer windows,
@@ -122,4 +131,17 @@ func.func @fours(%x: tensor<600x200xf16>, %w: tensor<600x130xf16, #w5>, %init: t
     {nm_sparse.schedule = #four}
     ins(%x, %w : tensor<600x200xf16>, tensor<600x130xf16, #w5>) outs(%init : tensor<130x200xf32>) -> tensor<130x200xf32>
   return %y : tensor<130x200xf32>
+}
+
+// 192 tokens x 256 outputs, which fill the registers. Rows that end inside a line, and,
+// of 303 tokens, begin at any element.
+#wpanel = #nm_sparse.encoding<[4:8, block = [1, 256]], [2:4]>
+#wide = #nm_sparse.schedule<tile = [192, 256, 32], product = wgmma_sp<warps = 8, ahead = true>,
+  transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = persistent>
+func.func @wide(%x: tensor<500x?xf16>, %w: tensor<500x300xf16, #wpanel>, %init: tensor<300x?xf16>) -> tensor<300x?xf16> {
+  %y = linalg.matmul
+    indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
+    {nm_sparse.schedule = #wide}
+    ins(%x, %w : tensor<500x?xf16>, tensor<500x300xf16, #wpanel>) outs(%init : tensor<300x?xf16>) -> tensor<300x?xf16>
+  return %y : tensor<300x?xf16>
 }

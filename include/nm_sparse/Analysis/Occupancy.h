@@ -8,6 +8,7 @@
 #define NM_SPARSE_ANALYSIS_OCCUPANCY_H
 
 #include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Products/RegisterShares.h"
 #include <cstdint>
 #include <optional>
 
@@ -30,16 +31,7 @@ int64_t getCtasPerSM(int64_t sharedBytes, int64_t threads, int64_t accumulators,
 /// have so many registers.
 int64_t getCtasByRegisters(int64_t threads, int64_t registers);
 
-/// Registers of a thread that copies and of one that multiplies, after
-/// setmaxnreg.
-struct RegisterShares {
-  int64_t producer, consumer;
-};
-
-/// What the warps of a CTA of so many threads make of their registers, or
-/// nothing where they stay as they are. Producers that are `lean` copy whole
-/// rows of one tile, or leave the values of mma warps to the tensor memory
-/// accelerator; others do more.
+/// shareRegisters() where `chip` has setmaxnreg.
 std::optional<RegisterShares> getRegisterShares(int64_t consumers,
                                                 int64_t producers,
                                                 const Chip &chip,

@@ -20,9 +20,10 @@ inline constexpr int64_t kWarpgroupWarps = 4, kWarpgroupOutputs = 64;
 /// Accumulators of a thread that leave registers for the rest of its state.
 inline constexpr int64_t kMostAccumulators = 192;
 
-/// Registers of a thread when a kernel of `schedule` begins, to which ptxas
-/// keeps whatever warps pass on to each other later.
+/// Registers of a thread when a kernel of `schedule` begins, and of one that
+/// multiplies, when producers have passed theirs on.
 int64_t getEntryRegisters(const ScheduleAttr &schedule);
+int64_t getProductRegisters(const ScheduleAttr &schedule);
 
 /// The product `owner` has a multiple of a warpgroup, and leaves warps to copy.
 LogicalResult verifyWarpgroups(function_ref<InFlightDiagnostic()> emitError,
@@ -46,11 +47,12 @@ verifyWarpgroupProducers(function_ref<InFlightDiagnostic()> emitError,
                          StringRef owner, int64_t producers);
 
 /// The product `owner`, in `schedule`, multiplies operands of `element`, and
-/// its `warps`, which divide the outputs, have registers for them.
+/// its `warps`, which divide the outputs, have enough `registers` a thread.
 LogicalResult
 verifyWarpgroupProblem(function_ref<InFlightDiagnostic()> emitError,
                        StringRef owner, const ScheduleAttr &schedule,
-                       int64_t warps, Type element, ArrayRef<StringRef> legal);
+                       int64_t warps, int64_t registers, Type element,
+                       ArrayRef<StringRef> legal);
 
 } // namespace mlir::nm_sparse
 

@@ -48,9 +48,9 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                                              const ScheduleAttr &schedule,
                                              const EncodingAttr &encoding,
                                              Type element) const {
-  if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
-                                    getOutputWarps(), element,
-                                    {"f16", "bf16"})))
+  if (failed(verifyWarpgroupProblem(
+          emitError, getMnemonic(), schedule, getOutputWarps(),
+          getEntryRegisters(schedule), element, {"f16", "bf16"})))
     return failure();
   if (encoding.isFree())
     return emitError() << "has a schedule with product = wgmma_expand, which "

@@ -81,7 +81,8 @@ LogicalResult WgmmaSpAttr::verifyProblem(EmitErrorFn emitError,
                                          const EncodingAttr &encoding,
                                          Type element) const {
   if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
-                                    getWarps(), element,
+                                    getWarps(), getProductRegisters(schedule),
+                                    element,
                                     {"f16", "bf16", "e4m3", "e5m2", "i8"})))
     return failure();
   int64_t tokens = schedule.getTileTokens();
@@ -108,10 +109,8 @@ bool WgmmaSpAttr::readsCoreMatrices() const { return true; }
 bool WgmmaSpAttr::readsSwizzledBlocks() const { return true; }
 bool WgmmaSpAttr::readsTokenMajorWindows() const { return true; }
 bool WgmmaSpAttr::readsInnerLevels() const { return true; }
-/// One of their threads starts copies, and none holds any data, unless they
-/// gather.
-bool WgmmaSpAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
-  return !schedule.gathersX();
-}
+/// One of their threads starts copies, and none holds any data; or all gather
+/// lines, whose places are constants apart.
+bool WgmmaSpAttr::hasLeanProducers(const ScheduleAttr &) const { return true; }
 /// Each of those that gather has many copies to start.
 bool WgmmaSpAttr::allowsProducerTurns() const { return true; }
