@@ -29,6 +29,8 @@ struct FormCosts {
   /// while copies are written to the shared memory that it reads; and where
   /// metadata is ready before.
   double tokenClocks, aheadTokenClocks;
+  /// Clocks of it for each line of 128 bytes that threads copy.
+  double lineClocks;
   /// Clocks of a warpgroup for a K step beside its products: to wait for the
   /// copies and make the metadata, ahead or not.
   double stepClocks, aheadStepClocks;
@@ -41,16 +43,20 @@ struct FormCosts {
   double l2Share, weightL2Share;
   /// What takes longest in a step hides the others the better the higher it is.
   double stepNorm;
+  /// The part of the time of tiles by which those that CTAs share along the
+  /// contraction take longer.
+  double sharedPart;
 };
 } // namespace
 
-static constexpr FormCosts kBulk = {
-    0.6, 0.52, 183, 368, 1.36e-6, 0.36e-9, 2.22e-6, 31.6e-12, 5.19, 1.54, 2.5};
-// Fitted to 400 kernels of 57 layers, 21 of them drawn at random
-// (bench/results/h200-vnm.json, runs 1 to 3).
-static constexpr FormCosts kGathered = {0.852,    0.865,    600,      592,
-                                        2.645e-6, 0.246e-9, 0.618e-6, 20.6e-12,
-                                        1.076,    6.07,     3.9};
+static constexpr FormCosts kBulk = {0.6,     0.52,    0,       183,      368,
+                                    1.36e-6, 0.36e-9, 2.22e-6, 31.6e-12, 5.19,
+                                    1.54,    2.5,     0.391};
+// Fitted to 124 kernels of 25 layers, 6 of them drawn at random
+// (bench/results/h200-vnm.json, run 7).
+static constexpr FormCosts kGathered = {
+    0.685,   0.7,      0.72, 800,  867, 2.2e-6, 1.14e-9,
+    2.28e-6, 26.9e-12, 1.34, 4.55, 6.9, 0.6};
 
 static const FormCosts &getCosts(ScheduleAttr schedule) {
   return schedule.gathersX() ? kGathered : kBulk;
@@ -63,10 +69,11 @@ static constexpr double kThreeWarpgroups = 1.07;
 /// Seconds of a launch; of a byte of a part; and of adding parts up.
 static constexpr double kLaunch = 2.37e-6, kPartByte = 29.1e-12,
                         kParts = 1.47e-6;
-/// The part of the time of tiles by which those that CTAs share along the
-/// contraction take longer; and of the copies, by which activations do whose
+/// The part of the time of the copies by which activations take longer whose
 /// rows are no whole lines.
-static constexpr double kSharedPart = 0.391, kMisalignedRows = 1.03;
+static constexpr double kMisalignedRows = 1.03;
+/// Lines that are gathered for several panels take so much longer.
+static constexpr double kSeveralPanels = 1.1;
 /// The share of the rate of device memory that is reached.
 static constexpr double kMemoryShare = 0.897;
 /// Device memory takes so much longer for a weight of which CTAs read several
@@ -121,22 +128,25 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   int64_t warpgroups = schedule.getProduct().getNumWarps() / kWarpgroupWarps;
   if (warpgroups == 3)
     product *= kThreeWarpgroups;
+  // Rows that are gathered are those of each panel.
+  double rows = stepRows;
+  if (schedule.gathersX())
+    rows *= double(schedule.getTilePanels(problem.encoding));
+  double lines = rows * double(llvm::divideCeil(tokens, kLineTokens));
+  if (rows > stepRows)
+    lines *= kSeveralPanels;
+  product += costs.lineClocks * lines / kClock;
   double chain = ((isAhead ? costs.aheadStepClocks : costs.stepClocks) +
                   products / double(warpgroups) * kProductClocks) /
                  kClock;
   double shared = 1.0 / double(schedule.getClusterCTAs());
-  double bytes = stepRows * double(problem.elementBytes);
+  double bytes = rows * double(problem.elementBytes);
   double weight = double(outputs * stepTiles) * getLaneBytes(problem);
   double flight = costs.flight / double(schedule.getPipeline().getNumStages());
   // The CTAs of a cluster share one or the other.
   (schedule.gathersX() ? weight : bytes) *= shared;
-  if (schedule.gathersX())
-    bytes *= double(schedule.getTilePanels(problem.encoding));
   if (problem.xFeatureMajor) {
-    flight +=
-        costs.row * stepRows *
-        double(schedule.gathersX() ? schedule.getTilePanels(problem.encoding)
-                                   : 1);
+    flight += costs.row * rows;
     bytes *= double(std::min(llvm::alignTo(tokens, kLineTokens),
                              llvm::alignTo(problem.tokens, kRowTokens)));
   } else {
@@ -182,7 +192,7 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
   if (schedule.isStreamK() && ctas > sms) {
     double all = double(ctas) / double(sms);
     double shared = all - double(std::max<int64_t>(0, ctas / sms - 1));
-    onChip = (all + kSharedPart * shared) * wave;
+    onChip = (all + getCosts(schedule).sharedPart * shared) * wave;
   }
   if (!schedule.isPersistent())
     onChip += (waves - 1.0) * getCosts(schedule).wave;

@@ -102,6 +102,31 @@ func.func @tokens(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x
 
 // -----
 
+// Of all accumulators, and of those of one product, which starts with fewer.
+#e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
+#s = #nm_sparse.schedule<tile = [192, 256, 32], product = wgmma_sp<warps = 8>,
+  transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 8>>
+func.func @registers(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
+  // expected-error @below {{has a schedule with 512 threads, whose wgmma_sp warps have at most 216 registers a thread, fewer than their 192 accumulators and 32 others; legal are smaller tiles, or fewer warps}}
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] schedule = #s
+    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+  return %0 : tensor<64x64xf16>
+}
+
+// -----
+
+#e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
+#s = #nm_sparse.schedule<tile = [256, 128, 32], product = wgmma_sp<warps = 8>,
+  transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 8>>
+func.func @product_registers(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
+  // expected-error @below {{has a schedule with 512 threads, whose wgmma_sp warps have at most 128 registers a thread, fewer than their 128 accumulators and 32 others; legal are smaller tiles, or fewer warps}}
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] schedule = #s
+    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+  return %0 : tensor<64x64xf16>
+}
+
+// -----
+
 #e = #nm_sparse.encoding<[4:8, block = [1, 96]], [2:4]>
 #s = #nm_sparse.schedule<tile = [64, 192, 32], product = wgmma_sp<warps = 4>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>>

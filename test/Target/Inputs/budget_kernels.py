@@ -366,6 +366,11 @@ KERNELS = {
         for name, panel, how in (
             ("128", 128, levels((256, 128, 32), 8, 5, "persistent", ahead=True)),
             ("256", 256, levels((128, 256, 64), 8, 3, "persistent")),
+            (
+                "192 tokens",
+                256,
+                levels((192, 256, 32), 8, 5, "persistent", ahead=True),
+            ),
             ("64", 64, levels((256, 64, 32), 4, 6, "persistent", ahead=True)),
             ("64 tokens", 64, levels((64, 64, 64), 4, 4, "flat")),
         )

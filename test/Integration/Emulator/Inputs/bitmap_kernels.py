@@ -68,6 +68,13 @@ def columns_per_panel():
             levels((64, 64, 32), 4, 3, "persistent<cluster = 2>", ahead=True),
             {**many, "k": 1000},
         ),
+        (
+            "256-2-8-wide",
+            8,
+            256,
+            levels((192, 256, 32), 8, 4, "persistent", ahead=True),
+            {**few, "tokens": 200},
+        ),
     ):
         for layout, dims in LAYOUTS.items():
             yield (
