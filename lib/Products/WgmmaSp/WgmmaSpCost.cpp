@@ -52,8 +52,8 @@ struct FormCosts {
 static constexpr FormCosts kBulk = {0.6,     0.52,    0,       183,      368,
                                     1.36e-6, 0.36e-9, 2.22e-6, 31.6e-12, 5.19,
                                     1.54,    2.5,     0.391};
-// Fitted to 124 kernels of 25 layers, 6 of them drawn at random
-// (bench/results/h200-vnm.json, run 7).
+// Fitted to 122 kernels of 25 layers, 6 of them drawn at random
+// (bench/results/h200-vnm.json, runs 7 to 9), and sharedPart to the same.
 static constexpr FormCosts kGathered = {
     0.685,   0.7,      0.72, 800,  867, 2.2e-6, 1.14e-9,
     2.28e-6, 26.9e-12, 1.34, 4.55, 6.9, 0.6};
