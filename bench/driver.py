@@ -11,7 +11,7 @@ NON_PORTABLE_CLUSTER = 14
 CLUSTER, PROGRAMMATIC_SERIALIZATION = 4, 6
 
 # CUtensorMapDataType, -Swizzle and -L2promotion.
-MAP_TYPES = {"i8": 0, "i32": 4, "f16": 6, "f32": 7, "bf16": 9}
+MAP_TYPES = {"i8": 0, "i32": 3, "f16": 6, "f32": 7, "bf16": 9}
 SWIZZLES = {"none": 0, "swizzle_32b": 1, "swizzle_64b": 2, "swizzle_128b": 3}
 PROMOTIONS = {"none": 0, "l2promo_64b": 1, "l2promo_128b": 2, "l2promo_256b": 3}
 

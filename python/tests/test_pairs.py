@@ -245,3 +245,10 @@ def test_a_report(folder, tmp_path, monkeypatch, ratio, status):
     assert report["gpu"] == "GPU" and report["pairs"] == [found]
     assert report["summary"]["measured"] == (1 if ratio else 0)
     assert report["commits"] == {"before": "old", "after": "new"}
+
+
+def test_elements_of_tensor_maps_have_their_size():
+    # Bytes of CUtensorMapDataType, from UINT8 to BFLOAT16.
+    sizes = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2)
+    for element, number in driver.MAP_TYPES.items():
+        assert sizes[number] == launches.BYTES[element]
