@@ -18,6 +18,14 @@ using namespace mlir::nm_sparse;
 static constexpr int64_t kProducers = 4, kMostParts = 8;
 /// Tokens of a tile, and slots of its ring, with which metadata ahead gains.
 static constexpr int64_t kAheadTokens = 128, kAheadStages = 4;
+/// Slots with which a ring keeps device memory busy where all SMs have one: the
+/// requests of longer ones wait for each other.
+static constexpr int64_t kEnoughStages = 4, kLeastStages = 2;
+/// Outputs of tiles that K steps of four lines pay for, and outputs and tokens
+/// of those that steps of eight do, which are more rows than one copy of
+/// feature-major activations has.
+static constexpr int64_t kFourLinesOutputs = 128, kEightLinesOutputs = 64,
+                         kEightLinesTokens = 16;
 /// Registers of a thread beside its accumulators, with which no K loop spills.
 static constexpr int64_t kWorkingRegisters = 40;
 
@@ -32,8 +40,8 @@ class Proposer {
 public:
   Proposer(ScheduleEnumerator &to) : to(to), problem(to.problem) {}
 
-  /// As many stages as fit, or as fit beside those of a second CTA, each number
-  /// of CTAs that share a tile, and persistent ones.
+  /// As many stages as fit, or as fit beside those of other CTAs, or fewer,
+  /// each number of CTAs that share a tile, and persistent ones.
   void add(Shape shape);
 
 private:
@@ -41,6 +49,10 @@ private:
   bool isAhead(Shape shape, int64_t stages) const;
   int64_t getRegisters(Shape shape) const;
   bool canPair(Shape shape) const;
+  /// CTAs of one warpgroup that are worth having on an SM.
+  int64_t getMostCtas() const {
+    return to.encoding.hasInnerLevel() ? 2 : kMostLoneCtas;
+  }
   /// CTAs with a tile each, or a part of one.
   void addFlat(Shape shape, int64_t stages);
   void add(ScheduleAttr schedule);
@@ -125,21 +137,29 @@ void Proposer::add(Shape shape) {
     add(make(shape, stages,
              PersistentGridAttr::get(context, /*splitK=*/1, /*streamK=*/false,
                                      /*cluster=*/2)));
-  addFlat(shape, stages);
-  // Two CTAs of one warpgroup each hide each other's latencies.
-  if (shape.warpgroups > 1)
-    return;
-  int64_t fewer = findMostStages(to, withStages, /*ctas=*/2);
-  if (fewer > 0 && fewer != stages)
-    addFlat(shape, fewer);
+  SmallVector<int64_t> rings = {stages};
+  // Several CTAs of one warpgroup hide each other's latencies.
+  for (int64_t ctas = 2; shape.warpgroups == 1 && ctas <= getMostCtas(); ++ctas)
+    rings.push_back(findMostStages(to, withStages, ctas));
+  if (stages > kEnoughStages && !to.encoding.hasInnerLevel())
+    rings.push_back(kEnoughStages);
+  llvm::sort(rings);
+  rings.erase(llvm::unique(rings), rings.end());
+  for (int64_t ring : llvm::reverse(rings))
+    if (ring >= kLeastStages)
+      addFlat(shape, ring);
 }
 
 void Proposer::addFlat(Shape shape, int64_t stages) {
   int64_t steps = llvm::divideCeil(getInnermostRows(problem), shape.stepRows);
-  for (int64_t parts = 1; parts <= kMostParts; ++parts)
-    if (parts == 1 || steps >= parts * stages)
-      add(make(shape, stages,
+  for (int64_t parts = 1; parts <= kMostParts; ++parts) {
+    // A ring that the steps of a part fill.
+    int64_t ring = parts == 1 ? stages : std::min(stages, steps / parts);
+    if (ring == stages ||
+        (ring >= kLeastStages && !to.encoding.hasInnerLevel()))
+      add(make(shape, ring,
                FlatGridAttr::get(to.encoding.getContext(), parts)));
+  }
 }
 
 /// Rows of feature-major activations are gathered in lines of 64 tokens.
@@ -192,8 +212,17 @@ void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
                                        {128, 2},
                                        {192, 3},
                                        {256, 2},
-                                       {256, 4}})
-      for (int64_t rows : {line, 2 * line})
-        proposer.add({tokens, outputs, warpgroups, rows});
+                                       {256, 4}}) {
+      // Of a lone warpgroup with few tokens steps of a line are too short.
+      if (warpgroups > 1 || tokens >= kAheadTokens)
+        proposer.add({tokens, outputs, warpgroups, line});
+      proposer.add({tokens, outputs, warpgroups, 2 * line});
+      // Longer steps: a warpgroup waits less often.
+      if (outputs <= kFourLinesOutputs)
+        proposer.add({tokens, outputs, warpgroups, 4 * line});
+      if (outputs <= kEightLinesOutputs && tokens <= kEightLinesTokens &&
+          !problem.xFeatureMajor)
+        proposer.add({tokens, outputs, warpgroups, 8 * line});
+    }
   }
 }

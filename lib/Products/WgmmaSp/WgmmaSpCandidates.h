@@ -11,6 +11,9 @@
 
 namespace mlir::nm_sparse {
 
+/// CTAs of one warpgroup that an SM runs at most.
+inline constexpr int64_t kMostLoneCtas = 4;
+
 /// Rows that 2:4 chooses from: those of the weight, or what the outer one of
 /// two levels keeps of them.
 int64_t getInnermostRows(const MatmulProblem &problem);

@@ -31,6 +31,8 @@ def is_legal(tile, warps, stages, element_bytes, transposed):
         return False
     if element_bytes == 1 and tokens > 32 and tokens % 16:
         return False
+    if transposed and rows > MOST_STEP:
+        return False
     line = LINE_BYTES // element_bytes
     x = rows * -(-tokens // line) * line if transposed else tokens * rows
     values, bits = outputs * rows // 2, outputs * rows // 32
@@ -63,7 +65,7 @@ def draw_tile(rng, element_bytes, transposed):
         warps = rng.choice((4, 4, 8, 8, 12, 16))
         tokens = 8 * rng.choice((1, 2, 2, 3, 4, 4, 5, 6, 8, 9, 12, 16))
         outputs = warps * 16 * rng.choice((1, 1, 1, 2))
-        rows = LINE_BYTES // element_bytes * rng.choice((1, 1, 2))
+        rows = LINE_BYTES // element_bytes * rng.choice((1, 1, 2, 4, 8))
         stages = rng.randint(2, 5)
         tile = (tokens, outputs, rows)
         if is_legal(tile, warps, stages, element_bytes, transposed):
