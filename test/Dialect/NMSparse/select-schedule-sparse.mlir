@@ -38,6 +38,35 @@ func.func @bytes(%x: tensor<8192x8192xi8>, %v: tensor<256x256x512xi8>, %b: tenso
 
 // -----
 
+// A lone warpgroup waits less often in long steps, in a ring whose requests do not
+// wait for each other; and no tile has more rows beyond the last token than it
+// must.
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+#e = #nm_sparse.encoding<2:4>
+
+// CHECK: #[[LONG:.*]] = #nm_sparse.schedule<tile = [16, 64, 256], product = wgmma_sp<warps = 4>, {{.*}} pipeline = ring<stages = 4, producers = 4>, grid = flat>
+// CHECK: #[[INSIDE:.*]] = #nm_sparse.schedule<tile = [200, 128, {{.*}} product = wgmma_sp
+// CHECK-LABEL: func.func @decode
+// CHECK: schedule = #[[LONG]] ins
+func.func @decode(%x: tensor<16x4096xf16>, %v: tensor<128x128x512xf16>, %b: tensor<128x128x32xi32>, %o: tensor<16x4096xf16>) -> tensor<16x4096xf16> {
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %b : tensor<16x4096xf16>, tensor<128x128x512xf16>, tensor<128x128x32xi32>) outs(%o : tensor<16x4096xf16>) -> tensor<16x4096xf16>
+  return %0 : tensor<16x4096xf16>
+}
+
+// CHECK-LABEL: func.func @inside
+// CHECK: schedule = #[[INSIDE]] ins
+func.func @inside(%x: tensor<200x4736xf16>, %v: tensor<437x148x512xf16>, %b: tensor<437x148x32xi32>, %o: tensor<200x13984xf16>) -> tensor<200x13984xf16> {
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
+    ins(%x, %v, %b : tensor<200x4736xf16>, tensor<437x148x512xf16>, tensor<437x148x32xi32>) outs(%o : tensor<200x13984xf16>) -> tensor<200x13984xf16>
+  return %0 : tensor<200x13984xf16>
+}
+
+// -----
+
 #x = affine_map<(m, n, k) -> (m, k)>
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
