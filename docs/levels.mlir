@@ -1,5 +1,5 @@
 // V:N:M for many tokens: docs/SparsePath.md follows it through the compiler.
-#w = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
+#w = #nm_sparse.encoding<[4:8, block = [1, 128]], [2:4]>
 #x = affine_map<(m, n, k) -> (k, m)>
 #y = affine_map<(m, n, k) -> (m, n)>
 

@@ -7,6 +7,7 @@ that run alone.
 """
 
 import collections
+import functools
 import sys
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from one_token import read  # noqa: E402
 
 RIVALS = report.RESULTS / "h200-sparse-rivals.json"
 LEVELS = report.RESULTS / "h200-vnm.json"
+# Those before are of schedules by hand and of kernels of random layers.
+FIRST_LEVELS_RUN = 5
 
 
 def newest(rows):
@@ -119,24 +122,27 @@ def bytes_page(path=RIVALS):
     return report.table(header, rows) + "\n\n" + about(path, found[0], run)
 
 
-def level_layers(kernels):
-    """Of the newest run beside cuBLAS the fastest kernel of each layer, and its
-    number."""
-    complete = [k for k in kernels if "cublas_us" in k and "without" not in k]
-    kernels, run = newest(complete)
+def level_layers(kernels, first=0):
+    """Of each layer of many tokens the fastest kernel of the newest run that has it
+    beside cuBLAS, and the numbers of these runs. A run whose times overlapped is
+    none."""
     fastest = {}
-    for kernel in sorted(kernels, key=lambda k: -k["us"]):
+    for kernel in sorted(kernels, key=lambda k: (k["run"], -k["us"])):
         layer = tuple(kernel[name] for name in ("tokens", "k", "n", "v", "m"))
-        fastest[layer] = kernel
-    return list(fastest.values()), run
+        is_whole = "cublas_us" in kernel and "without" not in kernel
+        is_wanted = kernel["tokens"] >= 2048 and kernel["run"] >= first
+        if is_whole and is_wanted and "overlapped" not in kernel:
+            fastest[layer] = kernel
+    runs = sorted({kernel["run"] for kernel in fastest.values()})
+    return list(fastest.values()), ", ".join(map(str, runs))
 
 
-def levels_page(path=LEVELS):
+def levels_page(path=LEVELS, first=0):
     """V:N:M: speed over cuBLAS by panel and pattern."""
     found = read(path, "kernels")
     if not found:
         return report.NONE
-    layers, run = level_layers(found[1])
+    layers, run = level_layers(found[1], first)
     cells = collections.defaultdict(lambda: collections.defaultdict(list))
     for layer in layers:
         cells[layer["v"]][layer["m"]].append(speed(layer))
@@ -148,12 +154,12 @@ def levels_page(path=LEVELS):
     return report.table(header, rows) + "\n\n" + about(path, found[0], run)
 
 
-def levels_layers_page(path=LEVELS):
+def levels_layers_page(path=LEVELS, first=0):
     """Time and speed of each layer, by panel and pattern."""
     found = read(path, "kernels")
     if not found:
         return report.NONE
-    layers, _ = level_layers(found[1])
+    layers, _ = level_layers(found[1], first)
     columns = sorted({(layer["v"], layer["m"]) for layer in layers})
     cells = collections.defaultdict(dict)
     for layer in layers:
@@ -177,6 +183,6 @@ PAGES = {
     "2:4": pairs_page,
     "2:4 drawn": pairs_drawn_page,
     "2:4 bytes": bytes_page,
-    "V:N:M": levels_page,
-    "V:N:M layers": levels_layers_page,
+    "V:N:M": functools.partial(levels_page, first=FIRST_LEVELS_RUN),
+    "V:N:M layers": functools.partial(levels_layers_page, first=FIRST_LEVELS_RUN),
 }

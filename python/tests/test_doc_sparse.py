@@ -74,15 +74,16 @@ def test_levels(write):
     kernels = [
         kernel(3.0, 1),
         kernel(6.0, 2),
-        kernel(5.0, 2, v=128),
+        kernel(5.0, 1, v=128),
         kernel(4.0, 2),
         kernel(2.0, 3, without="products"),
+        kernel(1.0, 3, overlapped=True),
     ]
     path = write(kernels=kernels)
     text = doc_sparse.levels_page(path)
     assert "| V | 2:8, 75 % sparse |" in text
     assert "| 64 | 3.00x (3.00-3.00, 1) |" in text
-    assert text.endswith("`results.json`, run 2: H200.")
+    assert text.endswith("`results.json`, run 1, 2: H200.")
     text = doc_sparse.levels_layers_page(path)
     assert "| 2048 x 64 x 128 | 4 us, 3.00x | 5 us, 2.40x |" in text
 

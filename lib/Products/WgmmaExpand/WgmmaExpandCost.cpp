@@ -126,7 +126,7 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   int64_t stages = schedule.getPipeline().getNumStages();
   double flight = kFlight / double(stages);
   // Of two slots one is multiplied while the copies of the other are on their
-  // way: that takes turns (bench/results/h200-vnm.json, run 7).
+  // way: that takes turns (bench/results/h200-vnm.json, run 11).
   if (stages == 2)
     flight += product * perSM / double(stages);
   return combineOverlapping(
