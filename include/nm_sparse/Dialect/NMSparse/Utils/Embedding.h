@@ -18,9 +18,9 @@ namespace mlir::nm_sparse {
 /// any `rows` rows that start at a multiple of `rows`.
 int64_t getMostKept(const SparsityLevel &level, int64_t rows);
 
-/// The n:m level of single elements that every output of a weight of `encoding`,
-/// of two levels, obeys by itself: what the inner level keeps of a window of the
-/// outer one.
+/// The n:m level of single elements that every output of a weight of
+/// `encoding`, of two levels, obeys by itself: what the inner level keeps of a
+/// window of the outer one.
 SparsityLevel getElementLevel(EncodingAttr encoding);
 
 /// Whether every weight of `encoding` embeds in `pattern`, an n:m one of single
