@@ -154,7 +154,13 @@ llvm::Error nm_sparse::storeWeights(ModuleOp module, StringRef entry,
                       isInner(component));
     if (!argument.packed)
       continue;
-    weights[argument.weight].push_back(&arguments[i].array);
+    // Arguments may come in any order.
+    SmallVector<WeightComponent> components = argument.packed.getComponents();
+    SmallVector<HostArray *> &arrays = weights[argument.weight];
+    arrays.resize(components.size());
+    for (auto [array, one] : llvm::zip_equal(arrays, components))
+      if (one.name == argument.component)
+        array = &arguments[i].array;
     if (isTaken.back())
       storedAs[argument.weight] = component.getPacked();
   }
