@@ -39,7 +39,9 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
     return ShapedType::isDynamic(extent) ? estimate : extent;
   };
   MatmulProblem problem;
-  problem.encoding = op.getEncoding();
+  problem.encoding = op.getTileEncoding();
+  RaggedAttr ragged = op.getRagged();
+  problem.raggedRows = ragged ? ragged.getRows() : 0;
   problem.batch = 1;
   if (op.hasBatch())
     problem.batch = orEstimate(x.getDimSize(*op.getXMap().getResultPosition(
@@ -48,17 +50,20 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.tokens = orEstimate(x.getDimSize(op.getXTokenDim()), dynamicTokens);
   problem.hasAnyTokens = x.isDynamicDim(op.getXTokenDim());
   auto result = cast<RankedTensorType>(op.getInit().getType());
+  problem.bitmap = op.getBitmapTile();
   problem.outputs =
       orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
-                 op.getStorageAttr() ? bits.getDimSize(bits.getRank() - 3) *
-                                           BitmapTile::kOutputs
-                                     : values.getDimSize(values.getRank() - 1));
-  problem.bitmap = op.getBitmapTile();
+                 problem.bitmap ? bits.getDimSize(bits.getRank() - 3) *
+                                      BitmapTile::kOutputs
+                                : values.getDimSize(values.getRank() - 1));
   auto bitmap = dyn_cast_or_null<BitmapAttr>(op.getStorageAttr());
   problem.density =
       bitmap ? bitmap.getExpectedDensity() : problem.encoding.getDensity();
   problem.windows = op.getNumWindows();
+  if (ragged)
+    problem.windows =
+        llvm::divideCeil(problem.windows, problem.encoding.getM());
   const ElementFormat *format = findElementFormat(x.getElementType());
   assert(format && "the verifier refuses other element types");
   problem.elementBytes = format->bits / 8;
@@ -158,6 +163,8 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   // whether parts of a shared tile are there.
   int64_t words = schedule.isStreamK() ? 2 : schedule.getSplitK() > 1 ? 1 : 0;
   bytes += words * countBytes(1, b.getI32Type());
+  if (problem.raggedRows)
+    return bytes;
   if (schedule.hasRowTable()) {
     RowTable table = getRowTable(schedule, encoding, problem.windows);
     bytes += countBytes(table.rows * panels, b.getIntegerType(table.bits));

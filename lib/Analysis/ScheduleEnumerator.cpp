@@ -26,6 +26,12 @@ SmallVector<int64_t> ScheduleEnumerator::getRows(int64_t low, int64_t high,
                                                  int64_t unit) const {
   int64_t n = encoding.getKeptRows();
   SmallVector<int64_t> choices;
+  if (problem.raggedRows) {
+    for (int64_t rows = low; rows <= high; rows *= 2)
+      if (problem.raggedRows % rows == 0)
+        choices.push_back(rows);
+    return choices;
+  }
   for (int64_t rows = low; rows <= high; rows *= 2) {
     int64_t windows = std::max<int64_t>(1, rows / n);
     // Whole units waste nothing.
@@ -48,6 +54,8 @@ static constexpr int64_t kTableSteps = 8;
 void ScheduleEnumerator::addPartsOfWindows(
     SmallVectorImpl<int64_t> &rows) const {
   constexpr int64_t step = 64;
+  if (problem.raggedRows)
+    return;
   // Where whole windows are multiples of 16 too, a table for fewer steps costs
   // 1 to 2 % of a product of less than 10 us.
   bool hasChoice = llvm::any_of(rows, [](int64_t n) { return n % 16 == 0; });
@@ -60,7 +68,7 @@ void ScheduleEnumerator::addPartsOfWindows(
 void ScheduleEnumerator::addPartsOfLongWindows(SmallVectorImpl<int64_t> &rows,
                                                int64_t unit) const {
   constexpr int64_t longRows = 256, step = 64;
-  if (encoding.getKeptRows() < longRows)
+  if (problem.raggedRows || encoding.getKeptRows() < longRows)
     return;
   int64_t whole = std::lcm(encoding.getBlockK(), unit);
   int64_t part = llvm::alignTo(step, whole);
@@ -109,7 +117,8 @@ bool ScheduleEnumerator::keepsL1(ScheduleAttr schedule,
 /// and products of few steps, of more where CTAs have a tile each and wait for
 /// it.
 bool ScheduleEnumerator::isTableWorthwhile(ScheduleAttr schedule) const {
-  if (schedule.getTileRows() % encoding.getKeptRows() != 0)
+  if (problem.raggedRows ||
+      schedule.getTileRows() % encoding.getKeptRows() != 0)
     return true;
   int64_t rows = problem.windows * encoding.getKeptRows();
   int64_t least = (schedule.isPersistent() ? 1 : 2) * kTableSteps * 64 + 1;
@@ -211,7 +220,7 @@ void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
       for (int64_t splitK : choices.splits) {
         int64_t steps =
             llvm::divideCeil(problem.windows * encoding.getKeptRows(), step);
-        if (splitK > 1 && steps < splitK * stages)
+        if (splitK > 1 && (steps < splitK * stages || problem.raggedRows))
           continue;
         auto addMode = [&](Modes mode) {
           return addOne(product, shape, role, step, stages, splitK, mode,
@@ -219,6 +228,13 @@ void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
         };
         bool needsTable = step % encoding.getKeptRows() != 0;
         for (Modes mode : choices.modes) {
+          if (problem.raggedRows) {
+            // The rows of a panel are where its values are.
+            if (mode.x == XTransfer::Gather &&
+                encoding.getBlockN() % shape.outputs == 0)
+              addMode({mode.x, IndexTransfer::Rows});
+            continue;
+          }
           bool mayHaveTable = mode.x == XTransfer::Gather &&
                               (needsTable || choices.tabulatesRows);
           if (!mayHaveTable || !addMode({mode.x, IndexTransfer::Rows}))

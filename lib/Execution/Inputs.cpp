@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -67,6 +68,66 @@ static HostArray makeArray(const WeightComponent &component, int32_t kind) {
   return array;
 }
 
+/// Zeros blocks, so that each panel keeps those with the least of a random
+/// number: a count of its own, at most 30 % from the share `density` of all.
+static llvm::Error dropBlocks(HostArray &dense, const NmsPackSpec &spec,
+                              double density, uint64_t seed) {
+  const NmsPackLevel &level = spec.levels[0];
+  auto rows = int64_t(llvm::divideCeil(spec.k, level.bk));
+  int64_t panels = llvm::divideCeil(spec.outputs, level.bn);
+  int64_t bytes = nmsKindBytes(spec.kind);
+  std::vector<float> numbers(rows + 1);
+  for (int64_t panel = 0; panel < spec.batch * panels; ++panel) {
+    if (nmsRandomNormal(NMS_F32, numbers.data(), rows + 1, seed, panel))
+      return llvm::createStringError(nmsLastError());
+    double share = density * (1 + 0.3 * std::clamp(numbers.back(), -1.f, 1.f));
+    auto count =
+        std::clamp<int64_t>(std::llround(share * double(rows)), 0, rows);
+    std::vector<int64_t> order(rows);
+    std::iota(order.begin(), order.end(), 0);
+    llvm::stable_sort(
+        order, [&](int64_t a, int64_t b) { return numbers[a] < numbers[b]; });
+    int64_t first = panel % panels * level.bn;
+    for (int64_t row : ArrayRef(order).drop_front(count))
+      for (int64_t k = row * level.bk;
+           k < std::min(spec.k, (row + 1) * level.bk); ++k)
+        for (int64_t n = first; n < std::min(spec.outputs, first + level.bn);
+             ++n)
+          std::memset(dense.data.data() +
+                          (panel / panels * spec.strideB + k * spec.strideK +
+                           n * spec.strideN) *
+                              bytes,
+                      0, bytes);
+  }
+  return llvm::Error::success();
+}
+
+/// Drops blocks of `dense`, and appends its ragged panels to `packed`.
+static llvm::Error packRagged(HostArray &dense, RankedTensorType type,
+                              EncodingAttr encoding, int64_t density,
+                              uint64_t seed, std::vector<Argument> &packed) {
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  auto ragged = cast<RaggedAttr>(encoding.getDefaultStorage());
+  if (llvm::Error error = dropBlocks(dense, spec, double(density) / 100, seed))
+    return error;
+  int64_t size = nmsCountRagged(&spec, ragged.getRows(), dense.data.data());
+  if (size < 0)
+    return llvm::createStringError(nmsLastError());
+  SmallVector<WeightComponent> components = ragged.getComponents(type);
+  Argument values{HostArray(dense.kind, {size, encoding.getBlockN()})};
+  Argument index{HostArray(NMS_I32, {size / encoding.getBlockK(), 1})};
+  Argument panels{makeArray(components.back(), dense.kind)};
+  auto words = [](Argument &argument) {
+    return reinterpret_cast<uint32_t *>(argument.array.data.data());
+  };
+  if (nmsPackRagged(&spec, ragged.getRows(), dense.data.data(),
+                    values.array.data.data(), words(index), words(panels)))
+    return llvm::createStringError(nmsLastError());
+  for (Argument *component : {&values, &index, &panels})
+    packed.push_back(std::move(*component));
+  return llvm::Error::success();
+}
+
 /// Prunes `dense` to a share of its elements, in percent, and appends their
 /// bitmaps to `packed`.
 static llvm::Error packFree(HostArray &dense, RankedTensorType type,
@@ -95,7 +156,9 @@ static llvm::Error packFree(HostArray &dense, RankedTensorType type,
 /// Prunes `dense` to the pattern, and appends its components to `packed`.
 static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
                               EncodingAttr encoding, int64_t density,
-                              std::vector<Argument> &packed) {
+                              uint64_t seed, std::vector<Argument> &packed) {
+  if (isa<RaggedAttr>(encoding.getDefaultStorage()))
+    return packRagged(dense, type, encoding, density, seed, packed);
   if (encoding.isFree())
     return packFree(dense, type, encoding, density, packed);
   NmsPackSpec spec = getPackSpec(type, encoding);
@@ -185,7 +248,8 @@ InputMaker::makeWeight(RankedTensorType type, EncodingAttr encoding,
       std::max(1.0, double(type.getDimSize(encoding.getDim())) * share);
   if (llvm::Error error = fillNormal(dense, 1 / std::sqrt(kept), seed, stream))
     return std::move(error);
-  if (llvm::Error error = packWeight(dense, type, encoding, density, packed))
+  if (llvm::Error error =
+          packWeight(dense, type, encoding, density, seed + stream, packed))
     return std::move(error);
   return dense;
 }
@@ -271,9 +335,11 @@ static llvm::Error checkIndex(func::FuncOp entry, Value index,
         argument.getArgNumber(), entry.getSymName(),
         toString(argument.getType()), toString(encoding), name);
   WeightComponent own = component.getComponent();
-  bool isRead = encoding.isFree() ? own.role == ComponentRole::Bits
-                                  : own.role == ComponentRole::Positions &&
-                                        own.level == level;
+  bool isRagged = isa<RaggedAttr>(component.getPacked().getStorage());
+  bool isRead =
+      encoding.isFree() && !isRagged
+          ? own.role == ComponentRole::Bits
+          : own.role == ComponentRole::Positions && own.level == level;
   if (isRead &&
       component.getPacked().getEncoding().getLevels() == encoding.getLevels())
     return llvm::Error::success();
@@ -294,9 +360,10 @@ llvm::Error nm_sparse::checkIndexArguments(func::FuncOp entry) {
   entry.walk([&](Operation *op) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       uses.push_back({matmul.getIndex(), matmul.getEncoding(), 0});
+    // Ragged panels have one index, and words that say where its rows are.
     if (auto unpack = dyn_cast<UnpackOp>(op))
-      for (auto [level, index] :
-           llvm::enumerate(unpack.getComponents().drop_front()))
+      for (auto [level, index] : llvm::enumerate(unpack.getComponents().slice(
+               1, unpack.getEncoding().getLevels().size())))
         uses.push_back({index, unpack.getEncoding(), unsigned(level)});
   });
   for (const Use &use : uses)

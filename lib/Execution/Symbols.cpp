@@ -107,6 +107,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimeCheckFreeBits);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckIndex);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckPacked);
+  NM_SPARSE_SYMBOL(nmsRuntimeCheckRagged);
   NM_SPARSE_SYMBOL(nmsRuntimePack);
   NM_SPARSE_SYMBOL(nmsRuntimePackDenseBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
@@ -114,6 +115,9 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimeCountFreeBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimePackFreeBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpackFreeBitmap);
+  NM_SPARSE_SYMBOL(nmsRuntimeCountRagged);
+  NM_SPARSE_SYMBOL(nmsRuntimePackRagged);
+  NM_SPARSE_SYMBOL(nmsRuntimeUnpackRagged);
 #undef NM_SPARSE_SYMBOL
   return symbols;
 }

@@ -152,6 +152,7 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(
       createNMSparseApproximateMathPass(approximate));
   pm.addPass(createConvertTileToThreadsPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseLoadAheadPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePrepareAheadPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
   // A kernel has hundreds of blocks; LLVM simplifies them far faster. Without

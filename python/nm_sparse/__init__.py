@@ -28,6 +28,7 @@ from .encoding import (
 )
 from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
 from .packed_file import read_packed, write_packed
+from .ragged import pack_ragged
 from .reference import decode, encode, prune
 from .tensor_file import CheckpointError
 from .two_four import Pattern
@@ -55,6 +56,7 @@ __all__ = [
     "output_error",
     "pack_bitmap",
     "pack_free_bitmap",
+    "pack_ragged",
     "packed_shapes",
     "prune",
     "read_packed",

@@ -49,6 +49,8 @@ struct MatmulProblem {
   int64_t denseRows = 0;
   /// The tiles of the weight where it is stored as bitmaps.
   std::optional<BitmapTile> bitmap = {};
+  /// Rows that the panels of a ragged weight are filled up to; 0 of others.
+  int64_t raggedRows = 0;
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
   const ElementFormat *format = nullptr; ///< Of x and values.

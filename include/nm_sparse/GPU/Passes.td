@@ -290,6 +290,34 @@ def NMSparseLowerAlignRowsPass
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseLoadAheadPass
+    : Pass<"nm-sparse-load-ahead", "::mlir::func::FuncOp"> {
+  let summary = "load what asynchronous copies are told one iteration ahead";
+  let description = [{
+    Where the asynchronous copies of a loop in a `gpu.launch` read their addresses
+    from a buffer that the launch does not write, the loads of the next iteration
+    are issued before the copies of this one.
+
+    ```mlir
+    // Before
+    scf.for %i = %lb to %ub step %s {
+      %row = memref.load %index[%i] : memref<?xi32>
+      nvgpu.device_async_copy %x[%row] ...
+    }
+    // After
+    %first = scf.if %any -> (i32) { memref.load %index[%lb] ... } else { 0 }
+    scf.for %i = %lb to %ub step %s iter_args(%row = %first) -> (i32) {
+      %next = scf.if %more -> (i32) { memref.load %index[%i + %s] ... } else { 0 }
+      nvgpu.device_async_copy %x[%row] ...
+      scf.yield %next
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def NMSparseAllocateSharedMemoryPass
     : Pass<"nm-sparse-allocate-shared-memory", "::mlir::func::FuncOp"> {
   let summary = "place the workgroup tiles of each launch in dynamic shared memory";

@@ -128,6 +128,25 @@ NMS_API int nmsUnpackFreeBitmap(const NmsPackSpec *spec, int64_t size,
                                 const void *values, const uint32_t *bits,
                                 void *dense);
 
+/// Rows that the panels of a free weight have in all, each filled up to a
+/// multiple of `rows`, which is one of the rows of a block. -1 with
+/// nmsLastError() set.
+NMS_API int64_t nmsCountRagged(const NmsPackSpec *spec, int64_t rows,
+                               const void *dense);
+
+/// Fills the components of such a weight, which docs/Encoding.md specifies:
+/// with S = nmsCountRagged() and P panels, `values` has S x bn elements,
+/// `index` S / bk rows, and `panels` batch x P x 4 words.
+NMS_API int nmsPackRagged(const NmsPackSpec *spec, int64_t rows,
+                          const void *dense, void *values, uint32_t *index,
+                          uint32_t *panels);
+
+/// Writes every element of the dense array from components of `size` rows.
+/// Fails, naming the place, when a panel or a row is not legal.
+NMS_API int nmsUnpackRagged(const NmsPackSpec *spec, int64_t rows, int64_t size,
+                            const void *values, const uint32_t *index,
+                            const uint32_t *panels, void *dense);
+
 /// Sizes of a weight of one n:m level that is stored as bitmaps, which
 /// docs/Encoding.md specifies.
 typedef struct NmsBitmapShape {
@@ -215,6 +234,17 @@ NMS_API void nmsRuntimeUnpackFreeBitmap(int64_t rank, void *denseDesc,
                                         void *const *componentDescs,
                                         const int64_t *params);
 
+/// The same of ragged panels: `values` and `index` of rank 2, `panels` of rank
+/// `rank`, and behind the level in `params` what they are filled up to.
+NMS_API int64_t nmsRuntimeCountRagged(int64_t rank, void *denseDesc,
+                                      const int64_t *params);
+NMS_API void nmsRuntimePackRagged(int64_t rank, void *denseDesc,
+                                  void *const *componentDescs,
+                                  const int64_t *params);
+NMS_API void nmsRuntimeUnpackRagged(int64_t rank, void *denseDesc,
+                                    void *const *componentDescs,
+                                    const int64_t *params);
+
 /// nmsRuntimePack into bitmaps, which are contiguous memrefs of rank `rank`
 /// + 1.
 NMS_API void nmsRuntimePackDenseBitmap(int64_t rank, void *denseDesc,
@@ -240,6 +270,13 @@ NMS_API void nmsRuntimeCheckBits(int64_t rank, void *bitsDesc,
 /// K, N, argument].
 NMS_API void nmsRuntimeCheckFreeBits(int64_t rank, void *bitsDesc,
                                      void *valuesDesc, const int64_t *params);
+
+/// Checks ragged panels, a memref of rank 2, or 3 with a leading batch
+/// dimension, with the memrefs of their values, of which only the sizes are
+/// read, and of their index. `params` is [bk, bn, K, N, rows, argument].
+NMS_API void nmsRuntimeCheckRagged(int64_t rank, void *panelsDesc,
+                                   void *valuesDesc, void *indexDesc,
+                                   const int64_t *params);
 
 #ifdef __cplusplus
 }

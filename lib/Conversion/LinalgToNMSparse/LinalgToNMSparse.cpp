@@ -131,14 +131,17 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   NMSparseDialect::ScheduleAttrHelper schedule(rewriter.getContext());
   WeightStorageInterface storage = plan.encoding.getDefaultStorage();
   bool isCanonical = storage == plan.encoding;
+  bool isRagged = isa<RaggedAttr>(storage);
+  Value panels = isRagged ? pack.getComponent(kPanelsComponent) : Value();
   Value inner = plan.encoding.hasInnerLevel()
                     ? pack.getComponent(kInnerIndexComponent)
                     : Value();
   auto matmul = MatmulOp::create(
       rewriter, loc, init.getType(), x, pack.getComponent(kValuesComponent),
-      pack.getComponent(isCanonical ? kIndexComponent : kBitsComponent), init,
-      /*panel_offset=*/Value(), /*first_row=*/Value(), inner, plan.encoding,
-      rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
+      pack.getComponent(isCanonical || isRagged ? kIndexComponent
+                                                : kBitsComponent),
+      init, /*panel_offset=*/Value(), /*first_row=*/Value(), inner, panels,
+      plan.encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
       schedule.getAttr(plan.op),
       isCanonical ? WeightStorageInterface() : storage);
   NMSparseDialect::EmbedAttrHelper embed(rewriter.getContext());

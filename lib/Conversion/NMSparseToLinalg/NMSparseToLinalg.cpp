@@ -104,25 +104,32 @@ private:
   /// The runtime unpacks free elements: a loop over what is stored would need
   /// to know how many there are.
   static LogicalResult rewriteFree(MatmulOp op, PatternRewriter &rewriter) {
-    auto bits = cast<RankedTensorType>(op.getIndex().getType());
+    if (op.getFirstRow())
+      return rewriter.notifyMatchFailure(op, "it is a part of a contraction");
+    // Each batch entry has bits, or panels, of its own.
+    bool isRagged = op.getRagged() != nullptr;
+    auto own = cast<RankedTensorType>(
+        (isRagged ? op.getPanels() : op.getIndex()).getType());
     auto init = cast<RankedTensorType>(op.getInit().getType());
     int64_t outputDim = *getLoopPosition(op.getResultMap(), op.getOutputLoop());
     SmallVector<int64_t> shape = {op.getContractionSize(),
                                   init.getDimSize(outputDim)};
     if (op.hasBatchedWeight())
-      shape.insert(shape.begin(), bits.getDimSize(0));
+      shape.insert(shape.begin(), own.getDimSize(0));
     if (llvm::any_of(shape, ShapedType::isDynamic))
       return rewriter.notifyMatchFailure(
           op, "packed weight has a dynamic shape: it is a tile");
-    auto encoding = EncodingAttr::get(rewriter.getContext(), 0, 0, 1, 1,
-                                      /*dim=*/int64_t(shape.size()) - 2,
-                                      OutputOrder::Identity);
+    auto encoding = EncodingAttr::get(
+        rewriter.getContext(), op.getEncoding().getLevels(),
+        /*dim=*/int64_t(shape.size()) - 2, OutputOrder::Identity);
     auto type = RankedTensorType::get(
         shape, getElementTypeOrSelf(op.getValues().getType()));
-    replaceByDense(rewriter, op,
-                   UnpackOp::create(rewriter, op.getLoc(), type,
-                                    ValueRange{op.getValues(), op.getIndex()},
-                                    encoding));
+    SmallVector<Value> components = {op.getValues(), op.getIndex()};
+    if (isRagged)
+      components.push_back(op.getPanels());
+    replaceByDense(
+        rewriter, op,
+        UnpackOp::create(rewriter, op.getLoc(), type, components, encoding));
     return success();
   }
 

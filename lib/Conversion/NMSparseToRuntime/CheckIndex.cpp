@@ -32,7 +32,18 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
   switch (component.role) {
   case ComponentRole::Values:
     return {};
+  case ComponentRole::Panels: {
+    NmsPackSpec spec =
+        getPackSpec(packed.getWeightType(), packed.getEncoding());
+    parameters.assign({level.blockK, level.blockN, spec.k, spec.outputs,
+                       cast<RaggedAttr>(packed.getStorage()).getRows(),
+                       number});
+    return "nmsRuntimeCheckRagged";
+  }
   case ComponentRole::Positions:
+    // Those of ragged panels are checked with them.
+    if (isa<RaggedAttr>(packed.getStorage()))
+      return {};
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
   case ComponentRole::Bits:
@@ -52,16 +63,17 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
   llvm_unreachable("all roles are handled");
 }
 
-/// The argument that holds the values of the weight of `attribute`, which the
-/// verifier has seen.
-static BlockArgument findValues(func::FuncOp function,
-                                ComponentAttr attribute) {
+/// The argument that holds what is `role` of the weight of `attribute`, which
+/// the verifier has seen.
+static BlockArgument findComponent(func::FuncOp function,
+                                   ComponentAttr attribute,
+                                   ComponentRole role) {
   return *llvm::find_if(function.getArguments(), [&](BlockArgument argument) {
     auto other = function.getArgAttrOfType<ComponentAttr>(
         argument.getArgNumber(),
         NMSparseDialect::ComponentAttrHelper::getNameStr());
     return other && other.getWeight() == attribute.getWeight() &&
-           other.getComponent().role == ComponentRole::Values;
+           other.getComponent().role == role;
   });
 }
 
@@ -82,22 +94,26 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
-  // Of free elements, only their values say how many there are.
-  Value values;
-  if (attribute.getPacked().getEncoding().isFree()) {
-    values = findValues(function, attribute);
-    if (!isa<MemRefType>(values.getType()))
+  // Of free weights, only their values say how many there are, and only the
+  // rows of ragged panels which they are.
+  SmallVector<Value> others;
+  if (attribute.getPacked().getEncoding().isFree())
+    others.push_back(findComponent(function, attribute, ComponentRole::Values));
+  if (isa<RaggedAttr>(attribute.getPacked().getStorage()))
+    others.push_back(
+        findComponent(function, attribute, ComponentRole::Positions));
+  for (Value other : others)
+    if (!isa<MemRefType>(other.getType()))
       return function.emitOpError("argument ")
              << number << ", component '" << attribute.getName()
-             << "', can be checked with the values of its weight in a memref, "
-                "got "
-             << values.getType() << "; bufferize first";
-  }
+             << "', can be checked with the other components of its weight in "
+                "memrefs, got "
+             << other.getType() << "; bufferize first";
   SmallVector<Value> operands = {
       arith::ConstantIntOp::create(builder, loc, type.getRank(), 64),
       buildDescriptor(builder, loc, argument)};
-  if (values)
-    operands.push_back(buildDescriptor(builder, loc, values));
+  for (Value other : others)
+    operands.push_back(buildDescriptor(builder, loc, other));
   operands.push_back(
       buildI64Array(builder, loc, ArrayRef<int64_t>(parameters)));
   callRuntime(builder, loc, module, check, TypeRange(), operands);

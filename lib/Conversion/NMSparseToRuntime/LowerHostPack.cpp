@@ -36,11 +36,11 @@ static LogicalResult check(Operation *op) {
     return op->emitOpError("has a type with an encoding; run "
                            "--nm-sparse-materialize-encodings first");
   if (auto pack = dyn_cast<PackOp>(op);
-      pack && !isa<EncodingAttr, BitmapAttr>(pack.getForm()))
+      pack && !isa<EncodingAttr, BitmapAttr, RaggedAttr>(pack.getForm()))
     return op->emitOpError("has storage ")
            << pack.getForm()
            << ", which the runtime does not know; it packs into the canonical "
-              "form and into bitmaps";
+              "form, bitmaps and ragged panels";
   return success();
 }
 
@@ -52,6 +52,16 @@ static SmallVector<int64_t> getParameters(EncodingAttr encoding,
       static_cast<int64_t>(encoding.getLevels().size())};
   for (const SparsityLevel &level : encoding.getLevels())
     parameters.append({level.n, level.m, level.blockK, level.blockN});
+  return parameters;
+}
+
+/// As above, and what panels are filled up to where they are ragged.
+static SmallVector<int64_t> getParameters(EncodingAttr encoding,
+                                          WeightStorageInterface form,
+                                          Type elementType) {
+  SmallVector<int64_t> parameters = getParameters(encoding, elementType);
+  if (auto ragged = dyn_cast_or_null<RaggedAttr>(form))
+    parameters.push_back(ragged.getRows());
   return parameters;
 }
 
@@ -74,19 +84,22 @@ static SmallVector<Value> describeOperands(OpBuilder &builder, Location loc,
   return descriptors;
 }
 
-/// The size of the values that `op` makes of a weight of free elements.
+/// How many values, or rows of ragged panels, `op` makes of a free weight.
 static Value countValues(OpBuilder &builder, ModuleOp module, PackOp op,
                          ValueRange inputs) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getWeight().getType());
   Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
+  bool isRagged = isa<RaggedAttr>(op.getForm());
   Value count =
-      callRuntime(builder, loc, module, "nmsRuntimeCountFreeBitmap",
+      callRuntime(builder, loc, module,
+                  isRagged ? "nmsRuntimeCountRagged"
+                           : "nmsRuntimeCountFreeBitmap",
                   builder.getI64Type(),
                   {rank, inputs.front(),
-                   buildI64Array(
-                       builder, loc,
-                       getParameters(op.getEncoding(), type.getElementType()))})
+                   buildI64Array(builder, loc,
+                                 getParameters(op.getEncoding(), op.getForm(),
+                                               type.getElementType()))})
           .front();
   return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
                                     count);
@@ -96,18 +109,28 @@ static Value countValues(OpBuilder &builder, ModuleOp module, PackOp op,
 /// its results. The call takes the rank, the dense weight, one other weight or
 /// a list of components, and parameters.
 static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
-                  EncodingAttr encoding, StringRef function) {
+                  EncodingAttr encoding, WeightStorageInterface form,
+                  StringRef function) {
   Location loc = op->getLoc();
   rewriter.setInsertionPoint(op);
   SmallVector<Value> inputs =
       describeOperands(rewriter, loc, op->getOperands());
   SmallVector<Value> buffers, outputs;
-  for (Type result : op->getResultTypes()) {
+  Value count;
+  for (auto [number, result] : llvm::enumerate(op->getResultTypes())) {
     auto type = cast<RankedTensorType>(result);
     // How many values a free weight keeps, only its data says.
     SmallVector<Value> sizes;
-    if (!type.hasStaticShape())
-      sizes.push_back(countValues(rewriter, module, cast<PackOp>(op), inputs));
+    if (!type.hasStaticShape()) {
+      if (!count)
+        count = countValues(rewriter, module, cast<PackOp>(op), inputs);
+      sizes.push_back(count);
+    }
+    // There is a row of activations for each block of rows.
+    if (number == 1 && !sizes.empty())
+      sizes.front() = rewriter.createOrFold<arith::DivUIOp>(
+          loc, count,
+          arith::ConstantIndexOp::create(rewriter, loc, encoding.getBlockK()));
     buffers.push_back(memref::AllocOp::create(
         rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
         sizes));
@@ -120,11 +143,12 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
       (unpacks ? op->getResult(0) : op->getOperand(0)).getType());
   Value other = isa<PruneOp>(op) ? others.front()
                                  : buildPointerArray(rewriter, loc, others);
-  callRuntime(rewriter, loc, module, function, TypeRange(),
-              {arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64),
-               dense, other,
-               buildI64Array(rewriter, loc,
-                             getParameters(encoding, type.getElementType()))});
+  callRuntime(
+      rewriter, loc, module, function, TypeRange(),
+      {arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64), dense,
+       other,
+       buildI64Array(rewriter, loc,
+                     getParameters(encoding, form, type.getElementType()))});
 
   SmallVector<Value> results;
   for (auto [buffer, result] : llvm::zip(buffers, op->getResultTypes()))
@@ -152,19 +176,24 @@ struct LowerHostPack
       llvm::TypeSwitch<Operation *>(op)
           .Case<PruneOp>([&](auto prune) {
             lower(rewriter, getOperation(), prune, prune.getEncoding(),
-                  "nmsRuntimePrune");
+                  WeightStorageInterface(), "nmsRuntimePrune");
           })
           .Case<PackOp>([&](auto pack) {
             lower(rewriter, getOperation(), pack, pack.getEncoding(),
-                  pack.getEncoding().isFree() ? "nmsRuntimePackFreeBitmap"
+                  pack.getForm(),
+                  isa<RaggedAttr>(pack.getForm()) ? "nmsRuntimePackRagged"
+                  : pack.getEncoding().isFree()   ? "nmsRuntimePackFreeBitmap"
                   : isa<BitmapAttr>(pack.getForm())
                       ? "nmsRuntimePackDenseBitmap"
                       : "nmsRuntimePack");
           })
           .Case<UnpackOp>([&](auto unpack) {
-            lower(rewriter, getOperation(), unpack, unpack.getEncoding(),
-                  unpack.getEncoding().isFree() ? "nmsRuntimeUnpackFreeBitmap"
-                                                : "nmsRuntimeUnpack");
+            WeightStorageInterface form =
+                unpack.getEncoding().getDefaultStorage();
+            lower(rewriter, getOperation(), unpack, unpack.getEncoding(), form,
+                  isa<RaggedAttr>(form)           ? "nmsRuntimeUnpackRagged"
+                  : unpack.getEncoding().isFree() ? "nmsRuntimeUnpackFreeBitmap"
+                                                  : "nmsRuntimeUnpack");
           });
   }
 };

@@ -88,6 +88,10 @@ static constexpr Shape tokenMajorShapes[] = {
 static constexpr Shape shapes[] = {
     {256, 128, 4, 2}, {128, 128, 2, 2}, {64, 128, 1, 2}, {128, 64, 2, 1},
     {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
+// A tile of ragged panels lies inside one: narrow ones need many tokens for as
+// many products of each value.
+static constexpr int64_t kNarrowOutputs = 64;
+
 // One long window may leave room for the smallest tiles only.
 static constexpr Shape smallShapes[] = {
     {16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
@@ -115,6 +119,10 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
                              ? ArrayRef<Shape>(shapes)
                              : ArrayRef<Shape>(tokenMajorShapes));
   to.addShapesOfPanels(all, /*outputUnit=*/8);
+  int64_t bn = to.encoding.getBlockN();
+  if (to.problem.raggedRows && bn % 8 == 0 && bn < kNarrowOutputs)
+    for (int64_t tokens : {256, 128, 64})
+      all.push_back({tokens, bn, tokens / 64, 1});
   for (Shape shape : all)
     add(to, shape, {}, choices);
   // Gathered words leave the registers that single elements need.

@@ -42,7 +42,8 @@ static SmallVector<Shape> getShapes(const MatmulProblem &problem) {
 static SmallVector<int64_t> getRows(const ScheduleEnumerator &to) {
   SmallVector<int64_t> rows = to.getRows(32, 64, /*unit=*/16);
   int64_t kept = to.encoding.getKeptRows();
-  if (96 % kept == 0 && to.problem.windows % (96 / kept) == 0)
+  if (!to.problem.raggedRows && 96 % kept == 0 &&
+      to.problem.windows % (96 / kept) == 0)
     rows.push_back(96);
   // A token-major x lies in lines of 64 kept rows.
   if (!to.problem.xFeatureMajor)
@@ -137,7 +138,7 @@ static double getKeptValues(const ScheduleEnumerator &to, ScheduleAttr schedule,
 /// without. The largest ones only: smaller ones read more from L2, which is
 /// what bounds CTAs at different places of the contraction.
 static void addSharedTiles(ScheduleEnumerator &to) {
-  if (to.ranked.empty())
+  if (to.ranked.empty() || to.problem.raggedRows)
     return;
   double best = llvm::min_element(to.ranked, [](auto &a, auto &b) {
                   return a.second.seconds < b.second.seconds;

@@ -103,7 +103,7 @@ func.func @tensors(%v: tensor<4x4xf32> {nm_sparse.component = #nm_sparse.compone
 
 #free = #nm_sparse.packed<#nm_sparse.bitmap<#nm_sparse.encoding<free>>, [300, 40], bf16>
 
-// expected-error @below {{argument 0, component 'bits', can be checked with the values of its weight in a memref, got 'tensor<?xbf16>'; bufferize first}}
+// expected-error @below {{argument 0, component 'bits', can be checked with the other components of its weight in memrefs, got 'tensor<?xbf16>'; bufferize first}}
 func.func @values(%b: memref<2x2x296xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 0, of = #free>},
                   %v: tensor<?xbf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #free>}) {
   return

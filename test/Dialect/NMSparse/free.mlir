@@ -6,7 +6,7 @@
 // RUN:   | FileCheck %s --check-prefix=PASSES
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-select-storage=storage=canonical 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=STORED
-// STORED: remark: keeps the bitmaps of its weight: free elements have no canonical form
+// STORED: remark: keeps the form of its weight, #nm_sparse.bitmap<#nm_sparse.encoding<free, dim = 1>>: kernels read no free weight in the canonical one
 // STORED: storage = #nm_sparse.bitmap
 // RUN: not nm-opt %s --nm-sparse-select-storage=density=101 2>&1 | FileCheck %s --check-prefix=WRONG
 

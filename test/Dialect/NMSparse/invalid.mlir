@@ -97,7 +97,7 @@ func.func @pack_index_width(%w: tensor<512x8xf32>) {
 // -----
 
 func.func @pack_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{#nm_sparse.encoding<free, block = [1, 2]> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
+  // expected-error @below {{needs the components values, index, panels under #nm_sparse.encoding<free, block = [1, 2]>, got 2 tensors}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<free, block = [1, 2]> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }

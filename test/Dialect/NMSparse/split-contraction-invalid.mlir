@@ -120,7 +120,7 @@ module attributes {transform.with_named_sequence} {
 // Rows of which nothing says where their values begin.
 
 func.func @free(%x: tensor<8x512xf32>, %v: tensor<?xf32>, %b: tensor<2x2x296xi32>, %init: tensor<8x64xf32>) -> tensor<8x64xf32> {
-  // expected-error @below {{has free elements, and only all of their bits say where those of a row are: legal is to tile its results}}
+  // expected-error @below {{has a free weight, and only all of it says where what belongs to a row is: legal is to tile its results}}
   // expected-error @below {{to tile operation}}
   // expected-error @below {{failed to generate tiling loops}}
   %y = nm_sparse.matmul #w storage = #nm_sparse.bitmap<#w> indexing_maps = [#xm, #wm, #ym]

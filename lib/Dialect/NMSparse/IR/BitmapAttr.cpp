@@ -36,6 +36,8 @@ static bool hasFreeElements(EncodingAttr encoding) {
 WeightStorageInterface EncodingAttr::getDefaultStorage() const {
   if (hasFreeElements(*this))
     return BitmapAttr::get(getContext(), *this);
+  if (isFree() && getOrder() == OutputOrder::Identity)
+    return RaggedAttr::get(getContext(), *this);
   return *this;
 }
 

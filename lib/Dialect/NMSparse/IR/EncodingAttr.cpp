@@ -233,14 +233,14 @@ LogicalResult EncodingAttr::verifyEncoding(
 
 LogicalResult EncodingAttr::verifyPackable(
     function_ref<InFlightDiagnostic()> emitError) const {
-  if (isFree())
-    return emitError() << *this << " cannot be packed yet: 'free' names no "
-                       << "number of blocks in a window; use n:m, or blocks "
-                       << "of one element, which are stored as bitmaps";
   if (getOrder() != OutputOrder::Identity)
     return emitError() << *this << " cannot be packed yet: which outputs share "
                        << "a panel is not known of 'shuffled'; use order = "
                        << "identity";
+  if (isFree())
+    return emitError() << *this << " cannot be packed yet: 'free' names no "
+                       << "number of blocks in a window; use n:m, or blocks "
+                       << "of one element, which are stored as bitmaps";
   return success();
 }
 

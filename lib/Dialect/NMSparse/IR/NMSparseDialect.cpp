@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RaggedFields.h"
 #include "ScheduleFields.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -48,7 +48,27 @@ std::optional<BitmapTile> MatmulOp::getBitmapTile() {
   return bitmap.getTile(getElementTypeOrSelf(getValues()));
 }
 
+RaggedAttr MatmulOp::getRagged() {
+  return dyn_cast_or_null<RaggedAttr>(getStorageAttr());
+}
+
+EncodingAttr MatmulOp::getTileEncoding() {
+  RaggedAttr ragged = getRagged();
+  if (!ragged)
+    return getEncoding();
+  // Of a tile with a dynamic contraction no window is known.
+  int64_t k = getContractionSize();
+  return ragged.getExpectedEncoding(
+      ShapedType::isDynamic(k) ? EncodingAttr::kMaxWindowRows : k);
+}
+
 int64_t MatmulOp::getNumWindows() {
+  if (getRagged()) {
+    int64_t k = getContractionSize();
+    return ShapedType::isDynamic(k)
+               ? k
+               : llvm::divideCeil(k, getEncoding().getWindowRows());
+  }
   auto index = cast<RankedTensorType>(getIndex().getType());
   std::optional<BitmapTile> tile = getBitmapTile();
   if (tile && !getInnerIndex()) {
@@ -145,8 +165,11 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
     AffineMap map;
   };
   SmallVector<Use> uses = {{"x", op.getX(), op.getXMap()},
-                           {"index", op.getIndex(), op.getWeightMap()},
                            {"result", op.getInit(), op.getResultMap()}};
+  if (!op.getRagged())
+    uses.push_back({"index", op.getIndex(), op.getWeightMap()});
+  else if (op.getPanels())
+    uses.push_back({"panels", op.getPanels(), op.getWeightMap()});
   // Free elements of all batch entries lie one after the other.
   if (!op.getEncoding().isFree())
     uses.insert(uses.begin() + 1,
@@ -180,9 +203,9 @@ static LogicalResult verifySizes(MatmulOp op) {
   static constexpr const char *names[] = {"batch", "number of tokens",
                                           "number of outputs", "contraction"};
   SmallVector<std::pair<Value, AffineMap>> uses = {
-      {op.getX(), op.getXMap()},
-      {op.getIndex(), op.getWeightMap()},
-      {op.getInit(), op.getResultMap()}};
+      {op.getX(), op.getXMap()}, {op.getInit(), op.getResultMap()}};
+  if (!op.getRagged())
+    uses.push_back({op.getIndex(), op.getWeightMap()});
   // A weight of free elements may keep none.
   if (!op.getEncoding().isFree())
     uses.insert(uses.begin() + 1, {op.getValues(), op.getWeightMap()});

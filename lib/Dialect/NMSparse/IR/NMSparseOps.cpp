@@ -136,11 +136,14 @@ Value PackOp::getComponent(StringRef name) {
 void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   // Operations that are wrong are printed, too, so nothing is asked of them.
   EncodingAttr encoding = getEncodingAttr();
-  bool hasBits = isa_and_nonnull<BitmapAttr>(getStorageAttr()) ||
-                 (encoding && encoding.isFree());
-  const StringRef names[] = {kValuesComponent,
-                             hasBits ? kBitsComponent : kIndexComponent,
-                             kInnerIndexComponent};
+  WeightStorageInterface form = getStorageAttr();
+  if (!form && encoding)
+    form = encoding.getDefaultStorage();
+  bool isRagged = isa_and_nonnull<RaggedAttr>(form);
+  const StringRef names[] = {
+      kValuesComponent,
+      isa_and_nonnull<BitmapAttr>(form) ? kBitsComponent : kIndexComponent,
+      isRagged ? kPanelsComponent : kInnerIndexComponent};
   for (auto [name, value] : llvm::zip(names, getComponents()))
     setName(value, name);
 }

@@ -172,8 +172,9 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
     tiled = MatmulOp::create(b, loc, type, inputs.x, inputs.values,
                              inputs.index, sums, inputs.panelOffset,
                              /*first_row=*/Value(), inputs.getInnerIndex(),
-                             getEncodingAttr(), getIndexingMapsAttr(),
-                             getScheduleAttr(), getStorageAttr());
+                             /*panels=*/Value(), getEncodingAttr(),
+                             getIndexingMapsAttr(), getScheduleAttr(),
+                             getStorageAttr());
   } else {
     sums = slice(b, loc, init.front(), initOffsets, initSizes);
     tiled =

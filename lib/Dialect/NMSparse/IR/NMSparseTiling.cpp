@@ -38,10 +38,16 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
   for (auto [dim, expr] : llvm::enumerate(resultMap.getResults()))
     domain[cast<AffineDimExpr>(expr).getPosition()].size =
         tensor::getMixedSize(builder, getLoc(), init, dim);
+  AffineExpr s = builder.getAffineSymbolExpr(0);
+  if (getRagged()) {
+    domain.back().size = affine::makeComposedFoldedAffineApply(
+        builder, getLoc(), s.ceilDiv(getEncoding().getWindowRows()),
+        {tensor::getMixedSize(builder, getLoc(), getX(), getXReductionDim())});
+    return domain;
+  }
   int64_t rowDim = cast<ShapedType>(getIndex().getType()).getRank() - 2;
   OpFoldResult rows =
       tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
-  AffineExpr s = builder.getAffineSymbolExpr(0);
   std::optional<BitmapTile> tile = getBitmapTile();
   AffineExpr windows = tile && !getInnerIndex()
                            ? s * (tile->rows / getEncoding().getWindowRows())
@@ -233,11 +239,94 @@ static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
       slicePart(op.getInnermostIndex());
 }
 
+/// Whether a tile has all outputs of `op`.
+static bool hasAllOutputs(MatmulOp op, ArrayRef<OpFoldResult> offsets,
+                          ArrayRef<OpFoldResult> sizes) {
+  unsigned n = op.getOutputLoop();
+  auto dim =
+      op.getResultMap().getResultPosition(getAffineDimExpr(n, op.getContext()));
+  auto init = cast<ShapedType>(op.getInit().getType());
+  return isConstantIntValue(offsets[n], 0) &&
+         isConstantIntValue(sizes[n], init.getDimSize(*dim));
+}
+
+/// As which number `panel`, of the batch entry at `offsets`, is multiplied.
+static OpFoldResult findPlace(OpBuilder &b, MatmulOp op, OpFoldResult panel,
+                              ArrayRef<OpFoldResult> offsets) {
+  Location loc = op.getLoc();
+  SmallVector<OpFoldResult> at = {panel, b.getIndexAttr(kPanelPlace)};
+  if (op.hasBatchedWeight())
+    at.insert(at.begin(), offsets[0]);
+  Value place = tensor::ExtractOp::create(
+      b, loc, op.getPanels(), getValueOrCreateConstantIndexOp(b, loc, at));
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), place)
+      .getResult();
+}
+
+/// Components of a weight that is stored as ragged panels: all of its rows, of
+/// the outputs of a tile in its panel, and where those of the panel are.
+static void sliceRagged(OpBuilder &b, MatmulOp op,
+                        ArrayRef<OpFoldResult> offsets,
+                        ArrayRef<OpFoldResult> sizes, InputSlices &inputs) {
+  Location loc = op.getLoc();
+  int64_t bn = op.getEncoding().getBlockN();
+  unsigned n = op.getOutputLoop();
+  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
+  AffineExpr s0 = b.getAffineSymbolExpr(0);
+  auto apply = [&](AffineExpr expr, OpFoldResult value) {
+    return affine::makeComposedFoldedAffineApply(b, loc, expr, {value});
+  };
+  // Panels are stored whole.
+  FailureOr<int64_t> bound = getKnownUpperBound(sizes[n]);
+  OpFoldResult columns =
+      succeeded(bound) ? b.getIndexAttr(std::min(*bound, bn)) : sizes[n];
+  inputs.values =
+      slice(b, loc, op.getValues(), {zero, apply(s0 % bn, offsets[n])},
+            {tensor::getMixedSize(b, loc, op.getValues(), 0), columns});
+  inputs.index = slice(b, loc, op.getIndex(), {zero, zero},
+                       {tensor::getMixedSize(b, loc, op.getIndex(), 0), one});
+  SmallVector<OpFoldResult> panelOffsets = {zero, zero};
+  SmallVector<OpFoldResult> panelSizes = {one, b.getIndexAttr(kPanelWords)};
+  if (hasAllOutputs(op, offsets, sizes))
+    panelSizes.front() = tensor::getMixedSize(
+        b, loc, op.getPanels(), op.getWeightMap().getNumResults() - 2);
+  else
+    panelOffsets.front() =
+        findPlace(b, op, apply(s0.floorDiv(bn), offsets[n]), offsets);
+  if (op.hasBatchedWeight()) {
+    panelOffsets.insert(panelOffsets.begin(), offsets[0]);
+    panelSizes.insert(panelSizes.begin(), sizes[0]);
+  }
+  inputs.panels = slice(b, loc, op.getPanels(), panelOffsets, panelSizes);
+}
+
+LogicalResult nm_sparse::checkPanelTile(MatmulOp op,
+                                        ArrayRef<OpFoldResult> offsets,
+                                        ArrayRef<OpFoldResult> sizes) {
+  if (!op.getRagged())
+    return success();
+  int64_t bn = op.getEncoding().getBlockN();
+  unsigned n = op.getOutputLoop();
+  FailureOr<int64_t> bound = getKnownUpperBound(sizes[n]);
+  int64_t divisor = getKnownDivisor(offsets[n]);
+  bool isInside =
+      succeeded(bound) && *bound <= bn &&
+      (divisor % bn == 0 || (bn % divisor == 0 && *bound <= divisor));
+  if (isInside || hasAllOutputs(op, offsets, sizes))
+    return success();
+  return op.emitOpError("has ragged panels of ")
+         << bn
+         << " outputs, each with rows of its own: legal are tiles that "
+            "lie inside one";
+}
+
 SmallVector<Operation *>
 InputSlices::getOperations(tensor::ExtractSliceOp last) const {
   SmallVector<Operation *> operations = {x, values, index};
   if (innerIndex)
     operations.push_back(innerIndex);
+  if (panels)
+    operations.push_back(panels);
   operations.push_back(last);
   return operations;
 }
@@ -259,8 +348,8 @@ LogicalResult nm_sparse::checkWholeContraction(MatmulOp op,
        isConstantIntValue(sizes[w], op.getNumWindows())))
     return success();
   return op.emitOpError(
-      "has free elements, and only all of their bits say where "
-      "those of a row are: legal is to tile its results");
+      "has a free weight, and only all of it says where what belongs to a row "
+      "is: legal is to tile its results");
 }
 
 bool nm_sparse::startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets) {
@@ -286,6 +375,10 @@ InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
   };
   InputSlices inputs;
   inputs.x = sliceX(b, op, offsets, sizes);
+  if (op.getRagged()) {
+    sliceRagged(b, op, offsets, sizes, inputs);
+    return inputs;
+  }
   std::optional<BitmapTile> tile = op.getBitmapTile();
   if (tile) {
     sliceBitmaps(b, op, *tile, offsets, sizes, inputs);
@@ -330,7 +423,8 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   if (getFirstRow())
     return failure();
   if (failed(checkCanonicalLevels(*this)) ||
-      failed(checkWholeContraction(*this, offsets, sizes)))
+      failed(checkWholeContraction(*this, offsets, sizes)) ||
+      failed(checkPanelTile(*this, offsets, sizes)))
     return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")
@@ -347,8 +441,8 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
   auto tiled = MatmulOp::create(
       builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
       inputs.panelOffset, /*first_row=*/Value(), inputs.getInnerIndex(),
-      getEncodingAttr(), getIndexingMapsAttr(), getScheduleAttr(),
-      getStorageAttr());
+      inputs.getPanels(), getEncodingAttr(), getIndexingMapsAttr(),
+      getScheduleAttr(), getStorageAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
                       inputs.getOperations(init)};

@@ -22,6 +22,8 @@ struct InputSlices {
   tensor::ExtractSliceOp x, values, index;
   /// Of two levels; null where there is one.
   tensor::ExtractSliceOp innerIndex;
+  /// Of ragged panels; null of all other weights.
+  tensor::ExtractSliceOp panels;
   /// That of the tile; null when it needs none.
   Value panelOffset;
 
@@ -29,6 +31,7 @@ struct InputSlices {
   Value getInnerIndex() {
     return innerIndex ? innerIndex->getResult(0) : Value();
   }
+  Value getPanels() { return panels ? panels->getResult(0) : Value(); }
   /// All slices, and `last`, that of the destination.
   SmallVector<Operation *> getOperations(tensor::ExtractSliceOp last) const;
 };
@@ -40,10 +43,15 @@ bool startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets);
 /// Fails for two levels in the canonical form, which no kernel reads.
 LogicalResult checkCanonicalLevels(MatmulOp op);
 
-/// Fails for a part of the contraction of free elements: which values are those
-/// of some rows, only the bits of all rows say.
+/// Fails for a part of the contraction of a free weight: which values are those
+/// of some rows, only all of it says.
 LogicalResult checkWholeContraction(MatmulOp op, ArrayRef<OpFoldResult> offsets,
                                     ArrayRef<OpFoldResult> sizes);
+
+/// Fails for a tile of ragged panels that has parts of several: each has rows
+/// of its own.
+LogicalResult checkPanelTile(MatmulOp op, ArrayRef<OpFoldResult> offsets,
+                             ArrayRef<OpFoldResult> sizes);
 
 /// Inputs of the tile of `op` at these offsets of its iteration domain. It does
 /// not look at init.

@@ -72,13 +72,68 @@ static LogicalResult verifyPanels(MatmulOp op) {
                     << " outputs, the index has " << panels;
 }
 
+/// Checks the components of a weight that is stored as ragged panels: of a tile
+/// those of one panel, of a K step a part of its rows.
+static LogicalResult verifyRagged(MatmulOp op) {
+  EncodingAttr encoding = op.getEncoding();
+  if (op.getPanelOffset() || op.getInnerIndex())
+    return op.emitOpError("with ragged panels has no panel_offset or "
+                          "inner_index");
+  if ((op.getPanels() != nullptr) == (op.getFirstRow() != nullptr))
+    return op.emitOpError("with ragged panels has either panels, or first_row "
+                          "and a part of one panel");
+  auto values = cast<RankedTensorType>(op.getValues().getType());
+  auto index = cast<RankedTensorType>(op.getIndex().getType());
+  if (values.getRank() != 2 ||
+      (!values.isDynamicDim(1) && values.getDimSize(1) > encoding.getBlockN()))
+    return op.emitOpError("values must have rank 2 and the ")
+           << encoding.getBlockN() << " outputs of a panel, got " << values;
+  if (index.getRank() != 2 || index.getDimSize(1) != 1 ||
+      !index.getElementType().isSignlessInteger(32))
+    return op.emitOpError("index must have rank 2, one column and element type "
+                          "i32, got ")
+           << index;
+  int64_t rows = values.getDimSize(0), blocks = index.getDimSize(0);
+  if (!ShapedType::isDynamic(rows) && !ShapedType::isDynamic(blocks) &&
+      rows != blocks * encoding.getBlockK())
+    return op.emitOpError("values has ") << rows << " rows, the index names "
+                                         << blocks * encoding.getBlockK();
+  if (!op.getPanels())
+    return success();
+  auto panels = cast<RankedTensorType>(op.getPanels().getType());
+  int64_t rank = op.getWeightMap().getNumResults();
+  if (panels.getRank() != rank || panels.getShape().back() != kPanelWords ||
+      !panels.getElementType().isSignlessInteger(32))
+    return op.emitOpError("panels must have rank ")
+           << rank << ", " << int64_t(kPanelWords)
+           << " words of i32 for each panel, got " << panels;
+  int64_t outputs =
+      cast<ShapedType>(op.getInit().getType()).getDimSize(getOutputDim(op));
+  int64_t count = panels.getDimSize(rank - 2);
+  if (!ShapedType::isDynamic(outputs) && !ShapedType::isDynamic(count) &&
+      count != int64_t(llvm::divideCeil(outputs, encoding.getBlockN())))
+    return op.emitOpError("result has ")
+           << outputs << " outputs, which lie in "
+           << llvm::divideCeil(outputs, encoding.getBlockN())
+           << " panels, panels has " << count;
+  return success();
+}
+
 /// Checks the components of a weight that is not stored in the canonical form.
 static LogicalResult verifyStorage(MatmulOp op) {
+  if (RaggedAttr ragged = op.getRagged();
+      ragged && ragged.getEncoding() == op.getEncoding())
+    return verifyRagged(op);
+  if (op.getPanels())
+    return op.emitOpError("has panels, which belong to storage = "
+                          "#nm_sparse.ragged");
   auto bitmap = dyn_cast<BitmapAttr>(op.getStorageAttr());
   if (!bitmap || bitmap.getEncoding() != op.getEncoding())
     return op.emitOpError("has storage = ")
-           << op.getStorageAttr() << ", legal is #nm_sparse.bitmap of "
-           << op.getEncoding();
+           << op.getStorageAttr() << ", legal is #nm_sparse."
+           << (op.getEncoding().isFree() ? "bitmap or #nm_sparse.ragged"
+                                         : "bitmap")
+           << " of " << op.getEncoding();
   if (op.getPanelOffset() || (op.getFirstRow() && !op.getEncoding().isFree()))
     return op.emitOpError("with bitmaps has no panel_offset or first_row");
   auto values = cast<RankedTensorType>(op.getValues().getType());
@@ -163,6 +218,9 @@ static LogicalResult verifyRows(MatmulOp op) {
 }
 
 LogicalResult nm_sparse::verifyPackedWeight(MatmulOp op) {
+  if (op.getPanels() && !op.getStorageAttr())
+    return op.emitOpError("has panels, which belong to storage = "
+                          "#nm_sparse.ragged");
   if (op.getStorageAttr() && failed(verifyStorage(op)))
     return failure();
   if (op.getStorageAttr() && !op.getInnerIndex())

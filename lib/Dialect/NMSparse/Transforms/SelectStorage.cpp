@@ -39,6 +39,12 @@ private:
 
 /// Says what is expected of free elements, unless the product says it itself.
 void SelectStorage::setDensity(MatmulOp op) const {
+  if (RaggedAttr ragged = op.getRagged()) {
+    if (ragged.getDensity() == RaggedAttr::kDefaultDensity)
+      op.setStorageAttr(RaggedAttr::get(op.getContext(), op.getEncoding(),
+                                        ragged.getRows(), density));
+    return;
+  }
   auto bitmap = cast<BitmapAttr>(op.getStorageAttr());
   if (bitmap.getDensity() == BitmapAttr::kDefaultDensity)
     op.setStorageAttr(
@@ -60,8 +66,9 @@ void SelectStorage::runOnOperation() {
     if (!op.getEncoding().isFree())
       return;
     if (storage == "canonical")
-      op.emitRemark("keeps the bitmaps of its weight: free elements have no "
-                    "canonical form");
+      op.emitRemark("keeps the form of its weight, ")
+          << op.getStorageAttr()
+          << ": kernels read no free weight in the canonical one";
     setDensity(op);
   });
   StorageChoice choice = {storage, findChip(chip), tokens};

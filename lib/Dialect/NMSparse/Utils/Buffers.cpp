@@ -6,6 +6,7 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -80,4 +81,35 @@ Value nm_sparse::getPaddedBuffer(Value value) {
     return user == view || isa<memref::DeallocOp, memref::DimOp>(user);
   });
   return isAlone ? alloc.getResult() : Value();
+}
+
+bool nm_sparse::isRepeatable(Operation *op) {
+  if (isMemoryEffectFree(op))
+    return true;
+  auto load = dyn_cast<memref::LoadOp>(op);
+  auto launch = op->getParentOfType<gpu::LaunchOp>();
+  if (!load || !launch)
+    return false;
+  Value buffer = getBufferOf(load.getMemRef());
+  // All views of a buffer that is not from the kernel.
+  if (launch->isAncestor(buffer.getParentRegion()->getParentOp()))
+    return false;
+  SmallVector<Value> views = {buffer};
+  while (!views.empty()) {
+    Value view = views.pop_back_val();
+    for (Operation *user : view.getUsers()) {
+      if (!launch->isAncestor(user))
+        continue;
+      auto next = dyn_cast<ViewLikeOpInterface>(user);
+      if (next && next.getViewSource() == view) {
+        views.append(user->result_begin(), user->result_end());
+        continue;
+      }
+      auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+      if (!effects ||
+          effects.getEffectOnValue<MemoryEffects::Write>(view).has_value())
+        return false;
+    }
+  }
+  return true;
 }

@@ -159,6 +159,33 @@ packFree(ArrayRef<char> dense, RankedTensorType type, EncodingAttr encoding,
   return arrays.getConstants(components);
 }
 
+/// The ragged panels of `dense`, whose data says how many rows they have.
+static FailureOr<PackedConstant>
+packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
+           function_ref<InFlightDiagnostic()> emitError) {
+  EncodingAttr encoding = ragged.getEncoding();
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  int64_t size = nmsCountRagged(&spec, ragged.getRows(), dense.data());
+  if (size < 0)
+    return emitError() << nmsLastError();
+  SmallVector<WeightComponent> components = ragged.getComponents(type);
+  auto setRows = [&](WeightComponent &component, int64_t rows) {
+    SmallVector<int64_t> shape(component.type.getShape());
+    shape.front() = rows;
+    component.type = component.type.clone(shape);
+  };
+  setRows(components[0], size);
+  setRows(components[1], size / encoding.getBlockK());
+  ComponentArrays arrays(components);
+  auto words = [&](unsigned component) {
+    return static_cast<uint32_t *>(arrays.pointers[component]);
+  };
+  if (nmsPackRagged(&spec, ragged.getRows(), dense.data(), arrays.pointers[0],
+                    words(1), words(2)))
+    return emitError() << nmsLastError();
+  return arrays.getConstants(components);
+}
+
 FailureOr<PackedConstant>
 nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
                         function_ref<InFlightDiagnostic()> emitError) {
@@ -166,6 +193,8 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   if (failed(dense))
     return failure();
   auto type = cast<RankedTensorType>(weight.getShapedType());
+  if (auto ragged = dyn_cast<RaggedAttr>(encoding.getDefaultStorage()))
+    return packRagged(dense->data, type, ragged, emitError);
   if (encoding.isFree())
     return packFree(dense->data, type, encoding, emitError);
   SmallVector<WeightComponent> components = encoding.getComponents(type);

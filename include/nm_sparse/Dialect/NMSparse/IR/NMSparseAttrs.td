@@ -162,6 +162,53 @@ def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
 }
 
 //===----------------------------------------------------------------------===//
+// Ragged
+//===----------------------------------------------------------------------===//
+
+def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
+    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {
+  let summary = "a free weight stored panel by panel, in whole K steps";
+  let description = [{
+    For kernels whose K loop takes as many steps as a panel has. The kept rows of
+    a panel follow one another, filled up to a multiple of `rows` with zeros;
+    `index` says which row of the activations each block begins with, and
+    `panels` where the rows of each panel lie, panels with the most of them first:
+    `docs/Encoding.md` specifies all three.
+
+    The encoding is `free`. How many rows there are is known at run time;
+    `density` is the share in percent of the rows of a panel that is expected to
+    be kept, by which schedules are chosen and nothing else.
+
+    ```mlir
+    #nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 128]>>
+    #nm_sparse.ragged<#nm_sparse.encoding<free, block = [16, 64]>, rows = 32, density = 25>
+    ```
+  }];
+  let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding,
+    DefaultValuedParameter<"int64_t", "64">:$rows,
+    DefaultValuedParameter<"int64_t", "50">:$density);
+  let builders = [AttrBuilder<(ins "::mlir::nm_sparse::EncodingAttr":$encoding), [{
+    return $_get($_ctxt, encoding, getDefaultRows(encoding), kDefaultDensity);
+  }]>];
+  let assemblyFormat = [{
+    `<` qualified($encoding) `` custom<RaggedFields>($rows, $density) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// What is expected where nothing is said, in percent.
+    static constexpr int64_t kDefaultDensity = 50;
+    /// Rows that panels are filled up to where nothing is said: 64, or the next
+    /// multiple of a block's.
+    static int64_t getDefaultRows(EncodingAttr encoding);
+
+    /// The pattern that a kernel of one panel sees: a window of all rows, of
+    /// which as many are kept as `density` says. What is chosen by the number
+    /// of kept rows is chosen for this one.
+    ::mlir::nm_sparse::EncodingAttr getExpectedEncoding(int64_t k) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Packed
 //===----------------------------------------------------------------------===//
 
@@ -169,8 +216,8 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
   let summary = "which weight packed tensors hold";
   let description = [{
     How a weight is stored, its dense shape (as declared: neither transposed nor
-    padded) and element type. An encoding stands for its canonical form; for that of
-    a `free` weight stands its bitmap, since the compiler takes no other.
+    padded) and element type. An encoding stands for its canonical form; of a
+    `free` weight the compiler takes bitmaps, or, of larger blocks, ragged panels.
 
     ```mlir
     #nm_sparse.packed<#nm_sparse.encoding<8:32>, [4096, 4096], f16>

@@ -59,7 +59,8 @@ def NMSparse_PackOp : NMSparse_Op<"pack",
     For a `KxN` weight with `W` windows and `P` panels, `values` is
     `(W*n*bk)x(P*bn)` and `index` is `(W*n)xP`; a batch dimension stays in front.
     With a second level, `inner_index` follows. A `free` weight becomes bitmaps,
-    `values` and `bits`, whose sizes `docs/Encoding.md` says.
+    `values` and `bits`, or, of larger blocks than one element, ragged panels,
+    `values`, `index` and `panels`; `docs/Encoding.md` says their sizes.
 
     With `storage`, of the same encoding, the results are the components of a
     dense weight without an encoding that is stored in that form.
@@ -162,7 +163,14 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     A part of the contraction may also start inside a window: with `first_row`,
     `values` holds the kept rows from that one on, a multiple of the rows of a
     block, and only these are multiplied; `x` and `index` are those of all. Of a
-    `free` weight, all operands are: it says itself which values each K step has.
+    `free` weight stored as bitmaps, all operands are: it says itself which values
+    each K step has.
+
+    A `free` weight with `storage = #nm_sparse.ragged` has a third component,
+    `panels`. A tile of it lies inside one panel, and is not tiled along the
+    contraction: how many rows a panel has, only `panels` says. A part of a
+    panel's contraction has `first_row`, the rows of `values` and `index` from
+    that one on, and no `panels`.
 
     ```mlir
     %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -179,6 +187,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
                        Optional<Index>:$panel_offset,
                        Optional<Index>:$first_row,
                        Optional<AnyRankedTensor>:$inner_index,
+                       Optional<AnyRankedTensor>:$panels,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
                        OptionalAttr<NMSparse_ScheduleAttr>:$schedule,
@@ -193,6 +202,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     (`panel_offset` `(` $panel_offset^ `)`)?
     (`first_row` `(` $first_row^ `)`)?
     (`inner_index` `(` $inner_index^ `:` type($inner_index) `)`)?
+    (`panels` `(` $panels^ `:` type($panels) `)`)?
     attr-dict `->` type($result)
   }];
   // Of a whole matmul, which has no offsets.
@@ -201,15 +211,15 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
       "ArrayAttr":$indexing_maps, "ScheduleAttr":$schedule), [{
     build($_builder, $_state, result, x, values, index, init,
           /*panel_offset=*/Value(), /*first_row=*/Value(),
-          /*inner_index=*/Value(), encoding, indexing_maps, schedule,
-          /*storage=*/WeightStorageInterface());
+          /*inner_index=*/Value(), /*panels=*/Value(), encoding, indexing_maps,
+          schedule, /*storage=*/WeightStorageInterface());
   }]>, OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
       "Value":$index, "Value":$init, "Value":$panel_offset, "Value":$first_row,
       "EncodingAttr":$encoding, "ArrayAttr":$indexing_maps,
       "ScheduleAttr":$schedule, "WeightStorageInterface":$storage), [{
     build($_builder, $_state, result, x, values, index, init, panel_offset,
-          first_row, /*inner_index=*/Value(), encoding, indexing_maps, schedule,
-          storage);
+          first_row, /*inner_index=*/Value(), /*panels=*/Value(), encoding,
+          indexing_maps, schedule, storage);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -236,6 +246,12 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     int64_t getNumWindows();
     /// The tiles of the weight when it is stored as bitmaps, else none.
     std::optional<BitmapTile> getBitmapTile();
+    /// Ragged panels when it is stored as those, else null.
+    RaggedAttr getRagged();
+    /// The pattern that a kernel sees of a tile: that of the weight, or, of
+    /// ragged panels, a window of all rows, of which those that are expected to
+    /// be kept are kept.
+    EncodingAttr getTileEncoding();
     /// Dense extent of loop `k` (may be dynamic on tiles).
     int64_t getContractionSize();
     /// True when `x` is stored with consecutive tokens beside each other.

@@ -14,7 +14,8 @@ def NMSparse_ComponentRole : I32EnumAttr<"ComponentRole",
     "what the elements of a component are", [
       I32EnumAttrCase<"Values", 0, "values">,
       I32EnumAttrCase<"Positions", 1, "positions">,
-      I32EnumAttrCase<"Bits", 2, "bits">]> {
+      I32EnumAttrCase<"Bits", 2, "bits">,
+      I32EnumAttrCase<"Panels", 3, "panels">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }

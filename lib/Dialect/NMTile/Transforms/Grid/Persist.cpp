@@ -34,6 +34,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
@@ -84,6 +85,8 @@ private:
   void resizeGrid();
   /// The coordinates, in the former grid, of the tile with number `tile`.
   SmallVector<Value> decode(Value tile);
+  /// The same where the K steps of a tile depend on its outputs.
+  SmallVector<Value> decodeRagged(Value tile);
   void loopOverTiles(Block *role, KLoopOp steps);
 
   gpu::LaunchOp launch;
@@ -217,6 +220,37 @@ SmallVector<Value> Persister::decode(Value tile) {
   return coordinates;
 }
 
+/// Panels with the most K steps come first, each for all tokens. Each time that
+/// all CTAs take a tile they do so in the opposite order, so that the CTA with
+/// the longest tile has the shortest one of the next.
+SmallVector<Value> Persister::decodeRagged(Value tile) {
+  // In 32 bits, as above.
+  auto narrow = [&](Value v) -> Value {
+    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
+  };
+  auto word = [&](int64_t v) -> Value {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+  };
+  tile = narrow(tile);
+  Value members = narrow(launch.getGridSize().x), width = narrow(grid[0]);
+  Value turn = div(tile, members);
+  Value first = mul(turn, members);
+  Value present =
+      arith::MinUIOp::create(b, loc, members, sub(narrow(tiles), first));
+  Value back = sub(add(first, add(first, present)), add(tile, word(1)));
+  Value isOdd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                      rem(turn, word(2)), word(1));
+  Value taken = arith::SelectOp::create(b, loc, isOdd, back, tile);
+  Value plane = mul(width, narrow(grid[1]));
+  Value inPlane = rem(taken, plane);
+  SmallVector<Value> coordinates = {rem(inPlane, width), div(inPlane, width),
+                                    div(taken, plane)};
+  for (Value &coordinate : coordinates)
+    coordinate =
+        arith::IndexCastUIOp::create(b, loc, b.getIndexType(), coordinate);
+  return coordinates;
+}
+
 void Persister::loopOverTiles(Block *role, KLoopOp steps) {
   OpOperand *begin = steps.getRingInit();
   Operation *start = begin->get().getDefiningOp();
@@ -238,7 +272,9 @@ void Persister::loopOverTiles(Block *role, KLoopOp steps) {
   Block *tileBody = &loop.getBody().front();
   b.setInsertionPointToStart(tileBody);
   IRMapping map;
-  SmallVector<Value> at = decode(loop.getInductionVar());
+  bool isRagged = !getConstantIntValue(steps.getUpperBound());
+  SmallVector<Value> at = isRagged ? decodeRagged(loop.getInductionVar())
+                                   : decode(loop.getInductionVar());
   if (cluster > 1)
     at[clusterDim] = add(mul(at[clusterDim], constant(cluster)), rank);
   map.map(ids.x, at[0]);
@@ -274,7 +310,7 @@ LogicalResult Persister::run() {
   resizeGrid();
   collectSetup();
   for (Operation *op : setup)
-    if (!isMemoryEffectFree(op))
+    if (!isRepeatable(op))
       return op->emitOpError("depends on the tile and touches memory; it can "
                              "not be repeated for the roles of a persistent "
                              "CTA");

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
@@ -63,7 +64,7 @@ FailureOr<RoleSetup> nm_sparse::sortRoleSetup(KLoopOp loop) {
       }
       continue;
     }
-    bool stays = isa<memref::AllocOp>(op) || isMemoryEffectFree(&op);
+    bool stays = isa<memref::AllocOp>(op) || isRepeatable(&op);
     for (Value operand : op.getOperands())
       if (Operation *def = operand.getDefiningOp())
         stays &= !moved.contains(def);

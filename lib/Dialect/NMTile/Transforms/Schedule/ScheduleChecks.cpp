@@ -227,7 +227,7 @@ static LogicalResult checkCluster(MatmulOp op) {
 /// multiplies at once.
 static LogicalResult checkRows(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
-  EncodingAttr encoding = op.getEncoding();
+  EncodingAttr encoding = op.getTileEncoding();
   int64_t rows = schedule.getTileRows();
   if (!schedule.hasRowTable()) {
     if (schedule.hasWholeWindows(encoding))
@@ -245,9 +245,38 @@ static LogicalResult checkRows(MatmulOp op) {
          << rows << " kept rows are no multiple of " << unit;
 }
 
+/// The K steps of a ragged panel are parts of what its rows are filled up to,
+/// and a tile lies inside one.
+static LogicalResult checkRagged(MatmulOp op) {
+  RaggedAttr ragged = op.getRagged();
+  if (!ragged)
+    return success();
+  ScheduleAttr schedule = op.getScheduleAttr();
+  auto fail = [&] {
+    return op.emitOpError("with ragged panels has a schedule ");
+  };
+  if (!schedule.gathersX() || !schedule.hasRowTable())
+    return fail() << "that does not look rows up; legal is transfers = {x = "
+                     "gather, index = rows}, got "
+                  << schedule;
+  if (ragged.getRows() % schedule.getTileRows() != 0)
+    return fail() << "whose K steps of " << schedule.getTileRows()
+                  << " rows do not divide the " << ragged.getRows()
+                  << " that panels are filled up to";
+  int64_t bn = ragged.getEncoding().getBlockN();
+  if (bn % schedule.getTileOutputs() != 0)
+    return fail() << "with tiles of " << schedule.getTileOutputs()
+                  << " outputs, which do not divide the " << bn
+                  << " of a panel";
+  if (schedule.sharesTiles())
+    return fail() << "whose CTAs share tiles, but how many K steps a panel has "
+                     "is not known; legal is split_k = 1, stream_k = false";
+  return success();
+}
+
 LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
-  EncodingAttr encoding = op.getEncoding();
+  EncodingAttr encoding = op.getTileEncoding();
   if (!schedule)
     return op.emitOpError(
         "has no schedule; run --nm-sparse-select-schedule first");
@@ -255,14 +284,15 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
   if (failed(schedule.getProduct().verifyProblem(
           [&] { return op.emitOpError(); }, schedule, encoding, element)))
     return failure();
-  if (failed(checkRows(op)) || failed(checkStorage(op)))
+  if (failed(checkRagged(op)) || failed(checkRows(op)) ||
+      failed(checkStorage(op)))
     return failure();
   if (failed(checkBulkCopy(op)) || failed(checkMajorOrder(op)) ||
       failed(checkSegments(op)) || failed(checkCluster(op)) ||
       failed(checkBatch(op)))
     return failure();
   auto index = cast<RankedTensorType>(op.getIndex().getType());
-  if (index.isDynamicDim(index.getRank() - 2))
+  if (!op.getRagged() && index.isDynamicDim(index.getRank() - 2))
     return op.emitOpError("needs an index with a static number of rows, got ")
            << index;
   return success();

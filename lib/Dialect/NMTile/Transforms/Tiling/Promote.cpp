@@ -73,7 +73,7 @@ class Promoter {
 public:
   Promoter(RewriterBase &b, MatmulOp op)
       : b(b), op(op), oldLoop(cast<KLoopOp>(op->getParentOp())),
-        loc(op.getLoc()), encoding(op.getEncoding()),
+        loc(op.getLoc()), encoding(op.getTileEncoding()),
         schedule(op.getScheduleAttr()),
         panels(schedule.getTilePanels(encoding)) {
     if (op.hasBatch()) {
@@ -171,6 +171,9 @@ bool Promoter::hasAllRows() {
 /// index when it is issued, before a copy of the same step has arrived, so it
 /// takes it from where it lies.
 Value Promoter::getIndexTile() {
+  // The rows that producers look up are those of the step.
+  if (op.getRagged())
+    return op.getIndex();
   int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
   if (!residentIndex) {
     Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
@@ -221,6 +224,10 @@ Value Promoter::getValuesTile() {
   // Free elements of all batch entries lie one after the other.
   if (encoding.isFree())
     return op.getValues();
+  // So do the rows of ragged panels.
+  if (op.getRagged())
+    return copyToTile(b, loc, op.getValues(),
+                      {schedule.getStepRows(), schedule.getTileOutputs()});
   Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
   if (schedule.getTransfers().getValues() == ValuesTransfer::Direct)
     return values;
@@ -262,7 +269,7 @@ Value Promoter::getXTile(Value index) {
                            /*dstFirst=*/hasTokenRows),
                allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
                /*by_row=*/byRow,
-               /*in_bounds=*/byRow && hasAllRows(),
+               /*in_bounds=*/byRow && !op.getRagged() && hasAllRows(),
                /*threads=*/DenseI64ArrayAttr(), x, index, tile)
         .getResult();
   }
@@ -274,7 +281,7 @@ void Promoter::run() {
   b.setInsertionPoint(oldLoop);
   if (schedule.hasResidentIndex())
     residentIndex = copyResidentIndex();
-  if (schedule.hasRowTable())
+  if (schedule.hasRowTable() && !op.getRagged())
     residentIndex = copyRowTable();
 
   // The accumulator, read from the CTA's tile of init.
@@ -318,6 +325,8 @@ void Promoter::run() {
   if (schedule.gathersX())
     index = getInnerIndexTile();
   Value panelOffset = op.getPanelOffset();
+  // The rows of a ragged panel are those of an index.
+  bool isStored = op.getStorageAttr() && !op.getRagged();
   if (!panelOffset && !op.getStorageAttr() &&
       !schedule.isPanelAligned(encoding))
     panelOffset = zero;
@@ -330,13 +339,13 @@ void Promoter::run() {
         b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
                                  AffineMap::get(3, 0, {k, n}, b.getContext())});
   }
-  auto product =
-      TileMatmulOp::create(b, loc, acc.getType(), encoding, schedule,
-                           /*condensed=*/schedule.gathersX(), maps,
-                           /*tokens_contiguous=*/false,
-                           /*in_flight=*/false, x, values, index, panelOffset,
-                           op.getStorageAttr() ? op.getFirstRow() : Value(),
-                           loop.getRegionIterArgs()[0], op.getStorageAttr());
+  auto product = TileMatmulOp::create(
+      b, loc, acc.getType(), encoding, schedule,
+      /*condensed=*/schedule.gathersX(), maps,
+      /*tokens_contiguous=*/false,
+      /*in_flight=*/false, x, values, index, panelOffset,
+      isStored ? op.getFirstRow() : Value(), loop.getRegionIterArgs()[0],
+      isStored ? op.getStorageAttr() : WeightStorageInterface());
   YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 
@@ -360,9 +369,11 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
       loop.getYieldedValues()[0] != op.getResult() ||
       !op.getResult().hasOneUse() || !getWholeIndex(op) ||
       hasRow != (op.getFirstRow() != nullptr) ||
-      !loop.isDefinedOutsideOfLoop(getWholeIndex(op)))
+      (!op.getRagged() && !loop.isDefinedOutsideOfLoop(getWholeIndex(op))))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
+  if (op.getPanels())
+    return op.emitOpError("has panels, of which a K step has none");
   if (op.getPanelOffset() &&
       op.getScheduleAttr().isPanelAligned(op.getEncoding()))
     return op.emitOpError(

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tiling/Fusion.h"
+#include "Tiling/RaggedPanels.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -134,8 +135,9 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   auto product = MatmulOp::create(
       rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
       inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
-      /*first_row=*/Value(), inner.getInnerIndex(), op.getEncodingAttr(),
-      op.getIndexingMapsAttr(), op.getScheduleAttr(), op.getStorageAttr());
+      /*first_row=*/Value(), inner.getInnerIndex(), /*panels=*/Value(),
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr(),
+      op.getStorageAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
   YieldOp::create(rewriter, op.getLoc(), product.getResult());
@@ -191,6 +193,10 @@ static void tileValues(RewriterBase &rewriter, MatmulOp op) {
 
 /// Puts the product of a CTA tile into a loop over its K steps.
 static LogicalResult tileContraction(RewriterBase &rewriter, MatmulOp op) {
+  if (op.getRagged()) {
+    tileRaggedRows(rewriter, op);
+    return success();
+  }
   if (op.getEncoding().isFree()) {
     tileValues(rewriter, op);
     return success();
@@ -237,6 +243,8 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
     if (auto product = dyn_cast<MatmulOp>(tiled))
       products.push_back(product);
   auto forall = cast<scf::ForallOp>(result->loops.front());
+  if (op.getRagged())
+    orderRaggedPanels(rewriter, forall, op);
   rewriter.replaceOp(fusion.root,
                      result->replacements.lookup(fusion.root->getResult(0)));
   for (Operation *op : llvm::reverse(fusion.producers))

@@ -1,0 +1,111 @@
+//===- RaggedAttr.cpp - free weights stored panel by panel ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RaggedFields.h"
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// More rows fill panels up with more zeros than a K step ever has rows.
+static constexpr int64_t kMostRows = 256;
+
+/// What the attribute's definition has where nothing is said.
+static constexpr int64_t kTextRows = 64;
+
+ParseResult nm_sparse::parseRaggedFields(AsmParser &parser, int64_t &rows,
+                                         int64_t &density) {
+  rows = kTextRows;
+  density = RaggedAttr::kDefaultDensity;
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef key;
+    SMLoc loc = parser.getCurrentLocation();
+    int64_t value;
+    if (parser.parseKeyword(&key))
+      return failure();
+    if (key != "rows" && key != "density")
+      return parser.emitError(loc)
+             << "unknown key '" << key << "', expected 'rows' or 'density'";
+    if (parser.parseEqual() || parser.parseInteger(value))
+      return failure();
+    (key == "rows" ? rows : density) = value;
+  }
+  return success();
+}
+
+void nm_sparse::printRaggedFields(AsmPrinter &printer, int64_t rows,
+                                  int64_t density) {
+  if (rows != kTextRows)
+    printer << ", rows = " << rows;
+  if (density != RaggedAttr::kDefaultDensity)
+    printer << ", density = " << density;
+}
+
+int64_t RaggedAttr::getDefaultRows(EncodingAttr encoding) {
+  return llvm::alignTo(kTextRows, encoding.getBlockK());
+}
+
+LogicalResult RaggedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 EncodingAttr encoding, int64_t rows,
+                                 int64_t density) {
+  if (!encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
+    return emitError() << "ragged panels are those of a free weight with order "
+                          "= identity, got "
+                       << encoding;
+  int64_t most = std::max(kMostRows, getDefaultRows(encoding));
+  if (rows < 1 || rows > most || rows % encoding.getBlockK() != 0)
+    return emitError() << "ragged panels have rows = " << rows
+                       << ", legal is a multiple of the "
+                       << encoding.getBlockK() << " rows of a block, at most "
+                       << most;
+  if (density < 0 || density > 100)
+    return emitError() << "ragged panels have density = " << density
+                       << ", which is a percentage, 0 to 100";
+  return success();
+}
+
+/// The verifier refuses all others.
+LogicalResult
+RaggedAttr::verifyPackable(function_ref<InFlightDiagnostic()>) const {
+  return success();
+}
+
+Attribute RaggedAttr::getPattern() const { return getEncoding(); }
+
+int64_t RaggedAttr::getLayoutVersion() const { return 10; }
+
+SmallVector<WeightComponent>
+RaggedAttr::getComponents(RankedTensorType weight) const {
+  EncodingAttr encoding = getEncoding();
+  PackedShape shape = getPackedShape(weight, encoding);
+  Type word = IntegerType::get(getContext(), 32);
+  SmallVector<int64_t> panels = {shape.panels, kPanelWords};
+  if (weight.getRank() == 3)
+    panels.insert(panels.begin(), shape.batch);
+  // How many rows there are, only the data says.
+  return {{kValuesComponent, ComponentRole::Values,
+           RankedTensorType::get({ShapedType::kDynamic, encoding.getBlockN()},
+                                 weight.getElementType())},
+          {kIndexComponent, ComponentRole::Positions,
+           RankedTensorType::get({ShapedType::kDynamic, 1}, word)},
+          {kPanelsComponent, ComponentRole::Panels,
+           RankedTensorType::get(panels, word)}};
+}
+
+EncodingAttr RaggedAttr::getExpectedEncoding(int64_t k) const {
+  EncodingAttr encoding = getEncoding();
+  int64_t bk = encoding.getBlockK();
+  int64_t m = std::min<int64_t>(llvm::divideCeil(k, bk),
+                                EncodingAttr::kMaxWindowRows / bk);
+  int64_t n = std::clamp<int64_t>(
+      std::llround(double(m) * double(getDensity()) / 100), 1, m);
+  return EncodingAttr::get(getContext(), n, m, bk, encoding.getBlockN(),
+                           /*dim=*/0, OutputOrder::Identity);
+}
