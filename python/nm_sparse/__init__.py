@@ -29,7 +29,7 @@ from .encoding import (
 from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
 from .packed_file import read_packed, write_packed
 from .ragged import pack_ragged
-from .reference import decode, encode, prune
+from .shuffled import decode, encode, prune, search_order
 from .tensor_file import CheckpointError
 from .two_four import Pattern
 
@@ -60,6 +60,7 @@ __all__ = [
     "packed_shapes",
     "prune",
     "read_packed",
+    "search_order",
     "unpack_bitmap",
     "unpack_free_bitmap",
     "write_packed",

@@ -23,8 +23,8 @@ def _outputs(
     weight: np.ndarray, encoding: Encoding, dtype: Optional[str]
 ) -> np.ndarray:
     """The weight in float64, outputs x inputs."""
-    if encoding.is_free or weight.ndim != 2:
-        raise EncodingError("legal are matrices and n:m encodings")
+    if encoding.is_free or encoding.is_shuffled or weight.ndim != 2:
+        raise EncodingError("legal are matrices and n:m encodings in identity order")
     extents(encoding, weight.shape)
     numbers = (
         _numbers(weight, dtype)

@@ -7,13 +7,15 @@ docs/Encoding.md is the specification.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
 FORMAT = "nm_sparse"
-VERSIONS = (1, 2, 3)  # of one level, of two, and of a free one
+# Of one level, of two, and of a free one; and the same of shuffled weights.
+VERSIONS = (1, 2, 3, 7, 8, 9)
+ORDERS = ("identity", "shuffled")
 
 
 class EncodingError(ValueError):
@@ -58,7 +60,8 @@ class Encoding(Level):
     n, m, block:  the outer level, which the dense weight obeys; 0:0 stands for
                   `free`, whose panels keep any number of blocks each.
     dim:          contraction dimension of the weight, one of its last two.
-    order:        "identity"; "shuffled" has no packed layout.
+    order:        "identity", or "shuffled": the outputs in some other order have
+                  the pattern, and that order is stored.
     inner:        a second level, which what the outer one keeps obeys.
 
     Raises EncodingError when a field is out of its range.
@@ -75,9 +78,9 @@ class Encoding(Level):
                 f"dim is {self.dim!r}: legal is one of the last two dimensions "
                 "(0 or 1 of a matrix, 1 or 2 of a batch of matrices)"
             )
-        if self.order != "identity":
+        if self.order not in ORDERS:
             raise EncodingError(
-                f"order is {self.order!r}: the layout has 'identity' only"
+                f"order is {self.order!r}: legal is 'identity' or 'shuffled'"
             )
         if self.inner is None:
             return
@@ -95,9 +98,11 @@ class Encoding(Level):
             )
 
     @staticmethod
-    def free(block: Tuple[int, int] = (1, 1), dim: int = 0) -> "Encoding":
-        """`#nm_sparse.encoding<free, block = [bk, bn], dim = dim>`."""
-        return Encoding(0, 0, block, dim)
+    def free(
+        block: Tuple[int, int] = (1, 1), dim: int = 0, order: str = "identity"
+    ) -> "Encoding":
+        """`#nm_sparse.encoding<free, block = [bk, bn], dim = dim, order = order>`."""
+        return Encoding(0, 0, block, dim, order)
 
     @property
     def is_free(self) -> bool:
@@ -106,7 +111,17 @@ class Encoding(Level):
     @property
     def version(self) -> int:
         """The version of the packed layout that such a weight has."""
-        return 3 if self.is_free else len(self.levels)
+        in_order = 3 if self.is_free else len(self.levels)
+        return in_order + (6 if self.is_shuffled else 0)
+
+    @property
+    def is_shuffled(self) -> bool:
+        return self.order == "shuffled"
+
+    @property
+    def packed(self) -> "Encoding":
+        """That of the weight whose outputs are in packed order."""
+        return replace(self, order="identity")
 
     @property
     def levels(self) -> Tuple[Level, ...]:
@@ -147,6 +162,10 @@ class Packed:
     def offsets(self) -> np.ndarray:
         return self.components["offsets"]
 
+    @property
+    def perm(self) -> np.ndarray:
+        return self.components["perm"]
+
     def metadata(self) -> str:
         """The JSON text that is stored beside the tensors."""
         e = self.encoding
@@ -183,12 +202,13 @@ class Packed:
         if d["format"] != FORMAT or d["version"] not in VERSIONS:
             raise EncodingError(
                 f"metadata says {d['format']!r} version {d['version']!r}: "
-                f"this reader knows {FORMAT!r} versions 1, 2 and 3"
+                f"this reader knows {FORMAT!r} versions 1, 2, 3, 7, 8 and 9"
             )
         keys = ("n", "m", "block", "dim", "order", "shape", "dtype")
-        _check_keys(d, keys + (("inner",) if d["version"] == 2 else ()), "metadata")
+        nested = d["version"] in (2, 8)
+        _check_keys(d, keys + (("inner",) if nested else ()), "metadata")
         inner = None
-        if d["version"] == 2:
+        if nested:
             i = d["inner"]
             _check_keys(i, ("n", "m", "block"), "inner")
             inner = Level(i["n"], i["m"], tuple(i["block"]))
@@ -197,8 +217,9 @@ class Packed:
         )
         if encoding.version != d["version"]:
             raise EncodingError(
-                f"metadata says version {d['version']} of {encoding.n}:{encoding.m}, "
-                f"which has version {encoding.version}"
+                f"metadata says version {d['version']} of "
+                f"{'shuffled ' if encoding.is_shuffled else ''}{encoding.n}:"
+                f"{encoding.m}, which has version {encoding.version}"
             )
         return Packed(dict(components), encoding, tuple(d["shape"]), d["dtype"])
 
@@ -223,6 +244,7 @@ def packed_shapes(
     values:       [batch,] W * n * bk, P * bn   (elements; n, bk of the last level)
     index:        [batch,] W * n,      P        (one position per kept block)
     inner_index:  the same of the inner level
+    perm:         [batch,] N                    (of a shuffled weight)
 
     A free encoding has no shapes of its own: they depend on the weight. Raises
     EncodingError for one, and when the rank is not 2 or 3 or `dim` does not fit it.
@@ -237,6 +259,8 @@ def packed_shapes(
     shapes = {"values": lead + (windows * inner.n * inner.block[0], columns)}
     for name, level in zip(("index", "inner_index"), encoding.levels):
         shapes[name] = lead + (windows * level.n, columns // level.block[1])
+    if encoding.is_shuffled:
+        shapes["perm"] = lead + (outputs,)
     return shapes
 
 

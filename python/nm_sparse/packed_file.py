@@ -35,6 +35,8 @@ _POSITIONS = {1: "U8", 2: "U16", 4: "U32"}  # by their bytes
 
 def _innermost(e: Encoding, shape: Tuple[int, ...]) -> Tuple[Encoding, int, int]:
     """The weight that has the bitmaps of one with `shape`."""
+    if e.is_shuffled:
+        raise EncodingError("is shuffled: bitmaps are of weights with order identity")
     _, k, n = extents(e, shape)
     if e.inner is not None and e.block[1] % OUTPUTS:
         raise EncodingError(
@@ -161,13 +163,19 @@ def _read(file: TensorFile, prefix: str, text: str) -> Packed:
     for part in _positions(e):
         if part in components:
             continue
-        legal = ("U32",) if part == "offsets" else tuple(_POSITIONS.values())
+        wide = part in ("offsets", "perm")
+        legal = ("U32",) if wide else tuple(_POSITIONS.values())
         components[part] = _component(file, f"{prefix}{part}", legal)
     return Packed(components, e, shape, packed.dtype)
 
 
 def _positions(e: Encoding) -> Tuple[str, ...]:
     """The components beside `values`, in the order of docs/Encoding.md."""
+    names = ["index"]
     if e.is_free:
-        return ("index", "offsets")
-    return ("index", "inner_index") if e.inner is not None else ("index",)
+        names.append("offsets")
+    if e.inner is not None:
+        names.append("inner_index")
+    if e.is_shuffled:
+        names.append("perm")
+    return tuple(names)

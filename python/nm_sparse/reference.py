@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reference encoder, decoder and pruning of the canonical packed layout.
+"""Reference encoder, decoder and pruning of the canonical packed layout, of weights
+with `order = identity`; `shuffled.py` puts others in order first.
 
 docs/Encoding.md is the specification; this file is its shortest correct
 implementation, meant to be read and to be compared against, not to be fast.
@@ -66,6 +67,7 @@ def _default_dtype(array: np.ndarray) -> str:
 
 def _turn(array: np.ndarray, e: Encoding) -> np.ndarray:
     """A weight as [..., K, N], or such an array as the weight."""
+    assert not e.is_shuffled, "its outputs must be put in order first"
     return array.swapaxes(-1, -2) if e.dim == array.ndim - 1 else array
 
 
@@ -128,13 +130,14 @@ def _unpack_level(
 
 
 def encode(
-    weight: np.ndarray, encoding: Encoding, dtype: Optional[str] = None
+    weight: np.ndarray, encoding: Encoding, dtype: Optional[str] = None, note: str = ""
 ) -> Packed:
     """Packs a weight that keeps to `encoding` into canonical form.
 
     weight:  [batch,] K, N elements with dim = rank - 2, [batch,] N, K with
              dim = rank - 1; any K, N. bf16 and f8 as unsigned views.
     dtype:   element type, needed for unsigned views only.
+    note:    what an error says behind the pattern.
 
     Raises EncodingError naming window and panel when more than n blocks of a
     window hold a nonzero (or NaN) element, or when shape, dim or type do not fit.
@@ -147,8 +150,8 @@ def encode(
         blocks = _blocks(rows, Level(1, 1, e.block))[:, :, 0]
         return Packed(free.pack(blocks, weight.dtype), e, weight.shape, dtype)
     batched = weight.ndim == 3
-    where = [("", "panel", batched)]
-    where.append((f" in what {e.n}:{e.m} keeps", "inner panel", batched))
+    where = [(note, "panel", batched)]
+    where.append((f" in what {e.n}:{e.m} keeps{note}", "inner panel", batched))
     positions: List[np.ndarray] = []
     for level, place in zip(e.levels, where):
         rows, kept = _pack_level(rows, level, sign, place)
@@ -245,11 +248,7 @@ def prune(
     encoding the share `density` of all blocks, from 0 to 1. Raises EncodingError
     when shape, dim or type do not fit.
     """
-    if encoding.is_free != (density is not None):
-        raise EncodingError(
-            f"density is {density} for {encoding.n}:{encoding.m}: legal is a share "
-            "from 0 to 1 for a free encoding, and none for n:m"
-        )
+    _check_density(encoding, density)
     e, dtype = encoding, dtype or _default_dtype(weight)
     batch, k, outputs = extents(e, weight.shape)
     bits, _ = _bits(weight, dtype, "weight")
@@ -267,6 +266,14 @@ def prune(
     rows = np.where(keep, blocks, 0).reshape(batch, -1, keep.shape[-2] * e.block[1])
     dense = _turn(rows[:, :k, :outputs].reshape(weight.shape[:-2] + (k, outputs)), e)
     return np.ascontiguousarray(dense.astype(bits.dtype)).view(weight.dtype)
+
+
+def _check_density(e: Encoding, density: Optional[float]) -> None:
+    if e.is_free != (density is not None):
+        raise EncodingError(
+            f"density is {density} for {e.n}:{e.m}: legal is a share "
+            "from 0 to 1 for a free encoding, and none for n:m"
+        )
 
 
 def _keep(squares: np.ndarray, e: Encoding) -> np.ndarray:

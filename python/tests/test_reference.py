@@ -235,14 +235,14 @@ def test_metadata_of_two_levels():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"version": 4}, "version 4.*knows 'nm_sparse' versions 1, 2 and 3"),
+        ({"version": 4}, "version 4.*knows 'nm_sparse' versions 1, 2, 3, 7, 8 and 9"),
         ({"version": 3}, "version 3 of 2:4, which has version 1"),
         ({"version": 2}, "lacks inner"),
         ({"format": "other"}, "'other'"),
         ({"n": 5}, "n:m is 5:4"),
         ({"n": "2"}, "n is '2'"),
         ({"n": None}, "n is None"),
-        ({"order": "shuffled"}, "order is 'shuffled'"),
+        ({"order": "sorted"}, "order is 'sorted': legal is 'identity' or 'shuffled'"),
         ({"block": [2]}, "block is"),
     ],
 )
@@ -273,7 +273,7 @@ def test_metadata_unknown_keys_are_ignored_and_missing_ones_named():
         ((5, 4), "n:m is 5:4"),
         ((2, 4, (0, 1)), "at least 1"),
         ((2, 4, (1, 1), 3), "dim is 3"),
-        ((2, 4, (1, 1), 0, "shuffled"), "order"),
+        ((2, 4, (1, 1), 0, "sorted"), "order is 'sorted'"),
         ((2, 4, (1, 1), 0, "identity", Level(1, 4)), "4 rows: legal are the 2"),
         ((2, 4, (1, 4), 0, "identity", Level(1, 2, (1, 3))), "a divisor of .1, 4."),
         ((2, 4, (2, 4), 0, "identity", Level(1, 1, (4, 1))), "a divisor of .2, 4."),
