@@ -103,7 +103,7 @@ void copyKept(const LevelSpec &spec, const PackGeometry &g,
 
 template <typename T, typename I>
 int pack(const LevelSpec &spec, const NmsPackLevel *outer, const T *dense,
-         T *values, I *index, T sign) {
+         T *values, I *index, T sign, const char *order) {
   PackGeometry g(spec);
   WindowTile<T> tile(spec, g);
   std::vector<uint8_t> states(static_cast<size_t>(spec.m * g.tilePanels));
@@ -119,7 +119,8 @@ int pack(const LevelSpec &spec, const NmsPackLevel *outer, const T *dense,
           int64_t count = choosePositions(spec, states.data() + p, panels,
                                           indexAt + p, g.panels);
           if (count > spec.n)
-            return failTooMany(spec, outer, batch, window, panel0 + p, count);
+            return failTooMany(spec, outer, batch, window, panel0 + p, count,
+                               order);
         }
         copyKept(spec, g, tile, panels, indexAt,
                  values +
@@ -132,14 +133,14 @@ int pack(const LevelSpec &spec, const NmsPackLevel *outer, const T *dense,
 
 /// Packs one level.
 int packLevel(const LevelSpec &spec, const NmsPackLevel *outer,
-              const void *dense, void *values, void *index) {
+              const void *dense, void *values, void *index, const char *order) {
   return dispatchBits(spec.kind, [&](auto element, auto sign) {
     using T = decltype(element);
     return dispatchIndex(spec.m, [&](auto position) {
       using I = decltype(position);
       return pack<T, I>(spec, outer, static_cast<const T *>(dense),
-                        static_cast<T *>(values), static_cast<I *>(index),
-                        sign);
+                        static_cast<T *>(values), static_cast<I *>(index), sign,
+                        order);
     });
   });
 }
@@ -148,12 +149,13 @@ int packLevel(const LevelSpec &spec, const NmsPackLevel *outer,
 
 int nms::failTooMany(const LevelSpec &spec, const NmsPackLevel *outer,
                      int64_t batch, int64_t window, int64_t panel,
-                     int64_t count) {
+                     int64_t count, const char *order) {
   auto ll = [](int64_t value) { return static_cast<long long>(value); };
   std::string within, where;
   if (outer)
     within = " in what " + std::to_string(outer->n) + ":" +
              std::to_string(outer->m) + " keeps";
+  within += order;
   if (spec.batch > 1)
     where = " of batch " + std::to_string(batch);
   return fail("pack: weight is not %lld:%lld%s: window %lld of %spanel %lld%s "
@@ -164,8 +166,8 @@ int nms::failTooMany(const LevelSpec &spec, const NmsPackLevel *outer,
               ll(spec.n));
 }
 
-extern "C" int nmsPack(const NmsPackSpec *spec, const void *dense,
-                       void *const *components) {
+int nms::packInOrder(const NmsPackSpec *spec, const void *dense,
+                     void *const *components, const char *order) {
   if (checkSpec(spec, "pack"))
     return 1;
   LevelSpec outer = getLevel(*spec, 0);
@@ -175,12 +177,18 @@ extern "C" int nmsPack(const NmsPackSpec *spec, const void *dense,
     return 1;
   if (spec->levelCount == 1)
     return packLevel(outer, nullptr, dense, components[NMS_VALUES],
-                     components[NMS_INDEX]);
+                     components[NMS_INDEX], order);
   // What the outer level keeps is the weight that the inner one packs.
   LevelSpec inner = getLevel(*spec, 1);
   std::vector<char> kept(keptBytes(inner));
-  if (packLevel(outer, nullptr, dense, kept.data(), components[NMS_INDEX]))
+  if (packLevel(outer, nullptr, dense, kept.data(), components[NMS_INDEX],
+                order))
     return 1;
   return packLevel(inner, &spec->levels[0], kept.data(), components[NMS_VALUES],
-                   components[NMS_INNER_INDEX]);
+                   components[NMS_INNER_INDEX], order);
+}
+
+extern "C" int nmsPack(const NmsPackSpec *spec, const void *dense,
+                       void *const *components) {
+  return packInOrder(spec, dense, components, /*order=*/"");
 }

@@ -62,9 +62,16 @@ int makeDenseSpec(const char *entry, int64_t rank, const void *dense,
                   const int64_t *params, NmsPackSpec &spec);
 
 /// Fails since a window and panel holds `count` nonzero blocks, which are too
-/// many. `outer` is the level outside of `spec`, if any.
+/// many. `outer` is the level outside of `spec`, if any; `order` is said of the
+/// outputs.
 int failTooMany(const LevelSpec &spec, const NmsPackLevel *outer, int64_t batch,
-                int64_t window, int64_t panel, int64_t count);
+                int64_t window, int64_t panel, int64_t count,
+                const char *order = "");
+
+/// nmsPack of a weight whose outputs are in the order of which a failure says
+/// `order`.
+int packInOrder(const NmsPackSpec *spec, const void *dense,
+                void *const *components, const char *order);
 
 /// Sizes that follow from a spec.
 struct PackGeometry {

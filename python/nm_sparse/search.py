@@ -166,22 +166,25 @@ def _grow(q: np.ndarray, keep: _Keep, width: int, step: _Steps) -> np.ndarray:
     the largest share is in the rows that the panel would keep so far."""
     panel, left = np.empty(len(q), np.int64), np.arange(len(q))
     total = q.sum(axis=1)
-    number = 0
-    while len(left) > width:
-        taken = np.zeros(len(left), bool)
-        taken[np.argmax(total)] = True
-        sums, size = q[taken].sum(axis=0), 1
-        while size < width:
+    taken, rest, number = np.zeros(len(q), bool), len(q), 0
+    while rest > width:
+        if 8 * (len(left) - rest) > len(left):
+            q, total, left = q[~taken], total[~taken], left[~taken]
+            taken = np.zeros(rest, bool)
+        own = [np.argmax(np.where(taken, -1.0, total))]
+        sums = q[own].sum(axis=0)
+        while len(own) < width:
+            taken[own] = True
             share = q @ keep(sums[None])[0].astype(np.float64) / np.maximum(total, 1.0)
-            share[taken] = -1.0
-            more = np.argsort(-share, kind="stable")[: min(size, width - size)]
-            taken[more] = True
-            sums, size = sums + q[more].sum(axis=0), size + len(more)
-        panel[left[taken]] = number
-        q, total, left = q[~taken], total[~taken], left[~taken]
-        number += 1
+            order = np.argsort(np.where(taken, 1.0, -share), kind="stable")
+            more = order[: min(len(own), width - len(own))]
+            own += list(more)
+            sums += q[more].sum(axis=0)
+        taken[own] = True
+        panel[left[own]] = number
+        rest, number = rest - width, number + 1
         step()
-    panel[left] = number
+    panel[left[~taken]] = number
     step()
     return panel
 
@@ -192,32 +195,35 @@ def _swap(gain: np.ndarray, panel: np.ndarray, count: int) -> bool:
     other, of equals the first ones, swap the outputs that gain most. Returns whether
     any did."""
     change = gain - np.take_along_axis(gain, panel[:, None], axis=1)
-    any_swap = False
+    best = np.empty((count, count))
+    touched, any_swap = list(range(count)), False
     for _ in range(MOST_ROUNDS):
-        order = np.argsort(panel, kind="stable")
-        starts = np.searchsorted(panel[order], np.arange(count + 1))
-        best = np.maximum.reduceat(change[order], starts[:-1], axis=0)
+        for a in touched:
+            best[a] = change[panel == a].max(axis=0)
         both = best + best.T
         np.fill_diagonal(both, 0)
         partner = np.argmax(both, axis=1)
-        swapped = False
+        touched = []
         for a in range(count):
             b = int(partner[a])
-            if a >= b or partner[b] != a or both[a, b] <= 0:
-                continue
-            ours = order[starts[a] : starts[a + 1]]
-            theirs = order[starts[b] : starts[b + 1]]
-            ours = ours[np.argsort(-change[ours, b], kind="stable")]
-            theirs = theirs[np.argsort(-change[theirs, a], kind="stable")]
-            pairs = min(len(ours), len(theirs))
-            ours, theirs = ours[:pairs], theirs[:pairs]
-            better = change[ours, b] + change[theirs, a] > 0
-            ours, theirs = ours[better], theirs[better]
-            panel[ours], panel[theirs] = b, a
-            for moved in (ours, theirs):
-                own = gain[moved, panel[moved]]
-                change[moved] = gain[moved] - own[:, None]
-            swapped = any_swap = True
-        if not swapped:
+            if a < b and partner[b] == a and both[a, b] > 0:
+                _swap_pair(gain, change, panel, a, b)
+                touched += [a, b]
+        if not touched:
             break
+        any_swap = True
     return any_swap
+
+
+def _swap_pair(
+    gain: np.ndarray, change: np.ndarray, panel: np.ndarray, a: int, b: int
+) -> None:
+    ours, theirs = np.flatnonzero(panel == a), np.flatnonzero(panel == b)
+    ours = ours[np.argsort(-change[ours, b], kind="stable")]
+    theirs = theirs[np.argsort(-change[theirs, a], kind="stable")]
+    pairs = min(len(ours), len(theirs))
+    ours, theirs = ours[:pairs], theirs[:pairs]
+    better = change[ours, b] + change[theirs, a] > 0
+    panel[ours[better]], panel[theirs[better]] = b, a
+    for moved in (ours[better], theirs[better]):
+        change[moved] = gain[moved] - gain[moved, panel[moved]][:, None]

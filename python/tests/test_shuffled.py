@@ -37,7 +37,7 @@ def orders(weight, e, seed):
 def put(weight, e, perm):
     """The weight with output perm[j] at place j, entry by entry."""
     if weight.ndim == 2:
-        return weight[:, perm] if e.dim == 0 else weight[perm]
+        return np.ascontiguousarray(weight[:, perm] if e.dim == 0 else weight[perm])
     at = replace(e, dim=e.dim - 1)
     entries = [put(w, at, p) for w, p in zip(weight, perm)]
     return np.array(entries, weight.dtype).reshape(weight.shape)

@@ -110,6 +110,56 @@ NMS_API int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
 NMS_API int nmsPruneFree(const NmsPackSpec *spec, double density,
                          const void *dense, void *pruned);
 
+/// Order of outputs: place j of the packed outputs holds output perm[j] of the
+/// weight, in each entry of a batch. These functions take specs of n:m levels
+/// and of a free one, and `perm` as batch x outputs numbers.
+
+/// Fails, naming the place, unless `perm` holds each number below `outputs` of
+/// `spec` once in each batch entry.
+NMS_API int nmsCheckOrder(const NmsPackSpec *spec, const uint32_t *perm);
+
+/// The order that an encoder takes when it is given none, in which outputs of
+/// the same support are neighbours (docs/Encoding.md).
+NMS_API int nmsFindOrder(const NmsPackSpec *spec, const void *dense,
+                         uint32_t *perm);
+
+/// Steps that are done, and of how many.
+typedef void (*NmsProgress)(void *context, int64_t done, int64_t steps);
+
+/// An order in which pruning keeps much of the weight; the one of
+/// nmsFindOrder() when it has the pattern in that. `density` is the share of
+/// the blocks that a free level keeps, and nothing otherwise. `seed` chooses
+/// the windows that are looked at, where there are too many. The choice does
+/// not depend on the number of threads. `progress` may be null.
+NMS_API int nmsSearchOrder(const NmsPackSpec *spec, double density,
+                           uint64_t seed, const void *dense, uint32_t *perm,
+                           NmsProgress progress, void *context);
+
+/// The weight whose outputs are in order: batch x k x outputs elements, one
+/// after the other.
+NMS_API int nmsOrderedSpec(const NmsPackSpec *spec, NmsPackSpec *ordered);
+
+/// Fills that weight, or the one of `spec` from it. Fails as nmsCheckOrder().
+NMS_API int nmsPutInOrder(const NmsPackSpec *spec, const uint32_t *perm,
+                          const void *dense, void *ordered);
+NMS_API int nmsPutBack(const NmsPackSpec *spec, const uint32_t *perm,
+                       const void *ordered, void *dense);
+
+/// nmsPack() of a shuffled weight of n:m levels, whose order it finds and fills
+/// in unless `isGiven`; and nmsUnpack().
+NMS_API int nmsPackShuffled(const NmsPackSpec *spec, int isGiven,
+                            const void *dense, void *const *components,
+                            uint32_t *perm);
+NMS_API int nmsUnpackShuffled(const NmsPackSpec *spec,
+                              const void *const *components,
+                              const uint32_t *perm, void *dense);
+
+/// nmsPrune() or nmsPruneFree() in the order of `perm`, or, if that is null, in
+/// the one of nmsSearchOrder().
+NMS_API int nmsPruneShuffled(const NmsPackSpec *spec, double density,
+                             uint64_t seed, const uint32_t *perm,
+                             const void *dense, void *pruned);
+
 /// Elements of `values` that such a weight has as bitmaps, with blocks of one
 /// element: its pieces, each of 16 bytes. -1 with nmsLastError() set.
 NMS_API int64_t nmsCountFreeBitmap(const NmsPackSpec *spec, const void *dense);

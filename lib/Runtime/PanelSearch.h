@@ -1,0 +1,54 @@
+//===- PanelSearch.h - Outputs of similar importance ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_RUNTIME_PANELSEARCH_H
+#define NM_SPARSE_LIB_RUNTIME_PANELSEARCH_H
+
+#include "Order.h"
+
+#include <functional>
+
+namespace nms {
+
+/// Whole numbers, rows x columns. All sums of them that are made are below
+/// 2^53.
+struct Numbers {
+  Numbers(int64_t rows, int64_t columns)
+      : rows(rows), columns(columns),
+        data(static_cast<size_t>(rows * columns)) {}
+
+  uint64_t *operator[](int64_t row) { return data.data() + row * columns; }
+  const uint64_t *operator[](int64_t row) const {
+    return data.data() + row * columns;
+  }
+
+  int64_t rows, columns;
+  std::vector<uint64_t> data;
+};
+
+/// What panels keep of rows of blocks: n of every m, or, with n = 0, a share.
+struct KeptRows {
+  int64_t n, m;
+  double density;
+
+  /// Marks the rows that stay of each panel, of the sums of its outputs: panels
+  /// x rows, which are whole windows.
+  std::vector<uint8_t> choose(const Numbers &sums) const;
+};
+
+/// Panels of `width` outputs, of their importance in rows of blocks, outputs x
+/// rows. The last one is that of fewer outputs. `step` is called as work is
+/// done, with the number of steps in all.
+Panels searchPanels(const Numbers &importance, const KeptRows &keep,
+                    int64_t width, uint64_t seed,
+                    const std::function<void(int64_t)> &step);
+
+/// `numbers` with zeros behind its columns, to whole multiples.
+Numbers padColumns(const Numbers &numbers, int64_t multiple);
+
+} // namespace nms
+
+#endif // NM_SPARSE_LIB_RUNTIME_PANELSEARCH_H
