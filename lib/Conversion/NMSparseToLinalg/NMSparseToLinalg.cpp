@@ -60,10 +60,9 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
       return rewriter.notifyMatchFailure(op, "init is wider than 32 bits");
 
     // The packed form of the padded weight is that of the weight.
-    auto canonical = EncodingAttr::get(rewriter.getContext(), encoding.getN(),
-                                       encoding.getM(), encoding.getBlockK(),
-                                       encoding.getBlockN(), /*dim=*/rank - 2,
-                                       OutputOrder::Identity);
+    auto canonical =
+        EncodingAttr::get(rewriter.getContext(), encoding.getLevels(),
+                          /*dim=*/rank - 2, OutputOrder::Identity);
     SmallVector<int64_t> shape(valuesType.getShape());
     shape[rank - 2] = paddedK;
     shape[rank - 1] = paddedN;
@@ -82,9 +81,11 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     if (staticN && llvm::alignTo(*staticN, encoding.getBlockN()) ==
                        static_cast<uint64_t>(paddedN))
       shape[rank - 1] = *staticN;
+    SmallVector<Value> components = {op.getValues(), op.getIndex()};
+    if (op.getInnerIndex())
+      components.push_back(op.getInnerIndex());
     Value weight =
-        UnpackOp::create(rewriter, loc, getType(),
-                         ValueRange{op.getValues(), op.getIndex()}, canonical);
+        UnpackOp::create(rewriter, loc, getType(), components, canonical);
     if (!staticK || !staticN || shape[rank - 1] != *staticN) {
       SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0));
       SmallVector<OpFoldResult> strides(rank, rewriter.getIndexAttr(1));

@@ -76,3 +76,27 @@ func.func @dynamic(%x: tensor<?x?xf32>, %v: tensor<4x8xf32>, %i: tensor<4x2xi8>,
     outs(%init : tensor<?x?xf32>) -> tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<[4:10, block = [1, 4]], [2:4]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+
+// Of two levels, the inner index says which of the rows that are kept.
+
+// CHECK-LABEL: func @two_levels
+// CHECK-SAME: %[[X:.+]]: tensor<3x17xf32>, %[[V:.+]]: tensor<4x4xf32>, %[[I:.+]]: tensor<8x1xi8>, %[[II:.+]]: tensor<4x4xi8>, %{{.+}}: tensor<3x3xf32>
+func.func @two_levels(%x: tensor<3x17xf32>, %v: tensor<4x4xf32>, %i: tensor<8x1xi8>, %ii: tensor<4x4xi8>,
+                      %init: tensor<3x3xf32>) -> tensor<3x3xf32> {
+  // CHECK: %[[W:.+]] = scf.for %{{.*}} -> (tensor<17x3xf32>)
+  // CHECK: tensor.extract %[[II]]
+  // CHECK: tensor.extract %[[I]]
+  // CHECK: tensor.extract %[[V]]
+  // CHECK: linalg.generic {{.*}} ins(%[[X]], %[[W]] : tensor<3x17xf32>, tensor<17x3xf32>)
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %v, %i : tensor<3x17xf32>, tensor<4x4xf32>, tensor<8x1xi8>)
+    outs(%init : tensor<3x3xf32>) inner_index(%ii : tensor<4x4xi8>) -> tensor<3x3xf32>
+  return %y : tensor<3x3xf32>
+}
