@@ -12,6 +12,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/ConstantWeight.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
@@ -29,6 +30,18 @@ static int64_t getXAlignment(Value x, int64_t dynamicExtent) {
   return given ? getRowAlignment(cast<ShapedType>(given.getType()),
                                  dynamicExtent, kSectorBytes)
                : kSectorBytes;
+}
+
+/// The weight of `op` where it is a constant that may become code.
+static std::optional<ConstantWeight> getConstant(MatmulOp op) {
+  NMSparseDialect::MaxCodeBytesAttrHelper helper(op.getContext());
+  IntegerAttr most = helper.getAttr(op);
+  if (!most || !op.getEncoding().isFree() || op.hasBatchedWeight())
+    return std::nullopt;
+  PackedConstant weight = findConstantWeight(op);
+  if (weight.empty())
+    return std::nullopt;
+  return ConstantWeight{countElements(weight.front()), most.getInt()};
 }
 
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
@@ -64,6 +77,7 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   if (ragged)
     problem.windows =
         llvm::divideCeil(problem.windows, problem.encoding.getM());
+  problem.constant = getConstant(op);
   const ElementFormat *format = findElementFormat(x.getElementType());
   assert(format && "the verifier refuses other element types");
   problem.elementBytes = format->bits / 8;
@@ -76,6 +90,9 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.yTransposable = canBeTransposed(op);
   int64_t rows = x.getDimSize(op.getXReductionDim());
   problem.denseRows = ShapedType::isDynamic(rows) ? 0 : rows;
+  if (problem.constant)
+    problem.density = double(problem.constant->elements) /
+                      double(problem.getDenseRows() * problem.outputs);
   problem.epilogue = getEpilogue(op, dynamicTokens);
   return problem;
 }
@@ -125,10 +142,12 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   if (schedule.isDirect()) {
     // The shares of the sum that are handed over.
-    return schedule.getProduct().dividesContraction()
-               ? schedule.getProduct().getNumShares() *
-                     schedule.getTileTokens() * schedule.getTileOutputs() * 4
-               : 0;
+    int64_t shares = schedule.getProduct().getNumShares();
+    bool handsOver = schedule.getProduct().dividesContraction() ||
+                     (schedule.getProduct().hasWeightInCode() && shares > 1);
+    return handsOver ? shares * schedule.getTileTokens() *
+                           schedule.getTileOutputs() * 4
+                     : 0;
   }
   EncodingAttr encoding = problem.encoding;
   Builder b(schedule.getContext());

@@ -39,6 +39,14 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
   embed.tokens = llvm::to_vector(options.tokens);
   pm.addPass(createNMSparseSelectEmbeddingPass(embed));
   pm.addPass(createNMSparseEmbedWeightsPass());
+  if (options.specializeConstants) {
+    NMSparseSpecializeConstantsPassOptions specialize;
+    specialize.maxCodeBytes = options.maxCodeBytes;
+    specialize.chip = options.chip;
+    specialize.gpu = options.gpu;
+    specialize.tokens = getExpectedTokens(options);
+    pm.addPass(createNMSparseSpecializeConstantsPass(specialize));
+  }
   NMSparseSelectStoragePassOptions select;
   select.storage = options.storage;
   select.chip = options.chip;

@@ -18,4 +18,5 @@ void mlir::nm_sparse::registerProductCosts(DialectRegistry &registry) {
   registerWgmmaSpCost(registry);
   registerMmaExpandCost(registry);
   registerMmaSpCost(registry);
+  registerImmediateCost(registry);
 }

@@ -18,4 +18,5 @@ void mlir::nm_sparse::registerProductLowerings(DialectRegistry &registry) {
   registerWgmmaSpLowering(registry);
   registerMmaExpandLowering(registry);
   registerMmaSpLowering(registry);
+  registerImmediateLowering(registry);
 }

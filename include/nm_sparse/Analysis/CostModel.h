@@ -30,6 +30,12 @@ struct Epilogue {
   int64_t alignment = 16;
 };
 
+/// A constant weight that may become code.
+struct ConstantWeight {
+  int64_t elements;     ///< Of all that are not +0.
+  int64_t maxCodeBytes; ///< Of instructions.
+};
+
 /// What the model needs to know of one matmul.
 struct MatmulProblem {
   EncodingAttr encoding;
@@ -56,6 +62,7 @@ struct MatmulProblem {
   const ElementFormat *format = nullptr; ///< Of x and values.
   /// The number of tokens is dynamic.
   bool hasAnyTokens = false;
+  std::optional<ConstantWeight> constant = {};
 
   /// Rows of the dense weight.
   int64_t getDenseRows() const {

@@ -14,6 +14,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Support/LLVM.h"
 #include "nm_sparse/DefaultChip.h"
+#include "nm_sparse/DefaultCodeBytes.h"
 
 namespace mlir {
 class OpPassManager;
@@ -67,6 +68,16 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("percent of the elements of `free` weights that are "
                      "expected to be kept, by which schedules are chosen"),
       llvm::cl::init(50)};
+  PassOptions::Option<bool> specializeConstants{
+      *this, "specialize-constants",
+      llvm::cl::desc("weights that are constants may become code, where that "
+                     "is predicted to be faster"),
+      llvm::cl::init(false)};
+  PassOptions::Option<int64_t> maxCodeBytes{
+      *this, "max-code-bytes",
+      llvm::cl::desc("bytes of instructions at most that such a weight may "
+                     "become"),
+      llvm::cl::init(kDefaultMaxCodeBytes)};
   PassOptions::Option<std::string> pack{
       *this, "pack",
       llvm::cl::desc("where weights that come dense are packed: host, device "

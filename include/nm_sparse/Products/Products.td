@@ -16,5 +16,6 @@ include "nm_sparse/Products/WgmmaExpand/WgmmaExpand.td"
 include "nm_sparse/Products/WgmmaSp/WgmmaSp.td"
 include "nm_sparse/Products/MmaExpand/MmaExpand.td"
 include "nm_sparse/Products/MmaSp/MmaSp.td"
+include "nm_sparse/Products/Immediate/Immediate.td"
 
 #endif // NM_SPARSE_PRODUCTS_PRODUCTS_TD

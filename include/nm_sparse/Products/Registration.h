@@ -29,6 +29,7 @@ void registerWgmmaExpandCost(DialectRegistry &registry);
 void registerWgmmaSpCost(DialectRegistry &registry);
 void registerMmaExpandCost(DialectRegistry &registry);
 void registerMmaSpCost(DialectRegistry &registry);
+void registerImmediateCost(DialectRegistry &registry);
 void registerDotLowering(DialectRegistry &registry);
 void registerPanelDotLowering(DialectRegistry &registry);
 void registerSimtLowering(DialectRegistry &registry);
@@ -38,6 +39,7 @@ void registerWgmmaExpandLowering(DialectRegistry &registry);
 void registerWgmmaSpLowering(DialectRegistry &registry);
 void registerMmaExpandLowering(DialectRegistry &registry);
 void registerMmaSpLowering(DialectRegistry &registry);
+void registerImmediateLowering(DialectRegistry &registry);
 
 } // namespace nm_sparse
 } // namespace mlir

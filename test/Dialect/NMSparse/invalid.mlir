@@ -929,8 +929,24 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // Attributes of the dialect on other operations.
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.schedule', 'nm_sparse.embed' and 'nm_sparse.tokens'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.schedule', 'nm_sparse.embed', 'nm_sparse.max_code_bytes' and 'nm_sparse.tokens'}}
 "test.op"() {nm_sparse.foo} : () -> ()
+
+// -----
+
+// expected-error @below {{'nm_sparse.max_code_bytes' belongs to an nm_sparse.matmul}}
+"test.op"() {nm_sparse.max_code_bytes = 1 : i64} : () -> ()
+
+// -----
+
+func.func @code(%x: tensor<1x8xf32>, %v: tensor<?xf32>, %b: tensor<1x1x296xi32>, %init: tensor<1x32xf32>) -> tensor<1x32xf32> {
+  // expected-error @below {{'nm_sparse.max_code_bytes' must be an i64 of at least 1, got 0 : i64}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %v, %b : tensor<1x8xf32>, tensor<?xf32>, tensor<1x1x296xi32>) outs(%init : tensor<1x32xf32>)
+    {nm_sparse.max_code_bytes = 0 : i64} -> tensor<1x32xf32>
+  return %0 : tensor<1x32xf32>
+}
 
 // -----
 

@@ -126,10 +126,21 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue();
     return success();
   }
+  if (name == MaxCodeBytesAttrHelper::getNameStr()) {
+    auto bytes = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!isa<MatmulOp>(op))
+      return op->emitError("'") << name << "' belongs to an nm_sparse.matmul";
+    if (!bytes || !bytes.getType().isInteger(64) || bytes.getInt() < 1)
+      return op->emitError("'")
+             << name << "' must be an i64 of at least 1, got "
+             << attribute.getValue();
+    return success();
+  }
   return op->emitError("unknown attribute '")
          << name << "'; those of operations are '"
          << ScheduleAttrHelper::getNameStr() << "', '"
-         << EmbedAttrHelper::getNameStr() << "' and '"
+         << EmbedAttrHelper::getNameStr() << "', '"
+         << MaxCodeBytesAttrHelper::getNameStr() << "' and '"
          << TokensAttrHelper::getNameStr() << "'";
 }
 

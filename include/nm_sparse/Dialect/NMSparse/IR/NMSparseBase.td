@@ -62,7 +62,10 @@ def NMSparse_Dialect : Dialect {
     "::mlir::nm_sparse::ComponentAttr":$component,
     // On a function: the number of tokens that its layouts and schedules are
     // chosen for, where that is dynamic.
-    "::mlir::IntegerAttr":$tokens
+    "::mlir::IntegerAttr":$tokens,
+    // On an nm_sparse.matmul: bytes of code at most that its weight, a constant,
+    // may become.
+    "::mlir::IntegerAttr":$max_code_bytes
   );
   let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;

@@ -75,6 +75,11 @@ def NMSparse_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
       }],
       "bool", "readsBitmaps", (ins), "", "return false;">,
     InterfaceMethod<[{
+        The elements of the weight, a constant, are operands of its instructions:
+        nothing of the weight is read.
+      }],
+      "bool", "hasWeightInCode", (ins), "", "return false;">,
+    InterfaceMethod<[{
         It multiplies weights of two levels: the rows that the outer one keeps
         are gathered for it.
       }],

@@ -143,4 +143,44 @@ def NMSparseSelectStoragePass
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def NMSparseSpecializeConstantsPass
+    : Pass<"nm-sparse-specialize-constants", "::mlir::ModuleOp"> {
+  let summary = "let constant weights become code";
+  let description = [{
+    A product whose weight is a constant may have it in the code of its kernel
+    (`product = immediate`): this pass sets `nm_sparse.max_code_bytes` on it, by which
+    schedules of that kind are compared with the others. The expected density of the
+    weight becomes its own. Instructions come from memory, too: where those of a weight
+    would take more than `max-code-bytes`, the product keeps the kernels that
+    read it, and a remark says so.
+
+    The weight of such a product is stored as bitmaps of `free` elements. One that is
+    stored otherwise, such as of n:m, is changed to them where all its products are
+    predicted to be faster by that, and drops what it keeps of +0.
+
+    ```mlir
+    %y = nm_sparse.matmul #nm_sparse.encoding<free>
+      storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>> ... ins(%x, %cst, %cst_0 : ...)
+    ```
+    becomes
+    ```mlir
+    %y = nm_sparse.matmul #nm_sparse.encoding<free>
+      storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>, density = 10> ...
+      ins(%x, %cst, %cst_0 : ...) {nm_sparse.max_code_bytes = 3145728 : i64}
+    ```
+  }];
+  let options = [
+    Option<"maxCodeBytes", "max-code-bytes", "int64_t",
+           /*default=*/"::mlir::nm_sparse::kDefaultMaxCodeBytes",
+           "bytes of instructions at most that a weight may become">,
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU architecture to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
+    Option<"tokens", "tokens", "int64_t", "2048",
+           "number of tokens to assume where it is dynamic">];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::nm_sparse::NMSparseDialect"];
+}
+
 #endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_STORAGEPASSES_TD

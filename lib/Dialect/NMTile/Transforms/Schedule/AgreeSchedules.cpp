@@ -37,6 +37,11 @@ static Shape getShape(ScheduleAttr schedule) {
           schedule.getProduct().getNumWarps(), schedule.getTileTokens()};
 }
 
+/// Products that read global memory themselves, weights included.
+static bool mayShare(ScheduleAttr schedule) {
+  return schedule.isDirect() && !schedule.getProduct().hasWeightInCode();
+}
+
 /// What becomes of the result of `op` up to other products, `op` included.
 static SetVector<Operation *> findUsers(MatmulOp op) {
   ForwardSliceOptions options;
@@ -68,7 +73,7 @@ static void agree(ArrayRef<const RankedProduct *> products) {
   double best = 0;
   auto findBest = [](const RankedProduct &product, Shape shape) {
     return llvm::find_if(product.ranked, [&](const auto &candidate) {
-      return candidate.first.isDirect() && getShape(candidate.first) == shape;
+      return mayShare(candidate.first) && getShape(candidate.first) == shape;
     });
   };
   for (const RankedProduct *product : products) {
@@ -76,7 +81,7 @@ static void agree(ArrayRef<const RankedProduct *> products) {
     own.insert(getShape(product->ranked.front().first));
     llvm::SmallSet<Shape, 16> seen;
     for (const auto &[schedule, prediction] : product->ranked)
-      if (schedule.isDirect() && seen.insert(getShape(schedule)).second) {
+      if (mayShare(schedule) && seen.insert(getShape(schedule)).second) {
         auto &[count, seconds] = shapes[getShape(schedule)];
         ++count;
         seconds += prediction.seconds;
@@ -100,7 +105,7 @@ void nm_sparse::agreeOnSchedules(ArrayRef<RankedProduct> products) {
       byActivations;
   for (const RankedProduct &product : products) {
     MatmulOp op = product.op;
-    if (product.ranked.front().first.isDirect())
+    if (mayShare(product.ranked.front().first))
       byActivations[{op->getBlock(), op.getX()}].push_back(&product);
   }
   for (auto &[key, alike] : byActivations) {

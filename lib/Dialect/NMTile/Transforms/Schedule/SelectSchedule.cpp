@@ -93,7 +93,8 @@ struct SelectSchedule
     bool hasOthers =
         !problem.encoding.isFree() &&
         (problem.elementBytes > 1 || !op.getScheduleAttr().isDirect());
-    if (!hasOthers && problem.tokens > most)
+    bool readsWeight = !op.getScheduleAttr().getProduct().hasWeightInCode();
+    if (!hasOthers && readsWeight && problem.tokens > most)
       op.emitRemark("has ")
           << problem.tokens << " tokens, of which product = "
           << op.getScheduleAttr().getProduct().getProductName()

@@ -1,0 +1,50 @@
+//===- ConstantWeight.h - weights that the compiler knows -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_CONSTANTWEIGHT_H
+#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_CONSTANTWEIGHT_H
+
+#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
+
+namespace mlir::nm_sparse {
+
+/// That of free elements of a weight of K x N.
+EncodingAttr getFreeEncoding(MLIRContext *context);
+
+/// The data of the components of the weight of `op`, where all are constants,
+/// maybe behind casts of their type; else none.
+PackedConstant findConstantWeight(MatmulOp op);
+
+/// Elements of `values` other than +0.
+int64_t countElements(DenseElementsAttr values);
+
+/// The weight of `op`, whose components are `canonical` and have no batches, as
+/// bitmaps of free elements: those that are not +0.
+FailureOr<PackedConstant>
+storeAsFree(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+            function_ref<InFlightDiagnostic()> emitError);
+
+/// A weight of K x N elements, row by row.
+struct DenseWeight {
+  int64_t rows, outputs;
+  Type element;
+  SmallVector<char, 0> bytes;
+
+  /// The bits of an element.
+  uint64_t getBits(int64_t row, int64_t output) const;
+  /// An element of a float type of at most 32 bits.
+  float get(int64_t row, int64_t output) const;
+};
+
+/// What bitmaps of free elements hold, `values` and `bits` without batches, of
+/// a weight of `rows` and of all outputs that bits stand for.
+FailureOr<DenseWeight>
+unpackFreeBitmap(DenseElementsAttr values, DenseElementsAttr bits, int64_t rows,
+                 function_ref<InFlightDiagnostic()> emitError);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_CONSTANTWEIGHT_H

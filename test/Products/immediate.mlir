@@ -1,0 +1,36 @@
+// RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_80 | FileCheck %s
+// RUN: nm-compile %s -o %t.ptx --chip sm_80 && FileCheck %s --check-prefix=PTX --input-file %t.ptx
+
+// What is not +0 is an operand, -0 too, and nothing of the weight is read. Each of the
+// two shares has two of the four rows that outputs use; row 2 is not read.
+// CHECK-LABEL: llvm.func @layer_kernel(
+// CHECK-NOT: tensor<
+// CHECK: llvm.switch
+// CHECK-COUNT-2: "ld.global.nc.b32
+// CHECK: "llvm.fma"
+// CHECK-COUNT-2: "ld.global.nc.b32
+// CHECK: "llvm.fma"
+// CHECK-NOT: "ld.global.nc
+// CHECK: nvvm.barrier0
+
+// PTX-LABEL: layer_kernel(
+// PTX-DAG: fma.rn.f32 {{.*}}, 0f3FC00000,
+// PTX-DAG: fma.rn.f32 {{.*}}, 0f40000000,
+// PTX-DAG: fma.rn.f32 {{.*}}, 0f40400000,
+// PTX-DAG: fma.rn.f32 {{.*}}, 0f80000000,
+// PTX-DAG: fma.rn.f32 {{.*}}, 0fC0800000,
+// PTX-DAG: bar.sync
+// PTX-NOT: ld.global.nc.v4
+
+#w = #nm_sparse.encoding<free>
+#s = #nm_sparse.schedule<tile = [32, 32, 256], product = immediate<warps = 2, shares = 2>,
+  transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+func.func @layer(%x: tensor<5x?xf32>, %init: tensor<3x?xf32>) -> tensor<3x?xf32> {
+  %w = arith.constant dense<[[1.5, 0.0, 0.0], [0.0, 2.0, -0.0], [0.0, 0.0, 0.0],
+                             [3.0, 0.0, 0.0], [0.0, -4.0, 0.0]]> : tensor<5x3xf32, #w>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                                      affine_map<(m, n, k) -> (n, m)>]
+    {nm_sparse.schedule = #s}
+    ins(%x, %w : tensor<5x?xf32>, tensor<5x3xf32, #w>) outs(%init : tensor<3x?xf32>) -> tensor<3x?xf32>
+  return %y : tensor<3x?xf32>
+}
