@@ -82,6 +82,8 @@ void nm_sparse::setOptions(const RunRequest &request, StringRef chip,
   options.embed = request.embed;
   options.embedChecked = request.embedChecked;
   options.density = request.density;
+  options.specializeConstants = request.specializeConstants;
+  options.maxCodeBytes = request.maxCodeBytes;
   options.pack = request.pack;
   options.launches = request.launches;
   options.tokens = getCompiledTokens(request);

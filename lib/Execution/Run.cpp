@@ -354,6 +354,9 @@ llvm::Expected<RunReport> Runner::run() {
     return found.takeError();
   entry = cast<func::FuncOp>(*found);
   report.json["entry"] = entry.getSymName().str();
+  for (const WeightBinding &binding : request.bindings)
+    if (llvm::Error error = bindWeight(entry, binding))
+      return std::move(error);
   if (!request.schedule.empty())
     if (llvm::Error error = forceSchedule(*module, request.schedule))
       return std::move(error);

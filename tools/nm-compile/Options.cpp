@@ -45,6 +45,13 @@ Compiles linalg with sparse weights to GPU kernels.
                      need not be 2:4: packing them fails if they are not
   --density P        percent of the elements that free weights are expected to
                      keep, by which schedules are chosen; default 50
+  --bind W=FILE      make argument %W of the only public function a constant, of
+                     FILE.safetensors or, where that has several tensors, of
+                     FILE.safetensors:TENSOR; may be given again
+  --specialize-constants
+                     weights that are constants may become code of kernels,
+                     where the model says that this is faster
+  --max-code-bytes N of instructions at most for each of them; default 3145728
   --pack WHERE       weights that the program packs when it runs: auto (default;
                      by a kernel if one can, but with --host-memory on the
                      host), device (by a kernel), or host
@@ -200,8 +207,8 @@ static llvm::Error chooseInput(ArrayRef<std::string> positional,
 
 llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
                                            CompileOptions &options) {
-  bool hostMemory = false, embedChecked = false;
-  int64_t maxKernels = -1, density = -1;
+  bool hostMemory = false, embedChecked = false, specializeConstants = false;
+  int64_t maxKernels = -1, density = -1, maxCodeBytes = -1;
   CommandLine line;
   addCheckpointOptions(line, options);
   addAdviceOptions(line, options.advice);
@@ -241,6 +248,15 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
                  {"auto", "canonical", "bitmap"});
   line.addChoice("embed", options.pipeline.embed, {"auto", "always", "never"});
   line.addFlag("embed-checked", embedChecked);
+  line.addValue("bind", [&](StringRef text) -> llvm::Error {
+    auto binding = WeightBinding::parse(text);
+    if (!binding)
+      return binding.takeError();
+    options.bindings.push_back(std::move(*binding));
+    return llvm::Error::success();
+  });
+  line.addFlag("specialize-constants", specializeConstants);
+  line.addNumber<int64_t>("max-code-bytes", maxCodeBytes, 1, INT64_MAX);
   line.addChoice("pack", options.pipeline.pack, {"auto", "device", "host"});
   line.addChoice("launches", options.pipeline.launches, {"merged", "separate"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
@@ -255,6 +271,9 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
     return positional.takeError();
   options.pipeline.hostMemory = hostMemory;
   options.pipeline.embedChecked = embedChecked;
+  options.pipeline.specializeConstants = specializeConstants;
+  if (maxCodeBytes > 0)
+    options.pipeline.maxCodeBytes = maxCodeBytes;
   if (llvm::Error error =
           chooseChip(options.chip, options.pipeline.gpu, options.pipeline))
     return error;

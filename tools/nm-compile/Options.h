@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
 #define NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
 
+#include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
@@ -33,6 +34,7 @@ struct CompileOptions {
   GPUPipelineOptions pipeline;
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
+  std::vector<WeightBinding> bindings; ///< Arguments that become constants.
   bool version = false, saysDensity = false;
   std::string input; ///< A program, or the checkpoint.
   std::string checkpoint, packed;

@@ -172,6 +172,8 @@ static llvm::Error compile(MLIRContext &context,
   if (!read)
     return read.takeError();
   ModuleOp module = **read;
+  if (llvm::Error error = bindWeights(module, options.bindings))
+    return error;
   if (options.saysDensity && !hasFreeWeights(module))
     llvm::errs() << "nm-compile: warning: --density says what free weights "
                     "keep, and there are none\n";

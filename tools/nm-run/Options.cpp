@@ -61,6 +61,15 @@ static void addTokenOptions(CommandLine &line, RunOptions &options) {
   line.addChoice("embed", request.embed, {"auto", "always", "never"});
   line.addFlag("embed-checked", request.embedChecked);
   line.addNumber<int64_t>("density", request.density, 0, 100);
+  line.addValue("bind", [&](StringRef text) -> llvm::Error {
+    auto binding = WeightBinding::parse(text);
+    if (!binding)
+      return binding.takeError();
+    request.bindings.push_back(std::move(*binding));
+    return llvm::Error::success();
+  });
+  line.addFlag("specialize-constants", request.specializeConstants);
+  line.addNumber<int64_t>("max-code-bytes", request.maxCodeBytes, 1, INT64_MAX);
   line.addChoice("pack", request.pack, {"auto", "host", "device"});
   line.addChoice("launches", request.launches, {"merged", "separate"});
   line.addNumber<int64_t>("max-kernels", request.maxKernels, 1, 1000);

@@ -36,6 +36,12 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
                      the model says), always or never
   --embed-checked    also those that only their packing shows to be 2:4
   --density P        percent of the elements that free weights keep; default 50
+  --bind W=FILE      make argument %W of the function a constant, of
+                     FILE.safetensors or FILE.safetensors:TENSOR; may be given
+                     again
+  --specialize-constants
+                     weights that are constants may become code of kernels
+  --max-code-bytes N of instructions at most for each of them; default 3145728
   --pack WHERE       weights that the program packs when it runs: host (auto,
                      default) or device (by a kernel)
   --launches HOW     of products of few tokens: merged (default; those of the

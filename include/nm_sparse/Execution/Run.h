@@ -12,6 +12,8 @@
 #define NM_SPARSE_EXECUTION_RUN_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "nm_sparse/Checkpoint/BindWeights.h"
+#include "nm_sparse/DefaultCodeBytes.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <string>
@@ -37,7 +39,12 @@ struct RunRequest {
   /// Of weights that are 2:4, too, and of more of them, as for the pipelines.
   std::string embed = "auto";
   bool embedChecked = false;
-  int64_t density = 50;      ///< Percent that `free` weights keep.
+  int64_t density = 50; ///< Percent that `free` weights keep.
+  SmallVector<WeightBinding>
+      bindings; ///< Arguments of `entry` to be constants.
+  /// Constants that may become code, and how much, as for the pipelines.
+  bool specializeConstants = false;
+  int64_t maxCodeBytes = kDefaultMaxCodeBytes;
   std::string pack = "auto"; ///< Where, as for the pipelines.
   /// Merged or separate, as for the pipelines.
   std::string launches = "merged";
