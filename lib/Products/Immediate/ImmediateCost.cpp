@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Instructions are issued once by each warp of tokens, but come to an SM from
-// memory as those of each panel, of which an instruction is used a few times.
-// Where there are few warps, what one of them waits for decides.
+// Code that is executed once is bound by how it comes to the warps: an SM gets
+// about an instruction a cycle from its cache, and less than half of one from
+// memory, where all SMs together get a dozen. So the number of tokens that one
+// copy of an instruction serves counts, and that of panels on an SM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,36 +20,36 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Warps of an SM, its registers, and warps that issue at once.
-static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536;
-static constexpr double kSchedulers = 4, kClock = 1.75e9;
-/// Registers of a thread beside its sums.
-static constexpr int64_t kOtherRegisters = 44;
-/// Activations that a lane reads at once.
-static constexpr int64_t kActivationsAtOnce = 16;
-/// Lanes of a warp.
-static constexpr int64_t kLanes = 32;
+/// Warps of an SM, its registers and shared memory.
+static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536,
+                         kSharedPerSM = 227 << 10;
+/// Registers of a thread beside its sums, activations that a lane reads at
+/// once, and lanes of a warp.
+static constexpr int64_t kOtherRegisters = 44, kActivationsAtOnce = 16,
+                         kLanes = 32;
 
-/// Cycles of a scheduler for an instruction of a warp; bytes of code that an SM
-/// gets in a cycle; cycles until a batch of activations is there, and of a warp
-/// for one instruction after the other; cycles for a sum of each share.
-static constexpr double kIssueCycles = 1.1, kCodeBytes = 32, kLatency = 500,
-                        kChainCycles = 3, kSumCycles = 14;
-/// Seconds of a launch; part of the rates of memory that is reached.
-static constexpr double kLaunch = 2.0e-6, kShare = 0.7;
-/// What takes longest hides the others the better the higher this is.
-static constexpr double kNorm = 3;
+// Fitted to 162 kernels of 100 layers on an H200, whose schedules were drawn at
+// random, at 1.755 GHz (bench/results/h200-immediate-fit.json).
+
+static constexpr double kClock = 1.755e9;
+/// Cycles of an SM for an instruction of a warp, and bytes of code that it gets
+/// in a cycle from elsewhere; bytes that all SMs get that none has had before,
+/// and bytes of the code of a panel that its next CTA still finds.
+static constexpr double kIssueCycles = 0.9, kCodeBytes = 6.63,
+                        kNewCodeBytes = 213, kCachedBytes = 200e3;
+/// Cycles until a batch of activations is there; of a warp for each sum that
+/// shares hand over, and of an SM for each of a warp; bytes of activations in a
+/// cycle, of all SMs.
+static constexpr double kLatency = 466, kChainSumCycles = 12.9,
+                        kSumCycles = 1.42, kActivationBytes = 4025;
+/// Seconds of a launch; what takes longest hides the others the better the
+/// higher the other is.
+static constexpr double kLaunch = 1.18e-6, kNorm = 4.54;
 
 namespace {
-/// What the code of a panel has.
+/// What the code of a panel has, for all shares.
 struct PanelCode {
-  double elements, rows, bytes;
-};
-
-/// What a CTA that has an SM to itself takes.
-struct Work {
-  int64_t ctas, resident;
-  double issue, fetch, l2, chain;
+  double instructions, rows, bytes;
 };
 } // namespace
 
@@ -61,11 +62,14 @@ static PanelCode countPanel(const MatmulProblem &problem,
                             ScheduleAttr schedule) {
   auto rows = double(problem.getDenseRows());
   auto outputs = double(std::min(schedule.getTileOutputs(), problem.outputs));
+  auto tokens = double(getLaneTokens(schedule));
   PanelCode code;
-  code.elements = problem.density * rows * outputs;
   code.rows = rows * (1 - std::pow(1 - problem.density, outputs));
-  code.bytes = double(ImmediateAttr::kInstructionBytes) *
-               (code.elements * double(getLaneTokens(schedule)) + code.rows);
+  code.instructions = problem.density * rows * outputs * tokens + code.rows;
+  // Each is made an f32.
+  if (problem.elementBytes < 4)
+    code.instructions += code.rows * tokens;
+  code.bytes = ImmediateAttr::kInstructionBytes * code.instructions;
   return code;
 }
 
@@ -74,7 +78,7 @@ static int64_t countPanels(const MatmulProblem &problem,
   return llvm::divideCeil(problem.outputs, schedule.getTileOutputs());
 }
 
-static int64_t getResidentCtas(ScheduleAttr schedule, const Chip &chip) {
+static int64_t getResidentCtas(ScheduleAttr schedule) {
   auto product = cast<ImmediateAttr>(schedule.getProduct());
   int64_t registers =
       kOtherRegisters + schedule.getTileOutputs() * getLaneTokens(schedule);
@@ -82,63 +86,64 @@ static int64_t getResidentCtas(ScheduleAttr schedule, const Chip &chip) {
   int64_t ctas = warps / product.getWarps();
   if (product.getShares() > 1)
     ctas =
-        std::min<int64_t>(ctas, chip.sharedBytes / (4 * product.getShares() *
+        std::min<int64_t>(ctas, kSharedPerSM / (4 * product.getShares() *
                                                     schedule.getTileTokens() *
-                                                    schedule.getTileOutputs()));
+                                                    schedule.getTileOutputs() +
+                                                1024));
   return std::max<int64_t>(1, ctas);
 }
 
-static Work countWork(const MatmulProblem &problem, ScheduleAttr schedule,
-                      const Chip &chip) {
-  auto product = cast<ImmediateAttr>(schedule.getProduct());
-  PanelCode code = countPanel(problem, schedule);
-  auto tokens = double(getLaneTokens(schedule));
-  auto shares = double(product.getShares());
-  double instructions = code.elements * tokens + code.rows;
-  Work work;
-  work.ctas = problem.batch * countPanels(problem, schedule) *
-              llvm::divideCeil(problem.tokens, schedule.getTileTokens());
-  work.resident = getResidentCtas(schedule, chip);
-  work.issue = double(product.getTokenWarps()) * instructions * kIssueCycles /
-               (kSchedulers * kClock);
-  work.fetch = code.bytes / (kCodeBytes * kClock);
-  double bytes =
-      double(schedule.getTileTokens()) *
-      (code.rows * double(problem.elementBytes) +
-       double(schedule.getTileOutputs() *
-              (problem.epilogue.writtenBytes + problem.epilogue.readBytes)));
-  work.l2 = bytes * double(chip.multiprocessors) / (kShare * chip.l2Bytes);
-  double batches =
-      std::ceil(code.rows * tokens / (shares * double(kActivationsAtOnce)));
-  work.chain =
-      (batches * kLatency + instructions / shares * kChainCycles +
-       (shares > 1 ? tokens * double(schedule.getTileOutputs()) * kSumCycles
-                   : 0)) /
-      kClock;
-  return work;
+/// How often an SM gets the code of a panel, where `perSM` CTAs run on it and
+/// `perPanel` CTAs have the code of one: those of a panel follow each other.
+static double countFetches(int64_t panels, int64_t perPanel, int64_t perSM,
+                           int64_t resident, double bytes, const Chip &chip) {
+  if (perPanel <= chip.multiprocessors)
+    return double(perSM);
+  int64_t times =
+      bytes <= kCachedBytes
+          ? 1
+          : llvm::divideCeil(perPanel, chip.multiprocessors * resident);
+  return double(std::min(perSM, panels * times));
 }
 
 static CombinedTime predictImmediate(const MatmulProblem &problem,
                                      ScheduleAttr schedule, const Chip &chip) {
-  Work work = countWork(problem, schedule, chip);
-  Bound bound = Bound::Product;
-  auto predictWave = [&](double perSM) {
-    double l2 = perSM * work.l2, issue = perSM * work.issue,
-           fetch = perSM * work.fetch;
-    bound =
-        l2 > std::max({issue, fetch, work.chain}) ? Bound::L2 : Bound::Product;
-    return combineOverlapping({l2, issue, fetch, work.chain}, kNorm);
-  };
-  int64_t wave = work.resident * chip.multiprocessors;
-  int64_t waves = work.ctas / wave, rest = work.ctas % wave;
-  double seconds = double(waves) * predictWave(double(work.resident));
-  if (rest > 0)
-    seconds +=
-        predictWave(double(llvm::divideCeil(rest, chip.multiprocessors)));
+  auto product = cast<ImmediateAttr>(schedule.getProduct());
+  PanelCode code = countPanel(problem, schedule);
+  int64_t panels = countPanels(problem, schedule);
+  int64_t perPanel = problem.batch *
+                     llvm::divideCeil(problem.tokens, schedule.getTileTokens());
+  int64_t ctas = panels * perPanel;
+  int64_t perSM = llvm::divideCeil(ctas, chip.multiprocessors);
+  int64_t resident = getResidentCtas(schedule);
+  double share = std::max(1.0, double(ctas) / double(chip.multiprocessors));
+  auto tokens = double(getLaneTokens(schedule));
+  auto shares = double(product.getShares());
+  auto outputs = double(schedule.getTileOutputs());
+  double sums = shares > 1 ? outputs * tokens : 0;
+
+  double issue = share * double(product.getTokenWarps()) * code.instructions *
+                 kIssueCycles;
+  double fetch =
+      countFetches(panels, perPanel, perSM, resident, code.bytes, chip) *
+          code.bytes / kCodeBytes +
+      double(panels) * code.bytes / kNewCodeBytes;
+  double batches =
+      std::ceil(code.rows * tokens / (shares * double(kActivationsAtOnce)));
+  double chain = double(llvm::divideCeil(perSM, resident)) *
+                 (batches * kLatency + sums * kChainSumCycles);
+  double moved = double(ctas * schedule.getTileTokens()) *
+                 (code.rows * double(problem.elementBytes) +
+                  outputs * double(problem.epilogue.writtenBytes +
+                                   problem.epilogue.readBytes)) /
+                 kActivationBytes;
+  double cycles = combineOverlapping({issue, fetch, chain, moved}, kNorm) +
+                  share * double(product.getWarps()) * sums * kSumCycles;
   double written = double(problem.batch * problem.tokens * problem.outputs) *
-                   double(problem.epilogue.writtenBytes);
-  return {kLaunch + std::max(seconds, written / (kShare * chip.dramBytes)),
-          bound};
+                   double(problem.epilogue.writtenBytes) / chip.dramBytes;
+  bool isMoving = moved >= std::max({issue, fetch, chain});
+  return {kLaunch + std::max(cycles / kClock, written),
+          isMoving ? Bound::L2 : Bound::Product};
 }
 
 namespace {
