@@ -365,6 +365,7 @@ FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
         object["registers"] = found->second.registers;
         object["spill_bytes"] =
             found->second.spillStoreBytes + found->second.spillLoadBytes;
+        object["code_bytes"] = found->second.codeBytes;
       }
       kernels.push_back(std::move(object));
     }

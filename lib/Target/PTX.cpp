@@ -9,6 +9,7 @@
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Object/ELF.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -16,6 +17,7 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
+#include <chrono>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -80,6 +82,26 @@ static ResourceMap parseResources(StringRef report) {
   return resources;
 }
 
+/// Adds the sizes of the code in `cubin`, which has a section for each kernel.
+static void addCodeBytes(StringRef cubin, ResourceMap &resources) {
+  auto file = llvm::object::ELF64LEFile::create(cubin);
+  if (!file)
+    return llvm::consumeError(file.takeError());
+  auto sections = file->sections();
+  if (!sections)
+    return llvm::consumeError(sections.takeError());
+  for (const auto &section : *sections) {
+    auto name = file->getSectionName(section);
+    if (!name) {
+      llvm::consumeError(name.takeError());
+      continue;
+    }
+    if (name->consume_front(".text."))
+      if (auto found = resources.find(name->str()); found != resources.end())
+        found->second.codeBytes = int64_t(section.sh_size);
+  }
+}
+
 llvm::Expected<Assembled> nm_sparse::assemblePTX(StringRef ptx,
                                                  StringRef chip) {
   std::string ptxas = findPtxas();
@@ -105,6 +127,7 @@ llvm::Expected<Assembled> nm_sparse::assemblePTX(StringRef ptx,
   std::string arch = ("-arch=" + chip).str();
   StringRef arguments[] = {ptxas, "-v", arch, input, "-o", output};
   std::optional<StringRef> redirects[] = {StringRef(), log.str(), log.str()};
+  auto start = std::chrono::steady_clock::now();
   int status =
       llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects);
   auto report = llvm::MemoryBuffer::getFile(log);
@@ -117,5 +140,10 @@ llvm::Expected<Assembled> nm_sparse::assemblePTX(StringRef ptx,
   auto cubin = llvm::MemoryBuffer::getFile(output);
   if (!cubin)
     return llvm::createStringError("cannot read what ptxas wrote");
-  return Assembled{(*cubin)->getBuffer().str(), parseResources(text)};
+  Assembled result{(*cubin)->getBuffer().str(), parseResources(text)};
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  addCodeBytes(result.cubin, result.resources);
+  return result;
 }

@@ -106,19 +106,20 @@ void nm_sparse::explainLaunches(llvm::raw_ostream &os, ModuleOp module) {
 }
 
 void nm_sparse::explainPTX(llvm::raw_ostream &os, StringRef ptx,
-                           const ResourceMap *resources) {
+                           const Assembled *assembled) {
   os << llvm::formatv("{0,-10} {1} lines", "ptx", ptx.count('\n'));
   for (StringRef instruction :
        {"mma.sync", "wgmma.mma_async", "fma.rn", "cp.async", "ldmatrix"})
     if (size_t count = ptx.count(instruction))
       os << ", " << instruction << " " << count;
   os << "\n";
-  if (!resources) {
+  if (!assembled) {
     os << "  registers: not known, no ptxas was found\n";
     return;
   }
-  for (auto &[kernel, used] : *resources)
+  for (auto &[kernel, used] : assembled->resources)
     os << "  " << kernel << ": " << used.registers << " registers, "
        << used.spillStoreBytes << " bytes spill stores, " << used.spillLoadBytes
-       << " bytes spill loads\n";
+       << " bytes spill loads, " << used.codeBytes << " bytes of code\n";
+  os << llvm::formatv("  assembled in {0:f1} ms\n", 1000 * assembled->seconds);
 }

@@ -30,7 +30,7 @@ void explainProducts(llvm::raw_ostream &os,
 /// Launches with grid, block and shared memory.
 void explainLaunches(llvm::raw_ostream &os, ModuleOp module);
 void explainPTX(llvm::raw_ostream &os, StringRef ptx,
-                const ResourceMap *resources);
+                const Assembled *assembled);
 
 /// Activations of sparse matmuls that `module`, as the layout stage left it,
 /// transposes, and the predicted time of that.

@@ -114,8 +114,7 @@ makeKernels(ModuleOp module, const CompileOptions &options,
     assembled = std::move(*result);
   }
   if (options.explain)
-    explainPTX(getLog(options), *ptx,
-               assembled ? &assembled->resources : nullptr);
+    explainPTX(getLog(options), *ptx, assembled ? &*assembled : nullptr);
   return options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
 }
 

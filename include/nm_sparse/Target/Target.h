@@ -20,8 +20,9 @@ namespace mlir::nm_sparse {
 /// PTX text of the kernels of `module`; empty when it has none.
 llvm::Expected<std::string> translateToPTX(ModuleOp module);
 
-/// What ptxas says about one kernel.
+/// What ptxas says about one kernel, and the bytes of the code that it made.
 struct KernelResources {
+  int64_t codeBytes = 0;
   int64_t registers = 0;
   int64_t spillStoreBytes = 0;
   int64_t spillLoadBytes = 0;
@@ -32,6 +33,7 @@ using ResourceMap = std::map<std::string, KernelResources>;
 struct Assembled {
   std::string cubin;
   ResourceMap resources; ///< By kernel.
+  double seconds = 0;    ///< That ptxas took.
 };
 
 /// Path of ptxas: beside CUDA_HOME, CUDA_ROOT or CUDA_PATH, on the PATH, or in
