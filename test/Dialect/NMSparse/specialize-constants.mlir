@@ -46,3 +46,29 @@ func.func @argument(%x: tensor<4x?xf32>, %w: tensor<4x3xf32, #w>, %init: tensor<
     ins(%x, %w : tensor<4x?xf32>, tensor<4x3xf32, #w>) outs(%init : tensor<3x?xf32>) -> tensor<3x?xf32>
   return %y : tensor<3x?xf32>
 }
+
+// Token-major activations are transposed where that is worth it; else a remark says
+// what was needed.
+// RUN: nm-opt %s --nm-sparse-stage-front=specialize-constants=true --nm-sparse-stage-schedule 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true max-code-bytes=2580" --nm-sparse-stage-schedule 2>&1 | FileCheck %s --check-prefix=LOADS
+// SCHEDULE: remark: keeps a kernel that reads its weight: as code, that needs feature-major activations, but 'tensor<?x4xf32>' is token-major
+// SCHEDULE: [[CODE:#schedule[0-9]*]] = #nm_sparse.schedule<{{.*}}product = immediate<
+// SCHEDULE: func.func @free
+// SCHEDULE: schedule = [[CODE]] ins
+// SCHEDULE: func.func @token_major
+// SCHEDULE-NOT: schedule = [[CODE]] ins
+// SCHEDULE: func.func @wide
+// CHECK-LABEL: @token_major
+// LOADS: remark: keeps a kernel that reads its weight: as code, that with the loads of its activations takes more than the 2580 bytes that are allowed (max-code-bytes)
+func.func @token_major(%x: tensor<?x4xf32>, %init: tensor<?x3xf32>) -> tensor<?x3xf32> {
+  %w = arith.constant dense<[[1.0, 0.0, 0.0], [0.0, -0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]]> : tensor<4x3xf32, #w>
+  %y = linalg.matmul ins(%x, %w : tensor<?x4xf32>, tensor<4x3xf32, #w>) outs(%init : tensor<?x3xf32>) -> tensor<?x3xf32>
+  return %y : tensor<?x3xf32>
+}
+
+func.func @wide(%x: tensor<1x?xf32>, %init: tensor<160x?xf32>) -> tensor<160x?xf32> {
+  %w = arith.constant dense<1.0> : tensor<1x160xf32, #w>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
+    ins(%x, %w : tensor<1x?xf32>, tensor<1x160xf32, #w>) outs(%init : tensor<160x?xf32>) -> tensor<160x?xf32>
+  return %y : tensor<160x?xf32>
+}

@@ -102,6 +102,25 @@ struct SelectSchedule
           << llvm::divideCeil(problem.tokens, most) << " times";
   }
 
+  /// Says why a constant that may become code has no schedule for that.
+  static void
+  reportOperand(MatmulOp op, const MatmulProblem &problem,
+                ArrayRef<std::pair<ScheduleAttr, Prediction>> ranked) {
+    if (!problem.constant || llvm::any_of(ranked, [](const auto &candidate) {
+          return candidate.first.getProduct().hasWeightInCode();
+        }))
+      return;
+    InFlightDiagnostic remark =
+        op.emitRemark("keeps a kernel that reads its weight: as code, ");
+    if (problem.xFeatureMajor)
+      remark << "that with the loads of its activations takes more than the "
+             << problem.constant->maxCodeBytes
+             << " bytes that are allowed (max-code-bytes)";
+    else
+      remark << "that needs feature-major activations, but "
+             << op.getX().getType() << " is token-major";
+  }
+
   LogicalResult select(MatmulOp op, const Chip &target) {
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (op.getScheduleAttr())
@@ -111,6 +130,7 @@ struct SelectSchedule
     auto ranked = rankSchedules(problem, target);
     if (ranked.empty())
       return reportNone(op, problem, target);
+    reportOperand(op, problem, ranked);
     op.setScheduleAttr(ranked.front().first);
     chosen.push_back({op, std::move(ranked)});
     return success();
