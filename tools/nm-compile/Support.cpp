@@ -198,7 +198,10 @@ static std::string describeKernels(MLIRContext &context, const Row &row,
   std::string products =
       describeProducts((*module)->lookupSymbol<func::FuncOp>("f"));
   return llvm::formatv(" {0} | {1} |",
-                       any.getBitmapTile() ? "bitmap" : "canonical", products);
+                       any.getBitmapTile() ? "bitmap"
+                       : any.getRagged()   ? "ragged"
+                                           : "canonical",
+                       products);
 }
 
 /// A line for the types that get the same kernels.

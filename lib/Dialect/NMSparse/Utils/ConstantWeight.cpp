@@ -31,6 +31,8 @@ static DenseElementsAttr getData(Value value) {
 }
 
 PackedConstant nm_sparse::findConstantWeight(MatmulOp op) {
+  if (op.getRagged())
+    return {};
   SmallVector<Value> components = {op.getValues(), op.getIndex()};
   if (op.getInnerIndex())
     components.push_back(op.getInnerIndex());

@@ -15,7 +15,7 @@ namespace mlir::nm_sparse {
 EncodingAttr getFreeEncoding(MLIRContext *context);
 
 /// The data of the components of the weight of `op`, where all are constants,
-/// maybe behind casts of their type; else none.
+/// maybe behind casts of their type; else none, and none of ragged panels.
 PackedConstant findConstantWeight(MatmulOp op);
 
 /// Elements of `values` other than +0.
