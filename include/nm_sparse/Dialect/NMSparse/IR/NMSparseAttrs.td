@@ -43,8 +43,8 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     * `dim`: the contraction dimension of the tensor, one of its last two; the
       other one of these is the output dimension, and a leading third dimension
       is a batch. Default 0 (a `KxN` weight); 1 is PyTorch's `NxK`.
-    * `order`: `identity` (default), or `shuffled`: a permutation of the outputs
-      is stored beside the values.
+    * `order`: `identity` (default), or `shuffled`: the pattern holds when the
+      outputs are put in another order, which is stored beside the values.
 
     Two levels, each in brackets: the inner one says which of the rows that the
     outer one keeps are nonzero. Its blocks must divide those of the outer one,

@@ -30,19 +30,29 @@ def NMSparse_PruneOp : NMSparse_Op<"prune",
   let description = [{
     Returns the weight with, in each window and panel, all but the `n` blocks of
     largest magnitude (sum of squares) set to zero; equal magnitudes keep the
-    smaller position. `docs/Encoding.md` says how two levels are chosen together.
+    smaller position. `docs/Encoding.md` says how two levels are chosen together,
+    and which outputs share a panel where `order = shuffled`. Of a `free` weight
+    the share `density` of all blocks is kept, 0 to 1.
     The result type may carry the encoding.
 
     ```mlir
     %p = nm_sparse.prune #nm_sparse.encoding<2:4> %w
          : tensor<64x64xf32> to tensor<64x64xf32, #nm_sparse.encoding<2:4>>
+    %q = nm_sparse.prune #nm_sparse.encoding<free, block = [1, 32]>
+           density = 2.500000e-01 %w : tensor<64x64xf32> to tensor<64x64xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$weight, NMSparse_EncodingAttr:$encoding);
+  let arguments = (ins AnyRankedTensor:$weight, NMSparse_EncodingAttr:$encoding,
+                       OptionalAttr<F64Attr>:$density);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $encoding $weight attr-dict `:` type($weight) `to` type($result)
+    $encoding (`density` `=` $density^)? $weight attr-dict `:` type($weight) `to` type($result)
   }];
+  let builders = [OpBuilder<(ins "Type":$result, "Value":$weight,
+                                 "EncodingAttr":$encoding), [{
+    build($_builder, $_state, result, weight, encoding,
+          /*density=*/FloatAttr());
+  }]>];
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -259,6 +269,52 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     /// True when the result has consecutive tokens beside each other.
     bool isResultFeatureMajor();
   }];
+}
+
+//===----------------------------------------------------------------------===//
+// Order of outputs
+//===----------------------------------------------------------------------===//
+
+def NMSparse_PermuteOp : NMSparse_Op<"permute",
+    [Pure, AllTypesMatch<["source", "result"]>,
+     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+       ["reifyResultShapes"]>]> {
+  let summary = "put what lies along a dimension into another order";
+  let description = [{
+    What lies at place `j` of dimension `dim` of the source lies at `perm[j]` of
+    the result. With `inverse` it is the other way round: place `j` of the result
+    is place `perm[j]` of the source. `perm` must hold each number below the size
+    of that dimension once.
+
+    A weight with `order = shuffled` is multiplied as it is packed: place `j` of
+    its outputs is output `perm[j]` of the weight. So a product of it has its
+    outputs in that order, and this op puts them where they belong; `inverse` puts
+    its `init` into the order of the product.
+
+    A batch of permutations has a second dimension, in front: place `(b, j)` is
+    for entry `b` of dimension `batch` of the source.
+
+    ```mlir
+    // result[t, perm[j]] = y[t, j]
+    %r = nm_sparse.permute %y, %perm dim = 1 : tensor<?x64xf32>, tensor<64xi32>
+    // q[t, j] = init[t, perm[j]]
+    %q = nm_sparse.permute inverse %init, %perm dim = 1
+           : tensor<?x64xf32>, tensor<64xi32>
+    // result[b, t, perm[b, j]] = y[b, t, j]
+    %s = nm_sparse.permute %y, %perm dim = 2 batch = 0
+           : tensor<4x?x64xf32>, tensor<4x64xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$perm,
+                       I64Attr:$dim, OptionalAttr<I64Attr>:$batch,
+                       UnitAttr:$inverse);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    (`inverse` $inverse^)? $source `,` $perm `dim` `=` $dim
+    (`batch` `=` $batch^)? attr-dict `:` type($source) `,` type($perm)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -108,6 +108,8 @@ enum PanelWord : int64_t {
   kPanelPlace,  ///< As which number panel i is multiplied.
   kPanelWords
 };
+/// Which output of the weight each place of the packed outputs holds.
+inline constexpr llvm::StringLiteral kPermComponent = "perm";
 
 /// One of the plain tensors that hold a weight.
 struct WeightComponent {

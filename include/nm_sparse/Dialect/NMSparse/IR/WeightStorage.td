@@ -15,7 +15,8 @@ def NMSparse_ComponentRole : I32EnumAttr<"ComponentRole",
       I32EnumAttrCase<"Values", 0, "values">,
       I32EnumAttrCase<"Positions", 1, "positions">,
       I32EnumAttrCase<"Bits", 2, "bits">,
-      I32EnumAttrCase<"Panels", 3, "panels">]> {
+      I32EnumAttrCase<"Panels", 3, "panels">,
+      I32EnumAttrCase<"Permutation", 4, "permutation">]> {
   let cppNamespace = "::mlir::nm_sparse";
   let genSpecializedAttr = 0;
 }

@@ -46,7 +46,7 @@ repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
 /// Sets to zero what the pattern has no room for (nmsPrune). The result has
 /// type `resultType`.
 FailureOr<DenseElementsAttr>
-pruneConstant(ElementsAttr weight, EncodingAttr encoding,
+pruneConstant(ElementsAttr weight, EncodingAttr encoding, double density,
               RankedTensorType resultType,
               function_ref<InFlightDiagnostic()> emitError);
 
