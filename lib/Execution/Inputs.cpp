@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <random>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -153,6 +154,36 @@ static llvm::Error packFree(HostArray &dense, RankedTensorType type,
   return llvm::Error::success();
 }
 
+/// As below, with the outputs in a random order: what a search finds in random
+/// numbers is worth no time.
+static llvm::Error packShuffled(HostArray &dense, RankedTensorType type,
+                                EncodingAttr encoding, uint64_t seed,
+                                std::vector<Argument> &packed) {
+  NmsPackSpec spec = getPackSpec(type, encoding);
+  std::vector<uint32_t> perm(spec.batch * spec.outputs);
+  std::mt19937_64 random(seed);
+  for (int64_t batch = 0; batch < spec.batch; ++batch)
+    for (int64_t place = 0; place < spec.outputs; ++place) {
+      uint32_t *row = perm.data() + batch * spec.outputs;
+      row[place] = place;
+      std::swap(row[place], row[random() % (place + 1)]);
+    }
+  if (nmsPruneShuffled(&spec, /*density=*/0, /*seed=*/0, perm.data(),
+                       dense.data.data(), dense.data.data()))
+    return llvm::createStringError(nmsLastError());
+  size_t first = packed.size();
+  for (const WeightComponent &component : encoding.getComponents(type))
+    packed.push_back({makeArray(component, dense.kind)});
+  SmallVector<void *> arrays;
+  for (Argument &component : llvm::drop_begin(packed, first))
+    arrays.push_back(component.array.data.data());
+  llvm::copy(perm, static_cast<uint32_t *>(arrays.back()));
+  if (nmsPackShuffled(&spec, /*isGiven=*/1, dense.data.data(), arrays.data(),
+                      static_cast<uint32_t *>(arrays.back())))
+    return llvm::createStringError(nmsLastError());
+  return llvm::Error::success();
+}
+
 /// Prunes `dense` to the pattern, and appends its components to `packed`.
 static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
                               EncodingAttr encoding, int64_t density,
@@ -161,6 +192,8 @@ static llvm::Error packWeight(HostArray &dense, RankedTensorType type,
     return packRagged(dense, type, encoding, density, seed, packed);
   if (encoding.isFree())
     return packFree(dense, type, encoding, density, packed);
+  if (encoding.getOrder() == OutputOrder::Shuffled)
+    return packShuffled(dense, type, encoding, seed, packed);
   NmsPackSpec spec = getPackSpec(type, encoding);
   if (nmsPrune(&spec, dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
@@ -361,10 +394,11 @@ llvm::Error nm_sparse::checkIndexArguments(func::FuncOp entry) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       uses.push_back({matmul.getIndex(), matmul.getEncoding(), 0});
     // Ragged panels have one index, and words that say where its rows are.
-    if (auto unpack = dyn_cast<UnpackOp>(op))
+    if (auto unpack = dyn_cast<UnpackOp>(op)) {
       for (auto [level, index] : llvm::enumerate(unpack.getComponents().slice(
                1, unpack.getEncoding().getLevels().size())))
         uses.push_back({index, unpack.getEncoding(), unsigned(level)});
+    }
   });
   for (const Use &use : uses)
     if (llvm::Error error =

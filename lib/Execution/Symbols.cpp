@@ -107,11 +107,16 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimeCheckFreeBits);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckIndex);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckPacked);
+  NM_SPARSE_SYMBOL(nmsRuntimeCheckPerm);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckRagged);
   NM_SPARSE_SYMBOL(nmsRuntimePack);
   NM_SPARSE_SYMBOL(nmsRuntimePackDenseBitmap);
+  NM_SPARSE_SYMBOL(nmsRuntimePackShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
+  NM_SPARSE_SYMBOL(nmsRuntimePruneFree);
+  NM_SPARSE_SYMBOL(nmsRuntimePruneShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpack);
+  NM_SPARSE_SYMBOL(nmsRuntimeUnpackShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimeCountFreeBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimePackFreeBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpackFreeBitmap);

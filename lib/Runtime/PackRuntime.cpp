@@ -6,7 +6,9 @@
 
 #include "ErrorState.h"
 #include "Memref.h"
-#include "PackTile.h"
+#include "Order.h"
+
+#include <cstdio>
 
 using namespace nms;
 
@@ -103,12 +105,47 @@ int resolve(const char *entry, int64_t rank, const void *denseDesc,
   return 0;
 }
 
+/// The permutation of a shuffled weight, a memref of one rank less.
+int resolvePerm(const char *entry, int64_t rank, const void *descriptor,
+                const NmsPackSpec &spec, uint32_t *&perm) {
+  if (!descriptor)
+    return fail("%s: the descriptor of perm is null", entry);
+  MemrefView view(rank - 1, descriptor);
+  int64_t batch = rank == 3 ? view.sizes[0] : 1;
+  int64_t places = view.sizes[rank - 2];
+  if (batch != spec.batch || places != spec.outputs)
+    return fail("%s: perm has shape %lld x %lld (batch, outputs), the weight "
+                "wants %lld x %lld",
+                entry, static_cast<long long>(batch),
+                static_cast<long long>(places),
+                static_cast<long long>(spec.batch),
+                static_cast<long long>(spec.outputs));
+  if (!view.isContiguous())
+    return fail("%s: perm must be contiguous and row-major: copy it first",
+                entry);
+  perm = static_cast<uint32_t *>(firstElement(view, sizeof(uint32_t)));
+  return 0;
+}
+
+/// The arrays of a shuffled weight, whose last component is the permutation.
+int resolveShuffled(const char *entry, int64_t rank, const void *denseDesc,
+                    void *const *componentDescs, const int64_t *params,
+                    Arrays &arrays, uint32_t *&perm) {
+  return resolve(entry, rank, denseDesc, componentDescs, params, arrays) ||
+         resolvePerm(entry, rank,
+                     componentDescs[nmsComponentCount(&arrays.spec)],
+                     arrays.spec, perm);
+}
+
+/// `prune` has the spec of one array, and both.
+template <typename Prune>
 int pruneMemrefs(int64_t rank, const void *denseDesc, const void *prunedDesc,
-                 const int64_t *params) {
+                 const int64_t *params, Prune prune) {
   const char *entry = "prune";
   NmsPackSpec from, to;
-  if (makeDenseSpec(entry, rank, denseDesc, params, from) ||
-      makeDenseSpec(entry, rank, prunedDesc, params, to))
+  if (describeDense(entry, rank, denseDesc, params, from) ||
+      describeDense(entry, rank, prunedDesc, params, to) ||
+      checkAnySpec(&from, entry))
     return 1;
   if (from.batch != to.batch || from.k != to.k || from.outputs != to.outputs)
     return fail("%s: the result has another shape than the operand", entry);
@@ -120,7 +157,7 @@ int pruneMemrefs(int64_t rank, const void *denseDesc, const void *prunedDesc,
   if (source == target ||
       (from.strideB == to.strideB && from.strideK == to.strideK &&
        from.strideN == to.strideN))
-    return nmsPrune(&from, source, target);
+    return prune(from, source, target);
   // nmsPrune has one set of strides: copy first, then prune in place.
   for (int64_t b = 0; b < from.batch; ++b)
     for (int64_t k = 0; k < from.k; ++k)
@@ -130,7 +167,28 @@ int pruneMemrefs(int64_t rank, const void *denseDesc, const void *prunedDesc,
             source + (b * from.strideB + k * from.strideK + n * from.strideN) *
                          bytes,
             static_cast<size_t>(bytes));
-  return nmsPrune(&to, target, target);
+  return prune(to, target, target);
+}
+
+int checkPerm(int64_t rank, const void *descriptor, const int64_t *params) {
+  char entry[64] = "check perm";
+  if (rank != 1 && rank != 2)
+    return fail("%s: rank %lld is not legal: a permutation has rank 1, or 2 "
+                "with a leading batch dimension",
+                entry, static_cast<long long>(rank));
+  if (!descriptor || !params)
+    return fail("%s: the descriptor or the parameters are null", entry);
+  snprintf(entry, sizeof(entry), "check perm: argument %lld",
+           static_cast<long long>(params[0]));
+  MemrefView view(rank, descriptor);
+  if (!view.isContiguous())
+    return fail("%s must be contiguous and row-major: copy it first", entry);
+  NmsPackSpec spec = {};
+  spec.batch = rank == 2 ? view.sizes[0] : 1;
+  spec.outputs = view.sizes[rank - 1];
+  return checkOrder(
+      spec, static_cast<const uint32_t *>(firstElement(view, sizeof(uint32_t))),
+      entry);
 }
 
 } // namespace
@@ -171,6 +229,59 @@ extern "C" void nmsRuntimeCheckPacked(int64_t found, int64_t n, int64_t m,
 
 extern "C" void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                                 const int64_t *params) {
-  if (pruneMemrefs(rank, denseDesc, prunedDesc, params))
+  if (pruneMemrefs(rank, denseDesc, prunedDesc, params,
+                   [](const NmsPackSpec &spec, const void *from, void *to) {
+                     return nmsPrune(&spec, from, to);
+                   }))
+    raise();
+}
+
+extern "C" void nmsRuntimePruneFree(int64_t rank, void *denseDesc,
+                                    void *prunedDesc, const int64_t *params,
+                                    double density) {
+  if (pruneMemrefs(rank, denseDesc, prunedDesc, params,
+                   [&](const NmsPackSpec &spec, const void *from, void *to) {
+                     return nmsPruneFree(&spec, density, from, to);
+                   }))
+    raise();
+}
+
+extern "C" void nmsRuntimePruneShuffled(int64_t rank, void *denseDesc,
+                                        void *prunedDesc, const int64_t *params,
+                                        double density) {
+  if (pruneMemrefs(rank, denseDesc, prunedDesc, params,
+                   [&](const NmsPackSpec &spec, const void *from, void *to) {
+                     return nmsPruneShuffled(&spec, density, /*seed=*/0,
+                                             /*perm=*/nullptr, from, to);
+                   }))
+    raise();
+}
+
+extern "C" void nmsRuntimePackShuffled(int64_t rank, void *denseDesc,
+                                       void *const *componentDescs,
+                                       const int64_t *params) {
+  Arrays arrays;
+  uint32_t *perm = nullptr;
+  if (resolveShuffled("pack", rank, denseDesc, componentDescs, params, arrays,
+                      perm) ||
+      nmsPackShuffled(&arrays.spec, /*isGiven=*/0, arrays.dense,
+                      arrays.components, perm))
+    raise();
+}
+
+extern "C" void nmsRuntimeUnpackShuffled(int64_t rank, void *denseDesc,
+                                         void *const *componentDescs,
+                                         const int64_t *params) {
+  Arrays arrays;
+  uint32_t *perm = nullptr;
+  if (resolveShuffled("unpack", rank, denseDesc, componentDescs, params, arrays,
+                      perm) ||
+      nmsUnpackShuffled(&arrays.spec, arrays.components, perm, arrays.dense))
+    raise();
+}
+
+extern "C" void nmsRuntimeCheckPerm(int64_t rank, void *permDesc,
+                                    const int64_t *params) {
+  if (checkPerm(rank, permDesc, params))
     raise();
 }

@@ -15,9 +15,11 @@ from strategies import bits_of, dense_weights, free_weights, sparse_weights
 from test_runtime_packing import (
     KINDS,
     PackSpec,
+    descriptors,
     pointer,
     pointers,
     pytestmark,  # noqa: F401
+    raised,  # noqa: F401
     runtime,  # noqa: F401
     spec_of,
 )
@@ -29,6 +31,7 @@ from nm_sparse.search import READ_LIMIT
 PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 TYPES = tuple(KINDS)
 SEEDS = st.integers(0, 1 << 30)
+NUMBERS = st.integers(0, (1 << 32) - 1) | st.integers(0, 3)
 
 
 def shuffled(e):
@@ -289,3 +292,113 @@ def test_what_is_refused(runtime):  # noqa: F811
     )
     assert "there is no place" in message(runtime.nmsOrderedSpec(free, none))
     assert "the spec is null" in message(runtime.nmsCheckOrder(none, pointer(perm)))
+
+
+PARAMS = [1, KINDS["f32"], 1, 2, 4, 1, 2]  # dim, kind, levels; n, m, bk, bn
+
+
+def as_memrefs(library, name, weight, arrays, extra=()):
+    """Calls an entry of compiled code that takes a weight and components."""
+    dense, keep = descriptors(weight)
+    listed, kept = descriptors(*arrays)
+    numbers = (ctypes.c_int64 * len(PARAMS))(*PARAMS)
+    rank = ctypes.c_int64(2)
+    getattr(library, name)(rank, ctypes.c_void_p(dense[0]), listed, numbers, *extra)
+    del keep, kept
+
+
+def test_shuffled_weights_as_memrefs(runtime, raised):  # noqa: F811
+    e = Encoding(2, 4, (1, 2), 1)
+    ordered = prune(np.random.default_rng(0).standard_normal((5, 9), np.float32), e)
+    perm = np.array([3, 0, 4, 1, 2], np.uint32)
+    weight = put_back(ordered, e, perm)
+    expected = encode(weight, shuffled(e)).components
+    got = [np.full_like(array, 77) for array in expected.values()]
+    as_memrefs(runtime, "nmsRuntimePackShuffled", weight, got)
+    assert not raised
+    for array, component in zip(got, expected.values()):
+        assert np.array_equal(bits_of(array), bits_of(component))
+    back = np.full_like(weight, 77)
+    as_memrefs(runtime, "nmsRuntimeUnpackShuffled", back, got)
+    assert not raised
+    assert np.array_equal(bits_of(back), bits_of(weight))
+    got[2][1] = got[2][0]
+    as_memrefs(runtime, "nmsRuntimeUnpackShuffled", back, got)
+    assert raised.pop().startswith("unpack: perm of batch 0 has")
+    for wrong, message in (
+        (got[2][:4], "perm has shape 1 x 4 (batch, outputs), the weight wants 1 x 5"),
+        (got[2][::-1], "perm must be contiguous and row-major: copy it first"),
+    ):
+        for name in ("Pack", "Unpack"):
+            arrays = [*got[:2], wrong]
+            as_memrefs(runtime, f"nmsRuntime{name}Shuffled", back, arrays)
+            assert raised.pop() == f"{name.lower()}: {message}"
+
+
+@pytest.mark.parametrize("is_free", [False, True])
+def test_pruning_of_memrefs(runtime, raised, is_free):  # noqa: F811
+    """Into an array of other strides, and by the same search."""
+    e = Encoding.free((1, 2), 1) if is_free else Encoding(2, 4, (1, 2), 1)
+    density = 0.5 if is_free else None
+    weight = np.random.default_rng(1).standard_normal((6, 8), np.float32)
+    for name, encoding in (("Shuffled", shuffled(e)), ("Free", e)):
+        if name == "Free" and not is_free:
+            continue
+        got = np.full((8, 6), 77, np.float32).T
+        (one, other), keep = descriptors(weight, got)
+        levels = [0, 0, 1, 2] if is_free else PARAMS[3:]
+        numbers = (ctypes.c_int64 * 7)(*PARAMS[:3], *levels)
+        getattr(runtime, f"nmsRuntimePrune{name}")(
+            ctypes.c_int64(2), ctypes.c_void_p(one), ctypes.c_void_p(other), numbers,
+            ctypes.c_double(density or 0),
+        )  # fmt: skip
+        assert not raised
+        expected = prune(weight, encoding, None, density)
+        assert np.array_equal(got, expected)
+        del keep
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(
+        st.lists(NUMBERS, min_size=4, max_size=4) | st.permutations(range(4)).map(list),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_permutations_of_files_are_checked(runtime, rows):  # noqa: F811
+    """Before anything runs, a program names the argument and the place."""
+    messages = []
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+    handler = kind(lambda text, _: messages.append(text.decode()))
+    runtime.nmsSetErrorHandler(handler, None)
+    listed, keep = descriptors(np.array(rows, np.uint32))
+    runtime.nmsRuntimeCheckPerm(
+        ctypes.c_int64(2), ctypes.c_void_p(listed[0]), (ctypes.c_int64 * 1)(7)
+    )
+    runtime.nmsSetErrorHandler(None, None)
+    del keep
+    bad = [entry for entry, row in enumerate(rows) if sorted(row) != [0, 1, 2, 3]]
+    if not bad:
+        assert not messages
+        return
+    assert messages[0].startswith(
+        f"check perm: argument 7: perm of batch {bad[0]} has "
+    )
+    assert "legal is each number below 4 once; it is damaged" in messages[0]
+
+
+def test_what_is_no_permutation_at_all(runtime, raised):  # noqa: F811
+    numbers = (ctypes.c_int64 * 1)(2)
+    listed, keep = descriptors(np.arange(8, dtype=np.uint32)[::2])
+    at = ctypes.c_void_p(listed[0])
+    runtime.nmsRuntimeCheckPerm(ctypes.c_int64(1), at, numbers)
+    runtime.nmsRuntimeCheckPerm(ctypes.c_int64(3), at, numbers)
+    runtime.nmsRuntimeCheckPerm(ctypes.c_int64(1), None, numbers)
+    del keep
+    assert raised == [
+        "check perm: argument 2 must be contiguous and row-major: copy it first",
+        "check perm: rank 3 is not legal: a permutation has rank 1, or 2 with a "
+        "leading batch dimension",
+        "check perm: the descriptor or the parameters are null",
+    ]

@@ -245,6 +245,24 @@ NMS_API void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
 NMS_API void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,
                              const int64_t *params);
 
+/// The same of a free level, and of a shuffled weight, for which `density` says
+/// what a free level keeps.
+NMS_API void nmsRuntimePruneFree(int64_t rank, void *denseDesc,
+                                 void *prunedDesc, const int64_t *params,
+                                 double density);
+NMS_API void nmsRuntimePruneShuffled(int64_t rank, void *denseDesc,
+                                     void *prunedDesc, const int64_t *params,
+                                     double density);
+
+/// The same of a shuffled weight of n:m levels, behind whose other components
+/// is `perm`, a memref of rank `rank` - 1.
+NMS_API void nmsRuntimePackShuffled(int64_t rank, void *denseDesc,
+                                    void *const *componentDescs,
+                                    const int64_t *params);
+NMS_API void nmsRuntimeUnpackShuffled(int64_t rank, void *denseDesc,
+                                      void *const *componentDescs,
+                                      const int64_t *params);
+
 /// What a kernel that packs leaves in a word of 64 bits: of the windows with
 /// more than n nonzero blocks the first, as
 /// ((batch * windows + window) * panels + panel) << NMS_PACKED_COUNT_BITS
@@ -307,6 +325,12 @@ NMS_API void nmsRuntimePackDenseBitmap(int64_t rank, void *denseDesc,
 /// failure names.
 NMS_API void nmsRuntimeCheckIndex(int64_t rank, void *indexDesc,
                                   const int64_t *params);
+
+/// Checks a permutation of outputs, a contiguous memref of rank 1, or 2 with a
+/// leading batch dimension, in host memory, as nmsCheckOrder does. `params` is
+/// the number of the argument, which a failure names.
+NMS_API void nmsRuntimeCheckPerm(int64_t rank, void *permDesc,
+                                 const int64_t *params);
 
 /// Checks the bits of a weight that is stored as bitmaps, a contiguous memref
 /// of rank 3, or 4 with a leading batch dimension, in host memory: as

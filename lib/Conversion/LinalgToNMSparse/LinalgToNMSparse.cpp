@@ -74,6 +74,19 @@ static Value insertUnitDim(OpBuilder &builder, Location loc, Value value,
                                        sizes);
 }
 
+/// `value`, indexed by `map`, with its outputs in the order of `perm`, or, if
+/// they are, back where they belong.
+static Value permute(OpBuilder &builder, const Plan &plan, Value value,
+                     AffineMap map, Value perm, bool isInverse) {
+  IntegerAttr batch;
+  if (cast<RankedTensorType>(perm.getType()).getRank() == 2)
+    batch = builder.getI64IntegerAttr(*getLoopPosition(map, *plan.batch));
+  return builder.createOrFold<PermuteOp>(
+      plan.op.getLoc(), value.getType(), value, perm,
+      builder.getI64IntegerAttr(*getLoopPosition(map, plan.outputs)), batch,
+      isInverse ? builder.getUnitAttr() : UnitAttr());
+}
+
 /// `map` over the loops of nm_sparse.matmul.
 static AffineMap renumber(const Plan &plan, AffineMap map) {
   MLIRContext *context = map.getContext();
@@ -93,7 +106,8 @@ static AffineMap renumber(const Plan &plan, AffineMap map) {
 /// Rewrites, for example,
 ///   %y = linalg.matvec ins(%w, %x : tensor<NxKxf16, #enc>, tensor<Kxf16>) ...
 /// into pack, and a matmul of one token between expand_shape and
-/// collapse_shape.
+/// collapse_shape. The outputs of a shuffled weight are multiplied in packed
+/// order, and permuted outside of that.
 static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   Location loc = plan.op.getLoc();
   rewriter.setInsertionPoint(plan.op);
@@ -107,8 +121,12 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   for (unsigned i = 0, e = weightMap.getNumResults(); i < e; ++i)
     extents.push_back({weightMap.getDimPosition(i), weightType.getDimSize(i)});
   Value x = refineExtents(rewriter, loc, plan.getX()->get(), xMap, extents);
-  Value init =
-      refineExtents(rewriter, loc, plan.getInit()->get(), outMap, extents);
+  bool isShuffled = plan.encoding.getOrder() == OutputOrder::Shuffled;
+  Value perm = isShuffled ? pack.getComponent(kPermComponent) : Value();
+  Value init = plan.getInit()->get();
+  if (isShuffled)
+    init = permute(rewriter, plan, init, outMap, perm, /*isInverse=*/true);
+  init = refineExtents(rewriter, loc, init, outMap, extents);
 
   AffineMap newX = renumber(plan, xMap), newOut = renumber(plan, outMap);
   int64_t outPosition = *getLoopPosition(outMap, plan.outputs);
@@ -129,6 +147,9 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
       loops, weightLoops, rewriter.getContext());
 
   NMSparseDialect::ScheduleAttrHelper schedule(rewriter.getContext());
+  auto encoding =
+      EncodingAttr::get(rewriter.getContext(), plan.encoding.getLevels(),
+                        plan.encoding.getDim(), OutputOrder::Identity);
   WeightStorageInterface storage = plan.encoding.getDefaultStorage();
   bool isCanonical = storage == plan.encoding;
   bool isRagged = isa<RaggedAttr>(storage);
@@ -141,7 +162,7 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
       pack.getComponent(isCanonical || isRagged ? kIndexComponent
                                                 : kBitsComponent),
       init, /*panel_offset=*/Value(), /*first_row=*/Value(), inner, panels,
-      plan.encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
+      encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
       schedule.getAttr(plan.op),
       isCanonical ? WeightStorageInterface() : storage);
   NMSparseDialect::EmbedAttrHelper embed(rewriter.getContext());
@@ -154,6 +175,8 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
         expandBefore(outMap.getNumResults(), outPosition));
   if (result.getType() != originalType)
     result = tensor::CastOp::create(rewriter, loc, originalType, result);
+  if (isShuffled)
+    result = permute(rewriter, plan, result, outMap, perm, /*isInverse=*/false);
   rewriter.replaceOp(plan.op, result);
 }
 

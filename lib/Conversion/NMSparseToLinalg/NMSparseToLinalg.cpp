@@ -11,6 +11,7 @@
 #include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -165,6 +166,16 @@ static Value buildPackedRow(OpBuilder &b, Location loc,
   return packed.get(row, packed.getWindow(block), position);
 }
 
+/// The number at place `place` of a batch entry of `component`.
+static Value extractIndex(OpBuilder &b, Location loc, Value component,
+                          ValueRange batch, Value place) {
+  SmallVector<Value> at(batch);
+  at.push_back(place);
+  return arith::IndexCastUIOp::create(
+      b, loc, b.getIndexType(),
+      tensor::ExtractOp::create(b, loc, component, at));
+}
+
 /// `dense` with the element of the values at `at` in its place.
 static Value insertStored(OpBuilder &b, Location loc, UnpackOp op, Value dense,
                           ValueRange at) {
@@ -172,13 +183,17 @@ static Value insertStored(OpBuilder &b, Location loc, UnpackOp op, Value dense,
   EncodingAttr encoding = op.getEncoding();
   PackedShape shape = getPackedShape(type, encoding);
   ValueRange batch = at.drop_back(2);
-  Value k = at[at.size() - 2], output = at.back();
+  Value k = at[at.size() - 2], output = at.back(), place = output;
+  SmallVector<WeightComponent> components = encoding.getComponents(type);
   // From the values outwards, each level to what it packs.
-  for (const WeightComponent &component :
-       llvm::reverse(encoding.getComponents(type)))
+  for (const WeightComponent &component : llvm::reverse(components)) {
+    if (component.role == ComponentRole::Permutation)
+      output =
+          extractIndex(b, loc, op.getComponent(component.name), batch, place);
     if (component.role == ComponentRole::Positions)
       k = buildPackedRow(b, loc, encoding.getLevels()[component.level],
-                         op.getComponent(component.name), batch, k, output);
+                         op.getComponent(component.name), batch, k, place);
+  }
   Value element =
       tensor::ExtractOp::create(b, loc, op.getComponent(kValuesComponent), at);
   SmallVector<Value> to(batch);
@@ -246,17 +261,80 @@ struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
   }
 };
 
+} // namespace
+
+/// Which place of `perm` holds each output, as a tensor like `perm`.
+static Value invert(OpBuilder &b, Location loc, Value perm) {
+  auto type = cast<RankedTensorType>(perm.getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, perm);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  SmallVector<Value> lower(sizes.size(), zero), step(sizes.size(), one);
+  SmallVector<Value> upper =
+      getValueOrCreateConstantIndexOp(b, loc, ArrayRef<OpFoldResult>(sizes));
+  Value empty = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  return scf::buildLoopNest(
+             b, loc, lower, upper, step, empty,
+             [&](OpBuilder &b, Location l, ValueRange at, ValueRange found) {
+               SmallVector<Value> to(at);
+               to.back() = extractIndex(b, l, perm, at.drop_back(), at.back());
+               Value place = arith::IndexCastUIOp::create(
+                   b, l, type.getElementType(), at.back());
+               Value next = tensor::InsertOp::create(b, l, place, found[0], to);
+               return scf::ValueVector{next};
+             })
+      .results[0];
+}
+
+namespace {
+
+/// Before: `%r = nm_sparse.permute %y, %perm dim = 1 : tensor<?x8xf32>, ...`
+/// After:  a loop that makes the inverse of %perm, where that is not the
+/// permutation itself, and a linalg.generic that takes each element of the
+/// result from the place that it names.
+struct PermuteToLinalg : public OpRewritePattern<PermuteOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(PermuteOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value from =
+        op.getInverse() ? op.getPerm() : invert(rewriter, loc, op.getPerm());
+    int64_t rank = op.getType().getRank();
+    Value empty = tensor::EmptyOp::create(
+        rewriter, loc, tensor::getMixedSizes(rewriter, loc, op.getSource()),
+        op.getType().getElementType());
+    SmallVector<utils::IteratorType> iterators(rank,
+                                               utils::IteratorType::parallel);
+    auto gather = linalg::GenericOp::create(
+        rewriter, loc, op.getType(), ValueRange(), empty,
+        rewriter.getMultiDimIdentityMap(rank), iterators,
+        [&](OpBuilder &b, Location l, ValueRange) {
+          SmallVector<Value> at, batch;
+          for (int64_t dim = 0; dim < rank; ++dim)
+            at.push_back(linalg::IndexOp::create(b, l, dim));
+          if (op.getBatch())
+            batch.push_back(at[*op.getBatch()]);
+          at[op.getDim()] = extractIndex(b, l, from, batch, at[op.getDim()]);
+          Value element = tensor::ExtractOp::create(b, l, op.getSource(), at);
+          linalg::YieldOp::create(b, l, element);
+        });
+    rewriter.replaceOp(op, gather);
+    return success();
+  }
+};
+
 struct ConvertNMSparseToLinalg
     : public nm_sparse::impl::ConvertNMSparseToLinalgPassBase<
           ConvertNMSparseToLinalg> {
   void runOnOperation() override {
     ConversionTarget target(getContext());
-    target.addIllegalOp<MatmulOp>();
+    target.addIllegalOp<MatmulOp, PermuteOp>();
     target.addDynamicallyLegalOp<UnpackOp>(
         [](UnpackOp op) { return op.getEncoding().isFree(); });
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     RewritePatternSet patterns(&getContext());
-    patterns.add<MatmulToLinalg, UnpackToLoops>(&getContext());
+    patterns.add<MatmulToLinalg, PermuteToLinalg, UnpackToLoops>(&getContext());
     // Folding would turn unpack(pack(w)) into w, and the oracle would not see
     // what pack does.
     ConversionConfig config;

@@ -46,6 +46,9 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
       return {};
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
+  case ComponentRole::Permutation:
+    parameters.assign({number});
+    return "nmsRuntimeCheckPerm";
   case ComponentRole::Bits:
     NmsPackSpec spec =
         getPackSpec(packed.getWeightType(), packed.getEncoding());

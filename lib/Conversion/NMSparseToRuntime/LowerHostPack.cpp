@@ -111,6 +111,9 @@ static Value countValues(OpBuilder &builder, ModuleOp module, PackOp op,
 static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
                   EncodingAttr encoding, WeightStorageInterface form,
                   StringRef function) {
+  std::string name = function.str();
+  if (encoding.getOrder() == OutputOrder::Shuffled)
+    name += "Shuffled";
   Location loc = op->getLoc();
   rewriter.setInsertionPoint(op);
   SmallVector<Value> inputs =
@@ -143,12 +146,19 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
       (unpacks ? op->getResult(0) : op->getOperand(0)).getType());
   Value other = isa<PruneOp>(op) ? others.front()
                                  : buildPointerArray(rewriter, loc, others);
-  callRuntime(
-      rewriter, loc, module, function, TypeRange(),
-      {arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64), dense,
-       other,
-       buildI64Array(rewriter, loc,
-                     getParameters(encoding, form, type.getElementType()))});
+  SmallVector<Value> operands = {
+      arith::ConstantIntOp::create(rewriter, loc, type.getRank(), 64), dense,
+      other,
+      buildI64Array(rewriter, loc,
+                    getParameters(encoding, form, type.getElementType()))};
+  // What is kept of a free weight, and of a shuffled one, which may be both.
+  if (auto prune = dyn_cast<PruneOp>(op);
+      prune &&
+      (encoding.isFree() || encoding.getOrder() == OutputOrder::Shuffled))
+    operands.push_back(arith::ConstantFloatOp::create(
+        rewriter, loc, rewriter.getF64Type(),
+        prune.getDensity().value_or(APFloat(0.0))));
+  callRuntime(rewriter, loc, module, name, TypeRange(), operands);
 
   SmallVector<Value> results;
   for (auto [buffer, result] : llvm::zip(buffers, op->getResultTypes()))
@@ -176,7 +186,12 @@ struct LowerHostPack
       llvm::TypeSwitch<Operation *>(op)
           .Case<PruneOp>([&](auto prune) {
             lower(rewriter, getOperation(), prune, prune.getEncoding(),
-                  WeightStorageInterface(), "nmsRuntimePrune");
+                  WeightStorageInterface(),
+                  prune.getEncoding().isFree() &&
+                          prune.getEncoding().getOrder() ==
+                              OutputOrder::Identity
+                      ? "nmsRuntimePruneFree"
+                      : "nmsRuntimePrune");
           })
           .Case<PackOp>([&](auto pack) {
             lower(rewriter, getOperation(), pack, pack.getEncoding(),

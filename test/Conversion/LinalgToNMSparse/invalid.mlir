@@ -212,16 +212,6 @@ func.func @free_shuffled(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init:
 
 // -----
 
-#w = #nm_sparse.encoding<2:4, order = shuffled>
-
-func.func @shuffled(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
-  // expected-error @below {{'linalg.matmul' op #nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
-  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
-  return %y : tensor<8x96xf32>
-}
-
-// -----
-
 #w = #nm_sparse.encoding<2:4>
 
 func.func @dynamic(%x: tensor<8x?xf32>, %w: tensor<?x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {

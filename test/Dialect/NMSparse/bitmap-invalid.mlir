@@ -10,7 +10,7 @@
 
 // -----
 
-// expected-error @below {{cannot be packed yet}}
+// expected-error @below {{a bitmap is of a weight with order = identity, got #nm_sparse.encoding<free, order = shuffled>}}
 #b = #nm_sparse.bitmap<#nm_sparse.encoding<free, order = shuffled>>
 
 // -----

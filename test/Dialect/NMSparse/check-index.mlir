@@ -19,6 +19,21 @@ func.func @indexed(%x: memref<4xf32>,
   return
 }
 
+#mixed = #nm_sparse.packed<#nm_sparse.encoding<2:4, block = [1, 2], dim = 1, order = shuffled>, [3, 8, 5], f32>
+
+// A permutation is told the argument alone.
+// CHECK-LABEL: func @shuffled
+// CHECK-SAME: %[[P:[a-z0-9]+]]: memref<3x5xi32> {nm_sparse.component = #nm_sparse.component<"perm"
+func.func @shuffled(%v: memref<3x4x6xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #mixed>},
+                    %i: memref<3x4x3xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #mixed>},
+                    %p: memref<3x5xi32> {nm_sparse.component = #nm_sparse.component<"perm", weight = 0, of = #mixed>}) {
+  // CHECK: memref.extract_aligned_pointer_as_index %[[P]]
+  // CHECK: memref.store %c2_i64, %[[PARAMS:.+]][%c0]
+  // CHECK: call @nmsRuntimeCheckPerm(%c2_i64,
+  // CHECK: return
+  return
+}
+
 #two = #nm_sparse.packed<#nm_sparse.encoding<[4:10, block = [1, 2]], [2:4]>, [10, 4], f32>
 
 // Each level by its own n:m.

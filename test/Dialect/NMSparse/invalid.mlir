@@ -43,16 +43,24 @@ func.func @prune_dynamic(%w: tensor<?x8xf32>) {
 // -----
 
 func.func @prune_free(%w: tensor<8x8xf32>) {
-  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<free> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
+  // expected-error @below {{'nm_sparse.prune' op of #nm_sparse.encoding<free> needs density, the share of all blocks that it keeps, from 0 to 1}}
   %0 = nm_sparse.prune #nm_sparse.encoding<free> %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
 
 // -----
 
-func.func @prune_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{'nm_sparse.prune' op #nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
-  %0 = nm_sparse.prune #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<8x8xf32>
+func.func @prune_to_a_share(%w: tensor<8x8xf32>) {
+  // expected-error @below {{'nm_sparse.prune' op of #nm_sparse.encoding<2:4> has no density: it keeps n of every m blocks}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<2:4> density = 0.5 %w : tensor<8x8xf32> to tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @prune_to_more(%w: tensor<8x8xf32>) {
+  // expected-error @below {{'nm_sparse.prune' op has density 1.500000e+00, legal is from 0 to 1}}
+  %0 = nm_sparse.prune #nm_sparse.encoding<free> density = 1.5 %w : tensor<8x8xf32> to tensor<8x8xf32>
   return
 }
 
@@ -137,7 +145,7 @@ func.func @inner_index(%v: tensor<2x8xf32>, %i: tensor<4x4xi8>) {
 // -----
 
 func.func @pack_shuffled(%w: tensor<8x8xf32>) {
-  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
+  // expected-error @below {{needs the components values, index, perm under #nm_sparse.encoding<2:4, order = shuffled>, got 2 tensors}}
   %0, %1 = nm_sparse.pack #nm_sparse.encoding<2:4, order = shuffled> %w : tensor<8x8xf32> to tensor<4x8xf32>, tensor<4x8xi8>
   return
 }
@@ -254,7 +262,7 @@ func.func @matmul_levels(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor
 // -----
 
 func.func @matmul_shuffled(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{#nm_sparse.encoding<2:4, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
+  // expected-error @below {{multiplies a weight as it is packed, with order = identity, got #nm_sparse.encoding<2:4, order = shuffled>: put the outputs where they belong by nm_sparse.permute}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, order = shuffled> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return

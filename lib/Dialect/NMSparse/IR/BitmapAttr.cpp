@@ -52,6 +52,9 @@ LogicalResult BitmapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       (density != kDefaultDensity && !encoding.isFree()))
     return emitError() << "a bitmap has density = " << density
                        << ", which is a percentage, 0 to 100, of free elements";
+  if (encoding.getOrder() != OutputOrder::Identity)
+    return emitError() << "a bitmap is of a weight with order = identity, got "
+                       << encoding;
   if (hasFreeElements(encoding))
     return success();
   return encoding.verifyPackable(emitError);

@@ -233,10 +233,6 @@ LogicalResult EncodingAttr::verifyEncoding(
 
 LogicalResult EncodingAttr::verifyPackable(
     function_ref<InFlightDiagnostic()> emitError) const {
-  if (getOrder() != OutputOrder::Identity)
-    return emitError() << *this << " cannot be packed yet: which outputs share "
-                       << "a panel is not known of 'shuffled'; use order = "
-                       << "identity";
   if (isFree())
     return emitError() << *this << " cannot be packed yet: 'free' names no "
                        << "number of blocks in a window; use n:m, or blocks "
@@ -283,13 +279,22 @@ EncodingAttr::getComponents(RankedTensorType weight) const {
          getType(shape.windows * level.n, columns / level.blockN,
                  IntegerType::get(context, level.getIndexBitWidth())),
          static_cast<unsigned>(number)});
+  if (getOrder() == OutputOrder::Shuffled) {
+    SmallVector<int64_t> extents = {shape.outputs};
+    if (weight.getRank() == 3)
+      extents.insert(extents.begin(), shape.batch);
+    components.push_back(
+        {kPermComponent, ComponentRole::Permutation,
+         RankedTensorType::get(extents, IntegerType::get(context, 32))});
+  }
   return components;
 }
 
 Attribute EncodingAttr::getPattern() const { return *this; }
 
 int64_t EncodingAttr::getLayoutVersion() const {
-  return isFree() ? 3 : getLevels().size();
+  int64_t inOrder = isFree() ? 3 : int64_t(getLevels().size());
+  return getOrder() == OutputOrder::Shuffled ? inOrder + 6 : inOrder;
 }
 
 //===----------------------------------------------------------------------===//

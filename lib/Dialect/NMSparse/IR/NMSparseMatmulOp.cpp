@@ -274,6 +274,11 @@ LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
   auto emit = [&] { return emitOpError(); };
+  if (getEncoding().getOrder() != OutputOrder::Identity)
+    return emitOpError("multiplies a weight as it is packed, with order = "
+                       "identity, got ")
+           << getEncoding()
+           << ": put the outputs where they belong by nm_sparse.permute";
   if (!getStorageAttr() && failed(getEncoding().verifyPackable(emit)))
     return failure();
   return failure(

@@ -82,8 +82,18 @@ LogicalResult PruneOp::verify() {
   if (failed(verifyWeight(*this, weight, getEncoding())) ||
       failed(verifyWeight(*this, result, getEncoding())))
     return failure();
-  if (failed(getEncoding().verifyPackable([&] { return emitOpError(); })))
-    return failure();
+  if (getEncoding().isFree() != getDensityAttr().operator bool())
+    return emitOpError("of ")
+           << getEncoding()
+           << (getDensityAttr()
+                   ? " has no density: it keeps n of every m blocks"
+                   : " needs density, the share of all blocks "
+                     "that it keeps, from 0 to 1");
+  if (FloatAttr density = getDensityAttr();
+      density &&
+      !(density.getValueAsDouble() >= 0 && density.getValueAsDouble() <= 1))
+    return emitOpError("has density ")
+           << density.getValueAsDouble() << ", legal is from 0 to 1";
   if (stripEncoding(weight) != stripEncoding(result))
     return emitOpError("result must have the shape and element type of the "
                        "weight, got ")
@@ -103,6 +113,7 @@ PruneOp::reifyResultShapes(OpBuilder &builder,
 OpFoldResult PruneOp::fold(FoldAdaptor) {
   auto producer = getWeight().getDefiningOp<PruneOp>();
   if (producer && producer.getEncoding() == getEncoding() &&
+      producer.getDensityAttr() == getDensityAttr() &&
       producer.getType() == getType())
     return getWeight();
   return {};
@@ -139,11 +150,15 @@ void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   WeightStorageInterface form = getStorageAttr();
   if (!form && encoding)
     form = encoding.getDefaultStorage();
-  bool isRagged = isa_and_nonnull<RaggedAttr>(form);
-  const StringRef names[] = {
+  SmallVector<StringRef> names = {
       kValuesComponent,
-      isa_and_nonnull<BitmapAttr>(form) ? kBitsComponent : kIndexComponent,
-      isRagged ? kPanelsComponent : kInnerIndexComponent};
+      isa_and_nonnull<BitmapAttr>(form) ? kBitsComponent : kIndexComponent};
+  if (isa_and_nonnull<RaggedAttr>(form))
+    names.push_back(kPanelsComponent);
+  if (encoding && encoding.hasInnerLevel())
+    names.push_back(kInnerIndexComponent);
+  if (encoding && encoding.getOrder() == OutputOrder::Shuffled)
+    names.push_back(kPermComponent);
   for (auto [name, value] : llvm::zip(names, getComponents()))
     setName(value, name);
 }

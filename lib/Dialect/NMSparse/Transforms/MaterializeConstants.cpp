@@ -25,10 +25,10 @@ LogicalResult nm_sparse::foldPrunes(ModuleOp module) {
     ElementsAttr data = getConstantData(op.getWeight());
     if (!data)
       return WalkResult::advance();
-    FailureOr<DenseElementsAttr> pruned =
-        pruneConstant(data, op.getEncoding(), op.getType(), [&] {
-          return op.getWeight().getDefiningOp()->emitError();
-        });
+    FailureOr<DenseElementsAttr> pruned = pruneConstant(
+        data, op.getEncoding(),
+        op.getDensity() ? op.getDensity()->convertToDouble() : 0, op.getType(),
+        [&] { return op.getWeight().getDefiningOp()->emitError(); });
     if (failed(pruned))
       return WalkResult::interrupt();
     rewriter.setInsertionPoint(op);

@@ -116,9 +116,9 @@ struct ConvertPrune : public OpConversionPattern<PruneOp> {
                                         adaptor.getWeight()));
       return success();
     }
-    Value pruned =
-        PruneOp::create(rewriter, op.getLoc(), stripEncoding(resultType),
-                        adaptor.getWeight().front(), op.getEncoding());
+    Value pruned = PruneOp::create(
+        rewriter, op.getLoc(), stripEncoding(resultType),
+        adaptor.getWeight().front(), op.getEncoding(), op.getDensityAttr());
     auto pack = PackOp::create(rewriter, op.getLoc(), pruned, op.getEncoding());
     rewriter.replaceOpWithMultiple(op, {ValueRange(pack.getResults())});
     return success();

@@ -60,7 +60,9 @@ static ComponentAttr getComponent(Value value) {
 
 std::optional<PackedAttr> StoredWeight::findArguments() const {
   ComponentAttr ofValues = getComponent(values);
-  if (!ofValues)
+  // The host packs what it passes in another order, which is canonical alone.
+  if (!ofValues ||
+      ofValues.getPacked().getEncoding().getOrder() != OutputOrder::Identity)
     return std::nullopt;
   auto function =
       cast<func::FuncOp>(cast<BlockArgument>(values).getOwner()->getParentOp());

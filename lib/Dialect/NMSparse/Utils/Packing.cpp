@@ -200,7 +200,12 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   SmallVector<WeightComponent> components = encoding.getComponents(type);
   ComponentArrays arrays(components);
   NmsPackSpec spec = getPackSpec(type, encoding);
-  if (nmsPack(&spec, dense->data.data(), arrays.pointers.data()))
+  bool isShuffled = encoding.getOrder() == OutputOrder::Shuffled;
+  if (isShuffled
+          ? nmsPackShuffled(&spec, /*isGiven=*/0, dense->data.data(),
+                            arrays.pointers.data(),
+                            static_cast<uint32_t *>(arrays.pointers.back()))
+          : nmsPack(&spec, dense->data.data(), arrays.pointers.data()))
     return emitError() << nmsLastError();
   return arrays.getConstants(components);
 }
@@ -297,7 +302,7 @@ static double toDouble(uint64_t bits, Type elementType) {
 
 FailureOr<DenseElementsAttr>
 nm_sparse::pruneConstant(ElementsAttr weight, EncodingAttr encoding,
-                         RankedTensorType resultType,
+                         double density, RankedTensorType resultType,
                          function_ref<InFlightDiagnostic()> emitError) {
   FailureOr<Bytes> dense = getBytes(weight, emitError);
   if (failed(dense))
@@ -305,7 +310,14 @@ nm_sparse::pruneConstant(ElementsAttr weight, EncodingAttr encoding,
   auto type = cast<RankedTensorType>(weight.getShapedType());
   SmallVector<char, 0> result(dense->data.size());
   NmsPackSpec spec = getPackSpec(type, encoding);
-  if (nmsPrune(&spec, dense->data.data(), result.data()))
+  const char *from = dense->data.data();
+  int failed = encoding.getOrder() == OutputOrder::Shuffled
+                   ? nmsPruneShuffled(&spec, density, /*seed=*/0,
+                                      /*perm=*/nullptr, from, result.data())
+               : encoding.isFree()
+                   ? nmsPruneFree(&spec, density, from, result.data())
+                   : nmsPrune(&spec, from, result.data());
+  if (failed)
     return emitError() << nmsLastError();
   return DenseElementsAttr::getFromRawBuffer(resultType, result);
 }
