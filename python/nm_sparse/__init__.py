@@ -7,7 +7,7 @@ trained model (docs/Checkpoints.md); `kept_importance` and `output_error` say wh
 pattern keeps of one (docs/Advise.md).
 """
 
-from .advice import kept_importance, output_error
+from .advice import kept_importance, kept_magnitude, output_error
 from .bitmap import (
     BitmapShape,
     bitmap_shape,
@@ -53,6 +53,7 @@ __all__ = [
     "index_dtype",
     "innermost_weight",
     "kept_importance",
+    "kept_magnitude",
     "output_error",
     "pack_bitmap",
     "pack_free_bitmap",

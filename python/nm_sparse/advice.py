@@ -68,6 +68,15 @@ def kept_importance(
     return float((pruned**2).sum()) / total if total else 1.0
 
 
+def kept_magnitude(weight: np.ndarray, pruned: np.ndarray) -> Tuple[float, float]:
+    """The shares of the sums of |w| and of w^2 that `pruned` has of `weight`, both as
+    numbers: 0 to 1, and 1 where there is nothing to keep."""
+    before, after = (np.abs(w.astype(np.float64)) for w in (weight, pruned))
+    sums = [(float((after**p).sum()), float((before**p).sum())) for p in (1, 2)]
+    first, second = (kept / total if total else 1.0 for kept, total in sums)
+    return first, second
+
+
 def output_error(
     weight: np.ndarray,
     encoding: Encoding,

@@ -19,6 +19,7 @@ from nm_sparse import (
     EncodingError,
     Level,
     kept_importance,
+    kept_magnitude,
     output_error,
     prune,
 )
@@ -48,6 +49,22 @@ PATTERNS = {
         2, 5, (2, 6), dim=1, inner=Level(1, 2, (2, 3))
     ),
 }
+
+
+def test_magnitude_by_hand():
+    weight = np.array([[1.0, -3.0], [4.0, 0.0]], np.float16)
+    assert kept_magnitude(weight, np.array([[0, -3], [4, 0]], np.float16)) == (
+        7 / 8,
+        25 / 26,
+    )
+    assert kept_magnitude(weight * 0, weight * 0) == (1, 1)
+
+
+def test_orders_other_than_identity_are_refused():
+    encoding = Encoding(1, 2, (1, 2), 1, "shuffled")
+    for call in (kept_importance, output_error):
+        with pytest.raises(EncodingError, match="n:m encodings in identity order"):
+            call(np.ones((2, 2)), encoding)
 
 
 def test_by_hand():
