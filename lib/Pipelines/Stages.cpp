@@ -84,6 +84,7 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   propagate.gpu = options.gpu;
   propagate.tokens = getExpectedTokens(options);
   propagate.layout = options.layout;
+  pm.addNestedPass<func::FuncOp>(createNMSparseSinkPermutationsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
   NMSparseAlignOperandsPassOptions align;
@@ -125,6 +126,7 @@ void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
   bool isOnHost = options.pack == "auto" && options.hostMemory;
   pack.where = isOnHost ? "host" : options.pack.getValue();
   pm.addPass(createNMSparseLowerDevicePackPass(pack));
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerPermutePass());
   pm.addPass(createNMSparseLowerHostPackPass());
   pm.addPass(createNMSparseBufferizePass());
 }

@@ -14,8 +14,8 @@
 namespace nms::ragged {
 
 /// Words in a row of the component `panels`: the first row of the panel that is
-/// multiplied as the row's number says, how many rows it has, which panel it is,
-/// and as which number the panel of this row's number is multiplied.
+/// multiplied as the row's number says, how many rows it has, which panel it
+/// is, and as which number the panel of this row's number is multiplied.
 constexpr int64_t panelWords = 4;
 
 /// Sizes that follow from a spec.
@@ -26,7 +26,8 @@ struct Geometry {
   int64_t blockBytes() const { return blockRows * blockOutputs * elementBytes; }
 
   int64_t batch, k, blockRows, blockOutputs, panels; ///< Panels of a batch.
-  int64_t rows; ///< That panels are filled up to.
+  bool isLastPartial; ///< The last panel has fewer outputs.
+  int64_t rows;       ///< That panels are filled up to.
   int64_t elementBytes;
 };
 

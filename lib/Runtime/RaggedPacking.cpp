@@ -19,7 +19,8 @@ static long long ll(int64_t value) { return static_cast<long long>(value); }
 
 Geometry::Geometry(const LevelSpec &spec, int64_t rows)
     : batch(spec.batch), k(spec.k), blockRows(spec.bk), blockOutputs(spec.bn),
-      panels((spec.outputs + spec.bn - 1) / spec.bn), rows(rows),
+      panels((spec.outputs + spec.bn - 1) / spec.bn),
+      isLastPartial(spec.outputs % spec.bn != 0), rows(rows),
       elementBytes(nmsKindBytes(spec.kind)) {}
 
 int ragged::getGeometry(const NmsPackSpec *spec, int64_t rows,
@@ -86,7 +87,8 @@ int64_t countRows(const Geometry &g, const Canonical &c) {
   return sum;
 }
 
-/// The panels of a batch entry, those with the most rows first.
+/// The panels of a batch entry, those with the most rows first, and last of all
+/// one that has fewer outputs than others: a grid has fewer tiles of it.
 std::vector<int64_t> getOrder(const Geometry &g, const Canonical &c,
                               int64_t batch) {
   auto blocks = [&](int64_t panel) {
@@ -95,9 +97,10 @@ std::vector<int64_t> getOrder(const Geometry &g, const Canonical &c,
   };
   std::vector<int64_t> order(static_cast<size_t>(g.panels));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return fillUp(g, blocks(a)) > fillUp(g, blocks(b));
-  });
+  std::stable_sort(order.begin(), order.end() - g.isLastPartial,
+                   [&](int64_t a, int64_t b) {
+                     return fillUp(g, blocks(a)) > fillUp(g, blocks(b));
+                   });
   return order;
 }
 
@@ -122,6 +125,11 @@ int ragged::checkPanels(const char *entry, const Geometry &g, int64_t size,
       return fail("%s: panels: row %lld is of panel %lld, whose place is "
                   "another: the first three words are of the panel with this "
                   "place, which the last word says of each",
+                  entry, ll(i), ll(number));
+    if (g.isLastPartial &&
+        (number == g.panels - 1) != (i % g.panels == g.panels - 1))
+      return fail("%s: panels: row %lld is of panel %lld: the last panel has "
+                  "fewer outputs than others, and its place must be the last",
                   entry, ll(i), ll(number));
     expected += rows;
     int64_t previous = -1;

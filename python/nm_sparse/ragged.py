@@ -32,7 +32,7 @@ def pack_ragged(packed: Packed, step: int = 0) -> Dict[str, np.ndarray]:
             f"encoding, and a multiple of the {bk} rows of a block"
         )
     batch, k, outputs = sizes_of(packed)
-    panels = -(-outputs // bn)
+    panels, whole = -(-outputs // bn), outputs // bn
     offsets = parts["offsets"].astype(np.int64)
     kept = np.diff(offsets)
     rows = -(-(kept * bk) // step) * step
@@ -43,7 +43,9 @@ def pack_ragged(packed: Packed, step: int = 0) -> Dict[str, np.ndarray]:
     first = 0
     for entry in range(batch):
         own = slice(entry * panels, (entry + 1) * panels)
-        for place, panel in enumerate(np.argsort(-rows[own], kind="stable")):
+        # A last panel of fewer outputs comes last: a grid has fewer tiles of it.
+        order = np.argsort(-rows[own][:whole], kind="stable").tolist()
+        for place, panel in enumerate(order + list(range(whole, panels))):
             number = entry * panels + panel
             count, slot = kept[number], offsets[number]
             source = parts["values"][slot * bk : (slot + count) * bk]

@@ -37,7 +37,7 @@ def unpack(library, spec, step, parts, dense):
 
 
 @settings(max_examples=150, deadline=None)
-@given(case=free_weights(), blocks=st.integers(1, 9))
+@given(case=free_weights(types=tuple(packing.KINDS)), blocks=st.integers(1, 9))
 def test_both_make_the_same_panels(runtime, case, blocks):  # noqa: F811
     weight, encoding, dtype = case
     step = blocks * encoding.block[0]
@@ -60,12 +60,15 @@ ENCODING, STEP = Encoding.free(block=(2, 4)), 4
 
 
 def example():
-    """Three panels of 4, 0 and 8 rows of a weight of 10 x 10, and its spec."""
-    weight = np.zeros((10, 10), np.float16)
+    """Four panels of 4, 0, 10 and 8 rows of a weight of 10 x 14: the last one has
+    two outputs."""
+    weight = np.zeros((10, 14), np.float16)
     weight[2:6, 0] = 1
     weight[::2, 9] = 2
+    weight[:8, 13] = 3
     parts = pack_ragged(encode(weight, ENCODING), STEP)
-    assert parts["panels"].tolist() == [[0, 12, 2, 1], [12, 4, 0, 2], [16, 0, 1, 0]]
+    table = [[0, 12, 2, 1], [12, 4, 0, 2], [16, 0, 1, 0], [16, 8, 3, 3]]
+    assert parts["panels"].tolist() == table
     return weight, parts
 
 
@@ -76,12 +79,18 @@ def change(name, place, value):
     return damage
 
 
+def last_first(parts):
+    parts["panels"][[0, 3], 2] = parts["panels"][[3, 0], 2]
+    parts["panels"][[2, 3], 3] = parts["panels"][[3, 2], 3]
+
+
 DAMAGE = [
     (change("panels", (0, 0), 4), "row 0 has 12 rows from 4 on"),
     (change("panels", (0, 1), 10), "row 0 has 10 rows from 0 on"),
     (change("panels", (0, 1), 400), "row 0 has 400 rows from 0 on"),
-    (change("panels", (2, 1), 4), "row 2 has 4 rows from 16 on"),
+    (change("panels", (2, 1), 4), "row 3 has 8 rows from 16 on"),
     (change("panels", (1, 1), 0), "row 2 has 0 rows from 16 on"),
+    (last_first, "row 0 is of panel 3: the last panel has fewer outputs"),
     (change("panels", (0, 2), 7), "row 0 is of panel 7"),
     (change("panels", (0, 2), 1), "row 0 is of panel 1, whose place is another"),
     (change("panels", (1, 3), 1), "row 2 is of panel 1, whose place is another"),

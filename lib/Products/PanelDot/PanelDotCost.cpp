@@ -195,9 +195,9 @@ struct PanelDotCost
 /// reads at once, and of CTAs that share a tile.
 static void propose(ScheduleEnumerator &to) {
   int64_t perLane = kReadBytes / to.problem.elementBytes;
-  if (to.problem.bitmap || to.problem.tokens > kMostTokens ||
-      to.problem.elementBytes > 4 || to.problem.elementBytes < 2 ||
-      to.encoding.getBlockN() % perLane != 0)
+  if (to.problem.bitmap || to.problem.raggedRows ||
+      to.problem.tokens > kMostTokens || to.problem.elementBytes > 4 ||
+      to.problem.elementBytes < 2 || to.encoding.getBlockN() % perLane != 0)
     return;
   MLIRContext *context = to.encoding.getContext();
   auto transfers =

@@ -189,7 +189,7 @@ func.func @broken_batch() -> (tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1
 
 // -----
 
-// expected-error @below {{#nm_sparse.encoding<free, order = shuffled> cannot be packed yet: which outputs share a panel is not known of 'shuffled'; use order = identity}}
+// expected-error @below {{#nm_sparse.encoding<free, order = shuffled> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
 func.func private @free(tensor<8x8xf32, #nm_sparse.encoding<free, order = shuffled>>)
 
 // -----

@@ -100,6 +100,56 @@ def NMSparseLowerDevicePackPass
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseSinkPermutationsPass
+    : Pass<"nm-sparse-sink-permutations", "::mlir::func::FuncOp"> {
+  let summary = "restore the order of outputs behind elementwise ops";
+  let description = [{
+    An elementwise op that reads the result of an `nm_sparse.permute` works on the
+    source of it instead, with its other operands in that order, and the
+    permutation moves behind it: a bias and an activation stay where they can be
+    fused with the product.
+
+    ```mlir
+    // Before
+    %p = nm_sparse.permute %y, %perm dim = 1
+    %r = linalg.generic ... ins(%p, %bias) ... { addf }
+    // After
+    %b = nm_sparse.permute inverse %bias, %perm dim = 0
+    %q = linalg.generic ... ins(%y, %b) ... { addf }
+    %r = nm_sparse.permute %q, %perm dim = 1
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::nm_sparse::NMSparseDialect"];
+}
+
+def NMSparseLowerPermutePass
+    : Pass<"nm-sparse-lower-permute", "::mlir::func::FuncOp"> {
+  let summary = "permutations by kernels";
+  let description = [{
+    Runs before bufferization. Each `nm_sparse.permute`, of at most three
+    dimensions, becomes a `gpu.launch` that copies its source to a buffer of its
+    own, an element in each thread.
+
+    ```mlir
+    // Before
+    %r = nm_sparse.permute %y, %perm dim = 0 : tensor<64x?xf32>, tensor<64xi32>
+    // After
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c64, %gy = %pieces, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+      ...
+      %row = memref.load %perm[%bx]
+      %element = memref.load %y[%bx, %column]
+      memref.store %element, %r[%row, %column]
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
 def NMSparseVerifyMaterializedPass
     : Pass<"nm-sparse-verify-materialized"> {
   let summary = "fail when a type with an encoding is left";
