@@ -103,18 +103,61 @@ static llvm::Error dropBlocks(HostArray &dense, const NmsPackSpec &spec,
   return llvm::Error::success();
 }
 
+/// Orders of outputs at random, one for each batch entry.
+static std::vector<uint32_t> makePerm(const NmsPackSpec &spec, uint64_t seed) {
+  std::vector<uint32_t> perm(spec.batch * spec.outputs);
+  std::mt19937_64 random(seed);
+  for (int64_t batch = 0; batch < spec.batch; ++batch)
+    for (int64_t place = 0; place < spec.outputs; ++place) {
+      uint32_t *row = perm.data() + batch * spec.outputs;
+      row[place] = place;
+      std::swap(row[place], row[random() % (place + 1)]);
+    }
+  return perm;
+}
+
+/// An argument with these numbers.
+static Argument makePermArgument(const WeightComponent &component,
+                                 ArrayRef<uint32_t> perm) {
+  Argument argument{makeArray(component, NMS_I32)};
+  std::memcpy(argument.array.data.data(), perm.data(),
+              perm.size() * sizeof(uint32_t));
+  return argument;
+}
+
 /// Drops blocks of `dense`, and appends its ragged panels to `packed`.
 static llvm::Error packRagged(HostArray &dense, RankedTensorType type,
                               EncodingAttr encoding, int64_t density,
                               uint64_t seed, std::vector<Argument> &packed) {
   NmsPackSpec spec = getPackSpec(type, encoding);
   auto ragged = cast<RaggedAttr>(encoding.getDefaultStorage());
+  SmallVector<WeightComponent> components = ragged.getComponents(type);
+  if (encoding.getOrder() == OutputOrder::Shuffled) {
+    std::vector<uint32_t> perm = makePerm(spec, seed);
+    SmallVector<int64_t> shape = {spec.k, spec.outputs};
+    if (type.getRank() == 3)
+      shape.insert(shape.begin(), spec.batch);
+    HostArray ordered(dense.kind, shape);
+    if (nmsPutInOrder(&spec, perm.data(), dense.data.data(),
+                      ordered.data.data()))
+      return llvm::createStringError(nmsLastError());
+    auto inOrder =
+        EncodingAttr::get(type.getContext(), encoding.getLevels(),
+                          /*dim=*/type.getRank() - 2, OutputOrder::Identity);
+    if (llvm::Error error = packRagged(
+            ordered, RankedTensorType::get(shape, type.getElementType()),
+            inOrder, density, seed, packed))
+      return error;
+    packed.push_back(makePermArgument(components.back(), perm));
+    if (nmsPutBack(&spec, perm.data(), ordered.data.data(), dense.data.data()))
+      return llvm::createStringError(nmsLastError());
+    return llvm::Error::success();
+  }
   if (llvm::Error error = dropBlocks(dense, spec, double(density) / 100, seed))
     return error;
   int64_t size = nmsCountRagged(&spec, ragged.getRows(), dense.data.data());
   if (size < 0)
     return llvm::createStringError(nmsLastError());
-  SmallVector<WeightComponent> components = ragged.getComponents(type);
   Argument values{HostArray(dense.kind, {size, encoding.getBlockN()})};
   Argument index{HostArray(NMS_I32, {size / encoding.getBlockK(), 1})};
   Argument panels{makeArray(components.back(), dense.kind)};
@@ -160,14 +203,7 @@ static llvm::Error packShuffled(HostArray &dense, RankedTensorType type,
                                 EncodingAttr encoding, uint64_t seed,
                                 std::vector<Argument> &packed) {
   NmsPackSpec spec = getPackSpec(type, encoding);
-  std::vector<uint32_t> perm(spec.batch * spec.outputs);
-  std::mt19937_64 random(seed);
-  for (int64_t batch = 0; batch < spec.batch; ++batch)
-    for (int64_t place = 0; place < spec.outputs; ++place) {
-      uint32_t *row = perm.data() + batch * spec.outputs;
-      row[place] = place;
-      std::swap(row[place], row[random() % (place + 1)]);
-    }
+  std::vector<uint32_t> perm = makePerm(spec, seed);
   if (nmsPruneShuffled(&spec, /*density=*/0, /*seed=*/0, perm.data(),
                        dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());

@@ -111,11 +111,14 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(nmsRuntimeCheckRagged);
   NM_SPARSE_SYMBOL(nmsRuntimePack);
   NM_SPARSE_SYMBOL(nmsRuntimePackDenseBitmap);
+  NM_SPARSE_SYMBOL(nmsRuntimeCountRaggedShuffled);
+  NM_SPARSE_SYMBOL(nmsRuntimePackRaggedShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimePackShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimePrune);
   NM_SPARSE_SYMBOL(nmsRuntimePruneFree);
   NM_SPARSE_SYMBOL(nmsRuntimePruneShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpack);
+  NM_SPARSE_SYMBOL(nmsRuntimeUnpackRaggedShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimeUnpackShuffled);
   NM_SPARSE_SYMBOL(nmsRuntimeCountFreeBitmap);
   NM_SPARSE_SYMBOL(nmsRuntimePackFreeBitmap);

@@ -25,6 +25,11 @@ int checkAnySpec(const NmsPackSpec *spec, const char *entry);
 int checkOrder(const NmsPackSpec &spec, const uint32_t *perm,
                const char *entry);
 
+/// The permutation of a shuffled weight, a memref of one rank less than the
+/// weight has. Fails when it does not fit `spec`.
+int resolvePerm(const char *entry, int64_t rank, const void *descriptor,
+                const NmsPackSpec &spec, uint32_t *&perm);
+
 /// Puts panels into the order of their first outputs; one that has fewer than
 /// `width` is the last.
 void sortPanels(Panels &panels, int64_t width);

@@ -105,9 +105,10 @@ int resolve(const char *entry, int64_t rank, const void *denseDesc,
   return 0;
 }
 
-/// The permutation of a shuffled weight, a memref of one rank less.
-int resolvePerm(const char *entry, int64_t rank, const void *descriptor,
-                const NmsPackSpec &spec, uint32_t *&perm) {
+} // namespace
+
+int nms::resolvePerm(const char *entry, int64_t rank, const void *descriptor,
+                     const NmsPackSpec &spec, uint32_t *&perm) {
   if (!descriptor)
     return fail("%s: the descriptor of perm is null", entry);
   MemrefView view(rank - 1, descriptor);
@@ -126,6 +127,8 @@ int resolvePerm(const char *entry, int64_t rank, const void *descriptor,
   perm = static_cast<uint32_t *>(firstElement(view, sizeof(uint32_t)));
   return 0;
 }
+
+namespace {
 
 /// The arrays of a shuffled weight, whose last component is the permutation.
 int resolveShuffled(const char *entry, int64_t rank, const void *denseDesc,

@@ -6,6 +6,7 @@
 
 #include "ErrorState.h"
 #include "Memref.h"
+#include "Order.h"
 #include "Ragged.h"
 
 #include <cstdio>
@@ -123,6 +124,93 @@ extern "C" void nmsRuntimeCheckRagged(int64_t rank, void *panelsDesc,
     raise();
 }
 
+namespace {
+
+/// Finds an order, fills in `perm`, and lets `a` be of the weight whose outputs
+/// are in that order.
+int putInOrder(Arrays &a, uint32_t *perm, std::vector<char> &ordered) {
+  NmsPackSpec weight = a.spec;
+  ordered.resize(static_cast<size_t>(weight.batch * weight.k * weight.outputs *
+                                     a.geometry.elementBytes));
+  if (nmsFindOrder(&weight, a.dense, perm) ||
+      nmsOrderedSpec(&weight, &a.spec) ||
+      nmsPutInOrder(&weight, perm, a.dense, ordered.data()))
+    return 1;
+  a.dense = ordered.data();
+  return 0;
+}
+
+int packRagged(const char *entry, const Arrays &a) {
+  int64_t size = nmsCountRagged(&a.spec, a.geometry.rows, a.dense);
+  if (size < 0)
+    return 1;
+  if (size != a.size)
+    return fail("%s: values has room for %lld rows, the weight keeps %lld",
+                entry, ll(a.size), ll(size));
+  return nmsPackRagged(&a.spec, a.geometry.rows, a.dense, a.values, a.index,
+                       a.panels);
+}
+
+int packShuffled(int64_t rank, const void *denseDesc,
+                 void *const *componentDescs, const int64_t *params) {
+  Arrays a;
+  uint32_t *perm = nullptr;
+  std::vector<char> ordered;
+  const char *entry = "pack ragged panels";
+  return resolve(entry, rank, denseDesc, componentDescs, params, a) ||
+         resolvePerm(entry, rank, componentDescs[3], a.spec, perm) ||
+         putInOrder(a, perm, ordered) || packRagged(entry, a);
+}
+
+int unpackShuffled(int64_t rank, const void *denseDesc,
+                   void *const *componentDescs, const int64_t *params) {
+  Arrays a;
+  uint32_t *perm = nullptr;
+  NmsPackSpec ordered;
+  const char *entry = "unpack ragged panels";
+  if (resolve(entry, rank, denseDesc, componentDescs, params, a) ||
+      resolvePerm(entry, rank, componentDescs[3], a.spec, perm) ||
+      checkOrder(a.spec, perm, entry) || nmsOrderedSpec(&a.spec, &ordered))
+    return 1;
+  std::vector<char> copy(static_cast<size_t>(
+      ordered.batch * ordered.k * ordered.outputs * a.geometry.elementBytes));
+  return nmsUnpackRagged(&ordered, a.geometry.rows, a.size, a.values, a.index,
+                         a.panels, copy.data()) ||
+         nmsPutBack(&a.spec, perm, copy.data(), a.dense);
+}
+
+} // namespace
+
+extern "C" int64_t nmsRuntimeCountRaggedShuffled(int64_t rank, void *denseDesc,
+                                                 const int64_t *params) {
+  Arrays a;
+  std::vector<char> ordered;
+  int64_t size = -1;
+  if (!resolveDense("pack ragged panels", rank, denseDesc, params, a)) {
+    std::vector<uint32_t> perm(
+        static_cast<size_t>(a.spec.batch * a.spec.outputs));
+    if (!putInOrder(a, perm.data(), ordered))
+      size = nmsCountRagged(&a.spec, a.geometry.rows, a.dense);
+  }
+  if (size < 0)
+    raise();
+  return std::max<int64_t>(size, 0);
+}
+
+extern "C" void nmsRuntimePackRaggedShuffled(int64_t rank, void *denseDesc,
+                                             void *const *componentDescs,
+                                             const int64_t *params) {
+  if (packShuffled(rank, denseDesc, componentDescs, params))
+    raise();
+}
+
+extern "C" void nmsRuntimeUnpackRaggedShuffled(int64_t rank, void *denseDesc,
+                                               void *const *componentDescs,
+                                               const int64_t *params) {
+  if (unpackShuffled(rank, denseDesc, componentDescs, params))
+    raise();
+}
+
 extern "C" int64_t nmsRuntimeCountRagged(int64_t rank, void *denseDesc,
                                          const int64_t *params) {
   Arrays a;
@@ -139,18 +227,8 @@ extern "C" void nmsRuntimePackRagged(int64_t rank, void *denseDesc,
                                      const int64_t *params) {
   Arrays a;
   const char *entry = "pack ragged panels";
-  if (resolve(entry, rank, denseDesc, componentDescs, params, a))
-    return raise();
-  int64_t size = nmsCountRagged(&a.spec, a.geometry.rows, a.dense);
-  if (size < 0)
-    return raise();
-  if (size != a.size) {
-    fail("%s: values has room for %lld rows, the weight keeps %lld", entry,
-         ll(a.size), ll(size));
-    return raise();
-  }
-  if (nmsPackRagged(&a.spec, a.geometry.rows, a.dense, a.values, a.index,
-                    a.panels))
+  if (resolve(entry, rank, denseDesc, componentDescs, params, a) ||
+      packRagged(entry, a))
     raise();
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ragged panels, version 10 of docs/Encoding.md: how kernels read free weights."""
+"""Ragged panels: how kernels read free weights (docs/Encoding.md, versions 10, 11)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def step_of(encoding: Encoding) -> int:
 
 def pack_ragged(packed: Packed, step: int = 0) -> Dict[str, np.ndarray]:
     """`values` [S, bn], `index` [S / bk, 1] and `panels` [(batch,) P, 4] of a free
-    weight in its canonical form, with panels of a multiple of `step` rows (0: those
-    of `step_of`). Raises EncodingError for another pattern or step."""
+    weight in its canonical form, and `perm` of a shuffled one, with panels of a
+    multiple of `step` rows (0: those of `step_of`). Raises EncodingError for another
+    pattern or step."""
     encoding, parts = packed.encoding, packed.components
     bk, bn = encoding.block
     step = step or step_of(encoding)
@@ -58,7 +59,8 @@ def pack_ragged(packed: Packed, step: int = 0) -> Dict[str, np.ndarray]:
             first += int(rows[number])
     if len(packed.shape) == 2:
         table = table[0]
-    return {"values": values, "index": index, "panels": table}
+    order = {"perm": parts["perm"]} if encoding.is_shuffled else {}
+    return {"values": values, "index": index, "panels": table, **order}
 
 
 def sizes_of(packed: Packed) -> tuple[int, int, int]:

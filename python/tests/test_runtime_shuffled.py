@@ -25,7 +25,17 @@ from test_runtime_packing import (
 )
 from test_shuffled import LAYERS, orders, planted, put_back
 
-from nm_sparse import Encoding, EncodingError, decode, encode, prune, search_order
+from nm_sparse import (
+    Encoding,
+    EncodingError,
+    Packed,
+    decode,
+    encode,
+    pack_ragged,
+    prune,
+    search_order,
+)
+from nm_sparse.ragged import step_of
 from nm_sparse.search import READ_LIMIT
 
 PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -356,6 +366,75 @@ def test_pruning_of_memrefs(runtime, raised, is_free):  # noqa: F811
         expected = prune(weight, encoding, None, density)
         assert np.array_equal(got, expected)
         del keep
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=free_weights(types=TYPES))
+def test_ragged_panels_of_shuffled_weights(runtime, case):  # noqa: F811
+    """In the order that an encoder finds, for compiled programs."""
+    weight, e, dtype = case
+    expected = pack_ragged(encode(weight, shuffled(e), dtype))
+    numbers = [e.dim, KINDS[dtype], 1, 0, 0, *e.block, step_of(e)]
+    params = (ctypes.c_int64 * len(numbers))(*numbers)
+    rank, (at, keep) = ctypes.c_int64(weight.ndim), descriptors(weight)
+    dense = ctypes.c_void_p(at[0])
+    messages = []
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+    handler = kind(lambda text, _: messages.append(text.decode()))
+    runtime.nmsSetErrorHandler(handler, None)
+    runtime.nmsRuntimeCountRaggedShuffled.restype = ctypes.c_int64
+    size = runtime.nmsRuntimeCountRaggedShuffled(rank, dense, params)
+    assert size == len(expected["values"])
+    got = {name: np.full_like(part, 77) for name, part in expected.items()}
+    listed, kept = descriptors(*got.values())
+    runtime.nmsRuntimePackRaggedShuffled(rank, dense, listed, params)
+    for name, part in expected.items():
+        assert np.array_equal(bits_of(got[name]), bits_of(part)), name
+    back = np.full_like(weight, 77)
+    to, hold = descriptors(back)
+    dense = ctypes.c_void_p(to[0])
+    runtime.nmsRuntimeUnpackRaggedShuffled(rank, dense, listed, params)
+    assert not messages
+    assert np.array_equal(bits_of(back), bits_of(weight))
+    if got["perm"].size:
+        got["perm"].flat[0] = got["perm"].shape[-1]
+        runtime.nmsRuntimeUnpackRaggedShuffled(rank, dense, listed, params)
+        assert messages[0].startswith("unpack ragged panels: perm of batch 0 has")
+    runtime.nmsSetErrorHandler(None, None)
+    del keep, kept, hold
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    offsets=st.lists(NUMBERS, min_size=4, max_size=4)
+    | st.lists(st.integers(0, 5), min_size=2, max_size=2).map(
+        lambda inner: [0, *sorted(inner), 5]
+    ),
+    index=st.lists(st.integers(0, 4), min_size=5, max_size=5),
+)
+def test_lists_of_files_are_checked(runtime, offsets, index):  # noqa: F811
+    """Both accept the same offsets and rows, and touch nothing else."""
+    weight, e = np.zeros((4, 6), np.float32), Encoding.free((1, 2))
+    parts = {
+        "values": np.ones((5, 2), np.float32),
+        "index": np.array(index, np.uint8),
+        "offsets": np.array(offsets, np.uint32),
+    }
+    got, message = np.full_like(weight, 77), None
+    try:
+        expected = decode(Packed(parts, e, weight.shape, "f32"))
+    except EncodingError as error:
+        message = str(error)
+    arrays = [pointer(array) for array in parts.values()]
+    spec, kept = spec_of(weight, e, "f32"), ctypes.c_int64(5)
+    status = runtime.nmsUnpackFree(spec, kept, *arrays, pointer(got))
+    assert (status != 0) == (message is not None)
+    if message is None:
+        assert np.array_equal(got, expected)
+    else:
+        assert message.split()[0] in ("offsets", "index")
+        assert message.split()[0] in runtime.nmsLastError().decode()
+        assert (got == 77).all()
 
 
 @settings(max_examples=200, deadline=None)

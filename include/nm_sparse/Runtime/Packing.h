@@ -313,6 +313,17 @@ NMS_API void nmsRuntimeUnpackRagged(int64_t rank, void *denseDesc,
                                     void *const *componentDescs,
                                     const int64_t *params);
 
+/// The same of a shuffled weight, behind whose other components is `perm`, a
+/// memref of rank `rank` - 1.
+NMS_API int64_t nmsRuntimeCountRaggedShuffled(int64_t rank, void *denseDesc,
+                                              const int64_t *params);
+NMS_API void nmsRuntimePackRaggedShuffled(int64_t rank, void *denseDesc,
+                                          void *const *componentDescs,
+                                          const int64_t *params);
+NMS_API void nmsRuntimeUnpackRaggedShuffled(int64_t rank, void *denseDesc,
+                                            void *const *componentDescs,
+                                            const int64_t *params);
+
 /// nmsRuntimePack into bitmaps, which are contiguous memrefs of rank `rank`
 /// + 1.
 NMS_API void nmsRuntimePackDenseBitmap(int64_t rank, void *denseDesc,

@@ -152,7 +152,11 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
                         plan.encoding.getDim(), OutputOrder::Identity);
   WeightStorageInterface storage = plan.encoding.getDefaultStorage();
   bool isCanonical = storage == plan.encoding;
-  bool isRagged = isa<RaggedAttr>(storage);
+  auto ragged = dyn_cast<RaggedAttr>(storage);
+  bool isRagged = ragged != nullptr;
+  if (ragged)
+    storage = RaggedAttr::get(rewriter.getContext(), encoding, ragged.getRows(),
+                              ragged.getDensity());
   Value panels = isRagged ? pack.getComponent(kPanelsComponent) : Value();
   Value inner = plan.encoding.hasInnerLevel()
                     ? pack.getComponent(kInnerIndexComponent)

@@ -100,9 +100,10 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   // Of free weights, only their values say how many there are, and only the
   // rows of ragged panels which they are.
   SmallVector<Value> others;
-  if (attribute.getPacked().getEncoding().isFree())
+  bool isPerm = attribute.getComponent().role == ComponentRole::Permutation;
+  if (!isPerm && attribute.getPacked().getEncoding().isFree())
     others.push_back(findComponent(function, attribute, ComponentRole::Values));
-  if (isa<RaggedAttr>(attribute.getPacked().getStorage()))
+  if (!isPerm && isa<RaggedAttr>(attribute.getPacked().getStorage()))
     others.push_back(
         findComponent(function, attribute, ComponentRole::Positions));
   for (Value other : others)

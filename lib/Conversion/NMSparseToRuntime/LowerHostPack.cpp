@@ -90,12 +90,13 @@ static Value countValues(OpBuilder &builder, ModuleOp module, PackOp op,
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getWeight().getType());
   Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
-  bool isRagged = isa<RaggedAttr>(op.getForm());
+  std::string name = isa<RaggedAttr>(op.getForm())
+                         ? "nmsRuntimeCountRagged"
+                         : "nmsRuntimeCountFreeBitmap";
+  if (op.getEncoding().getOrder() == OutputOrder::Shuffled)
+    name += "Shuffled";
   Value count =
-      callRuntime(builder, loc, module,
-                  isRagged ? "nmsRuntimeCountRagged"
-                           : "nmsRuntimeCountFreeBitmap",
-                  builder.getI64Type(),
+      callRuntime(builder, loc, module, name, builder.getI64Type(),
                   {rank, inputs.front(),
                    buildI64Array(builder, loc,
                                  getParameters(op.getEncoding(), op.getForm(),

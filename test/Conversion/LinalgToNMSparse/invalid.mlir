@@ -202,16 +202,6 @@ func.func @trailing_batch(%x: tensor<2x8x64xf32>, %w: tensor<96x64x2xf32, #w>, %
 
 // -----
 
-#w = #nm_sparse.encoding<free, block = [1, 32], order = shuffled>
-
-func.func @free_shuffled(%x: tensor<8x64xf32>, %w: tensor<64x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {
-  // expected-error @below {{'linalg.matmul' op #nm_sparse.encoding<free, block = [1, 32], order = shuffled> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
-  %y = linalg.matmul ins(%x, %w : tensor<8x64xf32>, tensor<64x96xf32, #w>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
-  return %y : tensor<8x96xf32>
-}
-
-// -----
-
 #w = #nm_sparse.encoding<2:4>
 
 func.func @dynamic(%x: tensor<8x?xf32>, %w: tensor<?x96xf32, #w>, %init: tensor<8x96xf32>) -> tensor<8x96xf32> {

@@ -34,6 +34,20 @@ func.func @shuffled(%v: memref<3x4x6xf32> {nm_sparse.component = #nm_sparse.comp
   return
 }
 
+#loose = #nm_sparse.packed<#nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 2], order = shuffled>>, [8, 4], f32>
+
+// CHECK-LABEL: func @shuffled_panels
+func.func @shuffled_panels(%v: memref<?x2xf32> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #loose>},
+                           %i: memref<?x1xi32> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #loose>},
+                           %q: memref<2x4xi32> {nm_sparse.component = #nm_sparse.component<"panels", weight = 0, of = #loose>},
+                           %p: memref<4xi32> {nm_sparse.component = #nm_sparse.component<"perm", weight = 0, of = #loose>}) {
+  // CHECK: call @nmsRuntimeCheckPerm(%c1_i64, %{{[^,]+}}, %{{[^,]+}}) :
+  // CHECK: call @nmsRuntimeCheckRagged(
+  // CHECK-NOT: call
+  // CHECK: return
+  return
+}
+
 #two = #nm_sparse.packed<#nm_sparse.encoding<[4:10, block = [1, 2]], [2:4]>, [10, 4], f32>
 
 // Each level by its own n:m.

@@ -1,6 +1,6 @@
 // RUN: nm-opt %s --split-input-file --verify-diagnostics --nm-sparse-tile
 
-// expected-error @below {{ragged panels are those of a free weight with order = identity, got #nm_sparse.encoding<2:4>}}
+// expected-error @below {{ragged panels are those of a free weight, got #nm_sparse.encoding<2:4>}}
 func.func private @pattern() attributes {a = #nm_sparse.ragged<#nm_sparse.encoding<2:4>>}
 
 // -----

@@ -113,6 +113,38 @@ func.func @run_time(%w: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x2xi8>, te
 
 // -----
 
+// A free weight is stored panel by panel, in the order that its outputs are put in.
+
+#f = #nm_sparse.encoding<free, block = [1, 2], order = shuffled>
+
+// CHECK-LABEL: func @free
+// CHECK: %[[V:.+]], %[[I:.+]], %[[PANELS:.+]], %[[P:.+]] = nm_sparse.pack #[[F:.+]] %{{.+}} : {{.+}} to tensor<?x2xf32>, tensor<?x1xi32>, tensor<2x4xi32>, tensor<4xi32>
+// CHECK: nm_sparse.permute inverse %{{.+}}, %[[P]] dim = 1
+// CHECK: nm_sparse.matmul #[[FREE:.+]] storage = #nm_sparse.ragged<#[[FREE]]> {{.*}} panels(%[[PANELS]]
+// CHECK: nm_sparse.permute %{{.+}}, %[[P]] dim = 1
+// PACKED-LABEL: func @free
+// PACKED-SAME: tensor<4xi32> {nm_sparse.component = #nm_sparse.component<"perm", weight = 0, of = #nm_sparse.packed<#nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 2], order = shuffled>>, [4, 4], f32>>}
+func.func @free(%x: tensor<3x4xf32>, %w: tensor<4x4xf32, #f>, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %y = linalg.matmul ins(%x, %w : tensor<3x4xf32>, tensor<4x4xf32, #f>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+#f = #nm_sparse.encoding<free, block = [1, 2], order = shuffled>
+
+// HOST-LABEL: func @free_run_time
+// HOST: call @nmsRuntimeCountRaggedShuffled(
+// HOST: call @nmsRuntimePackRaggedShuffled(
+// HOST: call @nmsRuntimeUnpackRaggedShuffled(
+func.func @free_run_time(%w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %s = tensor.cast %w : tensor<4x4xf32> to tensor<4x4xf32, #f>
+  %d = tensor.cast %s : tensor<4x4xf32, #f> to tensor<4x4xf32>
+  return %d : tensor<4x4xf32>
+}
+
+// -----
+
 // The oracle follows the permutation where it unpacks.
 
 // HOST-LABEL: func @unpack

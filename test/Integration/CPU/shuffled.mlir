@@ -8,9 +8,15 @@
 // RUN: nm-run %s --entry vector --device cpu --check | FileCheck %s
 // RUN: nm-run %s --entry pruned --device cpu --check --size 4 | FileCheck %s
 // RUN: nm-run %s --entry constant --device cpu --check | FileCheck %s
+// RUN: nm-run %s --entry ragged --device cpu --check --size 5 --density 30 | FileCheck %s
+// RUN: nm-run %s --entry ragged_batch --device cpu --check --density 60 | FileCheck %s
+// RUN: nm-run %s --entry ragged_pruned --device cpu --check --size 3 | FileCheck %s
+// RUN: nm-run %s --entry ragged_constant --device cpu --check | FileCheck %s
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings -o %t.mlir
 // RUN: nm-run %t.mlir --entry argument --device cpu --size 5 | FileCheck %s --check-prefix=RAN
 // RUN: nm-run %t.mlir --entry batched --device cpu | FileCheck %s --check-prefix=RAN
+// RUN: nm-run %t.mlir --entry ragged --device cpu --size 5 | FileCheck %s --check-prefix=RAN
+// RUN: nm-run %t.mlir --entry ragged_batch --device cpu | FileCheck %s --check-prefix=RAN
 // RUN: nm-run %t.mlir --entry made --device cpu | FileCheck %s --check-prefix=RAN
 // RUN: not nm-run %s --entry dense --device cpu 2>&1 | FileCheck %s --check-prefix=DENSE
 //
@@ -22,6 +28,9 @@
 #v = #nm_sparse.encoding<[4:10, block = [1, 16]], [2:4], order = shuffled>
 #b = #nm_sparse.encoding<1:4, block = [2, 4], dim = 1, order = shuffled>
 #e = #nm_sparse.encoding<2:4, block = [1, 2], order = shuffled>
+#f = #nm_sparse.encoding<free, block = [2, 4], dim = 1, order = shuffled>
+#g = #nm_sparse.encoding<free, block = [1, 5], dim = 1, order = shuffled>
+#h = #nm_sparse.encoding<free, block = [1, 2], order = shuffled>
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (n, k)>
 #ym = affine_map<(m, n, k) -> (m, n)>
@@ -58,6 +67,32 @@ func.func @constant(%x: tensor<3x4xf32>, %init: tensor<3x4xf32>) -> tensor<3x4xf
                              [3.0, 0.0, 4.0, 0.0], [0.0, 7.0, 0.0, 8.0]]> : tensor<4x4xf32>
   %p = nm_sparse.prune #e %w : tensor<4x4xf32> to tensor<4x4xf32, #e>
   %y = linalg.matmul ins(%x, %p : tensor<3x4xf32>, tensor<4x4xf32, #e>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+func.func @ragged(%x: tensor<?x50xf16>, %w: tensor<42x50xf16, #f>, %init: tensor<?x42xf32>) -> tensor<?x42xf32> {
+  %y = linalg.matmul indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %w : tensor<?x50xf16>, tensor<42x50xf16, #f>) outs(%init : tensor<?x42xf32>) -> tensor<?x42xf32>
+  return %y : tensor<?x42xf32>
+}
+
+func.func @ragged_batch(%x: tensor<3x6x20xf32>, %w: tensor<3x20x18xf32, #g>, %init: tensor<3x6x18xf32>) -> tensor<3x6x18xf32> {
+  %y = linalg.batch_matmul ins(%x, %w : tensor<3x6x20xf32>, tensor<3x20x18xf32, #g>) outs(%init : tensor<3x6x18xf32>) -> tensor<3x6x18xf32>
+  return %y : tensor<3x6x18xf32>
+}
+
+func.func @ragged_pruned(%x: tensor<?x50xf32>, %w: tensor<42x50xf32>, %init: tensor<?x42xf32>) -> tensor<?x42xf32> {
+  %p = nm_sparse.prune #f density = 0.25 %w : tensor<42x50xf32> to tensor<42x50xf32, #f>
+  %y = linalg.matmul indexing_maps = [#xm, #wm, #ym]
+    ins(%x, %p : tensor<?x50xf32>, tensor<42x50xf32, #f>) outs(%init : tensor<?x42xf32>) -> tensor<?x42xf32>
+  return %y : tensor<?x42xf32>
+}
+
+func.func @ragged_constant(%x: tensor<3x4xf32>, %init: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %w = arith.constant dense<[[1.0, 0.0, 2.0, 0.0], [0.0, 5.0, 0.0, 6.0],
+                             [3.0, 0.0, 4.0, 0.0], [0.0, 7.0, 0.0, 8.0]]> : tensor<4x4xf32>
+  %p = nm_sparse.prune #h density = 0.375 %w : tensor<4x4xf32> to tensor<4x4xf32, #h>
+  %y = linalg.matmul ins(%x, %p : tensor<3x4xf32>, tensor<4x4xf32, #h>) outs(%init : tensor<3x4xf32>) -> tensor<3x4xf32>
   return %y : tensor<3x4xf32>
 }
 

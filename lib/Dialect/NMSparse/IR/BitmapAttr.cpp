@@ -36,7 +36,7 @@ static bool hasFreeElements(EncodingAttr encoding) {
 WeightStorageInterface EncodingAttr::getDefaultStorage() const {
   if (hasFreeElements(*this))
     return BitmapAttr::get(getContext(), *this);
-  if (isFree() && getOrder() == OutputOrder::Identity)
+  if (isFree())
     return RaggedAttr::get(getContext(), *this);
   return *this;
 }

@@ -279,14 +279,8 @@ EncodingAttr::getComponents(RankedTensorType weight) const {
          getType(shape.windows * level.n, columns / level.blockN,
                  IntegerType::get(context, level.getIndexBitWidth())),
          static_cast<unsigned>(number)});
-  if (getOrder() == OutputOrder::Shuffled) {
-    SmallVector<int64_t> extents = {shape.outputs};
-    if (weight.getRank() == 3)
-      extents.insert(extents.begin(), shape.batch);
-    components.push_back(
-        {kPermComponent, ComponentRole::Permutation,
-         RankedTensorType::get(extents, IntegerType::get(context, 32))});
-  }
+  if (getOrder() == OutputOrder::Shuffled)
+    components.push_back(getPermComponent(weight, *this));
   return components;
 }
 
@@ -359,6 +353,17 @@ RankedTensorType nm_sparse::stripEncoding(RankedTensorType type) {
   return getEncoding(type)
              ? RankedTensorType::get(type.getShape(), type.getElementType())
              : type;
+}
+
+WeightComponent nm_sparse::getPermComponent(RankedTensorType weight,
+                                            EncodingAttr encoding) {
+  PackedShape shape = getPackedShape(weight, encoding);
+  SmallVector<int64_t> extents = {shape.outputs};
+  if (weight.getRank() == 3)
+    extents.insert(extents.begin(), shape.batch);
+  Type word = IntegerType::get(weight.getContext(), 32);
+  return {kPermComponent, ComponentRole::Permutation,
+          RankedTensorType::get(extents, word)};
 }
 
 PackedShape nm_sparse::getPackedShape(RankedTensorType weight,

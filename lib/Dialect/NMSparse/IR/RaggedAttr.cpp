@@ -55,9 +55,8 @@ int64_t RaggedAttr::getDefaultRows(EncodingAttr encoding) {
 LogicalResult RaggedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  EncodingAttr encoding, int64_t rows,
                                  int64_t density) {
-  if (!encoding.isFree() || encoding.getOrder() != OutputOrder::Identity)
-    return emitError() << "ragged panels are those of a free weight with order "
-                          "= identity, got "
+  if (!encoding.isFree())
+    return emitError() << "ragged panels are those of a free weight, got "
                        << encoding;
   int64_t most = std::max(kMostRows, getDefaultRows(encoding));
   if (rows < 1 || rows > most || rows % encoding.getBlockK() != 0)
@@ -79,7 +78,9 @@ RaggedAttr::verifyPackable(function_ref<InFlightDiagnostic()>) const {
 
 Attribute RaggedAttr::getPattern() const { return getEncoding(); }
 
-int64_t RaggedAttr::getLayoutVersion() const { return 10; }
+int64_t RaggedAttr::getLayoutVersion() const {
+  return getEncoding().getOrder() == OutputOrder::Shuffled ? 11 : 10;
+}
 
 SmallVector<WeightComponent>
 RaggedAttr::getComponents(RankedTensorType weight) const {
@@ -90,13 +91,17 @@ RaggedAttr::getComponents(RankedTensorType weight) const {
   if (weight.getRank() == 3)
     panels.insert(panels.begin(), shape.batch);
   // How many rows there are, only the data says.
-  return {{kValuesComponent, ComponentRole::Values,
-           RankedTensorType::get({ShapedType::kDynamic, encoding.getBlockN()},
-                                 weight.getElementType())},
-          {kIndexComponent, ComponentRole::Positions,
-           RankedTensorType::get({ShapedType::kDynamic, 1}, word)},
-          {kPanelsComponent, ComponentRole::Panels,
-           RankedTensorType::get(panels, word)}};
+  SmallVector<WeightComponent> components = {
+      {kValuesComponent, ComponentRole::Values,
+       RankedTensorType::get({ShapedType::kDynamic, encoding.getBlockN()},
+                             weight.getElementType())},
+      {kIndexComponent, ComponentRole::Positions,
+       RankedTensorType::get({ShapedType::kDynamic, 1}, word)},
+      {kPanelsComponent, ComponentRole::Panels,
+       RankedTensorType::get(panels, word)}};
+  if (encoding.getOrder() == OutputOrder::Shuffled)
+    components.push_back(getPermComponent(weight, encoding));
+  return components;
 }
 
 EncodingAttr RaggedAttr::getExpectedEncoding(int64_t k) const {

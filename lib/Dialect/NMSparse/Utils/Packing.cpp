@@ -159,12 +159,37 @@ packFree(ArrayRef<char> dense, RankedTensorType type, EncodingAttr encoding,
   return arrays.getConstants(components);
 }
 
+/// Puts the outputs of `dense` in order, of which `perm` and a spec are filled
+/// in.
+static FailureOr<SmallVector<char, 0>>
+putInOrder(ArrayRef<char> dense, NmsPackSpec &spec, uint32_t *perm,
+           function_ref<InFlightDiagnostic()> emitError) {
+  NmsPackSpec weight = spec;
+  SmallVector<char, 0> ordered(dense.size());
+  if (nmsFindOrder(&weight, dense.data(), perm) ||
+      nmsPutInOrder(&weight, perm, dense.data(), ordered.data()) ||
+      nmsOrderedSpec(&weight, &spec))
+    return emitError() << nmsLastError();
+  return ordered;
+}
+
 /// The ragged panels of `dense`, whose data says how many rows they have.
 static FailureOr<PackedConstant>
 packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
            function_ref<InFlightDiagnostic()> emitError) {
   EncodingAttr encoding = ragged.getEncoding();
   NmsPackSpec spec = getPackSpec(type, encoding);
+  SmallVector<char, 0> ordered;
+  SmallVector<uint32_t, 0> perm;
+  if (encoding.getOrder() == OutputOrder::Shuffled) {
+    perm.resize(spec.batch * spec.outputs);
+    FailureOr<SmallVector<char, 0>> found =
+        putInOrder(dense, spec, perm.data(), emitError);
+    if (failed(found))
+      return failure();
+    ordered = std::move(*found);
+    dense = ordered;
+  }
   int64_t size = nmsCountRagged(&spec, ragged.getRows(), dense.data());
   if (size < 0)
     return emitError() << nmsLastError();
@@ -183,6 +208,8 @@ packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
   if (nmsPackRagged(&spec, ragged.getRows(), dense.data(), arrays.pointers[0],
                     words(1), words(2)))
     return emitError() << nmsLastError();
+  if (!perm.empty())
+    llvm::copy(perm, words(3));
   return arrays.getConstants(components);
 }
 

@@ -68,6 +68,10 @@ struct PackedShape {
 /// Extents of a weight of static shape `weight` under `encoding`.
 PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
 
+/// The component of a shuffled weight that says where its outputs belong.
+WeightComponent getPermComponent(RankedTensorType weight,
+                                 EncodingAttr encoding);
+
 /// Types of the `values` and `index` that hold `weight`.
 std::pair<RankedTensorType, RankedTensorType>
 getPackedTypes(RankedTensorType weight, EncodingAttr encoding);

@@ -173,7 +173,8 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
     a panel follow one another, filled up to a multiple of `rows` with zeros;
     `index` says which row of the activations each block begins with, and
     `panels` where the rows of each panel lie, panels with the most of them first:
-    `docs/Encoding.md` specifies all three.
+    `docs/Encoding.md` specifies all three, and `perm`, the order of the outputs of
+    a shuffled weight.
 
     The encoding is `free`. How many rows there are is known at run time;
     `density` is the share in percent of the rows of a panel that is expected to
