@@ -179,16 +179,38 @@ static std::string describeProducts(func::FuncOp function) {
   return text;
 }
 
-/// How the weight of a layer is stored, and what multiplies it, as cells of a
-/// table; empty where there is no kernel.
-static std::string describeKernels(MLIRContext &context, const Row &row,
-                                   const char *const *type) {
-  auto module =
-      parseModule(context, makeProduct(layer, row.encoding, type[0], type[1]),
-                  "support.mlir");
+/// A product whose weight is a constant of 10 % kept elements.
+static std::string makeConstantProduct(const char *type) {
+  constexpr int64_t size = 256, kept = 10;
+  std::string rows;
+  for (int64_t row = 0; row < size; ++row) {
+    rows += row == 0 ? "[" : ", [";
+    for (int64_t output = 0; output < size; ++output)
+      rows += llvm::formatv("{0}{1}", output == 0 ? "" : ", ",
+                            (row * 7 + output * 3) % kept == 0 ? "1.5" : "0.0");
+    rows += "]";
+  }
+  return llvm::formatv(
+      R"(func.func @f(%a: tensor<{0}x?x{1}>, %c: tensor<{0}x?xf32>) -> tensor<{0}x?xf32> {{
+  %w = arith.constant dense<[{2}]> : tensor<{0}x{0}x{1}, #nm_sparse.encoding<free>>
+  %r = linalg.matmul indexing_maps = [{3}]
+    ins(%a, %w : tensor<{0}x?x{1}>, tensor<{0}x{0}x{1}, #nm_sparse.encoding<free>>)
+    outs(%c : tensor<{0}x?xf32>) -> tensor<{0}x?xf32>
+  return %r : tensor<{0}x?xf32>
+}
+)",
+      size, type, rows, layouts[2].maps);
+}
+
+/// How the weight of the product in `text` is stored, and what multiplies it,
+/// as cells of a table; empty where there is no kernel.
+static std::string describeKernels(MLIRContext &context,
+                                   const std::string &text) {
+  auto module = parseModule(context, text, "support.mlir");
+  GPUPipelineOptions options;
+  options.specializeConstants = true;
   llvm::Error error =
-      module ? runStages(**module, GPUPipelineOptions(), "schedule")
-             : module.takeError();
+      module ? runStages(**module, options, "schedule") : module.takeError();
   if (error) {
     consumeError(std::move(error));
     return "";
@@ -197,32 +219,46 @@ static std::string describeKernels(MLIRContext &context, const Row &row,
   (*module)->walk([&](MatmulOp op) { any = op; });
   std::string products =
       describeProducts((*module)->lookupSymbol<func::FuncOp>("f"));
-  return llvm::formatv(" {0} | {1} |",
-                       any.getBitmapTile() ? "bitmap"
-                       : any.getRagged()   ? "ragged"
-                                           : "canonical",
-                       products);
+  StringRef storage = any.getBitmapTile() ? "bitmap"
+                      : any.getRagged()   ? "ragged"
+                                          : "canonical";
+  if (any.getScheduleAttr().getProduct().hasWeightInCode())
+    storage = "code";
+  return llvm::formatv(" {0} | {1} |", storage, products);
 }
 
-/// A line for the types that get the same kernels.
-static void printKernels(MLIRContext &context, llvm::raw_ostream &os,
-                         const Row &row) {
+/// A line for the types that get the same kernels for what `makeText` makes of
+/// them.
+static void
+printKernels(MLIRContext &context, llvm::raw_ostream &os, StringRef name,
+             function_ref<std::string(const char *const *)> makeText) {
   llvm::MapVector<std::string, SmallVector<StringRef>,
                   std::map<std::string, unsigned>>
       lines;
   for (auto &type : types)
-    lines[describeKernels(context, row, type)].push_back(type[0]);
+    if (std::string text = makeText(type); !text.empty())
+      lines[describeKernels(context, text)].push_back(type[0]);
   for (auto &[cells, names] : lines)
     if (!cells.empty())
-      os << "| " << row.name << " | " << llvm::join(names, ", ") << " |"
-         << cells << "\n";
+      os << "| " << name << " | " << llvm::join(names, ", ") << " |" << cells
+         << "\n";
 }
 
 static void printKernelTable(MLIRContext &context, llvm::raw_ostream &os) {
   os << "| a layer of 4096 x 4096, on " << kDefaultChip
      << " | types | storage | products |\n|---|---|---|---|\n";
   for (const Row &row : encodings)
-    printKernels(context, os, row);
+    printKernels(context, os, row.name, [&](const char *const *type) {
+      return makeProduct(layer, row.encoding, type[0], type[1]);
+    });
+  printKernels(context, os,
+               "`free`, a constant of 256 x 256 that keeps 10 %, "
+               "feature-major, with `--specialize-constants`",
+               [](const char *const *type) {
+                 bool isCode = llvm::is_contained({"f32", "f16", "bf16"},
+                                                  StringRef(type[0]));
+                 return isCode ? makeConstantProduct(type[0]) : std::string();
+               });
 }
 
 void nm_sparse::printSupport(MLIRContext &context, llvm::raw_ostream &os) {
