@@ -26,6 +26,13 @@ class Layer:
     residual: bool = False
     infinite: bool = False
     size: int = 64
+    window: int = 0  # Rows of which an output keeps one; 0: free elements.
+    token_major: bool = False
+
+    @property
+    def is_chosen(self):
+        """The model chooses the schedule."""
+        return not self.tile
 
 
 LAYERS = {
@@ -45,6 +52,8 @@ LAYERS = {
     "residual": Layer("f32", 70, 300, "70", 0.1, (64, 64), 4, 4, residual=True),
     "nothing": Layer("f32", 64, 64, "?", 0.0, (64, 64), 4, 2, residual=True),
     "everything": Layer("f32", 32, 40, "33", 1.0, (32, 32), 2, 2),
+    "pattern": Layer("f32", 64, 128, "300", 0.5, (), 0, window=8),
+    "token-major": Layer("f32", 96, 128, "600", 0.1, (), 0, token_major=True),
     "infinite": Layer("f32", 70, 300, "?", 0.02, (64, 64), 4, 2, infinite=True),
 }
 
@@ -54,6 +63,9 @@ def write_data(layer, seed):
     random = numpy.random.default_rng(seed)
     weight = random.standard_normal((layer.rows, layer.outputs))
     weight[random.random(weight.shape) >= layer.density] = 0
+    if layer.window:
+        rows = numpy.arange(layer.rows)[:, None] % layer.window
+        weight[rows != random.integers(layer.window, size=layer.outputs)] = 0
     weight = weight.astype(numpy.float32)
     if layer.element == "bf16":
         weight = (weight.view(numpy.uint32) >> 16).astype(numpy.uint16)
@@ -63,25 +75,43 @@ def write_data(layer, seed):
 
 
 def write(layer, seed):
-    x = f"tensor<{layer.rows}x{layer.tokens}x{layer.element}>"
+    def shape(rows, element):
+        sizes = [str(rows), layer.tokens]
+        return (
+            f"tensor<{'x'.join(sizes[::-1] if layer.token_major else sizes)}x{element}>"
+        )
+
+    x, y = shape(layer.rows, layer.element), shape(layer.outputs, "f32")
     w = f"tensor<{layer.rows}x{layer.outputs}x{layer.element}, #w>"
-    y = f"tensor<{layer.outputs}x{layer.tokens}xf32>"
-    r = f"tensor<{layer.outputs}x{layer.tokens}x{layer.element}>"
+    r = shape(layer.outputs, layer.element)
+    pattern = f"1:{layer.window}" if layer.window else "free"
     steps = -(-layer.rows // 256) * 256
+    schedule = ""
+    if not layer.is_chosen:
+        tile = [*layer.tile, steps]
+        schedule = (
+            f"{{nm_sparse.schedule = #nm_sparse.schedule<tile = {tile}, product = "
+            f"immediate<warps = {layer.warps}, shares = {layer.shares}>, "
+            f"transfers = {DIRECT}, pipeline = sequential>}}"
+        )
+    maps = "(m, k)", "(k, n)", "(m, n)"
+    if not layer.token_major:
+        maps = "(k, m)", "(k, n)", "(n, m)"
     lines = [
         "#id = affine_map<(n, m) -> (n, m)>",
-        "#w = #nm_sparse.encoding<free>",
-        f"#s = #nm_sparse.schedule<tile = [{layer.tile[0]}, {layer.tile[1]}, {steps}], "
-        f"product = immediate<warps = {layer.warps}, shares = {layer.shares}>, "
-        f"transfers = {DIRECT}, pipeline = sequential>",
-        f"func.func @layer(%given: {x}, %init: {y}, %b: tensor<{layer.outputs}xf32>, "
-        f"%r: {r}) -> {r if layer.residual else y} {{",
+        f"#w = #nm_sparse.encoding<{pattern}>",
+        (
+            f"func.func @layer(%given: {x}, %init: {y}, %b: tensor<{layer.outputs}xf32>, "
+            f"%r: {r}) -> {r if layer.residual else y} {{"
+        ),
         f'  %w = arith.constant dense<"0x{write_data(layer, seed)}"> : {w}',
     ]
     if layer.infinite:
         lines += [
-            "  %x = linalg.generic {indexing_maps = [#id], iterator_types = "
-            f'["parallel", "parallel"]}} outs(%given : {x}) {{',
+            (
+                "  %x = linalg.generic {indexing_maps = [#id], iterator_types = "
+                f'["parallel", "parallel"]}} outs(%given : {x}) {{'
+            ),
             "  ^bb0(%a: f32):",
             "    %limit = arith.constant 2.4 : f32",
             "    %infinity = arith.constant 0x7F800000 : f32",
@@ -92,9 +122,10 @@ def write(layer, seed):
         ]
     given = "%x" if layer.infinite else "%given"
     lines += [
-        "  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>,",
-        "      affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]",
-        f"    {{nm_sparse.schedule = #s}} ins({given}, %w : {x}, {w})",
+        "  %y = linalg.matmul indexing_maps = ["
+        + ", ".join(f"affine_map<(m, n, k) -> {map_}>" for map_ in maps)
+        + "]",
+        f"    {schedule} ins({given}, %w : {x}, {w})",
         f"    outs(%init : {y}) -> {y}",
     ]
     if layer.residual:
@@ -132,6 +163,7 @@ def main(folder):
         path = folder / f"{name}.mlir"
         path.write_text(write(layer, seed))
         output = f" --output {folder / name}"
+        output += " --specialize-constants" if layer.is_chosen else ""
         calls.append(f"{path} --device emulate --check --size m={layer.size}{output}")
     (folder / "list.txt").write_text("\n".join(calls) + "\n")
 
