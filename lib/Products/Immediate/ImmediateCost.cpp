@@ -29,7 +29,7 @@ static constexpr int64_t kOtherRegisters = 44, kActivationsAtOnce = 16,
                          kLanes = 32;
 
 // Fitted to 162 kernels of 100 layers on an H200, whose schedules were drawn at
-// random, at 1.755 GHz (bench/results/h200-immediate-fit.json).
+// random (bench/results/h200-immediate-fit.json); cycles are of 1.755 GHz.
 
 static constexpr double kClock = 1.755e9;
 /// Cycles of an SM for an instruction of a warp, and bytes of code that it gets
