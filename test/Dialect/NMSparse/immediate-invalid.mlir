@@ -99,3 +99,15 @@ func.func @layer(%x: tensor<300x?xf32>, %init: tensor<32x?xf32>) -> tensor<32x?x
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] {nm_sparse.schedule = #s} ins(%x, %w : tensor<300x?xf32>, tensor<300x32xf32, #w>) outs(%init : tensor<32x?xf32>) -> tensor<32x?xf32>
   return %y : tensor<32x?xf32>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<free, dim = 1>
+#s = #nm_sparse.schedule<tile = [32, 32, 256], product = immediate<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+func.func @layer(%x: tensor<2x4x?xf32>, %init: tensor<2x?x32xf32>) -> tensor<2x?x32xf32> {
+  %w = arith.constant dense<0.0> : tensor<2x4x32xf32, #w>
+  // expected-error @below {{has a schedule with product = immediate, whose weight has no batches, but its bits are }}
+  %y = linalg.batch_matmul indexing_maps = [affine_map<(b, m, n, k) -> (b, k, m)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    {nm_sparse.schedule = #s} ins(%x, %w : tensor<2x4x?xf32>, tensor<2x4x32xf32, #w>) outs(%init : tensor<2x?x32xf32>) -> tensor<2x?x32xf32>
+  return %y : tensor<2x?x32xf32>
+}
