@@ -424,8 +424,8 @@ def summarize(layers, mode):
     mean = statistics.geometric_mean
     speedups = [a / b for a, b in zip(dense, ours)]
     return (
-        f"{len(layers)} layers, {len(of_dot)} in code: {mean(speedups):.2f} times dense "
-        f"({min(speedups):.2f} to {max(speedups):.2f}), "
+        f"{len(layers)} layers, {len(of_dot)} in code: {mean(speedups):.2f} times "
+        f"dense ({min(speedups):.2f} to {max(speedups):.2f}), "
         f"{sum(s < 1 for s in speedups)} slower than it; code is "
         f"{mean(of_dot) if of_dot else math.nan:.2f} times dot; "
         f"right for {right}"

@@ -101,8 +101,9 @@ def write(layer, seed):
         "#id = affine_map<(n, m) -> (n, m)>",
         f"#w = #nm_sparse.encoding<{pattern}>",
         (
-            f"func.func @layer(%given: {x}, %init: {y}, %b: tensor<{layer.outputs}xf32>, "
-            f"%r: {r}) -> {r if layer.residual else y} {{"
+            f"func.func @layer(%given: {x}, %init: {y}, "
+            f"%b: tensor<{layer.outputs}xf32>, %r: {r}) -> "
+            f"{r if layer.residual else y} {{"
         ),
         f'  %w = arith.constant dense<"0x{write_data(layer, seed)}"> : {w}',
     ]
