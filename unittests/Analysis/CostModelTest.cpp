@@ -377,4 +377,38 @@ TEST_F(CostModel, SparseWarpsCopyValuesAndBits) {
   }
 }
 
+/// Constants may be code that is not larger than allowed, for feature-major
+/// activations; fewer elements are never slower.
+TEST_F(CostModel, ConstantsBecomeCode) {
+  const Chip &chip = *findChip("sm_90a");
+  MatmulProblem p = problem(encoding(0, 0, 1), 784, false);
+  p.outputs = 256;
+  p.windows = p.denseRows = 256;
+  p.bitmap = BitmapTile::get(p.encoding, p.elementBytes);
+  p.xFeatureMajor = p.yFeatureMajor = true;
+  auto findCode = [&](int64_t percent, int64_t bytes) {
+    p.constant = ConstantWeight{256 * 256 * percent / 100, bytes};
+    p.density = double(percent) / 100;
+    std::vector<double> times;
+    for (const auto &[s, prediction] : rankSchedules(p, chip))
+      if (s.getProduct().hasWeightInCode()) {
+        EXPECT_LE(getSharedBytes(p, s), chip.sharedBytes);
+        EXPECT_GE(s.getTileRows(), 256);
+        times.push_back(prediction.seconds);
+      }
+    return times;
+  };
+  std::vector<double> few = findCode(5, 1 << 20), more = findCode(10, 1 << 20);
+  ASSERT_FALSE(few.empty());
+  ASSERT_FALSE(more.empty());
+  EXPECT_LT(few.front(), more.front());
+  EXPECT_TRUE(findCode(10, 16 * 256 * 256 / 10).empty());
+  p.xFeatureMajor = false;
+  EXPECT_TRUE(findCode(10, 1 << 20).empty());
+  p.xFeatureMajor = true;
+  p.constant.reset();
+  for (const auto &[s, prediction] : rankSchedules(p, chip))
+    EXPECT_FALSE(s.getProduct().hasWeightInCode());
+}
+
 } // namespace
