@@ -20,7 +20,6 @@
 // PTX-DAG: fma.rn.f32 {{.*}}, 0f80000000,
 // PTX-DAG: fma.rn.f32 {{.*}}, 0fC0800000,
 // PTX-DAG: bar.sync
-// PTX-NOT: ld.global.nc.v4
 
 #w = #nm_sparse.encoding<free>
 #s = #nm_sparse.schedule<tile = [32, 32, 256], product = immediate<warps = 2, shares = 2>,
@@ -33,4 +32,24 @@ func.func @layer(%x: tensor<5x?xf32>, %init: tensor<3x?xf32>) -> tensor<3x?xf32>
     {nm_sparse.schedule = #s}
     ins(%x, %w : tensor<5x?xf32>, tensor<5x3xf32, #w>) outs(%init : tensor<3x?xf32>) -> tensor<3x?xf32>
   return %y : tensor<3x?xf32>
+}
+
+// Images of a batch have planes of grids of their own, and one code.
+// RUN: nm-run %s --entry images --device emulate --check --size 45 --specialize-constants | FileCheck %s --check-prefix=IMAGES
+// IMAGES: product = immediate
+// IMAGES: result #0: {{.*}}: PASS
+func.func @images(%x: tensor<3x5x?xf32>, %init: tensor<3x3x?xf32>) -> tensor<3x3x?xf32> {
+  %w = arith.constant dense<[[1.5, 0.0, 0.0], [0.0, 2.0, -0.0], [0.0, 0.0, 0.0],
+                             [3.0, 0.0, 0.0], [0.0, -4.0, 0.0]]> : tensor<5x3xf32, #w>
+  %y = linalg.generic
+    {indexing_maps = [affine_map<(b, m, n, k) -> (b, k, m)>, affine_map<(b, m, n, k) -> (k, n)>,
+                      affine_map<(b, m, n, k) -> (b, n, m)>],
+     iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+    ins(%x, %w : tensor<3x5x?xf32>, tensor<5x3xf32, #w>) outs(%init : tensor<3x3x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<3x3x?xf32>
+  return %y : tensor<3x3x?xf32>
 }
