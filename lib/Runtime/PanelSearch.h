@@ -46,6 +46,20 @@ Panels searchPanels(const Numbers &importance, const KeptRows &keep,
                     int64_t width, uint64_t seed,
                     const std::function<void(int64_t)> &step);
 
+/// The first panels, grown one after the other: the number of that of each
+/// output. `importance` has whole windows.
+std::vector<int64_t> growPanels(const Numbers &importance, const KeptRows &keep,
+                                int64_t width, uint64_t seed,
+                                const std::function<void()> &step);
+
+/// The sum of the numbers of an output in some rows.
+uint64_t sumRows(const uint64_t *numbers, const std::vector<int64_t> &rows);
+
+/// Which of `count` marks are set.
+std::vector<int64_t> listMarked(const uint8_t *marks, int64_t count);
+
+inline int64_t divideCeil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 /// `numbers` with zeros behind its columns, to whole multiples.
 Numbers padColumns(const Numbers &numbers, int64_t multiple);
 

@@ -345,6 +345,20 @@ def test_shuffled_weights_as_memrefs(runtime, raised):  # noqa: F811
             assert raised.pop() == f"{name.lower()}: {message}"
 
 
+def test_the_permutation_must_be_there(runtime, raised):  # noqa: F811
+    weight = np.zeros((5, 9), np.float32)
+    parts = encode(weight, Encoding(2, 4, (1, 2), 1, "shuffled")).components
+    dense, keep = descriptors(weight)
+    listed, kept = descriptors(*parts.values())
+    listed[2] = None
+    numbers = (ctypes.c_int64 * len(PARAMS))(*PARAMS)
+    for name in ("Pack", "Unpack"):
+        call = getattr(runtime, f"nmsRuntime{name}Shuffled")
+        call(ctypes.c_int64(2), ctypes.c_void_p(dense[0]), listed, numbers)
+        assert raised.pop() == f"{name.lower()}: the descriptor of perm is null"
+    del keep, kept
+
+
 @pytest.mark.parametrize("is_free", [False, True])
 def test_pruning_of_memrefs(runtime, raised, is_free):  # noqa: F811
     """Into an array of other strides, and by the same search."""

@@ -92,7 +92,7 @@ def test_files(tmp_path_factory, case, seed):
     read = read_packed(path)["w"]
     assert read.encoding == shuffled and set(read.components) == set(packed.components)
     assert np.array_equal(bits_of(decode(read)), bits_of(decode(packed)))
-    with pytest.raises(EncodingError, match="shuffled: bitmaps|keeps depends|KeyError"):
+    with pytest.raises(EncodingError, match="is shuffled: bitmaps are of weights with"):
         write_packed(path, {"w": packed}, "bitmap")
 
 

@@ -65,7 +65,7 @@ static llvm::Expected<EncodingAttr> parsePattern(MLIRContext &context,
   if (encoding.isFree())
     return fail("what free elements keep is not a pattern's but a weight's");
   if (encoding.getOrder() != OutputOrder::Identity)
-    return fail("nothing stores shuffled outputs");
+    return fail("no order of outputs is searched for");
   return EncodingAttr::get(&context, encoding.getLevels(), /*dim=*/1,
                            encoding.getOrder());
 }

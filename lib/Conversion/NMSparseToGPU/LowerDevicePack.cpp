@@ -45,7 +45,7 @@ static std::string findObstacle(PackOp op) {
   if (encoding.isFree())
     return "keeps any number of blocks";
   if (encoding.getOrder() != OutputOrder::Identity)
-    return "has its outputs put in order first";
+    return "is shuffled";
   if (encoding.getM() > PackTiling::kMaxPositions)
     return "has windows of " + std::to_string(encoding.getM()) + " blocks";
   if (!weight.hasStaticShape() || weight.getNumElements() == 0)

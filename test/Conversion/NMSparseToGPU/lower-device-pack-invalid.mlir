@@ -2,6 +2,7 @@
 // RUN: not nm-opt %s --nm-sparse-lower-device-pack=where=gpu 2>&1 | FileCheck %s --check-prefix=WHERE
 // RUN: not nm-opt %s --nm-sparse-lower-device-pack --split-input-file 2>&1 | FileCheck %s --check-prefix=AUTO
 // AUTO: remark: packing is done on the host, which must be able to read the weight: no kernel does it, as the encoding has two levels
+// AUTO: remark: packing is done on the host, {{.*}} as the encoding is shuffled
 // AUTO: remark: packing is done on the host, {{.*}} as the encoding has windows of 65 blocks
 // AUTO: remark: packing is done on the host, {{.*}} as the encoding is that of a weight whose shape is empty or not known
 // AUTO: remark: packing is done on the host, {{.*}} as the encoding makes tiles of bitmaps that are larger than shared memory
@@ -14,6 +15,16 @@ func.func @two_levels(%w: tensor<3x2xf32>) -> (tensor<1x2xf32>, tensor<2x1xi8>, 
   // expected-error @below {{cannot be done by a kernel, as its encoding has two levels; legal is one n:m level with m up to 64, of a weight of static shape; others are packed on the host}}
   %v, %i, %j = nm_sparse.pack #w %w : tensor<3x2xf32> to tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>
   return %v, %i, %j : tensor<1x2xf32>, tensor<2x1xi8>, tensor<1x2xi8>
+}
+
+// -----
+
+#s = #nm_sparse.encoding<1:2, order = shuffled>
+
+func.func @shuffled(%w: tensor<4x1xf32>) -> (tensor<2x1xf32>, tensor<2x1xi8>, tensor<1xi32>) {
+  // expected-error @below {{as its encoding is shuffled; legal is one n:m level}}
+  %v, %i, %p = nm_sparse.pack #s %w : tensor<4x1xf32> to tensor<2x1xf32>, tensor<2x1xi8>, tensor<1xi32>
+  return %v, %i, %p : tensor<2x1xf32>, tensor<2x1xi8>, tensor<1xi32>
 }
 
 // -----

@@ -189,10 +189,5 @@ func.func @broken_batch() -> (tensor<2x2x1xf32>, tensor<2x1x1xf32>, tensor<2x1x1
 
 // -----
 
-// expected-error @below {{#nm_sparse.encoding<free, order = shuffled> cannot be packed yet: 'free' names no number of blocks in a window; use n:m}}
-func.func private @free(tensor<8x8xf32, #nm_sparse.encoding<free, order = shuffled>>)
-
-// -----
-
 // expected-error @below {{whose shape must be static to be packed}}
 func.func private @dynamic(tensor<?x8xf32, #nm_sparse.encoding<2:4>>)
