@@ -23,6 +23,8 @@ protected:
   DenseWeight makeWeight(int64_t rows, int64_t outputs, double density) {
     DenseWeight weight{rows, outputs, Builder(&context).getF32Type(), {}};
     weight.bytes.resize(rows * outputs * sizeof(float));
+    // The same numbers in every run.
+    // NOLINTNEXTLINE(bugprone-random-generator-seed)
     std::mt19937 random(0);
     std::uniform_real_distribution<double> unit(0, 1);
     for (int64_t i = 0; i < rows * outputs; ++i)
