@@ -31,7 +31,9 @@ static std::string shorten(StringRef text) {
 }
 
 static std::string getStorage(MatmulOp op) {
-  return op.getBitmapTile() ? "bitmap" : op.getRagged() ? "ragged" : "canonical";
+  return op.getBitmapTile() ? "bitmap"
+         : op.getRagged()   ? "ragged"
+                            : "canonical";
 }
 
 /// The only product of `module`.

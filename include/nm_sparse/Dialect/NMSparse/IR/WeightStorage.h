@@ -99,8 +99,8 @@ inline constexpr llvm::StringLiteral kBitsComponent = "bits";
 /// Where the rows of each panel lie, and in which order panels are multiplied.
 inline constexpr llvm::StringLiteral kPanelsComponent = "panels";
 
-/// The words in row i of the component `panels`, which has a row for each panel.
-/// The first three are of the panel that is multiplied as number i.
+/// The words in row i of the component `panels`, which has a row for each
+/// panel. The first three are of the panel that is multiplied as number i.
 enum PanelWord : int64_t {
   kPanelFirst,  ///< Its first row in `values`.
   kPanelRows,   ///< How many it has there.
