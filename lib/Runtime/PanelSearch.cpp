@@ -36,6 +36,7 @@ Numbers getGains(const Numbers &q, const KeptRows &keep,
   });
   std::vector<uint8_t> marks = keep.choose(sums);
   std::vector<std::vector<int64_t>> rows;
+  rows.reserve(static_cast<size_t>(count));
   for (int64_t p = 0; p < count; ++p)
     rows.push_back(listMarked(marks.data() + p * q.columns, q.columns));
   Numbers gain(q.rows, count);
