@@ -46,9 +46,7 @@ def test_both_make_the_same_panels(runtime, case, blocks):  # noqa: F811
     assert count(runtime, spec, step, weight) == len(expected["values"])
     got = {name: np.full_like(part, 77) for name, part in expected.items()}
     arrays = [pointer(got[name]) for name in ("values", "index", "panels")]
-    status = runtime.nmsPackRagged(
-        spec, ctypes.c_int64(step), pointer(weight), *arrays
-    )
+    status = runtime.nmsPackRagged(spec, ctypes.c_int64(step), pointer(weight), *arrays)
     assert status == 0, runtime.nmsLastError()
     packing.assert_same_bits(list(got.values()), list(expected.values()))
     back = np.full_like(weight, 77)
