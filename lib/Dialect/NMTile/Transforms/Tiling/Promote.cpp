@@ -225,13 +225,12 @@ Value Promoter::getValuesTile() {
   if (encoding.isFree())
     return op.getValues();
   // So do the rows of ragged panels.
-  if (op.getRagged())
-    return copyToTile(b, loc, op.getValues(),
-                      {schedule.getStepRows(), schedule.getTileOutputs()});
-  Value values = dropBatch(b, loc, op.getValues(), packedBatchDim);
+  Value values = op.getRagged()
+                     ? op.getValues()
+                     : dropBatch(b, loc, op.getValues(), packedBatchDim);
   if (schedule.getTransfers().getValues() == ValuesTransfer::Direct)
     return values;
-  if (op.getStorageAttr())
+  if (op.getBitmapTile())
     return copyToTile(b, loc, values, getStoredShape(values));
   return copyToTile(b, loc, values,
                     {schedule.getStepRows(), schedule.getTileOutputs()});
@@ -367,13 +366,11 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
   if (!op.getScheduleAttr() || !loop || loop.getInitArgs().size() != 1 ||
       op.getInit() != loop.getRegionIterArgs()[0] ||
       loop.getYieldedValues()[0] != op.getResult() ||
-      !op.getResult().hasOneUse() || !getWholeIndex(op) ||
+      !op.getResult().hasOneUse() || !getWholeIndex(op) || op.getPanels() ||
       hasRow != (op.getFirstRow() != nullptr) ||
       (!op.getRagged() && !loop.isDefinedOutsideOfLoop(getWholeIndex(op))))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
-  if (op.getPanels())
-    return op.emitOpError("has panels, of which a K step has none");
   if (op.getPanelOffset() &&
       op.getScheduleAttr().isPanelAligned(op.getEncoding()))
     return op.emitOpError(
