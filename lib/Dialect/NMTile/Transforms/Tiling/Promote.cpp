@@ -39,31 +39,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 //===----------------------------------------------------------------------===//
-// The accumulator
-//===----------------------------------------------------------------------===//
-
-/// Map from the dimensions of the result tile to (tokens, outputs).
-static AffineMap getCanonicalMap(MatmulOp op) {
-  MLIRContext *context = op.getContext();
-  AffineMap map = op.getResultMap();
-  auto position = [&](unsigned loop) {
-    return *map.getResultPosition(getAffineDimExpr(loop, context));
-  };
-  return AffineMap::getMultiDimMapWithTargets(
-      map.getNumResults(),
-      {position(op.getTokenLoop()), position(op.getOutputLoop())}, context);
-}
-
-/// True for each vector dimension whose extent the tile is known to have.
-static SmallVector<bool> getInBounds(RankedTensorType tile, AffineMap map,
-                                     ArrayRef<int64_t> shape) {
-  SmallVector<bool> inBounds;
-  for (auto [i, extent] : llvm::enumerate(shape))
-    inBounds.push_back(tile.getDimSize(map.getDimPosition(i)) == extent);
-  return inBounds;
-}
-
-//===----------------------------------------------------------------------===//
 // Promotion
 //===----------------------------------------------------------------------===//
 
@@ -100,6 +75,7 @@ private:
   SmallVector<int64_t> getStoredShape(Value component);
   Value getValuesTile();
   Value getXTile(Value index);
+  TileMatmulOp createProduct(Value acc);
 
   RewriterBase &b;
   MatmulOp op;
@@ -275,6 +251,39 @@ Value Promoter::getXTile(Value index) {
   return copyToTile(b, loc, x, shape, transposed);
 }
 
+/// The product of a K step, whose sum is `acc` so far.
+TileMatmulOp Promoter::createProduct(Value acc) {
+  Value values = getValuesTile();
+  Value index = getIndexTile();
+  Value x = getXTile(index);
+  // Rows that were gathered need no positions; which of them each output
+  // multiplies, the inner level says.
+  if (schedule.gathersX())
+    index = getInnerIndexTile();
+  Value panelOffset = op.getPanelOffset();
+  if (!panelOffset && !op.getStorageAttr() &&
+      !schedule.isPanelAligned(encoding))
+    panelOffset = arith::ConstantIndexOp::create(b, loc, 0);
+  // The default has the contraction outermost.
+  ArrayAttr maps;
+  if (hasTokenRows) {
+    AffineExpr m, n, k;
+    bindDims(b.getContext(), m, n, k);
+    maps =
+        b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
+                                 AffineMap::get(3, 0, {k, n}, b.getContext())});
+  }
+  // The rows of a ragged panel are those of an index.
+  bool isStored = op.getStorageAttr() && !op.getRagged();
+  return TileMatmulOp::create(
+      b, loc, acc.getType(), encoding, schedule,
+      /*condensed=*/schedule.gathersX(), maps,
+      /*tokens_contiguous=*/false,
+      /*in_flight=*/false, x, values, index, panelOffset,
+      isStored ? op.getFirstRow() : Value(), acc,
+      isStored ? op.getStorageAttr() : WeightStorageInterface());
+}
+
 void Promoter::run() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(oldLoop);
@@ -291,7 +300,7 @@ void Promoter::run() {
   Type element = initType.getElementType();
   Type accElement =
       isa<FloatType>(element) ? Type(b.getF32Type()) : Type(b.getI32Type());
-  AffineMap map = getCanonicalMap(op);
+  AffineMap map = getTokensByOutputs(op);
   SmallVector<bool> inBounds = getInBounds(initType, map, accShape);
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   SmallVector<Value> origin(initType.getRank(), zero);
@@ -316,35 +325,7 @@ void Promoter::run() {
                       {loop.getInductionVar(), init});
 
   b.setInsertionPoint(op);
-  Value values = getValuesTile();
-  Value index = getIndexTile();
-  Value x = getXTile(index);
-  // Rows that were gathered need no positions; which of them each output
-  // multiplies, the inner level says.
-  if (schedule.gathersX())
-    index = getInnerIndexTile();
-  Value panelOffset = op.getPanelOffset();
-  // The rows of a ragged panel are those of an index.
-  bool isStored = op.getStorageAttr() && !op.getRagged();
-  if (!panelOffset && !op.getStorageAttr() &&
-      !schedule.isPanelAligned(encoding))
-    panelOffset = zero;
-  // The default has the contraction outermost.
-  ArrayAttr maps;
-  if (hasTokenRows) {
-    AffineExpr m, n, k;
-    bindDims(b.getContext(), m, n, k);
-    maps =
-        b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
-                                 AffineMap::get(3, 0, {k, n}, b.getContext())});
-  }
-  auto product = TileMatmulOp::create(
-      b, loc, acc.getType(), encoding, schedule,
-      /*condensed=*/schedule.gathersX(), maps,
-      /*tokens_contiguous=*/false,
-      /*in_flight=*/false, x, values, index, panelOffset,
-      isStored ? op.getFirstRow() : Value(), loop.getRegionIterArgs()[0],
-      isStored ? op.getStorageAttr() : WeightStorageInterface());
+  TileMatmulOp product = createProduct(loop.getRegionIterArgs()[0]);
   YieldOp::create(b, loc, product.getResult());
   b.eraseOp(op);
 

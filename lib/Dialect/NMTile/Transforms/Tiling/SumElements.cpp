@@ -33,3 +33,22 @@ Value nm_sparse::addTo(OpBuilder &b, Location loc, Value acc, Value sum) {
     return arith::AddFOp::create(b, loc, acc, sum);
   return arith::AddIOp::create(b, loc, acc, sum);
 }
+
+AffineMap nm_sparse::getTokensByOutputs(MatmulOp op) {
+  MLIRContext *context = op.getContext();
+  AffineMap map = op.getResultMap();
+  auto position = [&](unsigned loop) {
+    return *map.getResultPosition(getAffineDimExpr(loop, context));
+  };
+  return AffineMap::getMultiDimMapWithTargets(
+      map.getNumResults(),
+      {position(op.getTokenLoop()), position(op.getOutputLoop())}, context);
+}
+
+SmallVector<bool> nm_sparse::getInBounds(RankedTensorType tile, AffineMap map,
+                                         ArrayRef<int64_t> shape) {
+  SmallVector<bool> inBounds;
+  for (auto [i, extent] : llvm::enumerate(shape))
+    inBounds.push_back(tile.getDimSize(map.getDimPosition(i)) == extent);
+  return inBounds;
+}
