@@ -115,6 +115,7 @@ bool LoopLoads::canMove(memref::LoadOp load,
 }
 
 void LoopLoads::collect() {
+  Operation *launch = loop->getParentOfType<gpu::LaunchOp>();
   llvm::SetVector<Operation *> found;
   loop.walk([&](nvgpu::DeviceAsyncCopyOp copy) {
     if (copy->getParentOfType<scf::ForOp>() != loop)
@@ -127,7 +128,8 @@ void LoopLoads::collect() {
   });
   loop.walk([&](memref::LoadOp load) {
     llvm::SetVector<Operation *> needed;
-    if (found.contains(load) && isRepeatable(load) && canMove(load, needed))
+    if (found.contains(load) && isRepeatable(load, launch) &&
+        canMove(load, needed))
       loads.push_back(load);
   });
 }

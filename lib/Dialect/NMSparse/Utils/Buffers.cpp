@@ -6,7 +6,6 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -83,12 +82,11 @@ Value nm_sparse::getPaddedBuffer(Value value) {
   return isAlone ? alloc.getResult() : Value();
 }
 
-bool nm_sparse::isRepeatable(Operation *op) {
+bool nm_sparse::isRepeatable(Operation *op, Operation *launch) {
   if (isMemoryEffectFree(op))
     return true;
   auto load = dyn_cast<memref::LoadOp>(op);
-  auto launch = op->getParentOfType<gpu::LaunchOp>();
-  if (!load || !launch)
+  if (!load)
     return false;
   Value buffer = getBufferOf(load.getMemRef());
   // All views of a buffer that is not from the kernel.

@@ -38,9 +38,10 @@ int64_t getRowPitchUnit(ShapedType type);
 /// padding. Else null.
 Value getPaddedBuffer(Value value);
 
-/// True where the threads of a launch can run `op` as often as they like: it
-/// touches no memory, or loads from a buffer that the launch only reads.
-bool isRepeatable(Operation *op);
+/// True where the threads of `launch` can run `op`, which is in it, as often as
+/// they like: it touches no memory, or loads from a buffer that the launch only
+/// reads.
+bool isRepeatable(Operation *op, Operation *launch);
 
 } // namespace mlir::nm_sparse
 

@@ -310,7 +310,7 @@ LogicalResult Persister::run() {
   resizeGrid();
   collectSetup();
   for (Operation *op : setup)
-    if (!isRepeatable(op))
+    if (!isRepeatable(op, launch))
       return op->emitOpError("depends on the tile and touches memory; it can "
                              "not be repeated for the roles of a persistent "
                              "CTA");

@@ -32,6 +32,7 @@ static void collectSlice(Block *block, Operation *root,
 
 FailureOr<RoleSetup> nm_sparse::sortRoleSetup(KLoopOp loop) {
   Block *block = loop->getBlock();
+  Operation *launch = block->getParentOp();
   RoleSetup setup;
   llvm::SmallPtrSet<Operation *, 16> needed;
   for (Value bound :
@@ -64,7 +65,7 @@ FailureOr<RoleSetup> nm_sparse::sortRoleSetup(KLoopOp loop) {
       }
       continue;
     }
-    bool stays = isa<memref::AllocOp>(op) || isRepeatable(&op);
+    bool stays = isa<memref::AllocOp>(op) || isRepeatable(&op, launch);
     for (Value operand : op.getOperands())
       if (Operation *def = operand.getDefiningOp())
         stays &= !moved.contains(def);
