@@ -136,8 +136,26 @@ TEST_F(Encoding, FreeElementsAreThoseOfTheRuntime) {
   for (int64_t i = 0; i < 2; ++i)
     EXPECT_TRUE(
         std::equal(want[i], want[i] + 4, &bits[i * blockWords + header]));
-  // Other blocks have no default but the canonical form.
-  EXPECT_EQ(get({{0, 0, 2, 1}}).getDefaultStorage(), get({{0, 0, 2, 1}}));
+}
+
+TEST_F(Encoding, FreeBlocksAreRaggedPanels) {
+  EncodingAttr encoding = get({{0, 0, 48, 2}});
+  auto ragged = cast<RaggedAttr>(encoding.getDefaultStorage());
+  EXPECT_EQ(ragged.getEncoding(), encoding);
+  EXPECT_EQ(ragged.getLayoutVersion(), 10);
+  // 64 rows, or the next multiple of those of a block.
+  EXPECT_EQ(ragged.getRows(), 96);
+  EXPECT_EQ(RaggedAttr::getDefaultRows(get({{0, 0, 1, 2}})), 64);
+  auto weight = RankedTensorType::get({300, 5}, Float16Type::get(&context));
+  SmallVector<WeightComponent> components = ragged.getComponents(weight);
+  ASSERT_EQ(components.size(), 3u);
+  EXPECT_TRUE(components[0].type.isDynamicDim(0));
+  EXPECT_EQ(components[0].type.getDimSize(1), 2);
+  EXPECT_EQ(components[2].type.getShape(), ArrayRef<int64_t>({3, 4}));
+  // Half of the 7 rows of blocks are expected, one at least.
+  EXPECT_EQ(ragged.getExpectedEncoding(300), get({{4, 7, 48, 2}}));
+  auto empty = RaggedAttr::get(&context, encoding, 96, /*density=*/0);
+  EXPECT_EQ(empty.getExpectedEncoding(300), get({{1, 7, 48, 2}}));
 }
 
 } // namespace
