@@ -123,7 +123,7 @@ static llvm::Error packRagged(HostArray &dense, RankedTensorType type,
   if (size < 0)
     return llvm::createStringError(nmsLastError());
   Argument values{HostArray(dense.kind, {size, encoding.getBlockN()})};
-  Argument index{HostArray(NMS_I32, {size / encoding.getBlockK(), 1})};
+  Argument index{HostArray(NMS_I32, {size / ragged.getBlockRows(), 1})};
   Argument panels{makeArray(components.back(), dense.kind)};
   auto words = [](Argument &argument) {
     return reinterpret_cast<uint32_t *>(argument.array.data.data());
@@ -161,6 +161,19 @@ static llvm::Error packFree(HostArray &dense, RankedTensorType type,
   return llvm::Error::success();
 }
 
+/// Appends the canonical components of a weight to `packed`; where they are.
+static SmallVector<void *> addComponents(RankedTensorType type,
+                                         EncodingAttr encoding, int32_t kind,
+                                         std::vector<Argument> &packed) {
+  size_t first = packed.size();
+  for (const WeightComponent &component : encoding.getComponents(type))
+    packed.push_back({makeArray(component, kind)});
+  SmallVector<void *> arrays;
+  for (Argument &component : llvm::drop_begin(packed, first))
+    arrays.push_back(component.array.data.data());
+  return arrays;
+}
+
 /// As below, with the outputs in a random order: what a search finds in random
 /// numbers is worth no time.
 static llvm::Error packShuffled(HostArray &dense, RankedTensorType type,
@@ -171,12 +184,8 @@ static llvm::Error packShuffled(HostArray &dense, RankedTensorType type,
   if (nmsPruneShuffled(&spec, /*density=*/0, /*seed=*/0, perm.data(),
                        dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  size_t first = packed.size();
-  for (const WeightComponent &component : encoding.getComponents(type))
-    packed.push_back({makeArray(component, dense.kind)});
-  SmallVector<void *> arrays;
-  for (Argument &component : llvm::drop_begin(packed, first))
-    arrays.push_back(component.array.data.data());
+  SmallVector<void *> arrays =
+      addComponents(type, encoding, dense.kind, packed);
   llvm::copy(perm, static_cast<uint32_t *>(arrays.back()));
   if (nmsPackShuffled(&spec, /*isGiven=*/1, dense.data.data(), arrays.data(),
                       static_cast<uint32_t *>(arrays.back())))
@@ -197,12 +206,8 @@ llvm::Error nm_sparse::packWeight(HostArray &dense, RankedTensorType type,
   NmsPackSpec spec = getPackSpec(type, encoding);
   if (nmsPrune(&spec, dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  size_t first = packed.size();
-  for (const WeightComponent &component : encoding.getComponents(type))
-    packed.push_back({makeArray(component, dense.kind)});
-  SmallVector<void *> arrays;
-  for (Argument &component : llvm::drop_begin(packed, first))
-    arrays.push_back(component.array.data.data());
+  SmallVector<void *> arrays =
+      addComponents(type, encoding, dense.kind, packed);
   if (nmsPack(&spec, dense.data.data(), arrays.data()))
     return llvm::createStringError(nmsLastError());
   return llvm::Error::success();

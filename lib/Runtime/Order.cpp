@@ -102,50 +102,33 @@ static void forEachElement(const NmsPackSpec &spec, const uint32_t *perm,
     }
 }
 
-/// Checks what both directions need; 0 with `isEmpty` when nothing is to do.
-static int checkCopy(const NmsPackSpec *spec, const uint32_t *perm,
-                     const void *dense, const void *ordered, bool &isEmpty) {
+/// Copies the elements of a weight into their order, or back.
+static int copyElements(const NmsPackSpec *spec, const uint32_t *perm,
+                        const void *from, void *to, bool isBack) {
   const char *entry = "put in order";
   if (checkAnySpec(spec, entry) || checkOrder(*spec, perm, entry))
     return 1;
-  isEmpty = spec->batch * spec->k * spec->outputs == 0;
-  if (!isEmpty && (!dense || !ordered))
+  if (spec->batch * spec->k * spec->outputs == 0)
+    return 0;
+  if (!from || !to)
     return fail("%s: an array is null", entry);
-  return 0;
+  return dispatchBits(static_cast<int32_t>(spec->kind), [&](auto type, auto) {
+    using T = decltype(type);
+    auto *source = static_cast<const T *>(from);
+    auto *target = static_cast<T *>(to);
+    forEachElement(*spec, perm, [&](int64_t inWeight, int64_t inOrder) {
+      target[isBack ? inWeight : inOrder] = source[isBack ? inOrder : inWeight];
+    });
+    return 0;
+  });
 }
 
 extern "C" int nmsPutInOrder(const NmsPackSpec *spec, const uint32_t *perm,
                              const void *dense, void *ordered) {
-  bool isEmpty = false;
-  if (checkCopy(spec, perm, dense, ordered, isEmpty))
-    return 1;
-  if (isEmpty)
-    return 0;
-  return dispatchBits(static_cast<int32_t>(spec->kind), [&](auto type, auto) {
-    using T = decltype(type);
-    auto *from = static_cast<const T *>(dense);
-    auto *to = static_cast<T *>(ordered);
-    forEachElement(*spec, perm, [&](int64_t inWeight, int64_t inOrder) {
-      to[inOrder] = from[inWeight];
-    });
-    return 0;
-  });
+  return copyElements(spec, perm, dense, ordered, /*isBack=*/false);
 }
 
 extern "C" int nmsPutBack(const NmsPackSpec *spec, const uint32_t *perm,
                           const void *ordered, void *dense) {
-  bool isEmpty = false;
-  if (checkCopy(spec, perm, dense, ordered, isEmpty))
-    return 1;
-  if (isEmpty)
-    return 0;
-  return dispatchBits(static_cast<int32_t>(spec->kind), [&](auto type, auto) {
-    using T = decltype(type);
-    auto *from = static_cast<const T *>(ordered);
-    auto *to = static_cast<T *>(dense);
-    forEachElement(*spec, perm, [&](int64_t inWeight, int64_t inOrder) {
-      to[inWeight] = from[inOrder];
-    });
-    return 0;
-  });
+  return copyElements(spec, perm, ordered, dense, /*isBack=*/true);
 }

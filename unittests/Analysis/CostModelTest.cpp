@@ -4,57 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Analysis/CostModel.h"
-#include "nm_sparse/Analysis/ProductCost.h"
+#include "CostModelFixture.h"
 
-#include "mlir/AsmParser/AsmParser.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/MLIRContext.h"
-#include "nm_sparse/Products/Registration.h"
-#include "gtest/gtest.h"
 #include <random>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-
-class CostModel : public ::testing::Test {
-protected:
-  CostModel() : context(getRegistry()) {
-    context.loadDialect<NMSparseDialect>();
-  }
-
-  static DialectRegistry getRegistry() {
-    DialectRegistry registry;
-    registry.insert<NMSparseDialect>();
-    registerProductCosts(registry);
-    return registry;
-  }
-
-  EncodingAttr encoding(int64_t n, int64_t m, int64_t panel) {
-    return EncodingAttr::get(&context, n, m, 1, panel, 0,
-                             OutputOrder::Identity);
-  }
-  /// A schedule from its text, without `#nm_sparse.schedule`.
-  ScheduleAttr schedule(const std::string &text) {
-    return cast<ScheduleAttr>(
-        parseAttribute("#nm_sparse.schedule<" + text + ">", &context));
-  }
-  /// Of `product` with a tile of 64 tokens.
-  ScheduleAttr schedule(const std::string &product, int64_t outputs,
-                        int64_t rows) {
-    return schedule("tile = [64, " + std::to_string(outputs) + ", " +
-                    std::to_string(rows) + "], product = " + product +
-                    "<warps = [2, 2]>, pipeline = async_groups<stages = 3>");
-  }
-  MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
-    return {encoding, 1,     tokens, 4096, 128, f16 ? 2 : 4,
-            f16,      false, false,  true, 32};
-  }
-
-  MLIRContext context;
-};
 
 TEST_F(CostModel, StepRowsOfMmaAreWholeFragments) {
   EXPECT_EQ(schedule("simt", 64, 15).getStepRows(), 15);
