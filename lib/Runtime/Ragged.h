@@ -18,6 +18,9 @@ namespace nms::ragged {
 /// is, and as which number the panel of this row's number is multiplied.
 constexpr int64_t panelWords = 4;
 
+/// Rows of a part of a block at most.
+constexpr int64_t mostPartRows = 16;
+
 /// Sizes that follow from a spec.
 struct Geometry {
   Geometry() = default;
@@ -25,6 +28,9 @@ struct Geometry {
 
   int64_t blockBytes() const { return blockRows * blockOutputs * elementBytes; }
 
+  /// The weight as one of blocks that panels are filled up with whole: parts of
+  /// its own where these are larger.
+  NmsPackSpec spec;
   int64_t batch, k, blockRows, blockOutputs, panels; ///< Panels of a batch.
   bool isLastPartial; ///< The last panel has fewer outputs.
   int64_t rows;       ///< That panels are filled up to.

@@ -18,8 +18,8 @@ using namespace nms::ragged;
 static long long ll(int64_t value) { return static_cast<long long>(value); }
 
 Geometry::Geometry(const LevelSpec &spec, int64_t rows)
-    : batch(spec.batch), k(spec.k), blockRows(spec.bk), blockOutputs(spec.bn),
-      panels((spec.outputs + spec.bn - 1) / spec.bn),
+    : spec{}, batch(spec.batch), k(spec.k), blockRows(spec.bk),
+      blockOutputs(spec.bn), panels((spec.outputs + spec.bn - 1) / spec.bn),
       isLastPartial(spec.outputs % spec.bn != 0), rows(rows),
       elementBytes(nmsKindBytes(spec.kind)) {}
 
@@ -28,11 +28,17 @@ int ragged::getGeometry(const NmsPackSpec *spec, int64_t rows,
   LevelSpec level;
   if (getFreeRows(spec, entry, level))
     return 1;
-  if (rows < 1 || rows % level.bk != 0)
-    return fail("%s: panels are filled up to a multiple of %lld rows, which "
-                "must be one of the %lld rows of a block",
-                entry, ll(rows), ll(level.bk));
+  if (rows < 1)
+    return fail("%s: panels are filled up to a multiple of %lld rows: legal is "
+                "at least 1",
+                entry, ll(rows));
+  // A weight of blocks is one of their parts, too.
+  NmsPackSpec parts = *spec;
+  parts.levels[0].bk = std::gcd(level.bk, std::gcd(rows, mostPartRows));
+  if (getFreeRows(&parts, entry, level))
+    return 1;
   geometry = Geometry(level, rows);
+  geometry.spec = parts;
   return 0;
 }
 
@@ -70,13 +76,12 @@ int64_t fillUp(const Geometry &g, int64_t blocks) {
   return (blocks * g.blockRows + g.rows - 1) / g.rows * g.rows;
 }
 
-int packCanonical(const NmsPackSpec *spec, const Geometry &g, const void *dense,
-                  Canonical &c) {
-  int64_t kept = nmsCountFree(spec, dense);
+int packCanonical(const Geometry &g, const void *dense, Canonical &c) {
+  int64_t kept = nmsCountFree(&g.spec, dense);
   if (kept < 0)
     return 1;
   c = allocate(g, kept);
-  return nmsPackFree(spec, dense, c.values.data(), c.index.data(),
+  return nmsPackFree(&g.spec, dense, c.values.data(), c.index.data(),
                      c.offsets.data());
 }
 
@@ -97,10 +102,11 @@ std::vector<int64_t> getOrder(const Geometry &g, const Canonical &c,
   };
   std::vector<int64_t> order(static_cast<size_t>(g.panels));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end() - g.isLastPartial,
-                   [&](int64_t a, int64_t b) {
-                     return fillUp(g, blocks(a)) > fillUp(g, blocks(b));
-                   });
+  std::sort(order.begin(), order.end() - g.isLastPartial,
+            [&](int64_t a, int64_t b) {
+              int64_t ofA = fillUp(g, blocks(a)), ofB = fillUp(g, blocks(b));
+              return ofA != ofB ? ofA > ofB : a < b;
+            });
   return order;
 }
 
@@ -140,7 +146,7 @@ int ragged::checkPanels(const char *entry, const Geometry &g, int64_t size,
       isFilled |= start == g.k;
       bool isRow = !isFilled && start < g.k && start % g.blockRows == 0 &&
                    start > previous;
-      if (!isRow && !(isFilled && start == g.k))
+      if (!isRow && (!isFilled || start != g.k))
         return fail("%s: index: panel %lld has row %lld after %lld: rows must "
                     "increase in steps of %lld and stay below %lld, which "
                     "stands for no row behind them",
@@ -159,7 +165,7 @@ extern "C" int64_t nmsCountRagged(const NmsPackSpec *spec, int64_t rows,
                                   const void *dense) {
   Geometry g;
   Canonical c;
-  if (getGeometry(spec, rows, "pack", g) || packCanonical(spec, g, dense, c))
+  if (getGeometry(spec, rows, "pack", g) || packCanonical(g, dense, c))
     return -1;
   return countRows(g, c);
 }
@@ -169,7 +175,7 @@ extern "C" int nmsPackRagged(const NmsPackSpec *spec, int64_t rows,
                              uint32_t *panels) {
   Geometry g;
   Canonical c;
-  if (getGeometry(spec, rows, "pack", g) || packCanonical(spec, g, dense, c))
+  if (getGeometry(spec, rows, "pack", g) || packCanonical(g, dense, c))
     return 1;
   int64_t size = countRows(g, c);
   if (size >= int64_t(1) << 31)
@@ -237,6 +243,6 @@ extern "C" int nmsUnpackRagged(const NmsPackSpec *spec, int64_t rows,
     }
   }
   c.offsets.back() = static_cast<uint32_t>(slot);
-  return nmsUnpackFree(spec, slot, c.values.data(), c.index.data(),
+  return nmsUnpackFree(&g.spec, slot, c.values.data(), c.index.data(),
                        c.offsets.data(), dense);
 }

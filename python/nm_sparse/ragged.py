@@ -3,35 +3,32 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Dict
 
 import numpy as np
 
-from .encoding import Encoding, EncodingError, Packed
+from .encoding import EncodingError, Packed
+from .shuffled import decode, encode
 
 STEP = 64  # Rows that panels are filled up to where nothing is said.
+PART = 16  # Rows of a part of a block at most.
 
 
-def step_of(encoding: Encoding) -> int:
-    """What the panels of an encoding are filled up to where nothing is said: 64
-    rows, or the next multiple of a block's."""
-    bk = encoding.block[0]
-    return -(-STEP // bk) * bk
-
-
-def pack_ragged(packed: Packed, step: int = 0) -> Dict[str, np.ndarray]:
-    """`values` [S, bn], `index` [S / bk, 1] and `panels` [(batch,) P, 4] of a free
+def pack_ragged(packed: Packed, step: int = STEP) -> Dict[str, np.ndarray]:
+    """`values` [S, bn], `index` [S / u, 1] and `panels` [(batch,) P, 4] of a free
     weight in its canonical form, and `perm` of a shuffled one, with panels of a
-    multiple of `step` rows (0: those of `step_of`). Raises EncodingError for another
-    pattern or step."""
+    multiple of `step` rows. Blocks are kept in parts of u rows, the most that divide
+    theirs, a step and 16. Raises EncodingError for another pattern or step."""
+    if not packed.encoding.is_free or step < 1:
+        raise EncodingError(
+            f"ragged panels of {packed.encoding} filled up to {step} rows: legal is a "
+            "free encoding, and at least 1 row"
+        )
+    packed = in_parts(packed, math.gcd(packed.encoding.block[0], step, PART))
     encoding, parts = packed.encoding, packed.components
     bk, bn = encoding.block
-    step = step or step_of(encoding)
-    if not encoding.is_free or step < 1 or step % bk:
-        raise EncodingError(
-            f"ragged panels of {encoding} filled up to {step} rows: legal is a free "
-            f"encoding, and a multiple of the {bk} rows of a block"
-        )
     batch, k, outputs = sizes_of(packed)
     panels, whole = -(-outputs // bn), outputs // bn
     offsets = parts["offsets"].astype(np.int64)
@@ -61,6 +58,17 @@ def pack_ragged(packed: Packed, step: int = 0) -> Dict[str, np.ndarray]:
         table = table[0]
     order = {"perm": parts["perm"]} if encoding.is_shuffled else {}
     return {"values": values, "index": index, "panels": table, **order}
+
+
+def in_parts(packed: Packed, rows: int) -> Packed:
+    """A weight of blocks as one of their parts, of `rows` rows."""
+    encoding = packed.encoding
+    if rows == encoding.block[0]:
+        return packed
+    smaller = replace(encoding, block=(rows, encoding.block[1]))
+    perm = packed.components.get("perm")
+    order = {} if perm is None else {"perm": perm}
+    return encode(decode(packed), smaller, packed.dtype, **order)
 
 
 def sizes_of(packed: Packed) -> tuple[int, int, int]:

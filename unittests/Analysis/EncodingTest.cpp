@@ -143,19 +143,20 @@ TEST_F(Encoding, FreeBlocksAreRaggedPanels) {
   auto ragged = cast<RaggedAttr>(encoding.getDefaultStorage());
   EXPECT_EQ(ragged.getEncoding(), encoding);
   EXPECT_EQ(ragged.getLayoutVersion(), 10);
-  // 64 rows, or the next multiple of those of a block.
-  EXPECT_EQ(ragged.getRows(), 96);
-  EXPECT_EQ(RaggedAttr::getDefaultRows(get({{0, 0, 1, 2}})), 64);
+  // Four parts of 16 rows fill a step.
+  EXPECT_EQ(ragged.getRows(), 64);
+  EXPECT_EQ(ragged.getBlockRows(), 16);
   auto weight = RankedTensorType::get({300, 5}, Float16Type::get(&context));
   SmallVector<WeightComponent> components = ragged.getComponents(weight);
   ASSERT_EQ(components.size(), 3u);
   EXPECT_TRUE(components[0].type.isDynamicDim(0));
   EXPECT_EQ(components[0].type.getDimSize(1), 2);
   EXPECT_EQ(components[2].type.getShape(), ArrayRef<int64_t>({3, 4}));
-  // Half of the 7 rows of blocks are expected, one at least.
-  EXPECT_EQ(ragged.getExpectedEncoding(300), get({{4, 7, 48, 2}}));
-  auto empty = RaggedAttr::get(&context, encoding, 96, /*density=*/0);
-  EXPECT_EQ(empty.getExpectedEncoding(300), get({{1, 7, 48, 2}}));
+  // Half of the 19 rows of parts are expected, one at least.
+  EXPECT_EQ(ragged.getExpectedEncoding(300), get({{10, 19, 16, 2}}));
+  auto empty = RaggedAttr::get(&context, encoding, 24, /*density=*/0);
+  EXPECT_EQ(empty.getBlockRows(), 8);
+  EXPECT_EQ(empty.getExpectedEncoding(300), get({{1, 38, 8, 2}}));
 }
 
 } // namespace

@@ -179,14 +179,14 @@ NMS_API int nmsUnpackFreeBitmap(const NmsPackSpec *spec, int64_t size,
                                 void *dense);
 
 /// Rows that the panels of a free weight have in all, each filled up to a
-/// multiple of `rows`, which is one of the rows of a block. -1 with
-/// nmsLastError() set.
+/// multiple of `rows`. Blocks are kept in parts, of the largest number of rows
+/// that divides theirs, `rows` and 16. -1 with nmsLastError() set.
 NMS_API int64_t nmsCountRagged(const NmsPackSpec *spec, int64_t rows,
                                const void *dense);
 
 /// Fills the components of such a weight, which docs/Encoding.md specifies:
-/// with S = nmsCountRagged() and P panels, `values` has S x bn elements,
-/// `index` S / bk rows, and `panels` batch x P x 4 words.
+/// with S = nmsCountRagged(), P panels and parts of u rows, `values` has S x bn
+/// elements, `index` S / u rows, and `panels` batch x P x 4 words.
 NMS_API int nmsPackRagged(const NmsPackSpec *spec, int64_t rows,
                           const void *dense, void *values, uint32_t *index,
                           uint32_t *panels);

@@ -134,7 +134,8 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
     if (number == 1 && !sizes.empty())
       sizes.front() = rewriter.createOrFold<arith::DivUIOp>(
           loc, count,
-          arith::ConstantIndexOp::create(rewriter, loc, encoding.getBlockK()));
+          arith::ConstantIndexOp::create(
+              rewriter, loc, cast<RaggedAttr>(form).getBlockRows()));
     buffers.push_back(memref::AllocOp::create(
         rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
         sizes));

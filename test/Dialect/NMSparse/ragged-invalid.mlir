@@ -5,8 +5,8 @@ func.func private @pattern() attributes {a = #nm_sparse.ragged<#nm_sparse.encodi
 
 // -----
 
-// expected-error @below {{ragged panels have rows = 24, legal is a multiple of the 16 rows of a block, at most 256}}
-func.func private @rows() attributes {a = #nm_sparse.ragged<#nm_sparse.encoding<free, block = [16, 64]>, rows = 24>}
+// expected-error @below {{ragged panels have rows = 257, legal are 1 to 256}}
+func.func private @rows() attributes {a = #nm_sparse.ragged<#nm_sparse.encoding<free, block = [16, 64]>, rows = 257>}
 
 // -----
 

@@ -23,6 +23,7 @@ class Case:
     block_k: int = dataclasses.field(default=1, kw_only=True)
     free: bool = dataclasses.field(default=False, kw_only=True)  # instead of n:m
     inner: str = dataclasses.field(default="", kw_only=True)  # such as 2:4
+    shuffled: bool = dataclasses.field(default=False, kw_only=True)
     tokens: int | None = None  # None: dynamic
     k: int = 4096
     outputs: int = 4096
@@ -42,6 +43,8 @@ class Case:
         pattern = "free" if self.free else f"{self.n}:{self.m}"
         if self.inner:
             pattern += f", {self.inner} inside,"
+        if self.shuffled:
+            pattern += " shuffled"
         shown = [f"{self.element} {pattern} {blocks}"]
         tokens = "?" if self.tokens is None else self.tokens
         shown.append(f"{tokens}x{self.k}x{self.outputs}")
@@ -143,6 +146,8 @@ def text(case, name="f"):
         parts = [f"[{', '.join(parts)}]", f"[{case.inner}]"]
     if dim:
         parts.append(f"dim = {dim}")
+    if case.shuffled:
+        parts.append("order = shuffled")
     encoding = f"#nm_sparse.encoding<{', '.join(parts)}>"
     x, w = tensor(x_dims, t), tensor(w_dims, t, ", #w")
     y32, y = tensor(y_dims, "f32"), tensor(y_dims, t)

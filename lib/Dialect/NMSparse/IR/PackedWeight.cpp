@@ -94,10 +94,11 @@ static LogicalResult verifyRagged(MatmulOp op) {
                           "i32, got ")
            << index;
   int64_t rows = values.getDimSize(0), blocks = index.getDimSize(0);
+  int64_t blockRows = op.getRagged().getBlockRows();
   if (!ShapedType::isDynamic(rows) && !ShapedType::isDynamic(blocks) &&
-      rows != blocks * encoding.getBlockK())
-    return op.emitOpError("values has ") << rows << " rows, the index names "
-                                         << blocks * encoding.getBlockK();
+      rows != blocks * blockRows)
+    return op.emitOpError("values has ")
+           << rows << " rows, the index names " << blocks * blockRows;
   if (!op.getPanels())
     return success();
   auto panels = cast<RankedTensorType>(op.getPanels().getType());

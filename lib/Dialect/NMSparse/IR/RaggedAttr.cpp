@@ -10,6 +10,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -17,12 +18,9 @@ using namespace mlir::nm_sparse;
 /// More rows fill panels up with more zeros than a K step ever has rows.
 static constexpr int64_t kMostRows = 256;
 
-/// What the attribute's definition has where nothing is said.
-static constexpr int64_t kTextRows = 64;
-
 ParseResult nm_sparse::parseRaggedFields(AsmParser &parser, int64_t &rows,
                                          int64_t &density) {
-  rows = kTextRows;
+  rows = RaggedAttr::kDefaultRows;
   density = RaggedAttr::kDefaultDensity;
   while (succeeded(parser.parseOptionalComma())) {
     StringRef key;
@@ -42,14 +40,18 @@ ParseResult nm_sparse::parseRaggedFields(AsmParser &parser, int64_t &rows,
 
 void nm_sparse::printRaggedFields(AsmPrinter &printer, int64_t rows,
                                   int64_t density) {
-  if (rows != kTextRows)
+  if (rows != RaggedAttr::kDefaultRows)
     printer << ", rows = " << rows;
   if (density != RaggedAttr::kDefaultDensity)
     printer << ", density = " << density;
 }
 
-int64_t RaggedAttr::getDefaultRows(EncodingAttr encoding) {
-  return llvm::alignTo(kTextRows, encoding.getBlockK());
+/// Rows of a part of a block at most: the shortest K steps that kernels have.
+static constexpr int64_t kMostPartRows = 16;
+
+int64_t RaggedAttr::getBlockRows() const {
+  return std::gcd(getEncoding().getBlockK(),
+                  std::gcd(getRows(), kMostPartRows));
 }
 
 LogicalResult RaggedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -58,12 +60,9 @@ LogicalResult RaggedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!encoding.isFree())
     return emitError() << "ragged panels are those of a free weight, got "
                        << encoding;
-  int64_t most = std::max(kMostRows, getDefaultRows(encoding));
-  if (rows < 1 || rows > most || rows % encoding.getBlockK() != 0)
+  if (rows < 1 || rows > kMostRows)
     return emitError() << "ragged panels have rows = " << rows
-                       << ", legal is a multiple of the "
-                       << encoding.getBlockK() << " rows of a block, at most "
-                       << most;
+                       << ", legal are 1 to " << kMostRows;
   if (density < 0 || density > 100)
     return emitError() << "ragged panels have density = " << density
                        << ", which is a percentage, 0 to 100";
@@ -106,7 +105,7 @@ RaggedAttr::getComponents(RankedTensorType weight) const {
 
 EncodingAttr RaggedAttr::getExpectedEncoding(int64_t k) const {
   EncodingAttr encoding = getEncoding();
-  int64_t bk = encoding.getBlockK();
+  int64_t bk = getBlockRows();
   int64_t m = std::min<int64_t>(llvm::divideCeil(k, bk),
                                 EncodingAttr::kMaxWindowRows / bk);
   int64_t n = std::clamp<int64_t>(

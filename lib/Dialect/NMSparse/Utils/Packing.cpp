@@ -200,7 +200,7 @@ packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
     component.type = component.type.clone(shape);
   };
   setRows(components[0], size);
-  setRows(components[1], size / encoding.getBlockK());
+  setRows(components[1], size / ragged.getBlockRows());
   ComponentArrays arrays(components);
   auto words = [&](unsigned component) {
     return static_cast<uint32_t *>(arrays.pointers[component]);

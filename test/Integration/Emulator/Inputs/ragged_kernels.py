@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Free weights of blocks drawn from a seed, as ragged panels, with the schedules that
-the model chooses and some of each product.
+"""Free weights of blocks drawn from a seed, as ragged panels, shuffled or not, with
+the schedules that the model chooses and some of each product.
 
 usage: ragged_kernels.py OUT_DIR [--count N] [--seed S]
 
@@ -44,7 +44,8 @@ def choose(rng, element, panel, block_k):
 def draw(rng):
     element = rng.choice(("f16", "f16", "bf16", "f32"))
     panel = rng.choice((32, 64, 128, 192) + (() if element == "f32" else (8, 48)))
-    block_k = rng.choice((1, 1, 1, 4, 16))
+    # Panels have parts of at most 16 rows, of blocks of 100 rows parts of 4.
+    block_k = rng.choice((1, 1, 1, 3, 4, 16, 48, 100, 128))
     chosen = choose(rng, element, panel, block_k)
     # Products of warpgroups gather whole words.
     words = rng.random() < 0.5 or "wgmma" in chosen
@@ -53,6 +54,7 @@ def draw(rng):
         panel=panel,
         block_k=block_k,
         free=True,
+        shuffled=rng.random() < 0.3,
         k=rng.randint(1, 700),
         outputs=rng.randint(1, 420),
         dim=rng.randrange(2),

@@ -170,8 +170,10 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
   let summary = "a free weight stored panel by panel, in whole K steps";
   let description = [{
     For kernels whose K loop takes as many steps as a panel has. The kept rows of
-    a panel follow one another, filled up to a multiple of `rows` with zeros;
-    `index` says which row of the activations each block begins with, and
+    a panel follow one another, filled up to a multiple of `rows` with zeros, of
+    which there may be 1 to 256. Blocks are stored in parts, of the largest number
+    of rows that divides theirs, `rows` and 16. `index` says which row of the
+    activations each part begins with, and
     `panels` where the rows of each panel lie, panels with the most of them first:
     `docs/Encoding.md` specifies all three, and `perm`, the order of the outputs of
     a shuffled weight.
@@ -189,7 +191,7 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
     DefaultValuedParameter<"int64_t", "64">:$rows,
     DefaultValuedParameter<"int64_t", "50">:$density);
   let builders = [AttrBuilder<(ins "::mlir::nm_sparse::EncodingAttr":$encoding), [{
-    return $_get($_ctxt, encoding, getDefaultRows(encoding), kDefaultDensity);
+    return $_get($_ctxt, encoding, kDefaultRows, kDefaultDensity);
   }]>];
   let assemblyFormat = [{
     `<` qualified($encoding) `` custom<RaggedFields>($rows, $density) `>`
@@ -198,9 +200,11 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
   let extraClassDeclaration = [{
     /// What is expected where nothing is said, in percent.
     static constexpr int64_t kDefaultDensity = 50;
-    /// Rows that panels are filled up to where nothing is said: 64, or the next
-    /// multiple of a block's.
-    static int64_t getDefaultRows(EncodingAttr encoding);
+    /// Rows that panels are filled up to where nothing is said.
+    static constexpr int64_t kDefaultRows = 64;
+
+    /// Rows that are kept together: those of a part of a block.
+    int64_t getBlockRows() const;
 
     /// The pattern that a kernel of one panel sees: a window of all rows, of
     /// which as many are kept as `density` says. What is chosen by the number

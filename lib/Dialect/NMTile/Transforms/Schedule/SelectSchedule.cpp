@@ -61,6 +61,14 @@ struct SelectSchedule
                 "others of weights that are stored as bitmaps";
     EncodingAttr encoding = op.getEncoding();
     int64_t bn = encoding.getBlockN();
+    // Tiles lie inside one panel.
+    int64_t unit = element.isF32() ? 4 : 8;
+    if (problem.raggedRows && bn % unit != 0)
+      return op.emitOpError("on ")
+             << encoding << " of " << element
+             << " has no schedule yet; ragged panels must be a multiple of "
+             << unit
+             << " outputs, or the weight free of blocks, block = [1, 1]";
     if (problem.tensorCores && !problem.bitmap && !encoding.hasInnerLevel() &&
         bn % 8 != 0 && 8 % bn != 0)
       return op.emitOpError("on ")

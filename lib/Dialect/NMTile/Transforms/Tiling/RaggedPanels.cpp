@@ -42,7 +42,7 @@ void nm_sparse::tileRaggedRows(RewriterBase &rewriter, MatmulOp op) {
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
   int64_t rows = op.getScheduleAttr().getTileRows();
-  int64_t blockRows = op.getEncoding().getBlockK();
+  int64_t blockRows = op.getRagged().getBlockRows();
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   SmallVector<Value> batch;
   if (op.hasBatchedWeight())
