@@ -120,6 +120,7 @@ InputMaker::makeWeight(RankedTensorType type, EncodingAttr encoding,
           [&] { return emitError(UnknownLoc::get(type.getContext())); })))
     return makeError("{0}", errors.getFirst());
   HostArray dense(*getRuntimeKind(type.getElementType()), type.getShape());
+  type = flattenWeight(type);
   // Keeps products near unit variance, so that f16 results do not overflow and
   // activation functions are used where they bend.
   double share =

@@ -76,6 +76,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
                              llvm::JITSymbolFlags::Exported};
   };
   add("malloc", &poisonedMalloc);
+  add("memrefCopy", &copyMemRef);
   add("free", &trackedFree);
   add("mgpuMemAlloc", &poisonedMemAlloc);
 #define NM_SPARSE_SYMBOL(name) add(#name, &(name))

@@ -9,11 +9,19 @@
 
 #include "llvm/ExecutionEngine/Orc/Mangling.h"
 
+template <typename T>
+struct UnrankedMemRefType;
+
 namespace mlir::nm_sparse {
 
 /// The runtime's entry points, poisoning allocators, and conversions of small
 /// floats that the C++ runtime of the machine may lack.
 llvm::orc::SymbolMap getRuntimeSymbols(llvm::orc::MangleAndInterner mangle);
+
+/// What upstream's lowering of memref.copy calls for buffers with gaps, under
+/// the name `memrefCopy`. Their shapes are the same.
+void copyMemRef(int64_t elementBytes, ::UnrankedMemRefType<char> *from,
+                ::UnrankedMemRefType<char> *to);
 
 /// Whether `pointer` came from the allocator of compiled code and was not
 /// freed.

@@ -127,6 +127,7 @@ void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
   pack.where = isOnHost ? "host" : options.pack.getValue();
   pm.addPass(createNMSparseLowerDevicePackPass(pack));
   pm.addNestedPass<func::FuncOp>(createNMSparseLowerPermutePass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseLowerPatchesPass());
   pm.addPass(createNMSparseLowerHostPackPass());
   pm.addPass(createNMSparseBufferizePass());
 }

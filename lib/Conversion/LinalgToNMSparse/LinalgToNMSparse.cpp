@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Convolution.h"
 #include "Plan.h"
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/SparseTensorEncoding.h"
@@ -221,7 +222,7 @@ struct ConvertLinalgToNMSparse
     if (failed(replaceSparseTensorEncodings(getOperation())))
       return signalPassFailure();
     splitActivations(getOperation());
-    if (failed(collectPlans()))
+    if (failed(convertConvolutions(getOperation())) || failed(collectPlans()))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     llvm::DenseMap<Value, PackOp> packs; // one for all uses of a weight

@@ -237,6 +237,11 @@ LogicalResult nm_sparse::checkRearrangement(Operation *op,
 }
 
 LogicalResult nm_sparse::checkOther(Operation *op) {
+  // The weight of a convolution as a matrix.
+  if (auto reshape = dyn_cast<tensor::CollapseShapeOp>(op);
+      reshape && getEncoding(reshape.getSrcType()) &&
+      flattenWeight(reshape.getSrcType()) == reshape.getType())
+    return success();
   if (isa<func::FuncOp, func::ReturnOp, func::CallOp, tensor::CastOp,
           arith::ConstantOp>(op) ||
       isa<NMSparseDialect>(op->getDialect()))

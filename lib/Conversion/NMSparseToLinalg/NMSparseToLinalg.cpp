@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PatchesToLinalg.h"
 #include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -329,12 +330,13 @@ struct ConvertNMSparseToLinalg
           ConvertNMSparseToLinalg> {
   void runOnOperation() override {
     ConversionTarget target(getContext());
-    target.addIllegalOp<MatmulOp, PermuteOp>();
+    target.addIllegalOp<MatmulOp, PatchesOp, PermuteOp>();
     target.addDynamicallyLegalOp<UnpackOp>(
         [](UnpackOp op) { return op.getEncoding().isFree(); });
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     RewritePatternSet patterns(&getContext());
     patterns.add<MatmulToLinalg, PermuteToLinalg, UnpackToLoops>(&getContext());
+    populatePatchesToLinalgPatterns(patterns);
     // Folding would turn unpack(pack(w)) into w, and the oracle would not see
     // what pack does.
     ConversionConfig config;

@@ -183,105 +183,24 @@ void CopyEmitter::emitWholeRows() {
 }
 
 //===----------------------------------------------------------------------===//
-// Lines
-//===----------------------------------------------------------------------===//
-
-Value CopyEmitter::viewFrom(Value memref, Value place) const {
-  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
-  auto type = cast<MemRefType>(memref.getType());
-  auto viewType = MemRefType::get(
-      {ShapedType::kDynamic}, type.getElementType(),
-      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}),
-      type.getMemorySpace());
-  Value size = metadata.getSizes()[0];
-  if (type.hasStaticShape())
-    size = math.constant(type.getNumElements());
-  return memref::ReinterpretCastOp::create(
-      b, loc, viewType, metadata.getBaseBuffer(),
-      OpFoldResult(math.add(metadata.getOffset(), place)),
-      ArrayRef<OpFoldResult>{math.sub(size, place)},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-}
-
-void CopyEmitter::emitRowsOfLines(ChunkPlace<Value> first) {
-  int64_t lines = plan.getLinesOfRow(), together = plan.getLineRows();
-  auto blocks = cast<MemRefType>(ends.storage.getBuffer().getType());
-  int64_t line = blocks.getDimSize(2), block = blocks.getDimSize(1) * line;
-  SmallVector<Value> counts;
-  for (int64_t i = 0; i < lines; ++i) {
-    SourceIndex at =
-        ends.columns.find(b, loc, math.add(first.column, i * line));
-    counts.push_back(ends.columns.count(b, loc, at, width));
-  }
-  struct Row {
-    Value from, to;
-    /// Elements from there to the first chunk.
-    Value source;
-    int64_t destination;
-    Value exists;
-  };
-  // The destination repeats after some rows, but for a constant.
-  SmallVector<Value> destinations(kSwizzleRows);
-  Value pitch = math.narrow(ends.source.getPitch());
-  int64_t knownPitch = ends.source.getStaticPitch();
-  bool hasPitch = !ShapedType::isDynamic(knownPitch);
-  auto findRow = [&](int64_t row) -> Row {
-    int64_t inPeriod = row % kSwizzleRows;
-    Value &to = destinations[inPeriod];
-    if (!to) {
-      SmallVector<Value> at = ends.storage.getIndices(
-          b, loc, math.add(first.row, inPeriod), first.column);
-      to = viewFrom(ends.storage.getBuffer(),
-                    math.add(math.mul(at[1], line), at[2]));
-    }
-    SourceTerms terms = ends.rows.split(b, loc, first.row, together, row);
-    Value place = math.add(math.mul(math.narrow(terms.common), pitch),
-                           math.narrow(first.column));
-    if (!hasPitch)
-      place = math.add(place, math.mul(pitch, math.word(terms.offset)));
-    if (terms.found)
-      place = math.add(place, math.mul(math.narrow(terms.found), pitch));
-    return {viewFrom(ends.source.getBuffer(), math.widen(place)), to,
-            math.constant(hasPitch ? terms.offset * knownPitch : 0),
-            (row - inPeriod) * line, terms.exists};
-  };
-  int64_t rowRounds = plan.getRounds() / lines;
-  UnitAttr bypassL1 = width * element.getIntOrFloatBitWidth() == 128
-                          ? b.getUnitAttr()
-                          : UnitAttr();
-  SmallVector<Row> rows;
-  for (int64_t round = 0; round < rowRounds; ++round) {
-    rows.push_back(findRow(round * together));
-    if (static_cast<int64_t>(rows.size()) < plan.getBatch() &&
-        round + 1 < rowRounds)
-      continue;
-    for (const Row &row : rows)
-      for (int64_t i = 0; i < lines; ++i)
-        nvgpu::DeviceAsyncCopyOp::create(
-            b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), row.to,
-            math.constant(row.destination + i * block), row.from,
-            math.add(row.source, i * line), b.getIndexAttr(width),
-            selectCount(row.exists, counts[i]), bypassL1);
-    rows.clear();
-  }
-}
-
-void CopyEmitter::emitLines() {
-  ChunkPlace<Value> first = plan.getPlace(math, thread, /*round=*/0);
-  if (plan.getCopiers() == plan.getShape().threads)
-    return emitRowsOfLines(first);
-  Value copies = math.isLess(thread, math.constant(plan.getCopiers()));
-  auto ifOp = scf::IfOp::create(b, loc, copies, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  emitRowsOfLines(first);
-}
-
-//===----------------------------------------------------------------------===//
 // Chunks
 //===----------------------------------------------------------------------===//
 
+CopyEmitter::ChunkSource CopyEmitter::findPatch(const Chunk &to) {
+  SourceIndex row = ends.rows.find(b, loc, to.place.row);
+  SourceIndex column = ends.columns.find(b, loc, to.place.column);
+  const PatchSource &patches = *ends.patches;
+  PatchSource::Element element =
+      patches.find(b, loc, patches.findRow(b, loc, row.position, isFast),
+                   patches.findToken(b, loc, column.position, isFast), isFast);
+  Value valid = selectCount(math.both(row.exists, element.exists),
+                            ends.columns.count(b, loc, column, width));
+  return {row.position, column.position, valid, element.place};
+}
+
 CopyEmitter::ChunkSource CopyEmitter::findSource(const Chunk &to) {
+  if (ends.patches)
+    return findPatch(to);
   auto findRow = [&] { return ends.rows.find(b, loc, to.place.row); };
   auto findColumn = [&] {
     return column ? *column : ends.columns.find(b, loc, to.place.column);
@@ -314,7 +233,7 @@ void CopyEmitter::copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources) {
     UnitAttr bypassL1 = bytes == 16 ? b.getUnitAttr() : UnitAttr();
     for (auto [to, from] : llvm::zip_equal(batch, sources)) {
       SmallVector<Value> at = getDestination(to);
-      Value flat = to.flat ? to.flat : getFlatPlace(from.row, from.column);
+      Value flat = to.flat ? to.flat : getFlatPlace(from);
       nvgpu::DeviceAsyncCopyOp::create(
           b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()),
           ends.storage.getBuffer(), at, ends.source.getBuffer(), flat,
@@ -334,9 +253,8 @@ void CopyEmitter::copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources) {
 }
 
 Value CopyEmitter::load(const ChunkSource &from) {
-  return memref::LoadOp::create(
-      b, loc, ends.source.getBuffer(),
-      ValueRange{getFlatPlace(from.row, from.column)});
+  return memref::LoadOp::create(b, loc, ends.source.getBuffer(),
+                                ValueRange{getFlatPlace(from)});
 }
 
 Value CopyEmitter::isPresent(const ChunkSource &from) const {

@@ -11,6 +11,7 @@
 #include "SourceDim.h"
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
+#include "nm_sparse/Dialect/NMTile/Utils/PatchSource.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
 
 namespace mlir::nm_sparse {
@@ -25,6 +26,8 @@ struct CopyEnds {
   bool transposed;
   /// If given, positions of this encoding become rows of the dense operand.
   EncodingAttr rowsOf;
+  /// If given, rows and columns are those of patches of the source.
+  const PatchSource *patches = nullptr;
 };
 
 /// Emits what one thread does of a plan. cp.async moves 4, 8 or 16 bytes;
@@ -53,6 +56,8 @@ private:
   /// rest are zero; null when all do.
   struct ChunkSource {
     Value row, column, valid;
+    /// Its place in the flat source, where row and column do not say it.
+    Value flat = Value();
   };
 
   /// The chunk of the thread in `round`.
@@ -67,6 +72,26 @@ private:
   void emitWholeRows();
   void emitLines();
   void emitRowsOfLines(ChunkPlace<Value> first);
+  /// What all rows of lines have in common.
+  struct Lines {
+    ChunkPlace<Value> first;
+    /// Elements of a line, and from one to the next in the destination.
+    int64_t line, block;
+    /// By line: how many elements exist, and the token of patches.
+    SmallVector<Value> counts;
+    SmallVector<PatchSource::Part> tokens;
+    SmallVector<Value> destinations;
+  };
+  /// A row: where its chunks come from, and the elements from there to the
+  /// first, or what it says of patches, and where they go.
+  struct LineRow {
+    Value from, source, to, exists;
+    int64_t destination;
+    PatchSource::Part patch;
+  };
+  Lines findLines(ChunkPlace<Value> first) const;
+  LineRow findLineRow(Lines &lines, int64_t row) const;
+  void copyLine(const Lines &lines, const LineRow &row, int64_t i);
   /// The place of a row in the flat source, in 32 bits; `exists` is null where
   /// it always does.
   struct RowStart {
@@ -85,6 +110,7 @@ private:
   RowStart lookRowUp(RowRounds &rows, int64_t rowRound);
 
   ChunkSource findSource(const Chunk &to);
+  ChunkSource findPatch(const Chunk &to);
   void copy(ArrayRef<Chunk> batch);
   void copy(ArrayRef<Chunk> batch, ArrayRef<ChunkSource> sources);
   Value loadElement(const ChunkSource &from);
@@ -99,6 +125,9 @@ private:
                                    to.swizzleRow);
   }
   Value getFlatPlace(Value row, Value column) const;
+  Value getFlatPlace(const ChunkSource &from) const {
+    return from.flat ? from.flat : getFlatPlace(from.row, from.column);
+  }
   /// `memref` from `place` on, so that what is a constant from there is one to
   /// the instruction, too.
   Value viewFrom(Value memref, Value place) const;

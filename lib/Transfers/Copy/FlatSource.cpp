@@ -50,6 +50,10 @@ Value FlatSource::isAligned(OpBuilder &b, Location loc, int64_t width) const {
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, src);
   Value address = math.add(base, math.mul(metadata.getOffset(), bytes));
   Value rows = math.mul(pitch, bytes);
+  // Those of an image may be strided in each dimension.
+  if (type.getRank() == 4)
+    for (Value stride : metadata.getStrides().take_front(2))
+      rows = arith::OrIOp::create(b, loc, rows, math.mul(stride, bytes));
   Value misaligned =
       math.rem(arith::OrIOp::create(b, loc, address, rows), width * bytes);
   Value aligned = math.isEqual(misaligned, 0);

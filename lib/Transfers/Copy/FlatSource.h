@@ -14,7 +14,8 @@ namespace mlir::nm_sparse {
 
 /// A source viewed as one row, so that a place in it can be found with 32-bit
 /// arithmetic. Its rows may have any stride between their elements; of rank 3,
-/// planes begin at multiples of rows.
+/// planes begin at multiples of rows. An image has rank 4, and PatchSource
+/// finds places in it.
 class FlatSource {
 public:
   FlatSource(OpBuilder &b, Location loc, Value src);

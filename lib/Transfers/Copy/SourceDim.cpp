@@ -8,6 +8,7 @@
 #include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -84,19 +85,30 @@ static int64_t getPanelRows(AsyncGatherOp op) {
          op.getDstPanels();
 }
 
+OpFoldResult nm_sparse::getSourceExtent(OpBuilder &b, AsyncGatherOp op,
+                                        int64_t dim) {
+  if (op.getPatches())
+    return getAsOpFoldResult(Value(op.getSlice()[2 + dim]));
+  return memref::getMixedSize(b, op.getLoc(), op.getSrc(), dim);
+}
+
+/// The same of the gathered dimension, as a value.
+static Value getSourceRows(OpBuilder &b, AsyncGatherOp op) {
+  return getValueOrCreateConstantIndexOp(
+      b, op.getLoc(), getSourceExtent(b, op, op.getSrcDim()));
+}
+
 GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
     : encoding(op.getEncoding()), index(op.getIndex()),
       panelRows(getPanelRows(op)), panels(op.getDstPanels()) {
   Location loc = op.getLoc();
-  auto srcType = cast<MemRefType>(op.getSrc().getType());
   auto indexType = cast<MemRefType>(index.getType());
-  auto dim = op.getSrcDim();
   bool allRows = indexType.getDimSize(0) * encoding.getBlockK() == panelRows;
-  bool allSource =
-      srcType.getDimSize(dim) ==
-      panelRows / encoding.getKeptRows() * encoding.getWindowRows();
+  bool allSource = isConstantIntValue(getSourceExtent(b, op, op.getSrcDim()),
+                                      panelRows / encoding.getKeptRows() *
+                                          encoding.getWindowRows());
   if (!allRows || !allSource)
-    sourceRows = memref::DimOp::create(b, loc, op.getSrc(), dim);
+    sourceRows = getSourceRows(b, op);
   if (!allRows)
     indexRows = memref::DimOp::create(b, loc, index, 0);
   if (indexType.getDimSize(1) != panels)
@@ -168,8 +180,7 @@ ListedDim::ListedDim(OpBuilder &b, AsyncGatherOp op)
     : index(op.getIndex()), blockRows(op.getEncoding().getBlockK()),
       panelRows(getPanelRows(op)), panels(op.getDstPanels()) {
   if (!op.getInBounds())
-    sourceRows =
-        memref::DimOp::create(b, op.getLoc(), op.getSrc(), op.getSrcDim());
+    sourceRows = getSourceRows(b, op);
 }
 
 SourceIndex ListedDim::find(OpBuilder &b, Location loc, Value row) const {

@@ -26,6 +26,10 @@ struct SourceTerms {
   Value exists;
 };
 
+/// Extent of what `op` gathers from, its source or a slice of its patches,
+/// along `dim`.
+OpFoldResult getSourceExtent(OpBuilder &b, AsyncGatherOp op, int64_t dim);
+
 /// Maps the indices of one dimension of the destination to those of a dimension
 /// of the source.
 class SourceDim {

@@ -15,9 +15,11 @@
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -37,6 +39,9 @@ public:
   /// and say whether it may be less than the destination has.
   void emit(const SourceDim &rows, const SourceDim &columns,
             Value columnExtent);
+
+  /// Rows and columns are those of patches of the source.
+  void takePatches(const PatchSource &source) { patches = source; }
 
   /// Of a component of bitmaps, which begins at a multiple of 16 bytes, as all
   /// who read it rely on.
@@ -86,6 +91,7 @@ private:
   Value thread;
   TileStorage storage;
   FlatSource source;
+  std::optional<PatchSource> patches;
 };
 
 } // namespace
@@ -125,9 +131,10 @@ int64_t TileCopy::getMaxWidth(const SourceDim &columns) const {
     return 1;
   int64_t pitch = source.getStaticPitch();
   int64_t width = 16 / getElementBytes();
-  while (width > 1 &&
-         (getColumns() % width != 0 || columns.getRun() % width != 0 ||
-          (!ShapedType::isDynamic(pitch) && pitch % width != 0)))
+  while (width > 1 && (getColumns() % width != 0 ||
+                       (patches && !patches->mayHaveRuns(width)) ||
+                       columns.getRun() % width != 0 ||
+                       (!ShapedType::isDynamic(pitch) && pitch % width != 0)))
     width /= 2;
   // cp.async moves at least 4 bytes; below that elements go one by one.
   return width * getElementBytes() >= 4 ? width : 1;
@@ -142,8 +149,9 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
     plan = CopyPlan::interleaved(shape, kBatch);
   // Threads that multiply as well gain nothing from it where rows are found by
   // an addition, or by few.
-  if (isFast && !transposed && getElementBytes() == 4 && columns.isPlain() &&
-      dstType.getRank() == 2 && (!rows.isPlain() || areProducers))
+  if (isFast && !transposed && !patches && getElementBytes() == 4 &&
+      columns.isPlain() && dstType.getRank() == 2 &&
+      (!rows.isPlain() || areProducers))
     plan = CopyPlan::wholeRows(shape);
   // All rows of a gather, and their lines, are constants apart then.
   if (isFast && !transposed && areProducers && !rowsOf && !rows.isPlain() &&
@@ -163,7 +171,13 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
 void TileCopy::emitPath(int64_t width, bool isFast, const SourceDim &rows,
                         const SourceDim &columns) {
   CopyPlan plan = makePlan(width, isFast, rows, columns);
-  CopyEnds ends{source, storage, rows, columns, transposed, rowsOf};
+  CopyEnds ends{source,
+                storage,
+                rows,
+                columns,
+                transposed,
+                rowsOf,
+                patches ? &*patches : nullptr};
   CopyEmitter(b, loc, ends, plan, thread, isFast).emit();
 }
 
@@ -185,8 +199,10 @@ void TileCopy::emit(const SourceDim &rows, const SourceDim &columns,
     int64_t width = getMaxWidth(columns);
     if (width == 1)
       return emitPath(width, /*isFast=*/false, rows, columns);
-    return emitEither(source.isAligned(b, loc, width), width, rows, columns,
-                      columns);
+    Value condition = source.isAligned(b, loc, width);
+    if (patches)
+      condition = math.both(condition, patches->hasRuns(b, loc, width));
+    return emitEither(condition, width, rows, columns, columns);
   }
   if (getElementBytes() < 4 || !source.mayBeContiguous() || !columnExtent)
     return emitPath(/*width=*/1, /*isFast=*/false, rows, columns);
@@ -274,7 +290,6 @@ struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkBuffers(op)))
       return failure();
-    auto srcType = cast<MemRefType>(op.getSrc().getType());
     auto dstType = cast<MemRefType>(op.getDst().getType());
     if (ShapedType::isDynamic(op.getDstPanels()))
       return op.emitOpError("needs `panels` when its index has a dynamic "
@@ -289,10 +304,14 @@ struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
       gathered = std::make_unique<ListedDim>(rewriter, op);
     else
       gathered = std::make_unique<GatheredDim>(rewriter, op);
-    Value extent = memref::DimOp::create(rewriter, loc, op.getSrc(), plain);
+    OpFoldResult size = getSourceExtent(rewriter, op, plain);
+    Value extent = getValueOrCreateConstantIndexOp(rewriter, loc, size);
     bool isWhole =
-        srcType.getDimSize(plain) == dstType.getDimSize(1 - op.getDstDim());
+        isConstantIntValue(size, dstType.getDimSize(1 - op.getDstDim()));
     PlainDim other(isWhole ? Value() : extent);
+    if (op.getPatches())
+      copy.takePatches(PatchSource(rewriter, loc, *op.getPatches(), op.getSrc(),
+                                   op.getSlice()[0], op.getSlice()[1]));
     if (op.getDstDim() == 0)
       copy.emit(*gathered, other, extent);
     else

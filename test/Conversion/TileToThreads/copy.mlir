@@ -242,7 +242,7 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
 // A gather tests whether such a row exists, if nothing says that all do.
 // CHECK: %[[AT:.*]] = memref.load %{{.*}} : memref<7x1xi16
 // CHECK: %[[PLACE:.*]] = arith.index_castui %[[AT]]
-// CHECK: arith.cmpi ult, %[[PLACE]], %dim{{.*}} : index
+// CHECK: arith.cmpi ult, %[[PLACE]], %c1000{{.*}} : index
 func.func @rows(%x: memref<1000x64xf32>, %i: memref<875x1xi8>,
                 %table: memref<896x1xi16, #ws>, %step: memref<7x1xi16, #ws>,
                 %xs: memref<7x64xf32, #ws>, %v: memref<7x32xf32, #ws>,

@@ -138,13 +138,18 @@
 
 // The tensor that it is on.
 
-// expected-error @below {{nm_sparse encoding needs a tensor of rank 2, or of rank 3 with a leading batch, got rank 1}}
+// expected-error @below {{nm_sparse encoding needs a tensor of rank 2, of rank 3 with a leading batch, or of rank 4 for a convolution, got rank 1}}
 func.func private @rank1(tensor<64xf32, #nm_sparse.encoding<2:4>>)
 
 // -----
 
-// expected-error @below {{got rank 4}}
-func.func private @rank4(tensor<2x2x64x64xf32, #nm_sparse.encoding<2:4>>)
+// expected-error @below {{got rank 5}}
+func.func private @rank5(tensor<2x2x2x64x64xf32, #nm_sparse.encoding<2:4>>)
+
+// -----
+
+// expected-error @below {{nm_sparse encoding has dim = 2, legal for the weight of a convolution are 0, its outputs last, and 1, its outputs first}}
+func.func private @dimOfConvolution(tensor<3x3x64x64xf32, #nm_sparse.encoding<2:4, dim = 2>>)
 
 // -----
 

@@ -3,7 +3,7 @@
 // nm_sparse.prune
 
 func.func @prune_rank(%w: tensor<8xf32>) {
-  // expected-error @below {{'nm_sparse.prune' op nm_sparse encoding needs a tensor of rank 2, or of rank 3 with a leading batch, got rank 1}}
+  // expected-error @below {{'nm_sparse.prune' op nm_sparse encoding needs a tensor of rank 2, of rank 3 with a leading batch, or of rank 4 for a convolution, got rank 1}}
   %0 = nm_sparse.prune #nm_sparse.encoding<2:4> %w : tensor<8xf32> to tensor<8xf32>
   return
 }

@@ -213,11 +213,17 @@ LogicalResult EncodingAttr::verifyEncoding(
     ArrayRef<int64_t> shape, Type elementType,
     function_ref<InFlightDiagnostic()> emitError) const {
   int64_t rank = shape.size();
-  if (rank != 2 && rank != 3)
-    return emitError() << "nm_sparse encoding needs a tensor of rank 2, or of "
-                          "rank 3 with a leading batch, got rank "
-                       << rank;
-  if (getDim() < rank - 2 || getDim() >= rank)
+  if (rank < 2 || rank > 4)
+    return emitError()
+           << "nm_sparse encoding needs a tensor of rank 2, of rank "
+              "3 with a leading batch, or of rank 4 for a "
+              "convolution, got rank "
+           << rank;
+  if (rank == 4 && getDim() > 1)
+    return emitError() << "nm_sparse encoding has dim = " << getDim()
+                       << ", legal for the weight of a convolution are 0, its "
+                          "outputs last, and 1, its outputs first";
+  if (rank != 4 && (getDim() < rank - 2 || getDim() >= rank))
     return emitError() << "nm_sparse encoding has dim = " << getDim()
                        << ", legal for a tensor of rank " << rank << " are "
                        << rank - 2 << " and " << rank - 1;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PatchesFields.h"
 #include "RaggedFields.h"
 #include "ScheduleFields.h"
 

@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
@@ -24,6 +26,10 @@ static LogicalResult verifyWeight(Operation *op, RankedTensorType weight,
   if (failed(encoding.verifyEncoding(weight.getShape(), weight.getElementType(),
                                      [&] { return op->emitOpError(); })))
     return failure();
+  if (weight.getRank() == 4)
+    return op->emitOpError("takes the weight of a convolution as the matrix of "
+                           "its contraction and its outputs: reshape it, got ")
+           << weight;
   EncodingAttr carried = getEncoding(weight);
   if (carried && carried != encoding)
     return op->emitOpError("weight type carries ")
@@ -91,7 +97,8 @@ LogicalResult PruneOp::verify() {
                      "that it keeps, from 0 to 1");
   if (FloatAttr density = getDensityAttr();
       density &&
-      !(density.getValueAsDouble() >= 0 && density.getValueAsDouble() <= 1))
+      (std::isnan(density.getValueAsDouble()) ||
+       density.getValueAsDouble() < 0 || density.getValueAsDouble() > 1))
     return emitOpError("has density ")
            << density.getValueAsDouble() << ", legal is from 0 to 1";
   if (stripEncoding(weight) != stripEncoding(result))

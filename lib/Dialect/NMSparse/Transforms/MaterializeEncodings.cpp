@@ -125,6 +125,21 @@ struct ConvertPrune : public OpConversionPattern<PruneOp> {
   }
 };
 
+/// The weight of a convolution has the components of the matrix that it is.
+struct ConvertFlatten : public OpConversionPattern<tensor::CollapseShapeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tensor::CollapseShapeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!getEncoding(op.getType()) ||
+        flattenWeight(op.getSrcType()) != op.getType())
+      return rewriter.notifyMatchFailure(op, "yields no weight as a matrix");
+    rewriter.replaceOpWithMultiple(op, {adaptor.getSrc()});
+    return success();
+  }
+};
+
 /// A cast to an encoded type claims that the data has the pattern, which `pack`
 /// checks; a cast from one gives the dense weight.
 struct ConvertCast : public OpConversionPattern<tensor::CastOp> {
@@ -277,7 +292,7 @@ struct MaterializeEncodings
           if (!encoding)
             return std::nullopt;
           for (const WeightComponent &component :
-               encoding.getDefaultStorage().getComponents(type))
+               encoding.getDefaultStorage().getComponents(flattenWeight(type)))
             results.push_back(component.type);
           return success();
         });
@@ -290,8 +305,9 @@ struct MaterializeEncodings
     });
     RewritePatternSet patterns(&getContext());
     patterns.add<ConvertConstant>(converter, &getContext(), packed);
-    patterns.add<ConvertPack, ConvertUnpack, ConvertPrune, ConvertCast,
-                 ConvertFunc, ConvertOther>(converter, &getContext());
+    patterns.add<ConvertPack, ConvertUnpack, ConvertPrune, ConvertFlatten,
+                 ConvertCast, ConvertFunc, ConvertOther>(converter,
+                                                         &getContext());
     populateCallOpTypeConversionPattern(patterns, converter);
     populateReturnOpTypeConversionPattern(patterns, converter);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))

@@ -219,7 +219,7 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   FailureOr<Bytes> dense = getBytes(weight, emitError);
   if (failed(dense))
     return failure();
-  auto type = cast<RankedTensorType>(weight.getShapedType());
+  auto type = flattenWeight(cast<RankedTensorType>(weight.getShapedType()));
   if (auto ragged = dyn_cast<RaggedAttr>(encoding.getDefaultStorage()))
     return packRagged(dense->data, type, ragged, emitError);
   if (encoding.isFree())

@@ -103,6 +103,12 @@ std::optional<WeightView> nm_sparse::findWeight(Value value) {
 }
 
 bool nm_sparse::hasEncodedWeight(linalg::LinalgOp op) {
+  // That of a convolution is multiplied as it is.
+  if (llvm::any_of(op.getDpsInputs(), [](Value input) {
+        return getEncoding(input.getType()) &&
+               cast<ShapedType>(input.getType()).getRank() == 4;
+      }))
+    return true;
   std::string reason;
   return succeeded(matchContraction(op, reason)) &&
          llvm::any_of(op.getDpsInputs(), [](Value input) {

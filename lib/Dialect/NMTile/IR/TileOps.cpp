@@ -206,6 +206,29 @@ int64_t AsyncGatherOp::getDstPanels() {
 int64_t AsyncGatherOp::getSrcDim() { return getRowDim(getIndexingMaps(), 0); }
 int64_t AsyncGatherOp::getDstDim() { return getRowDim(getIndexingMaps(), 1); }
 
+/// Checks what says which patches of an image are gathered.
+static LogicalResult verifySlice(AsyncGatherOp op) {
+  std::optional<PatchesAttr> patches = op.getPatches();
+  if (op.getSlice().size() != (patches ? 4 : 0))
+    return op.emitOpError("slice needs first row, first column, rows and "
+                          "columns where there are patches, and nothing "
+                          "without, got ")
+           << op.getSlice().size() << " numbers";
+  if (!patches)
+    return success();
+  if (op.isTransposed() || op.getSrcDim() != 0)
+    return op.emitOpError(
+        "gathers rows of patches into rows, and indexing_maps "
+        "say otherwise");
+  auto src = cast<ShapedType>(op.getSrc().getType());
+  for (char letter : StringRef("chw"))
+    if (src.isDynamicDim(patches->getImageDim(letter)))
+      return op.emitOpError("image must have static sizes but for its batch, "
+                            "got ")
+             << src;
+  return success();
+}
+
 LogicalResult AsyncGatherOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto index = cast<ShapedType>(getIndex().getType());
@@ -215,9 +238,15 @@ LogicalResult AsyncGatherOp::verify() {
       failed(verifyThreads(*this, getThreads())) ||
       failed(verifyTileMaps(*this, getIndexingMaps())))
     return failure();
-  if (src.getRank() != 2 || src.getElementType() != dst.getElementType())
-    return emitOpError("source must be a rank-2 tile of element type ")
+  if (src.getRank() != (getPatches() ? 4 : 2) ||
+      src.getElementType() != dst.getElementType())
+    return emitOpError(getPatches() ? "source must be an image of rank 4 and "
+                                      "element type "
+                                    : "source must be a rank-2 tile of element "
+                                      "type ")
            << dst.getElementType() << ", got " << src;
+  if (failed(verifySlice(*this)))
+    return failure();
   if (index.getRank() != 2 || !index.getElementType().isSignlessInteger())
     return emitOpError("index must be a rank-2 integer tile, got ") << index;
   if (getLevel() != 0)
@@ -248,7 +277,8 @@ LogicalResult AsyncGatherOp::verify() {
     return emitOpError("dimension ")
            << getDstDim() << " of the destination has extent " << gathered
            << ", not a multiple of " << panels << " panels";
-  int64_t other = src.getDimSize(1 - getSrcDim());
+  int64_t other =
+      getPatches() ? ShapedType::kDynamic : src.getDimSize(1 - getSrcDim());
   if (!ShapedType::isDynamic(other) && other > dst.getDimSize(1 - getDstDim()))
     return emitOpError("source extent ")
            << other << " does not fit destination extent "

@@ -52,6 +52,11 @@ EncodingAttr getEncoding(Type type);
 /// `type` without an nm_sparse encoding.
 RankedTensorType stripEncoding(RankedTensorType type);
 
+/// The weight of a convolution, which has rank 4, as a matrix: its outputs are
+/// the first dimension or, where `dim` is 0, the last one, and the others are
+/// one contraction, in their order. Other types as they are.
+RankedTensorType flattenWeight(RankedTensorType weight);
+
 /// The number of tokens to decide for in `op` where it is dynamic: the
 /// `nm_sparse.tokens` of the function that `op` is or is in, else `otherwise`.
 int64_t getExpectedTokens(Operation *op, int64_t otherwise);

@@ -214,6 +214,50 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
 }
 
 //===----------------------------------------------------------------------===//
+// Patches
+//===----------------------------------------------------------------------===//
+
+def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
+  let summary = "which elements of an image a convolution multiplies";
+  let description = [{
+    The geometry of a convolution over images with channels `c`, height `h`, width
+    `w` and batch `b`: the size of the kernel `(r, s)`, and for `h` and `w` each the
+    stride, the dilation, and the zeros `low` in front of the image and `high`
+    behind it. The output has `p` rows and `q` columns,
+    `p = (h + low + high - dilation * (r - 1) - 1) / stride + 1`.
+
+    `image` is the order of the image's dimensions, and `rows` that of the
+    contraction `(c, r, s)`, the last one fastest.
+
+    ```mlir
+    #nm_sparse.patches<kernel = [3, 3], low = [1, 1], high = [1, 1]>
+    #nm_sparse.patches<kernel = [7, 7], strides = [2, 2], low = [3, 3], high = [3, 3],
+                       image = "hwcb", rows = "rsc">
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$kernel, ArrayRefParameter<"int64_t">:$strides,
+    ArrayRefParameter<"int64_t">:$dilations, ArrayRefParameter<"int64_t">:$low,
+    ArrayRefParameter<"int64_t">:$high, StringRefParameter<>:$image,
+    StringRefParameter<>:$rows);
+  let assemblyFormat = [{
+    `<` custom<PatchesFields>($kernel, $strides, $dilations, $low, $high, $image,
+                              $rows) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The dimension of an image that `letter` (c, h, w or b) names.
+    int64_t getImageDim(char letter) const {
+      return static_cast<int64_t>(getImage().find(letter));
+    }
+    /// Rows (`axis` 0) or columns (1) of the output for an image with `size`.
+    int64_t getOutputSize(int64_t size, unsigned axis) const;
+    /// Extents of the contraction, in the order of `rows`, for so many channels.
+    SmallVector<int64_t> getRowExtents(int64_t channels) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Packed
 //===----------------------------------------------------------------------===//
 
@@ -221,7 +265,7 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
   let summary = "which weight packed tensors hold";
   let description = [{
     How a weight is stored, its dense shape (as declared: neither transposed nor
-    padded) and element type. An encoding stands for its canonical form; of a
+    padded; that of a convolution as a matrix) and element type. An encoding stands for its canonical form; of a
     `free` weight the compiler takes bitmaps, or, of larger blocks, ragged panels.
 
     ```mlir
@@ -239,7 +283,7 @@ def NMSparse_PackedAttr : NMSparse_Attr<"Packed", "packed"> {
       auto encoding =
           ::llvm::cast<::mlir::nm_sparse::EncodingAttr>(weight.getEncoding());
       return $_get(weight.getContext(), encoding.getDefaultStorage(),
-                   weight.getShape(), weight.getElementType());
+                   flattenWeight(weight).getShape(), weight.getElementType());
     }]>
   ];
   let assemblyFormat = [{

@@ -318,6 +318,48 @@ def NMSparse_PermuteOp : NMSparse_Op<"permute",
 }
 
 //===----------------------------------------------------------------------===//
+// Convolutions
+//===----------------------------------------------------------------------===//
+
+def NMSparse_PatchesOp : NMSparse_Op<"patches",
+    [Pure, DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+       ["reifyResultShapes"]>]> {
+  let summary = "what a convolution multiplies, as a matrix";
+  let description = [{
+    A convolution is a product of its weight, flattened over channels and kernel,
+    with this matrix of `k x m`: row `k` is a channel and a place `(r, s)` in the
+    kernel, column `m` an output `(p, q)` of batch entry `b`, the batch fastest:
+
+    `result[(c, r, s), (p, q, b)] =
+       image[c, p * stride + r * dilation - low, q * stride + s * dilation - low, b]`
+
+    and zero outside of the image. Channels, height and width must be static, and
+    the batch the last dimension of the image.
+
+    A product whose kernel gathers rows of its activations reads the image itself
+    (`nm_tile.async_gather` with `patches`); for others the matrix is computed
+    (`--nm-sparse-lower-patches`).
+
+    ```mlir
+    %x = nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]> %image
+           : tensor<64x56x56x?xf16> -> tensor<576x?xf16>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$image, NMSparse_PatchesAttr:$patches);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $patches $image attr-dict `:` type($image) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The matrix of an image, or null where the image has a dynamic size other
+    /// than its batch, or is smaller than the kernel.
+    static ::mlir::RankedTensorType
+    inferType(::mlir::RankedTensorType image, ::mlir::nm_sparse::PatchesAttr patches);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Selection
 //===----------------------------------------------------------------------===//
 

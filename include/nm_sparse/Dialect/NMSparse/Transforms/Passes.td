@@ -150,6 +150,33 @@ def NMSparseLowerPermutePass
     "::mlir::scf::SCFDialect"];
 }
 
+def NMSparseLowerPatchesPass
+    : Pass<"nm-sparse-lower-patches", "::mlir::func::FuncOp"> {
+  let summary = "the matrices of convolutions by kernels";
+  let description = [{
+    Runs before bufferization. Each `nm_sparse.patches` that is still used, because
+    the product that reads it gathers no rows, becomes a `gpu.launch` that writes
+    the matrix to a buffer of its own, an element in each thread. One that is not
+    used is erased.
+
+    ```mlir
+    // Before
+    %x = nm_sparse.patches <kernel = [3, 3]> %image
+           : tensor<64x56x56x16xf16> -> tensor<576x46656xf16>
+    // After
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c576, %gy = %pieces, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+      ...
+      memref.store %element, %x[%bx, %token]
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
 def NMSparseVerifyMaterializedPass
     : Pass<"nm-sparse-verify-materialized"> {
   let summary = "fail when a type with an encoding is left";

@@ -29,7 +29,7 @@ std::optional<WeightView> getRearrangement(Operation *op);
 std::optional<WeightView> findWeight(Value value);
 
 /// Whether `op` is a contraction with an encoded weight, also one that is
-/// rearranged before.
+/// rearranged before, or a convolution with one.
 bool hasEncodedWeight(linalg::LinalgOp op);
 
 } // namespace mlir::nm_sparse

@@ -180,6 +180,11 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
 
     `in_bounds` then promises that `src` has all these rows.
 
+    With `patches`, `src` is an image, and what is gathered are rows of the matrix
+    that `nm_sparse.patches` makes of it, `slice` from row and column
+    `[%row, %token]` on, with as many rows and columns as the other two numbers
+    say. No matrix is stored: each element is read where it lies in the image.
+
     ```mlir
     nm_tile.async_gather #nm_sparse.encoding<8:32, block = [1, 128]>
       ins(%x, %i : memref<128x128xf16, strided<[?, 1], offset: ?>>,
@@ -193,12 +198,15 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
                        OptionalAttr<I64Attr>:$panels,
                        UnitAttr:$by_row, UnitAttr:$in_bounds,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
-                       NMTile_Tile:$src, NMTile_Tile:$index, NMTile_Tile:$dst);
+                       OptionalAttr<NMSparse_PatchesAttr>:$patches,
+                       NMTile_Tile:$src, NMTile_Tile:$index, NMTile_Tile:$dst,
+                       Variadic<Index>:$slice);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     $encoding (`level` `=` $level^)? (`indexing_maps` `=` $indexing_maps^)?
     (`panels` `=` $panels^)?
     (`by_row` $by_row^)? (`in_bounds` $in_bounds^)? (`threads` `=` $threads^)?
+    (`patches` `=` $patches^ `slice` `[` $slice `]`)?
     `ins` `(` $src `,` $index `:` type($src) `,` type($index) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];

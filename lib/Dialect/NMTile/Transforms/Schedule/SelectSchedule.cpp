@@ -189,6 +189,6 @@ struct SelectSchedule
 
   int64_t expectedTokens = 0;
   /// Those that have no schedule of the caller's.
-  SmallVector<RankedProduct> chosen;
+  SmallVector<RankedProduct, 2> chosen;
 };
 } // namespace

@@ -69,7 +69,9 @@ struct CopyModel
       return failure();
     OpTy::create(rewriter, op->getLoc(), TypeRange(), *operands,
                  op->getAttrs());
-    replaceOpWithBufferizedValues(rewriter, op, operands->back());
+    OpOperand &dst = *cast<OpTy>(op).getDpsInitsMutable().begin();
+    replaceOpWithBufferizedValues(rewriter, op,
+                                  (*operands)[dst.getOperandNumber()]);
     return success();
   }
 };

@@ -13,10 +13,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyToTile.h"
+#include "PatchSlice.h"
 #include "SumElements.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -238,6 +240,17 @@ Value Promoter::getXTile(Value index) {
     bool byRow = schedule.hasRowTable();
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
+    // Patches are read where they lie in the image.
+    FailureOr<PatchSlice> patches = findPatches(b, loc, x);
+    PatchesAttr geometry;
+    SmallVector<Value> slice;
+    if (succeeded(patches) && !transposed && !hasTokenRows) {
+      x = patches->op.getImage();
+      geometry = patches->op.getPatches();
+      slice = getValueOrCreateConstantIndexOp(b, loc, patches->offsets);
+      llvm::append_range(
+          slice, getValueOrCreateConstantIndexOp(b, loc, patches->sizes));
+    }
     return AsyncGatherOp::create(
                b, loc, tile.getType(), encoding, /*level=*/0,
                getTileMaps(b, /*srcFirst=*/tokenMajor,
@@ -245,7 +258,7 @@ Value Promoter::getXTile(Value index) {
                allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
                /*by_row=*/byRow,
                /*in_bounds=*/byRow && !op.getRagged() && hasAllRows(),
-               /*threads=*/DenseI64ArrayAttr(), x, index, tile)
+               /*threads=*/DenseI64ArrayAttr(), geometry, x, index, tile, slice)
         .getResult();
   }
   return copyToTile(b, loc, x, shape, transposed);
@@ -327,7 +340,9 @@ void Promoter::run() {
   b.setInsertionPoint(op);
   TileMatmulOp product = createProduct(loop.getRegionIterArgs()[0]);
   YieldOp::create(b, loc, product.getResult());
+  Value x = op.getX();
   b.eraseOp(op);
+  eraseUnusedPatches(b, x);
 
   b.setInsertionPointAfter(loop);
   Value sum = loop.getResult(0);

@@ -1,0 +1,53 @@
+//===- Convolution.h - what the front door does to a convolution *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_CONVOLUTION_H
+#define NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_CONVOLUTION_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include <array>
+#include <string>
+
+namespace mlir::nm_sparse {
+
+/// A convolution with an encoded weight. Dimensions are named by letters, as
+/// #nm_sparse.patches does: c, h, w and b of the image, f outputs, r and s of
+/// the kernel, p and q of the result.
+struct Convolution {
+  linalg::LinalgOp op;
+  Value image; ///< Without the zeros around it.
+  /// What each dimension is, of the image, the result and the contraction.
+  std::string imageOrder, resultOrder, rows;
+  std::array<int64_t, 2> kernel, strides, dilations, low, high;
+
+  Value getWeight() const {
+    return linalg::LinalgOp(op).getDpsInputOperand(1)->get();
+  }
+  Value getInit() const {
+    return linalg::LinalgOp(op).getDpsInitOperand(0)->get();
+  }
+  /// Whether the matrix of the convolution is the image itself.
+  bool isPointwise() const {
+    constexpr std::array<int64_t, 2> ones = {1, 1}, zeros = {0, 0};
+    return kernel == ones && strides == ones && low == zeros && high == zeros;
+  }
+};
+
+/// Whether `op` is a convolution that has an operand with an encoding.
+bool isSparseConvolution(Operation *op);
+
+/// Checks such an operation; changes nothing. Emits an error where it is not
+/// covered.
+FailureOr<Convolution> matchConvolution(linalg::LinalgOp op);
+
+/// Turns each convolution with an encoded weight below `root` into a product of
+/// nm_sparse.patches, with reshapes and transpositions around it.
+LogicalResult convertConvolutions(Operation *root);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_CONVOLUTION_H

@@ -1,0 +1,321 @@
+//===- RewriteConvolution.cpp - convolutions as products ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A convolution is a product of its weight, as a matrix, with the patches of
+// the image. Products read the tokens of a row side by side, so the batch of an
+// image becomes its last dimension, by a transposition where it is the first
+// one; the result goes back by another. 1 x 1 kernels without strides need
+// neither: their matrix is the image.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Convolution.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Builds what replaces one convolution.
+class Rewriter {
+public:
+  Rewriter(IRRewriter &b, const Convolution &convolution)
+      : b(b), convolution(convolution),
+        loc(linalg::LinalgOp(convolution.op).getLoc()) {}
+
+  void run();
+
+private:
+  RankedTensorType getType(Value value) const {
+    return cast<RankedTensorType>(value.getType());
+  }
+  OpFoldResult multiply(ArrayRef<OpFoldResult> sizes);
+  Value collapse(Value value, ArrayRef<ReassociationIndices> groups);
+  Value expand(Value value, ArrayRef<ReassociationIndices> groups,
+               ArrayRef<OpFoldResult> sizes);
+  Value transpose(Value value, ArrayRef<int64_t> permutation);
+
+  Value flatten(Value weight);
+  Value getPatches();
+  /// The result in its own dimensions from `product`, f x (p, q, b), and back.
+  Value arrange(Value product, ArrayRef<OpFoldResult> sizes);
+  Value restore(Value init);
+  /// `value`, of a convolution whose matrix is the image, with the spatial
+  /// dimensions, and the batch where it is beside them, as one.
+  Value joinTokens(Value value);
+  bool keepsOrder() const;
+  Value createFill(ArrayRef<OpFoldResult> sizes);
+  Value multiply(Value x, Value weight, Value init, ArrayRef<AffineMap> maps);
+  Value rewritePointwise(Value weight);
+
+  IRRewriter &b;
+  const Convolution &convolution;
+  Location loc;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+OpFoldResult Rewriter::multiply(ArrayRef<OpFoldResult> sizes) {
+  AffineExpr product = b.getAffineConstantExpr(1);
+  for (unsigned i = 0; i < sizes.size(); ++i)
+    product = product * b.getAffineSymbolExpr(i);
+  return affine::makeComposedFoldedAffineApply(b, loc, product, sizes);
+}
+
+Value Rewriter::collapse(Value value, ArrayRef<ReassociationIndices> groups) {
+  return tensor::CollapseShapeOp::create(b, loc, value, groups);
+}
+
+Value Rewriter::expand(Value value, ArrayRef<ReassociationIndices> groups,
+                       ArrayRef<OpFoldResult> sizes) {
+  auto [shape, dynamic] =
+      decomposeMixedValues(SmallVector<OpFoldResult>(sizes));
+  auto type = RankedTensorType::get(shape, getType(value).getElementType());
+  return tensor::ExpandShapeOp::create(b, loc, type, value, groups,
+                                       SmallVector<OpFoldResult>(sizes));
+}
+
+Value Rewriter::transpose(Value value, ArrayRef<int64_t> permutation) {
+  SmallVector<OpFoldResult> from = tensor::getMixedSizes(b, loc, value), to;
+  for (int64_t dim : permutation)
+    to.push_back(from[dim]);
+  Value empty =
+      tensor::EmptyOp::create(b, loc, to, getType(value).getElementType());
+  return linalg::TransposeOp::create(b, loc, value, empty, permutation)
+      .getResult()[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+static SmallVector<ReassociationIndices>
+getMatrixGroups(EncodingAttr encoding) {
+  if (encoding.getDim() == 1)
+    return {{0}, {1, 2, 3}};
+  return {{0, 1, 2}, {3}};
+}
+
+/// The weight as a matrix. A cast claims the pattern of a matrix, too.
+Value Rewriter::flatten(Value weight) {
+  RankedTensorType type = getType(weight), matrix = flattenWeight(type);
+  SmallVector<ReassociationIndices> groups = getMatrixGroups(getEncoding(type));
+  if (auto cast = weight.getDefiningOp<tensor::CastOp>();
+      cast && !getEncoding(cast.getSource().getType()))
+    return tensor::CastOp::create(
+        b, loc, matrix,
+        tensor::CollapseShapeOp::create(b, loc, stripEncoding(matrix),
+                                        cast.getSource(), groups));
+  return tensor::CollapseShapeOp::create(b, loc, matrix, weight, groups);
+}
+
+Value Rewriter::getPatches() {
+  Value image = convolution.image;
+  std::string order = convolution.imageOrder;
+  if (order.front() == 'b') {
+    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, image);
+    std::rotate(sizes.begin(), sizes.begin() + 1, sizes.end());
+    std::rotate(order.begin(), order.begin() + 1, order.end());
+    image = transpose(collapse(image, {{0}, {1, 2, 3}}), {1, 0});
+    image = expand(image, {{0, 1, 2}, {3}}, sizes);
+  }
+  auto patches =
+      PatchesAttr::get(b.getContext(), convolution.kernel, convolution.strides,
+                       convolution.dilations, convolution.low, convolution.high,
+                       order, convolution.rows);
+  return PatchesOp::create(
+      b, loc, PatchesOp::inferType(getType(image), patches), image, patches);
+}
+
+Value Rewriter::arrange(Value product, ArrayRef<OpFoldResult> sizes) {
+  StringRef order = convolution.resultOrder;
+  auto size = [&](char letter) { return sizes[order.find(letter)]; };
+  OpFoldResult places = multiply({size('p'), size('q')});
+  if (order == "fpqb")
+    return expand(product, {{0}, {1, 2, 3}}, sizes);
+  product = expand(product, {{0}, {1, 2}}, {size('f'), places, size('b')});
+  if (order == "bpqf")
+    return expand(transpose(product, {2, 1, 0}), {{0}, {1, 2}, {3}}, sizes);
+  return expand(transpose(collapse(product, {{0, 1}, {2}}), {1, 0}),
+                {{0}, {1, 2, 3}}, sizes);
+}
+
+Value Rewriter::restore(Value init) {
+  StringRef order = convolution.resultOrder;
+  if (order == "fpqb")
+    return collapse(init, {{0}, {1, 2, 3}});
+  if (order == "bpqf")
+    return collapse(transpose(collapse(init, {{0}, {1, 2}, {3}}), {2, 1, 0}),
+                    {{0}, {1, 2}});
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, init);
+  init = transpose(collapse(init, {{0}, {1, 2, 3}}), {1, 0});
+  init = expand(init, {{0, 1}, {2}},
+                {sizes[1], multiply({sizes[2], sizes[3]}), sizes[0]});
+  return collapse(init, {{0}, {1, 2}});
+}
+
+//===----------------------------------------------------------------------===//
+// The product
+//===----------------------------------------------------------------------===//
+
+/// A fill of other dimensions where the convolution starts from a fill, else
+/// null.
+Value Rewriter::createFill(ArrayRef<OpFoldResult> sizes) {
+  auto fill = convolution.getInit().getDefiningOp<linalg::FillOp>();
+  if (!fill)
+    return {};
+  Value empty = tensor::EmptyOp::create(b, loc, sizes,
+                                        getElementTypeOrSelf(fill.getType(0)));
+  return linalg::FillOp::create(b, loc, fill.getInputs(), empty).getResult(0);
+}
+
+Value Rewriter::multiply(Value x, Value weight, Value init,
+                         ArrayRef<AffineMap> maps) {
+  SmallVector<utils::IteratorType> iterators(maps[0].getNumDims(),
+                                             utils::IteratorType::parallel);
+  iterators.back() = utils::IteratorType::reduction;
+  Type sum = getElementTypeOrSelf(init.getType());
+  auto product = linalg::GenericOp::create(
+      b, loc, init.getType(), ValueRange{x, weight}, init, maps, iterators,
+      [&](OpBuilder &inner, Location at, ValueRange args) {
+        bool isFloat = isa<FloatType>(sum);
+        SmallVector<Value> factors;
+        for (Value factor : args.drop_back()) {
+          if (factor.getType() != sum)
+            factor =
+                isFloat ? Value(arith::ExtFOp::create(inner, at, sum, factor))
+                        : Value(arith::ExtSIOp::create(inner, at, sum, factor));
+          factors.push_back(factor);
+        }
+        Value result;
+        if (isFloat)
+          result = arith::AddFOp::create(
+              inner, at, args.back(),
+              arith::MulFOp::create(inner, at, factors[0], factors[1]));
+        else
+          result = arith::AddIOp::create(
+              inner, at, args.back(),
+              arith::MulIOp::create(inner, at, factors[0], factors[1]));
+        linalg::YieldOp::create(inner, at, result);
+      });
+  linalg::LinalgOp op = convolution.op;
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    product->setDiscardableAttr(attribute.getName(), attribute.getValue());
+  return product.getResult(0);
+}
+
+bool Rewriter::keepsOrder() const {
+  StringRef image = convolution.imageOrder, result = convolution.resultOrder;
+  return (image == "chwb" && result == "fpqb") ||
+         (image == "bhwc" && result == "bpqf") ||
+         (image == "bchw" && result == "bfpq");
+}
+
+Value Rewriter::joinTokens(Value value) {
+  if (convolution.imageOrder == "chwb")
+    return collapse(value, {{0}, {1, 2, 3}});
+  if (convolution.imageOrder == "bhwc")
+    return collapse(value, {{0, 1, 2}, {3}});
+  return collapse(value, {{0}, {1}, {2, 3}});
+}
+
+/// A product that reads the image as it is, and writes the result as it is.
+Value Rewriter::rewritePointwise(Value weight) {
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(b, loc, convolution.getInit());
+  SmallVector<OpFoldResult> joined;
+  SmallVector<ReassociationIndices> groups;
+  StringRef order = convolution.imageOrder;
+  if (order == "chwb") {
+    groups = {{0}, {1, 2, 3}};
+    joined = {sizes[0], multiply(ArrayRef(sizes).drop_front())};
+  } else if (order == "bhwc") {
+    groups = {{0, 1, 2}, {3}};
+    joined = {multiply(ArrayRef(sizes).drop_back()), sizes[3]};
+  } else {
+    groups = {{0}, {1}, {2, 3}};
+    joined = {sizes[0], sizes[1], multiply({sizes[2], sizes[3]})};
+  }
+  Value init = createFill(joined);
+  if (!init)
+    init = joinTokens(convolution.getInit());
+  unsigned loops = order == "bchw" ? 4 : 3, m = loops - 3, n = m + 1, k = m + 2;
+  bool isOutputFirst = getEncoding(weight.getType()).getDim() == 1;
+  auto map = [&](ArrayRef<unsigned> targets) {
+    return AffineMap::getMultiDimMapWithTargets(loops, targets, b.getContext());
+  };
+  AffineMap weightMap = isOutputFirst ? map({n, k}) : map({k, n});
+  AffineMap xMap = map({k, m}), resultMap = map({n, m});
+  if (order == "bhwc") {
+    xMap = map({m, k});
+    resultMap = map({m, n});
+  } else if (order == "bchw") {
+    xMap = map({0, k, m});
+    resultMap = map({0, n, m});
+  }
+  Value product = multiply(joinTokens(convolution.image), weight, init,
+                           {xMap, weightMap, resultMap});
+  return expand(product, groups, sizes);
+}
+
+void Rewriter::run() {
+  linalg::LinalgOp op = convolution.op;
+  b.setInsertionPoint(op);
+  Value weight = flatten(convolution.getWeight());
+  if (convolution.isPointwise() && keepsOrder()) {
+    b.replaceOp(op, rewritePointwise(weight));
+    return;
+  }
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(b, loc, convolution.getInit());
+  StringRef order = convolution.resultOrder;
+  auto size = [&](char letter) { return sizes[order.find(letter)]; };
+  Value init =
+      createFill({size('f'), multiply({size('p'), size('q'), size('b')})});
+  if (!init)
+    init = restore(convolution.getInit());
+  bool isOutputFirst = getEncoding(weight.getType()).getDim() == 1;
+  auto map = [&](ArrayRef<unsigned> targets) {
+    return AffineMap::getMultiDimMapWithTargets(3, targets, b.getContext());
+  };
+  Value product = multiply(
+      getPatches(), weight, init,
+      {map({2, 0}), isOutputFirst ? map({1, 2}) : map({2, 1}), map({1, 0})});
+  b.replaceOp(op, arrange(product, sizes));
+}
+
+LogicalResult nm_sparse::convertConvolutions(Operation *root) {
+  SmallVector<Convolution> convolutions;
+  bool bad = false;
+  root->walk([&](linalg::LinalgOp op) {
+    if (!isSparseConvolution(op))
+      return;
+    FailureOr<Convolution> convolution = matchConvolution(op);
+    bad |= failed(convolution);
+    if (succeeded(convolution))
+      convolutions.push_back(*convolution);
+  });
+  if (bad)
+    return failure();
+  IRRewriter rewriter(root->getContext());
+  for (const Convolution &convolution : convolutions) {
+    Operation *pad = linalg::LinalgOp(convolution.op)
+                         .getDpsInputOperand(0)
+                         ->get()
+                         .getDefiningOp();
+    Rewriter(rewriter, convolution).run();
+    if (pad && isa<tensor::PadOp>(pad) && pad->use_empty())
+      rewriter.eraseOp(pad);
+  }
+  return success();
+}

@@ -1,0 +1,86 @@
+// RUN: nm-opt %s --split-input-file --verify-diagnostics --convert-linalg-to-nm-sparse
+
+// Convolutions that are refused, each with its reason.
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @order(%x: tensor<2x8x8x4xf16>, %w: tensor<3x3x4x8xf16, #w>, %i: tensor<2x6x6x8xf32>) -> tensor<2x6x6x8xf32> {
+  // expected-error @below {{not covered because its outputs are the last dimension of the weight, which is dim = 0}}
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<2x8x8x4xf16>, tensor<3x3x4x8xf16, #w>)
+      outs(%i : tensor<2x6x6x8xf32>) -> tensor<2x6x6x8xf32>
+  return %y : tensor<2x6x6x8xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 0>
+
+func.func @depthwise(%x: tensor<2x8x8x4xf16>, %w: tensor<3x3x4x2xf16, #w>, %i: tensor<2x6x6x4x2xf16>) -> tensor<2x6x6x4x2xf16> {
+  // expected-error @below {{not covered because it is depthwise or grouped, or has no two spatial dimensions: supported are an image, a weight and a result of rank 4}}
+  %y = linalg.depthwise_conv_2d_nhwc_hwcm ins(%x, %w : tensor<2x8x8x4xf16>, tensor<3x3x4x2xf16, #w>)
+      outs(%i : tensor<2x6x6x4x2xf16>) -> tensor<2x6x6x4x2xf16>
+  return %y : tensor<2x6x6x4x2xf16>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @depthwiseOfMatrices(%x: tensor<2x8x8x4xf16>, %w: tensor<3x3x4xf16, #w>, %i: tensor<2x6x6x4xf16>) -> tensor<2x6x6x4xf16> {
+  // expected-error @below {{not covered because it is depthwise or grouped}}
+  %y = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %w : tensor<2x8x8x4xf16>, tensor<3x3x4xf16, #w>)
+      outs(%i : tensor<2x6x6x4xf16>) -> tensor<2x6x6x4xf16>
+  return %y : tensor<2x6x6x4xf16>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @image(%x: tensor<2x4x8x8xf16, #w>, %w: tensor<8x4x3x3xf16>, %i: tensor<2x8x6x6xf16>) -> tensor<2x8x6x6xf16> {
+  // expected-error @below {{not covered because the image is encoded, and not the weight}}
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x8x8xf16, #w>, tensor<8x4x3x3xf16>)
+      outs(%i : tensor<2x8x6x6xf16>) -> tensor<2x8x6x6xf16>
+  return %y : tensor<2x8x6x6xf16>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @height(%x: tensor<2x4x?x8xf16>, %w: tensor<8x4x3x3xf16, #w>, %i: tensor<2x8x?x6xf16>) -> tensor<2x8x?x6xf16> {
+  // expected-error @below {{not covered because the image is 'tensor<2x4x?x8xf16>', only its batch may be dynamic}}
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x?x8xf16>, tensor<8x4x3x3xf16, #w>)
+      outs(%i : tensor<2x8x?x6xf16>) -> tensor<2x8x?x6xf16>
+  return %y : tensor<2x8x?x6xf16>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @sum(%x: tensor<2x4x8x8xi8>, %w: tensor<8x4x3x3xi8, #w>, %i: tensor<2x8x6x6xf32>) -> tensor<2x8x6x6xf32> {
+  // expected-error @below {{not covered because image, weight and result have element types 'i8', 'i8' and 'f32': the first two must be the same, and the result i32}}
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x8x8xi8>, tensor<8x4x3x3xi8, #w>)
+      outs(%i : tensor<2x8x6x6xf32>) -> tensor<2x8x6x6xf32>
+  return %y : tensor<2x8x6x6xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+#x = affine_map<(f, p, q, b, c, r, s) -> (c, b, p + r, q + s)>
+#f = affine_map<(f, p, q, b, c, r, s) -> (f, c, r, s)>
+#y = affine_map<(f, p, q, b, c, r, s) -> (f, p, q, b)>
+
+func.func @batchInside(%x: tensor<4x2x8x8xf32>, %w: tensor<8x4x3x3xf32, #w>, %i: tensor<8x6x6x2xf32>) -> tensor<8x6x6x2xf32> {
+  // expected-error @below {{not covered because the batch is neither the first nor the last dimension of the image}}
+  %y = linalg.generic {indexing_maps = [#x, #f, #y], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<4x2x8x8xf32>, tensor<8x4x3x3xf32, #w>) outs(%i : tensor<8x6x6x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<8x6x6x2xf32>
+  return %y : tensor<8x6x6x2xf32>
+}

@@ -1,0 +1,25 @@
+// RUN: nm-opt %s | nm-opt | FileCheck %s
+// RUN: nm-opt %s --resolve-ranked-shaped-type-result-dims --canonicalize | FileCheck %s --check-prefix=SIZE
+
+// The matrix of a convolution: defaults are left out, and sizes are those of the
+// image.
+
+// CHECK-LABEL: func.func @patches
+// CHECK: nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]> %{{.*}} : tensor<64x56x56x?xf16> -> tensor<576x?xf16>
+// CHECK: nm_sparse.patches <kernel = [7, 5], strides = [2, 1], dilations = [1, 2], low = [3, 0], image = "hwcb", rows = "rsc"> %{{.*}} : tensor<20x20x3x8xi8> -> tensor<105x864xi8>
+// SIZE: #[[OUTPUTS:.*]] = affine_map<()[s0] -> (s0 * 3136)>
+// SIZE-LABEL: func.func @patches
+// SIZE-SAME: %[[IMAGE:.*]]: tensor<64x56x56x?xf16>
+// SIZE: %[[BATCH:.*]] = tensor.dim %[[IMAGE]], %c3
+// SIZE: %[[TOKENS:.*]] = affine.apply #[[OUTPUTS]]()[%[[BATCH]]]
+// SIZE: return %{{.*}}, %{{.*}}, %[[TOKENS]]
+func.func @patches(%x: tensor<64x56x56x?xf16>, %z: tensor<20x20x3x8xi8>)
+    -> (tensor<576x?xf16>, tensor<105x864xi8>, index) {
+  %c1 = arith.constant 1 : index
+  %a = nm_sparse.patches <kernel = [3, 3], strides = [1, 1], low = [1, 1], high = [1, 1], image = "chwb"> %x
+      : tensor<64x56x56x?xf16> -> tensor<576x?xf16>
+  %b = nm_sparse.patches <kernel = [7, 5], strides = [2, 1], dilations = [1, 2], low = [3, 0], image = "hwcb", rows = "rsc"> %z
+      : tensor<20x20x3x8xi8> -> tensor<105x864xi8>
+  %m = tensor.dim %a, %c1 : tensor<576x?xf16>
+  return %a, %b, %m : tensor<576x?xf16>, tensor<105x864xi8>, index
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Convolutions drawn from a seed: layouts, patterns, kernels, strides, dilations and
+padding that differ by axis and side, with schedules of the model and others.
+
+usage: conv_kernels.py OUT_DIR [--count N] [--seed S]
+
+Writes one MLIR file for each layer and `list.txt` for `nm-run --batch`.
+"""
+
+import argparse
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "Pipelines" / "Inputs"))
+from cases import schedule  # noqa: E402
+from convolutions_text import LAYOUTS, Convolution, text  # noqa: E402
+
+WGMMA = [
+    schedule("wgmma", (tokens, 64), warps, 3, rows=rows, producers=4, tma=True, **grid)
+    for tokens, warps in ((64, (1, 4)), (128, (2, 4)), (256, (1, 4)))
+    for rows in (32, 64)
+    for grid in ({}, {"persistent": True})
+]
+MMA = [schedule("mma", (64, 32), (2, 1), stages, rows=32) for stages in (2, 4)]
+PATTERNS = ["8:32", "2:4", "4:16", "6:16", "free"]
+
+
+def draw(rng):
+    element = rng.choice(("f16", "f16", "f16", "bf16", "f32"))
+    panel = rng.choice((1, 32, 64, 64, 128))
+    pattern = rng.choice(PATTERNS)
+    if pattern == "free":  # Narrower panels of larger blocks have no kernel.
+        panel = max(32, panel)
+    order = ", order = shuffled" if rng.random() < 0.15 else ""
+    square = rng.random() < 0.5
+
+    def pair(numbers):
+        first = rng.choice(numbers)
+        return (first, first if square else rng.choice(numbers))
+
+    chosen = [""] * 3
+    if element != "f32" and panel % 64 == 0:
+        chosen += [rng.choice(WGMMA), rng.choice(MMA)]
+    batch = rng.choice((1, 3, 8, 8, 16, 16, 24))
+    conv = Convolution(
+        layout=rng.choice(list(LAYOUTS)),
+        element=element,
+        encoding=f"{pattern}, block = [{rng.choice((1, 1, 16))}, {panel}]{order}",
+        batch=batch if rng.random() < 0.7 else None,
+        channels=rng.randint(1, 70),
+        height=rng.randint(1, 12),
+        width=rng.randint(1, 12),
+        outputs=rng.randint(1, 150),
+        kernel=pair((1, 1, 2, 3, 3, 5)),
+        strides=pair((1, 1, 2, 3)),
+        dilations=pair((1, 1, 1, 2)),
+        low=pair((0, 1, 1, 2)),
+        high=pair((0, 1, 1, 2)),
+        epilogue=rng.choice(("none", "cast", "relu", "residual")),
+        schedule=rng.choice(chosen)[len("#nm_sparse.schedule<") : -1],
+    )
+    return conv, batch
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--count", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    while len(lines) < arguments.count:
+        conv, batch = draw(rng)
+        if not conv.is_legal():
+            continue
+        number = len(lines)
+        chip = "sm_90a" if "wgmma" in conv.schedule else rng.choice(("sm_90a", "sm_80"))
+        path = arguments.out / f"{arguments.seed}-{number}.mlir"
+        path.write_text(text(conv), encoding="utf-8")
+        lines.append(
+            f"{path} --check --size m={batch} --seed {number} --device emulate "
+            f"--chip {chip} --density {rng.choice((0, 3, 25, 60, 100))}"
+        )
+    (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(lines)} kernels in {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
