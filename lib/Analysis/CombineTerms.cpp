@@ -37,13 +37,16 @@ CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
                         [](const CombinedTime &a, const CombinedTime &b) {
                           return a.seconds < b.seconds;
                         });
-  double most = worst.seconds, busy = std::max(most, terms.dram), sum = 0;
+  // Results that are written when a tile is done are not behind its products.
+  double written = terms.waves * costs.written * terms.write;
+  double dram = terms.dram - std::min(terms.dramResults, written);
+  double most = worst.seconds, busy = std::max(most, dram), sum = 0;
   for (const CombinedTime &resource : onChip)
     sum += resource.seconds;
   // DRAM is hidden behind the busiest of the others, or all of them behind
   // DRAM, in part: what takes longer.
   double byOthers = most + costs.shown * (sum - most),
-         byDram = terms.dram + costs.shown * sum;
+         byDram = dram + costs.shown * sum;
   CombinedTime result = {std::max(byOthers, byDram),
                          byDram > byOthers ? Bound::DRAM : worst.bound};
   // Copies have stages - 1 steps to arrive.
@@ -53,9 +56,9 @@ CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
       steps * (terms.boxes * costs.step / terms.hiding + terms.narrow) +
       exposed +
       terms.waves *
-          (costs.tile + costs.index * terms.index +
-           costs.written * terms.write + shared.init * terms.init +
-           shared.apply * terms.apply + shared.scattered * terms.scattered);
+          (costs.tile + costs.index * terms.index + shared.init * terms.init +
+           shared.apply * terms.apply + shared.scattered * terms.scattered) +
+      written;
   // CTAs that are at the same place of the contraction share what L2 delivers;
   // those at different places do not.
   if (terms.shares > 0) {

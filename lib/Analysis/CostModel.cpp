@@ -44,6 +44,19 @@ static std::optional<ConstantWeight> getConstant(MatmulOp op) {
   return ConstantWeight{countElements(weight.front()), most.getInt()};
 }
 
+/// Elements of the image of `op` over those of its result.
+static double getPatchShare(PatchesOp op) {
+  auto image = cast<ShapedType>(op.getImage().getType());
+  PatchesAttr patches = op.getPatches();
+  int64_t outputs = 1;
+  for (unsigned axis : {0, 1})
+    outputs *= patches.getOutputSize(
+        image.getDimSize(patches.getImageDim("hw"[axis])), axis);
+  // Of one batch entry, where their number is not known.
+  return countBytes(image, 1) /
+         countBytes(cast<ShapedType>(op.getType()), outputs);
+}
+
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   auto x = cast<RankedTensorType>(op.getX().getType());
   auto values = cast<RankedTensorType>(op.getValues().getType());
@@ -94,6 +107,8 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
     problem.density = double(problem.constant->elements) /
                       double(problem.getDenseRows() * problem.outputs);
   problem.epilogue = getEpilogue(op, dynamicTokens);
+  if (auto patches = op.getX().getDefiningOp<PatchesOp>())
+    problem.patchShare = getPatchShare(patches);
   return problem;
 }
 
@@ -216,6 +231,8 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
                         getSharedCosts(chip));
   }
   result.seconds = time.seconds;
+  if (!problem.readsInPlace(schedule))
+    result.seconds += predictPatches(problem, chip);
   switch (time.bound) {
   case Bound::Product:
     result.bound = cost.getCeiling(chip).name;

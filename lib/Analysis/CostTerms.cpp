@@ -16,6 +16,7 @@
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -295,15 +296,25 @@ void TermCounter::countResult() {
 
 /// The whole product, and the parts of its tiles.
 void TermCounter::countWhole() {
+  double share = problem.readsInPlace(schedule) ? problem.patchShare : 1;
+  // Few panels do not name all rows of x, which are whole lines where tokens
+  // are neighbours.
+  if (schedule.gathersX() && problem.xFeatureMajor)
+    share *= 1 - std::pow(1 - encoding.getDensity(),
+                          double(llvm::divideCeil(problem.outputs,
+                                                  encoding.getBlockN())));
   double inputs = double(problem.windows) *
                   (double(problem.elementBytes) * double(problem.tokens) *
-                       double(encoding.getWindowRows()) +
+                       share * double(encoding.getWindowRows()) +
                    getValueBytes(problem) * double(encoding.getKeptRows()) *
                        double(problem.outputs));
   double results =
       double(problem.tokens) * double(problem.outputs) *
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
   terms.dram = double(problem.batch) * (inputs + results) / chip.dramBytes;
+  terms.dramResults = double(problem.batch) * double(problem.tokens) *
+                      double(problem.outputs) *
+                      double(problem.epilogue.writtenBytes) / chip.dramBytes;
   if (schedule.getSplitK() == 1)
     return;
   // All parts are written to the workspace and read back through L2; the last

@@ -161,6 +161,15 @@ double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,
   return combineKernelsBefore(terms, getSharedCosts(chip));
 }
 
+double nm_sparse::predictPatches(const MatmulProblem &problem,
+                                 const Chip &chip) {
+  CostTerms terms{};
+  terms.transposed = (1 + problem.patchShare) * double(problem.elementBytes) *
+                     double(problem.tokens) * double(problem.getDenseRows()) /
+                     chip.dramBytes;
+  return combineKernelsBefore(terms, getSharedCosts(chip));
+}
+
 double nm_sparse::predictRowCopy(ShapedType type, int64_t dynamicExtent,
                                  const Chip &chip) {
   CostTerms terms{};

@@ -33,8 +33,9 @@ struct CostTerms {
   double math, l2, shared, narrow, pieces;
   /// Copies of 16 bytes that a thread makes in a step.
   double copies;
-  /// The whole product: each byte of its operands and result once.
-  double dram;
+  /// The whole product: each byte of its operands and result once, and of what
+  /// is written alone.
+  double dram, dramResults;
   /// Copies of parts of the index, of 16 bytes or of as many as lie together,
   /// that the CTAs of an SM make for a tile, be it at once or step by step.
   double index;
@@ -129,18 +130,30 @@ struct NamedField {
 };
 
 inline constexpr NamedField<CostTerms> costTermFields[] = {
-    {"waves", &CostTerms::waves},       {"shares", &CostTerms::shares},
-    {"steps", &CostTerms::steps},       {"hiding", &CostTerms::hiding},
-    {"stages", &CostTerms::stages},     {"boxes", &CostTerms::boxes},
-    {"math", &CostTerms::math},         {"l2", &CostTerms::l2},
-    {"shared", &CostTerms::shared},     {"narrow", &CostTerms::narrow},
-    {"pieces", &CostTerms::pieces},     {"copies", &CostTerms::copies},
-    {"dram", &CostTerms::dram},         {"index", &CostTerms::index},
-    {"write", &CostTerms::write},       {"init", &CostTerms::init},
-    {"apply", &CostTerms::apply},       {"scattered", &CostTerms::scattered},
-    {"exchange", &CostTerms::exchange}, {"parts", &CostTerms::parts},
-    {"overlaps", &CostTerms::overlaps}, {"transposed", &CostTerms::transposed},
-    {"aligned", &CostTerms::aligned}};
+    {"waves", &CostTerms::waves},
+    {"shares", &CostTerms::shares},
+    {"steps", &CostTerms::steps},
+    {"hiding", &CostTerms::hiding},
+    {"stages", &CostTerms::stages},
+    {"boxes", &CostTerms::boxes},
+    {"math", &CostTerms::math},
+    {"l2", &CostTerms::l2},
+    {"shared", &CostTerms::shared},
+    {"narrow", &CostTerms::narrow},
+    {"pieces", &CostTerms::pieces},
+    {"copies", &CostTerms::copies},
+    {"dram", &CostTerms::dram},
+    {"index", &CostTerms::index},
+    {"write", &CostTerms::write},
+    {"init", &CostTerms::init},
+    {"apply", &CostTerms::apply},
+    {"scattered", &CostTerms::scattered},
+    {"exchange", &CostTerms::exchange},
+    {"parts", &CostTerms::parts},
+    {"overlaps", &CostTerms::overlaps},
+    {"transposed", &CostTerms::transposed},
+    {"aligned", &CostTerms::aligned},
+    {"dramResults", &CostTerms::dramResults}};
 inline constexpr NamedField<FamilyCosts> familyCostFields[] = {
     {"mathShare", &FamilyCosts::mathShare}, {"l2Share", &FamilyCosts::l2Share},
     {"shown", &FamilyCosts::shown},         {"step", &FamilyCosts::step},

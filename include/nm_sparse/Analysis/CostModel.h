@@ -59,6 +59,8 @@ struct MatmulProblem {
   int64_t raggedRows = 0;
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
+  /// Elements of an image over those of its patches, which x is; 1 elsewhere.
+  double patchShare = 1;
   const ElementFormat *format = nullptr; ///< Of x and values.
   /// The number of tokens is dynamic.
   bool hasAnyTokens = false;
@@ -73,6 +75,12 @@ struct MatmulProblem {
   /// address.
   bool hasRowsOfOne() const {
     return (xFeatureMajor ? tokens : getDenseRows()) == 1;
+  }
+
+  /// Kernels with this schedule read x where it is: they gather it, or it is no
+  /// patches of an image, which are computed for others.
+  bool readsInPlace(ScheduleAttr schedule) const {
+    return patchShare == 1 || schedule.gathersX();
   }
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens

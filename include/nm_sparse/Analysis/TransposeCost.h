@@ -43,6 +43,9 @@ Epilogue getEpilogue(MatmulOp op, int64_t dynamicExtent);
 double predictTranspose(ShapedType type, int64_t dynamicExtent,
                         const Chip &chip);
 
+/// Predicted time of the kernel that computes x, the patches of an image.
+double predictPatches(const MatmulProblem &problem, const Chip &chip);
+
 /// Predicted time of the kernel that copies the rows of such a buffer to where
 /// they are aligned.
 double predictRowCopy(ShapedType type, int64_t dynamicExtent, const Chip &chip);

@@ -1,0 +1,374 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measures sparse convolutions against cuDNN on a GPU.
+
+usage: convolutions.py make FOLDER [--batch LIST] [--candidates N] [--tool FILE]
+       convolutions.py measure FOLDER --out RESULT.json [--deadline SECONDS]
+
+`make` compiles the 23 distinct convolutions of ResNet-50 and some drawn from a seed,
+f16, images of which the batch is the last dimension, with panels of 64 outputs at 75
+and 90 %: with the schedule of the model, and with the N best ones of each family of
+kernels. `measure`, which needs PyTorch and neither a build nor LLVM, compares each
+with a float32 convolution of the same pruned weight, and a part with float64, then
+times all in turns with cuDNN, whose images are NHWC and NCHW, in CUDA graphs, with
+operands of all calls together larger than L2.
+"""
+
+import argparse
+import dataclasses
+import json
+import lzma
+import math
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "test" / "Pipelines" / "Inputs"), str(ROOT / "python")]
+import cusparselt  # noqa: E402
+from convolutions_text import Convolution, text  # noqa: E402
+from driver import Driver  # noqa: E402
+
+ENCODINGS = {"75": "8:32, block = [1, 64]", "90": "4:40, block = [1, 64]"}
+WANTED_BYTES, MOST_SETS, REPLAY_US = 160 << 20, 16, 300
+
+
+def resnet():
+    """(channels, height, outputs, kernel, stride)"""
+    layers = [(3, 224, 64, 7, 2), (64, 56, 64, 1, 1), (64, 56, 64, 3, 1)]
+    layers += [(64, 56, 256, 1, 1), (256, 56, 64, 1, 1)]
+    for wide, height, narrow, out in (
+        (256, 56, 128, 512),
+        (512, 28, 256, 1024),
+        (1024, 14, 512, 2048),
+    ):
+        half = height // 2
+        layers += [(wide, height, narrow, 1, 1), (narrow, height, narrow, 3, 2)]
+        layers += [(narrow, half, out, 1, 1), (wide, height, out, 1, 2)]
+        layers += [(out, half, narrow, 1, 1), (narrow, half, narrow, 3, 1)]
+    return layers
+
+
+def drawn(count, seed):
+    rng = random.Random(seed)
+    for _ in range(count):
+        yield (
+            rng.randrange(32, 1024),
+            rng.randrange(7, 60),
+            rng.randrange(32, 1024),
+            rng.choice((1, 3, 3, 5)),
+            rng.choice((1, 1, 2)),
+        )
+
+
+def convolution(layer, batch, encoding, schedule=""):
+    channels, size, outputs, kernel, stride = layer
+    zeros = (kernel // 2,) * 2
+    return Convolution(
+        encoding=encoding,
+        batch=batch,
+        channels=channels,
+        height=size,
+        width=size,
+        outputs=outputs,
+        kernel=(kernel, kernel),
+        strides=(stride, stride),
+        low=zeros,
+        high=zeros,
+        epilogue="cast",
+        schedule=schedule,
+    )
+
+
+def rank(tool, source, count):
+    """Texts of schedules and what the model predicts, best first."""
+    command = [tool, str(source), "-o", "-", "--candidates", str(count)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    (product,) = json.loads(done.stdout)
+    found = [(c["predicted_us"], c["schedule"]) for c in product["candidates"]]
+    return [(us, s[len("#nm_sparse.schedule<") : -1]) for us, s in sorted(found)]
+
+
+def compile_all(folder, tool, number, layer, batch, density, count):
+    path = folder / f"{batch}-{number:02d}-{density}.json"
+    if path.exists():
+        return
+    source = path.with_suffix(".mlir")
+    source.write_text(text(convolution(layer, batch, ENCODINGS[density])))
+    ranked = rank(tool, source, max(1, count))
+    entries = []
+    for us, schedule in ranked if count else ranked[:1]:
+        conv = convolution(layer, batch, ENCODINGS[density], schedule)
+        source.write_text(text(conv))
+        cubin, manifest = path.with_suffix(".cubin"), path.with_suffix(".manifest")
+        command = [tool, str(source), "-o", str(cubin), "--emit", "cubin"]
+        command += ["--manifest", str(manifest)]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+        image = path.with_suffix(f".{len(entries)}.xz")
+        image.write_bytes(lzma.compress(cubin.read_bytes(), preset=1))
+        entries.append(
+            {
+                "schedule": schedule,
+                "predicted_us": us,
+                "image": image.name,
+                "function": json.loads(manifest.read_text())["functions"][0],
+            }
+        )
+        cubin.unlink()
+        manifest.unlink()
+    source.unlink()
+    about = {"layer": dataclasses.asdict(conv), "density": density, "kernels": entries}
+    path.write_text(json.dumps(about))
+
+
+def make(arguments):
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    layers = resnet() + list(drawn(arguments.drawn, seed=arguments.seed))
+    jobs = [
+        (number, layer, batch, density)
+        for batch in arguments.batch
+        for number, layer in enumerate(layers)
+        for density in ENCODINGS
+    ]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        work = [
+            pool.submit(
+                compile_all,
+                arguments.folder,
+                arguments.tool,
+                *job,
+                arguments.candidates,
+            )
+            for job in jobs
+        ]
+        for done in work:
+            done.result()
+
+
+class Layer:
+    """Operands of one layer: several images, and the pruned weight both ways."""
+
+    def __init__(self, torch, conv, density, seed):
+        import numpy
+
+        import nm_sparse
+
+        self.torch, self.conv = torch, conv
+        torch.manual_seed(seed)
+        kept, window = ((8, 32), (4, 40))[density == "90"]
+        encoding = nm_sparse.Encoding(kept, window, (1, 64), 1)
+        rows = conv.channels * conv.kernel[0] * conv.kernel[1]
+        generator = numpy.random.default_rng(seed)
+        scale = 1 / math.sqrt(rows * kept / window)
+        weight = generator.standard_normal((conv.outputs, rows), numpy.float32)
+        weight = nm_sparse.prune((weight * scale).astype(numpy.float16), encoding)
+        packed = nm_sparse.encode(weight, encoding).components
+        self.packed = [torch.from_numpy(part).cuda() for part in packed.values()]
+        self.weight = (
+            torch.from_numpy(weight)
+            .cuda()
+            .reshape(conv.outputs, conv.channels, *conv.kernel)
+        )
+        sizes = conv.sizes()
+        image = conv.batch * conv.channels * conv.height * conv.width
+        result = conv.batch * conv.outputs * sizes["p"] * sizes["q"]
+        self.sets = max(1, min(MOST_SETS, -(-WANTED_BYTES // (2 * (image + result)))))
+        self.images = [
+            torch.randn(
+                (conv.channels, conv.height, conv.width, conv.batch),
+                device="cuda",
+                dtype=torch.float16,
+            )
+            for _ in range(self.sets)
+        ]
+
+    def convolve(self, image, weight):
+        conv = self.conv
+        return self.torch.nn.functional.conv2d(
+            image, weight, stride=conv.strides, padding=conv.low
+        )
+
+    def check(self, result):
+        """Relative error against float32, and of two images against float64."""
+        image = self.images[0].permute(3, 0, 1, 2)
+        sizes = self.conv.sizes()
+        own = result.reshape(*(sizes[letter] for letter in "fpqb")).permute(3, 0, 1, 2)
+        want = self.convolve(image.float().contiguous(), self.weight.float())
+        errors = [((own.float() - want).norm() / want.norm()).item()]
+        want = self.convolve(image[:2].double().contiguous(), self.weight.double())
+        errors.append(((own[:2].double() - want).norm() / want.norm()).item())
+        return max(errors) if all(map(math.isfinite, errors)) else math.inf
+
+    def dense(self, is_nhwc):
+        """Calls of cuDNN, one for each image."""
+        form = self.torch.channels_last if is_nhwc else self.torch.contiguous_format
+        weight = self.weight.contiguous(memory_format=form)
+        results = [None] * self.sets
+
+        def call(i, image):
+            def run():
+                results[i] = self.convolve(image, weight)
+
+            return run
+
+        calls = []
+        for i, image in enumerate(self.images):
+            image = image.permute(3, 0, 1, 2).contiguous(memory_format=form)
+            calls.append(call(i, image))
+            calls[-1]()
+        return calls
+
+
+def measure_layer(torch, driver, folder, about, budget_ms):
+    from types import SimpleNamespace
+
+    from pairs import Program
+
+    conv = Convolution(**about["layer"])
+    layer = Layer(torch, conv, about["density"], seed=1)
+    works, modules, errors = {}, [], {}
+    for number, kernel in enumerate(about["kernels"]):
+        image = lzma.decompress((folder / kernel["image"]).read_bytes())
+        modules.append(driver.load(image))
+        function = kernel["function"]
+        kernels = {
+            launch["kernel"]: driver.kernel(modules[-1], launch["kernel"])
+            for launch in function["launches"]
+        }
+        programs = [
+            Program(
+                torch,
+                driver,
+                kernels,
+                function,
+                SimpleNamespace(tensors=[image, *layer.packed]),
+            )
+            for image in layer.images
+        ]
+        errors[number] = layer.check(programs[0].result())
+        if errors[number] < 2e-3:
+            works[number] = [program.enqueue for program in programs]
+    works["nhwc"], works["nchw"] = layer.dense(True), layer.dense(False)
+    torch.cuda.synchronize()
+    trial = {k: cusparselt.capture(torch, w, layer.sets) for k, w in works.items()}
+    taken = cusparselt.take_turns(torch, trial, 3, warmup=1)
+    times = {}
+    copies = {k: layer.sets * max(1, round(REPLAY_US / min(taken[k]))) for k in works}
+    graphs = {k: cusparselt.capture(torch, w, copies[k]) for k, w in works.items()}
+    one = sum(min(taken[k]) * copies[k] / layer.sets for k in works)
+    rounds = max(7, min(60, int(1000 * budget_ms / one)))
+    taken = cusparselt.take_turns(torch, graphs, rounds, warmup=3)
+    for k in works:
+        times[k] = statistics.median(taken[k]) / copies[k]
+    for module in modules:
+        driver.unload(module)
+    return {
+        "layer": about["layer"],
+        "density": about["density"],
+        "sets": layer.sets,
+        "nhwc_us": times["nhwc"],
+        "nchw_us": times["nchw"],
+        "kernels": [
+            {
+                "schedule": kernel["schedule"],
+                "predicted_us": kernel["predicted_us"],
+                "relative_error": errors[i],
+                "us": times.get(i),
+            }
+            for i, kernel in enumerate(about["kernels"])
+        ],
+    }
+
+
+def summarize(layers):
+    """By density and batch: geomeans of the faster cuDNN over the model's kernel."""
+    groups = {}
+    for entry in layers:
+        dense = min(entry["nhwc_us"], entry["nchw_us"])
+        times = [k["us"] for k in entry["kernels"] if k["us"]]
+        if not times:
+            continue
+        key = f"{entry['density']} %, batch {entry['layer']['batch']}"
+        group = groups.setdefault(key, {"chosen": [], "best": []})
+        group["chosen"].append(dense / (entry["kernels"][0]["us"] or math.inf))
+        group["best"].append(dense / min(times))
+    return {
+        key: {
+            "layers": len(group["chosen"]),
+            **{
+                f"{which}_geomean": math.exp(
+                    statistics.fmean(math.log(max(v, 1e-9)) for v in group[which])
+                )
+                for which in group
+            },
+            "least": min(group["chosen"]),
+        }
+        for key, group in groups.items()
+    }
+
+
+def measure(arguments):
+    import torch
+
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    driver, began = Driver(), time.time()
+    result = {"gpu": torch.cuda.get_device_name(), "layers": []}
+    for path in sorted(arguments.folder.glob("*.json")):
+        if time.time() - began > arguments.deadline:
+            break
+        about = json.loads(path.read_text())
+        entry = measure_layer(
+            torch, driver, arguments.folder, about, arguments.budget_ms
+        )
+        result["layers"].append(entry)
+        times = [k["us"] and round(k["us"], 1) for k in entry["kernels"]]
+        print(
+            path.stem,
+            f"cuDNN {entry['nhwc_us']:.1f} {entry['nchw_us']:.1f} us, own",
+            times,
+            [f"{k['relative_error']:.1e}" for k in entry["kernels"]][:1],
+            flush=True,
+        )
+        torch.cuda.empty_cache()
+    result["summary"] = summarize(result["layers"])
+    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result["summary"], indent=1))
+    bad = [
+        entry
+        for entry in result["layers"]
+        if any(k["us"] is None for k in entry["kernels"])
+    ]
+    sys.exit(1 if bad else 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("make")
+    command.add_argument("folder", type=pathlib.Path)
+    command.add_argument("--batch", type=lambda s: map(int, s.split(",")), default=[64])
+    command.add_argument("--candidates", type=int, default=0)
+    command.add_argument("--drawn", type=int, default=0)
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--jobs", type=int, default=2)
+    command.add_argument("--tool", default="nm-compile")
+    command.set_defaults(run=make)
+    command = commands.add_parser("measure")
+    command.add_argument("folder", type=pathlib.Path)
+    command.add_argument("--out", type=pathlib.Path, required=True)
+    command.add_argument("--deadline", type=float, default=500)
+    command.add_argument("--budget-ms", type=float, default=60)
+    command.set_defaults(run=measure)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
