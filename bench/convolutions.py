@@ -65,7 +65,7 @@ def drawn(count, seed):
         )
 
 
-def convolution(layer, batch, encoding, schedule=""):
+def convolution(layer, batch, encoding, schedule="", epilogue="cast"):
     channels, size, outputs, kernel, stride = layer
     zeros = (kernel // 2,) * 2
     return Convolution(
@@ -79,7 +79,7 @@ def convolution(layer, batch, encoding, schedule=""):
         strides=(stride, stride),
         low=zeros,
         high=zeros,
-        epilogue="cast",
+        epilogue=epilogue,
         schedule=schedule,
     )
 
@@ -93,16 +93,18 @@ def rank(tool, source, count):
     return [(us, s[len("#nm_sparse.schedule<") : -1]) for us, s in sorted(found)]
 
 
-def compile_all(folder, tool, number, layer, batch, density, count):
+def compile_all(folder, tool, number, layer, batch, density, count, epilogues):
     path = folder / f"{batch}-{number:02d}-{density}.json"
     if path.exists():
         return
     source = path.with_suffix(".mlir")
     source.write_text(text(convolution(layer, batch, ENCODINGS[density])))
     ranked = rank(tool, source, max(1, count))
+    wanted = [(*entry, "cast") for entry in (ranked if count else ranked[:1])]
+    wanted += [(*ranked[0], epilogue) for epilogue in epilogues]
     entries = []
-    for us, schedule in ranked if count else ranked[:1]:
-        conv = convolution(layer, batch, ENCODINGS[density], schedule)
+    for us, schedule, epilogue in wanted:
+        conv = convolution(layer, batch, ENCODINGS[density], schedule, epilogue)
         source.write_text(text(conv))
         cubin, manifest = path.with_suffix(".cubin"), path.with_suffix(".manifest")
         command = [tool, str(source), "-o", str(cubin), "--emit", "cubin"]
@@ -113,6 +115,7 @@ def compile_all(folder, tool, number, layer, batch, density, count):
         entries.append(
             {
                 "schedule": schedule,
+                "epilogue": epilogue,
                 "predicted_us": us,
                 "image": image.name,
                 "function": json.loads(manifest.read_text())["functions"][0],
@@ -142,6 +145,7 @@ def make(arguments):
                 arguments.tool,
                 *job,
                 arguments.candidates,
+                arguments.epilogues,
             )
             for job in jobs
         ]
@@ -192,14 +196,35 @@ class Layer:
             image, weight, stride=conv.strides, padding=conv.low
         )
 
-    def check(self, result):
+    def others(self, epilogue):
+        """What the epilogue reads: a bias, and a residual."""
+        shape = [self.conv.sizes()[letter] for letter in "fpqb"]
+        if epilogue == "cast":
+            return []
+        self.torch.manual_seed(2)
+        bias = self.torch.randn(shape[0], device="cuda")
+        if epilogue == "relu":
+            return [bias]
+        return [bias, self.torch.randn(shape, device="cuda").half()]
+
+    def finish(self, want, epilogue, others):
+        """The epilogue of a convolution of another precision."""
+        if epilogue == "cast":
+            return want
+        want = want + others[0].to(want.dtype).reshape(1, -1, 1, 1)
+        if epilogue == "residual":
+            want = want + others[1].permute(3, 0, 1, 2)[: len(want)].to(want.dtype)
+        return want.relu()
+
+    def check(self, result, epilogue, others):
         """Relative error against float32, and of two images against float64."""
         image = self.images[0].permute(3, 0, 1, 2)
-        sizes = self.conv.sizes()
-        own = result.reshape(*(sizes[letter] for letter in "fpqb")).permute(3, 0, 1, 2)
+        own = result.permute(3, 0, 1, 2)
         want = self.convolve(image.float().contiguous(), self.weight.float())
+        want = self.finish(want, epilogue, others)
         errors = [((own.float() - want).norm() / want.norm()).item()]
         want = self.convolve(image[:2].double().contiguous(), self.weight.double())
+        want = self.finish(want, epilogue, others)
         errors.append(((own[:2].double() - want).norm() / want.norm()).item())
         return max(errors) if all(map(math.isfinite, errors)) else math.inf
 
@@ -239,17 +264,24 @@ def measure_layer(torch, driver, folder, about, budget_ms):
             launch["kernel"]: driver.kernel(modules[-1], launch["kernel"])
             for launch in function["launches"]
         }
+        others = layer.others(kernel["epilogue"])
         programs = [
             Program(
                 torch,
                 driver,
                 kernels,
                 function,
-                SimpleNamespace(tensors=[image, *layer.packed]),
+                SimpleNamespace(tensors=[image, *layer.packed, *others]),
             )
             for image in layer.images
         ]
-        errors[number] = layer.check(programs[0].result())
+        # A part of a buffer whose rows may be longer.
+        (about_result,) = function["results"]
+        result = programs[0].result().reshape(-1)
+        result = result.as_strided(
+            *(list(map(int, about_result[field])) for field in ("sizes", "strides"))
+        )
+        errors[number] = layer.check(result, kernel["epilogue"], others)
         if errors[number] < 2e-3:
             works[number] = [program.enqueue for program in programs]
     works["nhwc"], works["nchw"] = layer.dense(True), layer.dense(False)
@@ -275,6 +307,7 @@ def measure_layer(torch, driver, folder, about, budget_ms):
         "kernels": [
             {
                 "schedule": kernel["schedule"],
+                "epilogue": kernel["epilogue"],
                 "predicted_us": kernel["predicted_us"],
                 "relative_error": errors[i],
                 "us": times.get(i),
@@ -289,11 +322,16 @@ def summarize(layers):
     groups = {}
     for entry in layers:
         dense = min(entry["nhwc_us"], entry["nchw_us"])
-        times = [k["us"] for k in entry["kernels"] if k["us"]]
+        plain = [k for k in entry["kernels"] if k["epilogue"] == "cast"]
+        times = [k["us"] for k in plain if k["us"]]
         if not times:
             continue
-        key = f"{entry['density']} %, batch {entry['layer']['batch']}"
+        key = f"{entry['of']}, {entry['density']} %, batch {entry['layer']['batch']}"
         group = groups.setdefault(key, {"chosen": [], "best": []})
+        for kernel in entry["kernels"]:
+            if kernel["epilogue"] != "cast" and kernel["us"]:
+                others = group.setdefault(f"cast over {kernel['epilogue']}", [])
+                others.append(plain[0]["us"] / kernel["us"])
         group["chosen"].append(dense / (entry["kernels"][0]["us"] or math.inf))
         group["best"].append(dense / min(times))
     return {
@@ -326,6 +364,8 @@ def measure(arguments):
         entry = measure_layer(
             torch, driver, arguments.folder, about, arguments.budget_ms
         )
+        number = int(path.stem.split("-")[1])
+        entry["of"] = "ResNet-50" if number < len(resnet()) else "drawn"
         result["layers"].append(entry)
         times = [k["us"] and round(k["us"], 1) for k in entry["kernels"]]
         print(
@@ -355,6 +395,12 @@ def main():
     command.add_argument("folder", type=pathlib.Path)
     command.add_argument("--batch", type=lambda s: map(int, s.split(",")), default=[64])
     command.add_argument("--candidates", type=int, default=0)
+    command.add_argument(
+        "--epilogues",
+        nargs="*",
+        default=[],
+        help="also with bias and ReLU (relu), or these and a residual (residual)",
+    )
     command.add_argument("--drawn", type=int, default=0)
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--jobs", type=int, default=2)
