@@ -14,7 +14,8 @@
 //   for i { row = next; next = load index[i + 1]; async_copy x[row] -> tile }
 //
 // The load stands before the copies, so that it is on its way while they are
-// issued.
+// issued. It keeps its conditions: some threads may have nothing to copy, and
+// copies for a later K step are made where there is one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,11 +57,19 @@ public:
   LogicalResult pipeline(RewriterBase &b);
 
 private:
-  bool isUniform(scf::IfOp ifOp);
-  bool canMove(memref::LoadOp load, llvm::SetVector<Operation *> &needed);
+  /// A load, the conditions on which it is made, and if they hold there, and
+  /// what it and they are computed from.
+  struct Load {
+    memref::LoadOp op;
+    SmallVector<std::pair<Value, bool>> guards;
+    llvm::SetVector<Operation *> needed;
+  };
+
+  bool isKnownAhead(Value value, llvm::SetVector<Operation *> &needed);
+  bool canMove(Load &load);
 
   scf::ForOp loop;
-  SmallVector<memref::LoadOp> loads;
+  SmallVector<Load> loads;
   /// The first operations of the loop, once the loads are there.
   llvm::SmallDenseSet<Operation *> early;
 };
@@ -79,38 +88,35 @@ static llvm::SetVector<Operation *> getSlice(scf::ForOp loop, Value value) {
   return slice;
 }
 
-/// Every iteration takes the same branch of `ifOp`, whatever memory holds.
-bool LoopLoads::isUniform(scf::IfOp ifOp) {
-  Value condition = ifOp.getCondition();
-  if (auto argument = dyn_cast<BlockArgument>(condition))
-    return argument.getOwner() != loop.getBody();
-  return llvm::all_of(getSlice(loop, condition), [&](Operation *op) {
-    return isMemoryEffectFree(op) &&
-           llvm::none_of(op->getOperands(), [&](Value operand) {
-             auto argument = dyn_cast<BlockArgument>(operand);
-             return argument && argument.getOwner() == loop.getBody();
-           });
+/// Whether `value` can be computed an iteration ahead; adds what it is computed
+/// from to `needed`.
+bool LoopLoads::isKnownAhead(Value value,
+                             llvm::SetVector<Operation *> &needed) {
+  auto isCarried = [&](Value operand) {
+    return llvm::is_contained(loop.getRegionIterArgs(), operand);
+  };
+  llvm::SetVector<Operation *> slice = getSlice(loop, value);
+  needed.insert_range(slice);
+  return !isCarried(value) && llvm::all_of(slice, [&](Operation *op) {
+    return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+           llvm::none_of(op->getOperands(), isCarried);
   });
 }
 
-/// Whether `load` may be executed wherever its loop is; what it needs for that.
-bool LoopLoads::canMove(memref::LoadOp load,
-                        llvm::SetVector<Operation *> &needed) {
-  for (Operation *parent = load->getParentOp(); parent != loop;
-       parent = parent->getParentOp()) {
+/// Whether `load` can be made at the front of its loop, on the conditions that
+/// it has.
+bool LoopLoads::canMove(Load &load) {
+  Operation *child = load.op;
+  for (Operation *parent = child->getParentOp(); parent != loop;
+       child = parent, parent = parent->getParentOp()) {
     auto ifOp = dyn_cast<scf::IfOp>(parent);
-    if (!ifOp || !isUniform(ifOp))
+    if (!ifOp || !isKnownAhead(ifOp.getCondition(), load.needed))
       return false;
+    bool holds = child->getParentRegion() == &ifOp.getThenRegion();
+    load.guards.emplace_back(ifOp.getCondition(), holds);
   }
-  for (Value operand : load->getOperands())
-    needed.insert_range(getSlice(loop, operand));
-  return llvm::all_of(needed, [&](Operation *op) {
-    if (!isMemoryEffectFree(op) || op->getNumRegions() != 0)
-      return false;
-    // What is carried from one iteration to the next is not known ahead.
-    return llvm::none_of(op->getOperands(), [&](Value operand) {
-      return llvm::is_contained(loop.getRegionIterArgs(), operand);
-    });
+  return llvm::all_of(load.op->getOperands(), [&](Value operand) {
+    return isKnownAhead(operand, load.needed);
   });
 }
 
@@ -126,49 +132,77 @@ void LoopLoads::collect() {
     if (Value elements = copy.getSrcElements())
       found.insert_range(getSlice(loop, elements));
   });
-  loop.walk([&](memref::LoadOp load) {
-    llvm::SetVector<Operation *> needed;
-    if (found.contains(load) && isRepeatable(load, launch) &&
-        canMove(load, needed))
-      loads.push_back(load);
+  loop.walk([&](memref::LoadOp op) {
+    Load load = {op, {}, {}};
+    if (found.contains(op) && isRepeatable(op, launch) && canMove(load))
+      loads.push_back(std::move(load));
   });
+}
+
+/// `load` where `condition` holds; what it is otherwise, nothing uses.
+static scf::IfOp guardLoad(RewriterBase &b, memref::LoadOp load,
+                           Value condition) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(load);
+  Location loc = load.getLoc();
+  auto ifOp = scf::IfOp::create(b, loc, load.getType(), condition,
+                                /*withElseRegion=*/true);
+  b.replaceAllUsesWith(load, ifOp.getResult(0));
+  b.moveOpBefore(load, ifOp.thenBlock(), ifOp.thenBlock()->end());
+  b.setInsertionPointToEnd(ifOp.thenBlock());
+  scf::YieldOp::create(b, loc, load.getResult());
+  b.setInsertionPointToEnd(ifOp.elseBlock());
+  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(load.getType()));
+  scf::YieldOp::create(b, loc, none);
+  return ifOp;
 }
 
 void LoopLoads::hoist(RewriterBase &b) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   IRMapping map;
-  for (memref::LoadOp load : loads) {
-    llvm::SetVector<Operation *> needed;
-    (void)canMove(load, needed);
-    for (Operation *op : topologicalSort(needed))
+  for (Load &load : loads) {
+    for (Operation *op : topologicalSort(load.needed))
       if (!map.contains(op))
         early.insert(b.clone(*op, map));
-    Operation *moved = b.clone(*load, map);
-    early.insert(moved);
-    b.replaceOp(load, moved->getResults());
+    Location loc = load.op.getLoc();
+    Value condition;
+    auto add = [&](Operation *op) {
+      early.insert(op);
+      return op->getResult(0);
+    };
+    for (auto [guard, holds] : load.guards) {
+      Value known = map.lookupOrDefault(guard);
+      if (!holds) {
+        Value one = add(arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+        known = add(arith::XOrIOp::create(b, loc, known, one));
+      }
+      condition = condition
+                      ? add(arith::AndIOp::create(b, loc, condition, known))
+                      : known;
+    }
+    auto moved = cast<memref::LoadOp>(b.clone(*load.op, map));
+    b.replaceOp(load.op, moved->getResults());
+    early.insert(condition ? guardLoad(b, moved, condition).getOperation()
+                           : moved.getOperation());
   }
 }
 
-/// A load where `predicate` holds; what it is otherwise, nothing uses.
+/// A load where `predicate` holds, too.
 static Operation *predicateLoad(RewriterBase &b, Operation *op,
                                 Value predicate) {
   if (isMemoryEffectFree(op))
     return op;
-  auto load = dyn_cast<memref::LoadOp>(op);
-  if (!load)
-    return nullptr;
-  Location loc = load.getLoc();
-  auto ifOp = scf::IfOp::create(b, loc, load.getType(), predicate,
-                                /*withElseRegion=*/true);
-  b.replaceAllUsesWith(load, ifOp.getResult(0));
-  b.moveOpBefore(load, ifOp.thenBlock(), ifOp.thenBlock()->end());
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(ifOp.thenBlock());
-  scf::YieldOp::create(b, loc, load.getResult());
-  b.setInsertionPointToEnd(ifOp.elseBlock());
-  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(load.getType()));
-  scf::YieldOp::create(b, loc, none);
+  b.setInsertionPoint(op);
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return guardLoad(b, load, predicate);
+  auto ifOp = dyn_cast<scf::IfOp>(op);
+  if (!ifOp)
+    return nullptr;
+  Value both =
+      arith::AndIOp::create(b, ifOp.getLoc(), predicate, ifOp.getCondition());
+  ifOp.getConditionMutable().assign(both);
   return ifOp;
 }
 
