@@ -67,6 +67,10 @@ KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
       tokenTiles.insert(getBufferOf(product.getLhs()));
   });
   launch.walk([&](Operation *op) {
+    // Where the rows of a panel lie. Other elements are of epilogues.
+    if (auto load = dyn_cast<memref::LoadOp>(op);
+        load && load.getType().isInteger(32))
+      add(positions, launch, load.getMemRef());
     if (auto gather = dyn_cast<AsyncGatherOp>(op)) {
       add(positions, launch, gather.getIndex());
       // Where rows are tokens, the front of the buffer is all of the

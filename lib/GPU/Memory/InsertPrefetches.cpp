@@ -55,8 +55,22 @@ static bool isFromOutside(Value buffer) {
                   : bool(buffer.getDefiningOp<memref::GetGlobalOp>());
 }
 
+/// What `buffer` holds of a weight, if it is an argument that holds some.
+static ComponentAttr getComponent(Value buffer) {
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  auto function =
+      argument
+          ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+          : FunctionOpInterface();
+  return function ? function.getArgAttrOfType<ComponentAttr>(
+                        argument.getArgNumber(),
+                        NMSparseDialect::ComponentAttrHelper::getNameStr())
+                  : ComponentAttr();
+}
+
 /// Buffers outside `kernel` that its first K steps read from their fronts, and
-/// that can be asked for.
+/// that can be asked for. Rows of which there is any number are tokens, or
+/// those of ragged panels, the longest panel first.
 static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch, HintsOp hints) {
   SetVector<Value> needed;
   for (Value stream : hints.getStreams()) {
@@ -68,14 +82,32 @@ static SetVector<Value> findNeeded(gpu::LaunchFuncOp launch, HintsOp hints) {
     bool isMap = !isa<MemRefType>(stream.getType());
     auto type = dyn_cast<MemRefType>(buffer.getType());
     if (type && PrefetchOp::canPrefetch(type) && type.getRank() > 0 &&
-        !type.isDynamicDim(0) && (isMap || buffer == operand))
+        (!type.isDynamicDim(0) || getComponent(buffer)) &&
+        (isMap || buffer == operand))
       needed.insert(buffer);
   }
   return needed;
 }
 
-static double countBytes(MemRefType type, int64_t tokens) {
+/// Bytes of `buffer`, as many as are expected: ragged panels have the rows of
+/// all panels one after the other, or an index for some of them each.
+static double countBytes(Value buffer, int64_t tokens) {
+  auto type = cast<MemRefType>(buffer.getType());
   double bytes = type.getElementTypeBitWidth() / 8.0;
+  ComponentAttr component = getComponent(buffer);
+  auto ragged =
+      component
+          ? dyn_cast<RaggedAttr>(Attribute(component.getPacked().getStorage()))
+          : RaggedAttr();
+  if (ragged && type.isDynamicDim(0)) {
+    auto elements =
+        double(component.getPacked().getWeightType().getNumElements());
+    double rows = elements / double(ragged.getEncoding().getBlockN()) *
+                  double(ragged.getDensity()) / 100;
+    bool isIndex = component.getComponent().role == ComponentRole::Positions;
+    return bytes * double(type.getDimSize(1)) * rows /
+           double(isIndex ? ragged.getBlockRows() : 1);
+  }
   for (int64_t extent : type.getShape())
     bytes *= double(ShapedType::isDynamic(extent) ? tokens : extent);
   return bytes;
@@ -136,14 +168,14 @@ private:
     int64_t expected = getExpectedTokens(launch, tokens);
     double all = 0;
     for (Value buffer : buffers)
-      all += countBytes(cast<MemRefType>(buffer.getType()), expected);
+      all += countBytes(buffer, expected);
     if (all == 0)
       return;
     double budget =
         kHiddenSeconds * target.dramBytes / double(target.multiprocessors);
     OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
     for (Value buffer : buffers) {
-      double part = countBytes(cast<MemRefType>(buffer.getType()), expected);
+      double part = countBytes(buffer, expected);
       constexpr int64_t piece = PrefetchOp::kPieceBytes;
       int64_t bytes = llvm::alignTo(int64_t(budget * part / all), piece);
       PrefetchOp::create(b, buffer.getLoc(),

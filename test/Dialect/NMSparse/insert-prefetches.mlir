@@ -4,6 +4,8 @@
 
 // OLD-NOT: nm_tile.prefetch
 
+#free = #nm_sparse.packed<#nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 64]>>, [1024, 1024], f16>
+
 module attributes {gpu.container_module} {
 // The values behind a tensor map become an argument of the kernel.
 // CHECK-LABEL: func @layer
@@ -61,6 +63,34 @@ func.func @tokens(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
   return
 }
 
+// Of ragged panels there is any number of rows, but they are no tokens: 50 % of 1024
+// rows for each of 16 panels, where nothing is said.
+// CHECK-LABEL: func @ragged
+// CHECK: args({{.*}}, %[[V:arg2]] : memref<?x64xf16>)
+func.func @ragged(%panels: memref<16x4xi32>
+                    {nm_sparse.component = #nm_sparse.component<"panels", weight = 0, of = #free>},
+                  %index: memref<?x1xi32>
+                    {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #free>},
+                  %values: memref<?x64xf16>
+                    {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #free>},
+                  %x: memref<1024x256xf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %cast = memref.cast %values : memref<?x64xf16> to memref<*xf16>
+  %map = nvgpu.tma.create.descriptor %cast box[%c64, %c64]
+    : memref<*xf16> -> !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>,
+      swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+  %pointer = builtin.unrealized_conversion_cast %map
+    : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>,
+      swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+    to !llvm.ptr
+  gpu.launch_func @kernels::@ragged blocks in (%c64, %c1, %c1)
+    threads in (%c64, %c1, %c1)
+    args(%panels : memref<16x4xi32>, %index : memref<?x1xi32>, %pointer : !llvm.ptr,
+         %x : memref<1024x256xf16>)
+  return
+}
+
 gpu.module @kernels {
   // 31 KB of a CTA arrive in the time that the overlap hides, in whole pieces, and
   // as many CTAs ask as there are SMs.
@@ -109,6 +139,20 @@ gpu.module @kernels {
   gpu.func @rows(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
                  %index: memref<256x8xi8>) kernel {
     nm_tile.hints has_sm streams(%index : memref<256x8xi8>)
+    gpu.return
+  }
+
+  // CHECK: gpu.func @ragged(%[[P:.*]]: memref<16x4xi32>, %[[I:.*]]: memref<?x1xi32>, %{{.*}}: !llvm.ptr, %[[X:.*]]: memref<1024x256xf16>, %[[V:.*]]: memref<?x64xf16>) kernel
+  // CHECK-NEXT: nm_tile.prefetch %[[P]], 2048 of 132 :
+  // CHECK-NEXT: nm_tile.prefetch %[[I]], 2048 of 132 :
+  // CHECK-NEXT: nm_tile.prefetch %[[V]], 20480 of 132 :
+  // CHECK-NEXT: nm_tile.prefetch %[[X]], 10240 of 132 :
+  // CHECK-NOT: nm_tile.prefetch
+  // CHECK: gpu.return
+  gpu.func @ragged(%panels: memref<16x4xi32>, %index: memref<?x1xi32>,
+                   %map: !llvm.ptr, %x: memref<1024x256xf16>) kernel {
+    nm_tile.hints has_sm streams(%panels, %index, %map, %x
+      : memref<16x4xi32>, memref<?x1xi32>, !llvm.ptr, memref<1024x256xf16>)
     gpu.return
   }
 
