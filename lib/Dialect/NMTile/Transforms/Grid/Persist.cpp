@@ -78,13 +78,20 @@ private:
   }
   Value div(Value a, Value c) { return arith::DivUIOp::create(b, loc, a, c); }
   Value rem(Value a, Value c) { return arith::RemUIOp::create(b, loc, a, c); }
+  Value narrow(Value v) {
+    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
+  }
+  Value word(int64_t v) {
+    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
+  }
 
   LogicalResult findRoles();
   void collectSetup();
   Value countCtas();
   void resizeGrid();
+  SmallVector<Value> decode(Value tile, Value members);
   /// The coordinates, in the former grid, of the tile with number `tile`.
-  SmallVector<Value> decode(Value tile);
+  SmallVector<Value> decodeEven(Value tile);
   /// The same where the K steps of a tile depend on its outputs.
   SmallVector<Value> decodeRagged(Value tile);
   void loopOverTiles(Block *role, KLoopOp steps);
@@ -189,23 +196,14 @@ void Persister::resizeGrid() {
   tiles = mul(mul(grid[0], grid[1]), grid[2]);
 }
 
-/// In 32 bits, which number more tiles than memory can hold: a 64-bit division
-/// is a call.
-SmallVector<Value> Persister::decode(Value tile) {
-  auto narrow = [&](Value v) -> Value {
-    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
-  };
-  auto word = [&](int64_t v) -> Value {
-    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
-  };
-  tile = narrow(tile);
+/// The tile of all, in groups of neighbouring tokens: `members` tiles along
+/// tokens by all outputs, one group after the other. In 32 bits, which number
+/// more tiles than memory can hold: a 64-bit division is a call.
+SmallVector<Value> Persister::decode(Value tile, Value members) {
   Value width = narrow(grid[0]), height = narrow(grid[1]);
   Value plane = mul(width, height);
   bool isFlat = getConstantIntValue(grid[2]) == 1;
   Value inPlane = isFlat ? tile : rem(tile, plane);
-  int64_t tokens =
-      product.getSchedule().getTileTokens() * (clusterDim == 0 ? cluster : 1);
-  Value members = word(std::max<int64_t>(1, kGroupTokens / tokens));
   Value groupTiles = mul(members, height);
   Value first = mul(div(inPlane, groupTiles), members);
   Value inGroup = rem(inPlane, groupTiles);
@@ -220,19 +218,21 @@ SmallVector<Value> Persister::decode(Value tile) {
   return coordinates;
 }
 
-/// Panels with the most K steps come first, each for all tokens. Each time that
-/// all CTAs take a tile they do so in the opposite order, so that the CTA with
-/// the longest tile has the shortest one of the next.
+SmallVector<Value> Persister::decodeEven(Value tile) {
+  int64_t tokens =
+      product.getSchedule().getTileTokens() * (clusterDim == 0 ? cluster : 1);
+  return decode(narrow(tile),
+                word(std::max<int64_t>(1, kGroupTokens / tokens)));
+}
+
+/// Panels with the most K steps come first, each for all tokens of a group.
+/// Each time that all CTAs take a tile they do so in the opposite order, so
+/// that the CTA with the longest tile has the shortest one of the next. For
+/// that a group has tiles for two turns.
 SmallVector<Value> Persister::decodeRagged(Value tile) {
-  // In 32 bits, as above.
-  auto narrow = [&](Value v) -> Value {
-    return b.createOrFold<arith::IndexCastUIOp>(loc, b.getI32Type(), v);
-  };
-  auto word = [&](int64_t v) -> Value {
-    return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
-  };
+  constexpr int64_t kTurns = 2;
   tile = narrow(tile);
-  Value members = narrow(launch.getGridSize().x), width = narrow(grid[0]);
+  Value members = narrow(launch.getGridSize().x);
   Value turn = div(tile, members);
   Value first = mul(turn, members);
   Value present =
@@ -241,14 +241,9 @@ SmallVector<Value> Persister::decodeRagged(Value tile) {
   Value isOdd = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                       rem(turn, word(2)), word(1));
   Value taken = arith::SelectOp::create(b, loc, isOdd, back, tile);
-  Value plane = mul(width, narrow(grid[1]));
-  Value inPlane = rem(taken, plane);
-  SmallVector<Value> coordinates = {rem(inPlane, width), div(inPlane, width),
-                                    div(taken, plane)};
-  for (Value &coordinate : coordinates)
-    coordinate =
-        arith::IndexCastUIOp::create(b, loc, b.getIndexType(), coordinate);
-  return coordinates;
+  Value height = narrow(grid[1]);
+  Value tokenTiles = div(add(word(kTurns * ctas - 1), height), height);
+  return decode(taken, tokenTiles);
 }
 
 void Persister::loopOverTiles(Block *role, KLoopOp steps) {
@@ -274,7 +269,7 @@ void Persister::loopOverTiles(Block *role, KLoopOp steps) {
   IRMapping map;
   bool isRagged = !getConstantIntValue(steps.getUpperBound());
   SmallVector<Value> at = isRagged ? decodeRagged(loop.getInductionVar())
-                                   : decode(loop.getInductionVar());
+                                   : decodeEven(loop.getInductionVar());
   if (cluster > 1)
     at[clusterDim] = add(mul(at[clusterDim], constant(cluster)), rank);
   map.map(ids.x, at[0]);
