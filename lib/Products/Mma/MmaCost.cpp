@@ -29,6 +29,14 @@ static constexpr FamilyCosts h200Producers = {
     1.05, 0.948, 0.147, 0.0987e-6, 8e-9, 0.9e-6, 2.36e-6, 0.0948, 0.105e-9};
 static constexpr FamilyCosts h200Persistent = {
     0.805, 0.451, 0.01, 0.01e-6, 73.1e-9, 1.5e-6, 0.352e-6, 1.28, 0.209e-9};
+// Narrow tiles of ragged panels: those of h200-ragged.json end sooner than a
+// large one, and twice as many producers copy them.
+static constexpr FamilyCosts h200Narrow = {
+    1.05, 0.948, 0.147, 0.0987e-6, 8e-9, 0.9e-6, 0.9e-6, 0.0948, 0.105e-9};
+static constexpr FamilyCosts h200NarrowPersistent = {
+    0.805, 0.451, 0.01, 0.01e-6, 64e-9, 1.5e-6, 0.352e-6, 1.28, 0.209e-9};
+// Outputs of a tile from which on it is none of them.
+static constexpr int64_t kNarrowOutputs = 64;
 
 namespace {
 struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
@@ -63,6 +71,9 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     if (schedule.getProducers() == 0)
       return "mma";
+    if (schedule.getTileOutputs() < kNarrowOutputs)
+      return schedule.isPersistent() ? "mma, narrow, persistent"
+                                     : "mma, narrow, producers";
     return schedule.isPersistent() ? "mma, persistent" : "mma, producers";
   }
 
@@ -70,6 +81,8 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
                               const Chip &) const {
     if (schedule.getProducers() == 0)
       return h200;
+    if (schedule.getTileOutputs() < kNarrowOutputs)
+      return schedule.isPersistent() ? h200NarrowPersistent : h200Narrow;
     return schedule.isPersistent() ? h200Persistent : h200Producers;
   }
 };
@@ -88,10 +101,6 @@ static constexpr Shape tokenMajorShapes[] = {
 static constexpr Shape shapes[] = {
     {256, 128, 4, 2}, {128, 128, 2, 2}, {64, 128, 1, 2}, {128, 64, 2, 1},
     {64, 64, 2, 2},   {32, 128, 1, 4},  {16, 128, 1, 4}, {16, 64, 1, 4}};
-// A tile of ragged panels lies inside one: narrow ones need many tokens for as
-// many products of each value.
-static constexpr int64_t kNarrowOutputs = 64;
-
 // One long window may leave room for the smallest tiles only.
 static constexpr Shape smallShapes[] = {
     {16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
@@ -120,6 +129,8 @@ static void proposeOrdinary(ScheduleEnumerator &to) {
                              : ArrayRef<Shape>(tokenMajorShapes));
   to.addShapesOfPanels(all, /*outputUnit=*/8);
   int64_t bn = to.encoding.getBlockN();
+  // A tile of ragged panels lies inside one: narrow ones need many tokens for
+  // as many products of each value.
   if (to.problem.raggedRows && bn % 8 == 0 && bn < kNarrowOutputs)
     for (int64_t tokens : {256, 128, 64})
       all.push_back({tokens, bn, tokens / 64, 1});
@@ -164,11 +175,30 @@ static void proposeProducers(ScheduleEnumerator &to) {
         add(to, shape, {/*producers=*/4, persistent}, choices);
 }
 
+/// The same for ragged panels that are narrower than the tiles above. 4 warps
+/// multiply what as many copy of 128 tokens, and twice as many of 256.
+static void proposeNarrowProducers(ScheduleEnumerator &to) {
+  int64_t bn = to.encoding.getBlockN();
+  if (!to.problem.raggedRows || bn >= kNarrowOutputs || bn % 8 != 0 ||
+      !to.problem.xFeatureMajor || !to.problem.gathersWords() ||
+      !getRegisterShares(128, 256, to.chip))
+    return;
+  Choices choices;
+  choices.rows = to.getRows(64, 64, /*unit=*/16);
+  for (int64_t tokens : {256, 128}) {
+    choices.stages = {tokens == 256 ? 5 : 8, 4, 3};
+    for (bool persistent : {false, true})
+      add(to, {tokens, bn, /*warpsTokens=*/4, /*warpsOutputs=*/1},
+          {/*producers=*/tokens / 32, persistent}, choices);
+  }
+}
+
 static void propose(ScheduleEnumerator &to) {
   if (!to.problem.tensorCores || to.problem.bitmap)
     return;
   proposeOrdinary(to);
   proposeProducers(to);
+  proposeNarrowProducers(to);
 }
 
 void nm_sparse::registerMmaCost(DialectRegistry &registry) {

@@ -17,7 +17,7 @@ from families import Case, schedule
 # Panels are filled up to 64 rows, so that steps are 16, 32 or 64.
 WGMMA = [
     schedule("wgmma", (tokens, 64), warps, 3, rows=rows, producers=4, tma=True, **grid)
-    for tokens, warps in ((64, (1, 4)), (128, (2, 4)), (256, (1, 4)))
+    for tokens, warps in ((64, (1, 4)), (128, (2, 4)), (192, (1, 4)), (256, (1, 4)))
     for rows in (32, 64)
     for grid in ({}, {"persistent": True})
 ]
@@ -25,6 +25,13 @@ MMA = [
     schedule("mma", (tokens, 32), (tokens // 32, 1), stages, rows=rows)
     for tokens in (64, 128)
     for stages, rows in ((2, 64), (4, 16))
+]
+RING = [
+    schedule(
+        "mma", (tokens, 32), (4, 1), 4, rows=64, producers=tokens // 32, persistent=grid
+    )
+    for tokens in (128, 256)
+    for grid in (False, True)
 ]
 SIMT = [schedule("simt", (32, 32), (1, 1), 3, rows=16)]
 
@@ -37,7 +44,7 @@ def choose(rng, element, panel, block_k):
     if element == "f32":
         fits += SIMT * (panel % 32 == 0)
     else:
-        fits += WGMMA * (panel % 64 == 0) + MMA * (panel % 32 == 0)
+        fits += WGMMA * (panel % 64 == 0) + (MMA + RING) * (panel % 32 == 0)
     return rng.choice(fits)
 
 
@@ -47,8 +54,8 @@ def draw(rng):
     # Panels have parts of at most 16 rows, of blocks of 100 rows parts of 4.
     block_k = rng.choice((1, 1, 1, 3, 4, 16, 48, 100, 128))
     chosen = choose(rng, element, panel, block_k)
-    # Products of warpgroups gather whole words.
-    words = rng.random() < 0.5 or "wgmma" in chosen
+    # Products of warpgroups gather whole words, as do producers.
+    words = rng.random() < 0.5 or "producers" in chosen or "wgmma" in chosen
     case = Case(
         element,
         panel=panel,
@@ -80,7 +87,7 @@ def main():
         for number in range(arguments.count):
             case, tokens = draw(rng)
             chip = rng.choice(("sm_90a", "sm_90a", "sm_80"))
-            if "wgmma" in case.schedule:
+            if "producers" in case.schedule:
                 chip = "sm_90a"
             density = rng.choice((0, 3, 25, 25, 60, 100))
             flags = f"--device emulate --chip {chip} --density {density}"
