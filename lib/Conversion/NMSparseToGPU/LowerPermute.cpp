@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread copies one element, and a CTA the neighbours of a row: what is read
-// lies together, and so does what is written, unless the last dimension is the
-// one whose order changes.
+// lies together, and so does what is written. Where the order changes along the
+// rows, a CTA brings some whole rows to shared memory first, so that only there
+// elements are scattered; rows that are too long for that are not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
 namespace mlir::nm_sparse {
@@ -29,6 +31,13 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static constexpr int64_t kThreads = 256;
+/// Bytes of a row that shared memory may hold, and of the rows that a CTA takes
+/// together, so that it reads the permutation once.
+static constexpr int64_t kRowBytes = 48 * 1024, kRowsBytes = 32 * 1024;
+/// Bytes that a thread reads or writes at once.
+static constexpr int64_t kAccessBytes = 16;
+/// Rows that a CTA takes together at most.
+static constexpr int64_t kMostRows = 4;
 
 /// A buffer of `tensor` of which nothing is assumed but its shape.
 static Value getBuffer(OpBuilder &b, Location loc, Value tensor) {
@@ -57,6 +66,229 @@ static void copyElement(OpBuilder &b, PermuteOp op, ArrayRef<Value> at,
                           target, to);
 }
 
+namespace {
+/// Where and how large things are in a kernel.
+struct Operands {
+  Value source, perm, target;
+  SmallVector<Value> sizes;
+};
+} // namespace
+
+/// Rows that a CTA has in shared memory; 0 where elements are copied one by
+/// one.
+static int64_t getRowsOfCTA(PermuteOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  int64_t rank = type.getRank();
+  if (rank < 2 || static_cast<int64_t>(op.getDim()) + 1 != rank ||
+      type.isDynamicDim(rank - 1) || !type.getElementType().isIntOrFloat() ||
+      (op.getBatch() && (rank < 3 || *op.getBatch() != 0)))
+    return 0;
+  int64_t bytes = type.getShape().back() * (type.getElementTypeBitWidth() / 8);
+  if (bytes == 0 || bytes > kRowBytes)
+    return 0;
+  return std::clamp<int64_t>(kRowsBytes / bytes, 1, kMostRows);
+}
+
+namespace {
+/// Copies some rows through shared memory.
+class RowCopy {
+public:
+  RowCopy(OpBuilder &b, PermuteOp op, const Operands &operands,
+          gpu::LaunchOp launch, int64_t rows)
+      : b(b), loc(op.getLoc()), op(op), operands(operands), launch(launch),
+        rows(rows), type(cast<RankedTensorType>(op.getType())) {}
+
+  /// Those from row `block.x * rows` on.
+  void run();
+
+private:
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  SmallVector<Value> getIndices(Value row, Value column);
+  Value lookUp(Value column, int64_t offset);
+  /// Calls `body` for each row of the CTA that exists, and for each `width`
+  /// neighbours of a row that a thread has.
+  void forRows(function_ref<void(Value inTile, Value row)> body);
+  void forColumns(int64_t width, function_ref<void(Value column)> body);
+  Value load(Value buffer, ValueRange at, int64_t width);
+  void store(Value value, Value buffer, ValueRange at, int64_t width);
+  void readRows(Value source, int64_t width);
+  void writeRows(int64_t width);
+  Value isAligned();
+  Value getUnitStrideSource();
+
+  OpBuilder &b;
+  Location loc;
+  PermuteOp op;
+  Operands operands;
+  gpu::LaunchOp launch;
+  int64_t rows;
+  RankedTensorType type;
+  Value tile, first;
+};
+} // namespace
+
+SmallVector<Value> RowCopy::getIndices(Value row, Value column) {
+  SmallVector<Value> at = {row, column};
+  if (type.getRank() > 2)
+    at.insert(at.begin(), launch.getBlockIds().z);
+  return at;
+}
+
+Value RowCopy::lookUp(Value column, int64_t offset) {
+  SmallVector<Value> where;
+  if (op.getBatch())
+    where.push_back(launch.getBlockIds().z);
+  where.push_back(
+      offset ? b.createOrFold<arith::AddIOp>(loc, column, constant(offset))
+             : column);
+  return arith::IndexCastUIOp::create(
+      b, loc, b.getIndexType(),
+      memref::LoadOp::create(b, loc, operands.perm, where));
+}
+
+void RowCopy::forRows(function_ref<void(Value inTile, Value row)> body) {
+  for (int64_t i = 0; i < rows; ++i) {
+    Value row = arith::AddIOp::create(b, loc, first, constant(i));
+    OpBuilder::InsertionGuard guard(b);
+    if (i > 0) {
+      Value exists =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, row,
+                                operands.sizes[type.getRank() - 2]);
+      auto ifOp = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+    }
+    body(constant(i), row);
+  }
+}
+
+void RowCopy::forColumns(int64_t width, function_ref<void(Value column)> body) {
+  Value begin =
+      arith::MulIOp::create(b, loc, launch.getThreadIds().x, constant(width));
+  auto loop = scf::ForOp::create(b, loc, begin, operands.sizes.back(),
+                                 constant(kThreads * width));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+Value RowCopy::load(Value buffer, ValueRange at, int64_t width) {
+  if (width == 1)
+    return memref::LoadOp::create(b, loc, buffer, at);
+  return vector::LoadOp::create(
+      b, loc, VectorType::get({width}, type.getElementType()), buffer, at,
+      /*nontemporal=*/false, llvm::Align(kAccessBytes));
+}
+
+void RowCopy::store(Value value, Value buffer, ValueRange at, int64_t width) {
+  if (width == 1)
+    memref::StoreOp::create(b, loc, value, buffer, at);
+  else
+    vector::StoreOp::create(b, loc, value, buffer, at, /*nontemporal=*/false,
+                            llvm::Align(kAccessBytes));
+}
+
+void RowCopy::readRows(Value source, int64_t width) {
+  forColumns(width, [&](Value column) {
+    SmallVector<Value> places;
+    for (int64_t i = 0; i < width && !op.getInverse(); ++i)
+      places.push_back(lookUp(column, i));
+    forRows([&](Value inTile, Value row) {
+      Value read = load(source, getIndices(row, column), width);
+      if (op.getInverse())
+        return store(read, tile, {inTile, column}, width);
+      for (auto [i, place] : llvm::enumerate(places)) {
+        Value element =
+            width == 1 ? read : vector::ExtractOp::create(b, loc, read, i);
+        store(element, tile, {inTile, place}, 1);
+      }
+    });
+  });
+}
+
+void RowCopy::writeRows(int64_t width) {
+  forColumns(width, [&](Value column) {
+    SmallVector<Value> places;
+    for (int64_t i = 0; i < width && op.getInverse(); ++i)
+      places.push_back(lookUp(column, i));
+    forRows([&](Value inTile, Value row) {
+      auto elements = llvm::map_to_vector(
+          places, [&](Value place) { return load(tile, {inTile, place}, 1); });
+      Value value =
+          !op.getInverse() ? load(tile, {inTile, column}, width)
+          : width == 1
+              ? elements.front()
+              : vector::FromElementsOp::create(
+                    b, loc, VectorType::get({width}, type.getElementType()),
+                    elements)
+                    .getResult();
+      store(value, operands.target, getIndices(row, column), width);
+    });
+  });
+}
+
+/// i1: rows of the source lie together, and begin at multiples of an access.
+Value RowCopy::isAligned() {
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(b, loc, operands.source);
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  auto inBytes = [&](Value elements) -> Value {
+    return arith::MulIOp::create(b, loc, elements, constant(bytes));
+  };
+  Value bits = arith::AddIOp::create(
+      b, loc,
+      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, operands.source),
+      inBytes(metadata.getOffset()));
+  for (Value stride : metadata.getStrides().drop_back())
+    bits = arith::OrIOp::create(b, loc, bits, inBytes(stride));
+  auto equals = [&](Value a, int64_t value) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, a,
+                                 constant(value));
+  };
+  return arith::AndIOp::create(
+      b, loc,
+      equals(arith::RemUIOp::create(b, loc, bits, constant(kAccessBytes)), 0),
+      equals(metadata.getStrides().back(), 1));
+}
+
+/// The source, whose rows are known to lie together.
+Value RowCopy::getUnitStrideSource() {
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(b, loc, operands.source);
+  SmallVector<OpFoldResult> strides = metadata.getConstifiedMixedStrides();
+  strides.back() = b.getIndexAttr(1);
+  return memref::ReinterpretCastOp::create(
+      b, loc, metadata.getBaseBuffer(), metadata.getConstifiedMixedOffset(),
+      metadata.getConstifiedMixedSizes(), strides);
+}
+
+void RowCopy::run() {
+  auto space = gpu::AddressSpaceAttr::get(
+      b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace());
+  int64_t length = type.getShape().back();
+  tile = memref::AllocOp::create(
+      b, loc,
+      MemRefType::get({rows, length}, type.getElementType(),
+                      MemRefLayoutAttrInterface(), space));
+  first = arith::MulIOp::create(b, loc, launch.getBlockIds().x, constant(rows));
+  int64_t width = kAccessBytes / (type.getElementTypeBitWidth() / 8);
+  if (length % width != 0)
+    width = 1;
+  if (width == 1) {
+    readRows(operands.source, 1);
+  } else {
+    auto ifOp = scf::IfOp::create(b, loc, isAligned(), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    readRows(getUnitStrideSource(), width);
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    readRows(operands.source, 1);
+  }
+  gpu::BarrierOp::create(b, loc);
+  writeRows(width);
+}
+
 static void lower(IRRewriter &rewriter, PermuteOp op) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
@@ -80,15 +312,25 @@ static void lower(IRRewriter &rewriter, PermuteOp op) {
 
   // Rows, of which there may be the most, on x, their pieces on y.
   Value one = constant(1);
-  Value pieces = rewriter.createOrFold<arith::CeilDivUIOp>(loc, sizes.back(),
-                                                           constant(kThreads));
+  int64_t rowsOfCTA = getRowsOfCTA(op);
+  auto divide = [&](Value size, int64_t by) {
+    return rewriter.createOrFold<arith::CeilDivUIOp>(loc, size, constant(by));
+  };
+  Value rows = rank > 1 ? sizes[rank - 2] : one;
   auto launch = gpu::LaunchOp::create(
-      rewriter, loc, rank > 1 ? sizes[rank - 2] : one, pieces,
+      rewriter, loc, rowsOfCTA ? divide(rows, rowsOfCTA) : rows,
+      rowsOfCTA ? one : divide(sizes.back(), kThreads),
       rank > 2 ? sizes.front() : one, constant(kThreads), one, one);
   auto function = op->getParentOfType<func::FuncOp>();
   launch.setFunctionAttr(SymbolRefAttr::get(
       rewriter.getContext(), (function.getSymName() + "_permute").str()));
-  {
+  if (rowsOfCTA) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(&launch.getBody().front());
+    RowCopy(rewriter, op, {source, perm, target, sizes}, launch, rowsOfCTA)
+        .run();
+    gpu::TerminatorOp::create(rewriter, loc);
+  } else {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(&launch.getBody().front());
     gpu::KernelDim3 block = launch.getBlockIds();

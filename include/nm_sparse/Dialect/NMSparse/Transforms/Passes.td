@@ -129,7 +129,8 @@ def NMSparseLowerPermutePass
   let description = [{
     Runs before bufferization. Each `nm_sparse.permute`, of at most three
     dimensions, becomes a `gpu.launch` that copies its source to a buffer of its
-    own, an element in each thread.
+    own, an element in each thread. Where the order changes along the rows, a CTA
+    copies whole rows through shared memory.
 
     ```mlir
     // Before
@@ -147,7 +148,7 @@ def NMSparseLowerPermutePass
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
     "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"];
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def NMSparseLowerPatchesPass
