@@ -239,3 +239,33 @@ func.func @feature_major(%x: tensor<512x64xf16>, %v: tensor<128x512xf16>,
       outs(%o : tensor<64x512xf16>) -> tensor<64x512xf16>
   return %y, %z : tensor<64x512xf16>, tensor<64x512xf16>
 }
+
+// -----
+
+// The order of outputs does not stand in the way: it changes with the layout.
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#xm = affine_map<(m, n, k) -> (m, k)>
+#wm = affine_map<(m, n, k) -> (k, n)>
+#ym = affine_map<(m, n, k) -> (m, n)>
+// CHECK-LABEL: func @shuffled
+// CHECK: linalg.transpose
+// CHECK: %[[Y:.*]] = nm_sparse.matmul {{.*}} -> tensor<1024x?xf16>
+// CHECK: %[[P:.*]] = nm_sparse.permute %[[Y]], %{{.*}} dim = 0 : tensor<1024x?xf16>, tensor<1024xi32>
+// CHECK-NOT: linalg.transpose
+// CHECK: nm_sparse.matmul {{.*}} ins(%[[P]],
+func.func @shuffled(%x: tensor<?x512xf16>, %v1: tensor<128x1024xf16>, %i1: tensor<128x8xi8>, %p: tensor<1024xi32>,
+    %v2: tensor<256x512xf16>, %i2: tensor<256x4xi8>, %init: tensor<?x512xf16>) -> tensor<?x512xf16> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f16
+  %m = tensor.dim %x, %c0 : tensor<?x512xf16>
+  %e = tensor.empty(%m) : tensor<?x1024xf16>
+  %f = linalg.fill ins(%zero : f16) outs(%e : tensor<?x1024xf16>) -> tensor<?x1024xf16>
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%x, %v1, %i1 : tensor<?x512xf16>, tensor<128x1024xf16>, tensor<128x8xi8>)
+      outs(%f : tensor<?x1024xf16>) -> tensor<?x1024xf16>
+  %q = nm_sparse.permute %y, %p dim = 1 : tensor<?x1024xf16>, tensor<1024xi32>
+  %z = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
+      ins(%q, %v2, %i2 : tensor<?x1024xf16>, tensor<256x512xf16>, tensor<256x4xi8>)
+      outs(%init : tensor<?x512xf16>) -> tensor<?x512xf16>
+  return %z : tensor<?x512xf16>
+}

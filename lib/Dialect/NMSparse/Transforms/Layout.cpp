@@ -33,7 +33,7 @@ static linalg::LinalgOp getElementwise(Operation *op) {
 
 bool nm_sparse::isIntermediate(Value value) {
   Operation *op = value.getDefiningOp();
-  return isa_and_nonnull<MatmulOp>(op) || getElementwise(op);
+  return isa_and_nonnull<MatmulOp, PermuteOp>(op) || getElementwise(op);
 }
 
 static bool canExchangeDefinition(Value value);
@@ -54,6 +54,12 @@ static bool canExchangeDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto matmul = dyn_cast_or_null<MatmulOp>(op))
     return canExchangeInit(matmul.getInit(), matmul);
+  // What lies in another order has the layout of what it is made of.
+  if (auto permute = dyn_cast_or_null<PermuteOp>(op))
+    return permute->getBlock() == permute.getSource().getParentBlock() &&
+           permute.getSource().hasOneUse() &&
+           isIntermediate(permute.getSource()) &&
+           canExchangeDefinition(permute.getSource());
   linalg::LinalgOp elementwise = getElementwise(op);
   if (!elementwise)
     return false;
@@ -168,6 +174,21 @@ static Value exchangeDefinition(RewriterBase &rewriter, Value value,
       matmul.getInitMutable().assign(init);
       matmul.setIndexingMapsAttr(
           exchange(rewriter, matmul.getIndexingMapsAttr(), 2, dim));
+      value.setType(type);
+    });
+    return value;
+  }
+  if (auto permute = value.getDefiningOp<PermuteOp>()) {
+    Value source = exchangeDefinition(rewriter, permute.getSource(), dim);
+    SmallVector<int64_t> exchanged = getExchange(type.getRank(), dim);
+    auto move = [&](int64_t at) {
+      return rewriter.getI64IntegerAttr(exchanged[at]);
+    };
+    rewriter.modifyOpInPlace(permute, [&] {
+      permute.getSourceMutable().assign(source);
+      permute.setDimAttr(move(permute.getDim()));
+      if (std::optional<uint64_t> batch = permute.getBatch())
+        permute.setBatchAttr(move(*batch));
       value.setType(type);
     });
     return value;
