@@ -121,6 +121,9 @@ void nm_sparse::buildVectorizePipeline(OpPassManager &pm,
 
 void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
                                        const GPUPipelineOptions &options) {
+  NMSparseFoldPermutationsPassOptions fold;
+  fold.tokens = getExpectedTokens(options);
+  pm.addNestedPass<func::FuncOp>(createNMSparseFoldPermutationsPass(fold));
   pm.addNestedPass<func::FuncOp>(createNMSparseAlignRowsPass());
   NMSparseLowerDevicePackPassOptions pack;
   bool isOnHost = options.pack == "auto" && options.hostMemory;

@@ -87,19 +87,21 @@ static Value both(OpBuilder &b, Location loc, Value a, Value c) {
   return arith::AndIOp::create(b, loc, a, c);
 }
 
-void EdgeWriter::storeIf(Value condition, Value vector, ArrayRef<Value> at) {
+void EdgeWriter::storeIf(Value condition, Value vector, ArrayRef<Value> at,
+                         TileOffset offset) {
   OpBuilder::InsertionGuard guard(b);
   if (condition) {
     auto ifOp = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifOp.thenBlock());
   }
   auto type = dyn_cast<VectorType>(vector.getType());
+  SmallVector<Value> place = access.getPlace(at, offset);
   if (!type) {
-    memref::StoreOp::create(b, loc, vector, access.buffer, at);
+    memref::StoreOp::create(b, loc, vector, access.getRoot(), place);
     return;
   }
   vector::StoreOp::create(
-      b, loc, vector, access.buffer, at, /*nontemporal=*/false,
+      b, loc, vector, access.getRoot(), place, /*nontemporal=*/false,
       llvm::Align(type.getNumElements() * type.getElementTypeBitWidth() / 8));
 }
 
@@ -110,7 +112,7 @@ void EdgeWriter::writeElements(ArrayRef<TileRun> runs, ValueRange scalars) {
       TileOffset offset = layout.getOffset(e);
       Value condition = both(b, loc, exists(left[0], offset.token, 1),
                              exists(left[1], offset.output, 1));
-      storeIf(condition, scalars[e], access.getIndices(offset));
+      storeIf(condition, scalars[e], access.getIndices(offset), offset);
     }
 }
 
@@ -151,7 +153,7 @@ void EdgeWriter::writeTail(const Tail &tail) {
     Value bit = arith::AndIOp::create(b, loc, tail.count, constant(part));
     Value has = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bit,
                                       constant(0));
-    storeIf(has, low, at);
+    storeIf(has, low, at, tail.offset);
     vector = arith::SelectOp::create(b, loc, has, high, low);
     Value step = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), bit);
     at.back() = arith::AddIOp::create(b, loc, at.back(), step);
@@ -167,7 +169,7 @@ void EdgeWriter::writeVector(Value vector, TileOffset offset, Value shift) {
       exists(countLeft(1 - along, Value()), getOffset(offset, 1 - along), 1);
   int64_t needed = isPadded ? 1 : width;
   storeIf(both(b, loc, isRow, exists(left, getOffset(offset, along), needed)),
-          vector, at);
+          vector, at, offset);
   if (!left || isPadded)
     return;
   if (width == 2) {
@@ -175,12 +177,14 @@ void EdgeWriter::writeVector(Value vector, TileOffset offset, Value shift) {
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left,
                               constant(getOffset(offset, along) + 1));
     storeIf(both(b, loc, isRow, isLast),
-            vector::ExtractOp::create(b, loc, vector, 0), at);
+            vector::ExtractOp::create(b, loc, vector, 0), at, offset);
     return;
   }
   auto [found, isNew] = tails.try_emplace(getOffset(offset, 1 - along));
-  if (isNew)
+  if (isNew) {
     found->second.at = at;
+    found->second.offset = offset;
+  }
   addTail(found->second, vector, offset, isRow, left);
   // As soon as it is known, so that few registers hold tails.
   if (found->second.accesses < accessesOfRow)

@@ -32,6 +32,7 @@ private:
   struct Tail {
     Value vector, count;
     SmallVector<Value> at;
+    TileOffset offset;
     int64_t accesses = 0;
   };
 
@@ -45,7 +46,9 @@ private:
   /// i1: `width` elements at `offset` along `side` exist; null where they are
   /// known to.
   Value exists(Value left, int64_t offset, int64_t width);
-  void storeIf(Value condition, Value vector, ArrayRef<Value> at);
+  /// Stores `vector` at `at`, which is in the row of `offset`.
+  void storeIf(Value condition, Value vector, ArrayRef<Value> at,
+               TileOffset offset);
   void writeElements(ArrayRef<TileRun> runs, ValueRange scalars);
   void writeWide(ArrayRef<TileRun> runs, ValueRange scalars);
   /// The thread's elements move by `shift` along memory, if it is not null.

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FragmentStore.h"
 #include "TileAccess.h"
 #include "TileValues.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
@@ -117,38 +118,79 @@ static void prefetch(scf::ForOp loop, const ThreadLayout &layout,
   }
 }
 
-void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
-                                     const TileValues &tiles,
-                                     const ThreadLayout &layout) {
-  if (layout.getNumElements() <= kLiveElements)
-    return;
+/// The loops over K steps of `launch`.
+static SmallVector<scf::ForOp> getKLoops(gpu::LaunchOp launch) {
   SmallVector<scf::ForOp> loops;
   launch.walk([&](TileMatmulOp product) {
     if (auto loop = dyn_cast<scf::ForOp>(product->getParentOp()))
       loops.push_back(loop);
   });
-  for (scf::ForOp loop : loops) {
+  return loops;
+}
+
+/// Calls `visit` with each operation behind `loop`.
+static void forEachBehind(scf::ForOp loop,
+                          function_ref<void(Operation &)> visit) {
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {
+    visit(*op);
+    // Of CTAs that share tiles only one has the epilogue, under a condition
+    // that has no result.
+    if (auto ifOp = dyn_cast<scf::IfOp>(op); ifOp && !ifOp->getNumResults())
+      llvm::for_each(*ifOp.thenBlock(), visit);
+  }
+}
+
+void nm_sparse::lookUpPlaces(gpu::LaunchOp launch, const TileValues &tiles,
+                             const ThreadLayout &layout,
+                             TileEpilogue &epilogue) {
+  for (scf::ForOp loop : getKLoops(launch)) {
+    SmallVector<VectorTransferOpInterface> transfers;
+    forEachBehind(loop, [&](Operation &op) {
+      auto transfer = dyn_cast<VectorTransferOpInterface>(op);
+      if (transfer && isa<MemRefType>(transfer.getBase().getType()) &&
+          tiles.areOf(&op))
+        transfers.push_back(transfer);
+    });
+    for (VectorTransferOpInterface transfer : transfers) {
+      OpBuilder b(loop);
+      TileAccess access(b, layout, transfer);
+      if (!access.isPermuted() || access.countPlaces() > kKeptElements ||
+          epilogue.places.contains(transfer.getBase()) ||
+          (isa<vector::TransferWriteOp>(transfer) &&
+           getStoreForm(access) == StoreForm::Transposed))
+        continue;
+      bool isMoved = moveBefore(transfer.getBase(), loop) &&
+                     llvm::all_of(transfer.getIndices(), [&](Value index) {
+                       return moveBefore(index, loop);
+                     });
+      if (!isMoved)
+        continue;
+      access.lookUpPlaces();
+      epilogue.places[transfer.getBase()] = access.getPlaces();
+    }
+  }
+}
+
+void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
+                                     const TileValues &tiles,
+                                     const ThreadLayout &layout) {
+  if (layout.getNumElements() <= kLiveElements)
+    return;
+  for (scf::ForOp loop : getKLoops(launch)) {
     SmallVector<vector::TransferReadOp> reads;
-    auto collect = [&](Operation &op) {
+    forEachBehind(loop, [&](Operation &op) {
       auto read = dyn_cast<vector::TransferReadOp>(op);
       if (read && isa<MemRefType>(read.getBase().getType()) &&
           !read.getMask() && tiles.contains(read.getVector()))
         reads.push_back(read);
-    };
-    for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {
-      collect(*op);
-      // Of CTAs that share tiles only one has the epilogue, under a condition
-      // that has no result.
-      if (auto ifOp = dyn_cast<scf::IfOp>(op); ifOp && !ifOp->getNumResults())
-        llvm::for_each(*ifOp.thenBlock(), collect);
-    }
+    });
     for (vector::TransferReadOp read : reads) {
       OpBuilder b(read);
       TileAccess access(b, layout, read);
       if (!moveOperandsBefore(read, loop))
         continue;
       if (!access.isBroadcast(0) && !access.isBroadcast(1)) {
-        if (layout.mayPrefetch &&
+        if (layout.mayPrefetch && !access.isPermuted() &&
             (access.isContiguous(0) || access.isContiguous(1)))
           prefetch(loop, layout, read);
         continue;

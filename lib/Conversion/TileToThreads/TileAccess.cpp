@@ -17,6 +17,13 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// The permuted view that `buffer` is a tile of, or null.
+static PermutedViewOp getPermutedView(Value buffer) {
+  while (auto tile = buffer.getDefiningOp<memref::SubViewOp>())
+    buffer = tile.getSource();
+  return buffer.getDefiningOp<PermutedViewOp>();
+}
+
 TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
                        VectorTransferOpInterface transfer)
     : b(b), loc(transfer.getLoc()), layout(layout), buffer(transfer.getBase()),
@@ -27,6 +34,8 @@ TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
     if (auto dim = dyn_cast<AffineDimExpr>(
             transfer.getPermutationMap().getResult(side)))
       dims[side] = dim.getPosition();
+  view = getPermutedView(buffer);
+  root = view ? view.getSource() : buffer;
 }
 
 /// Accesses that a branch around them pays for.
@@ -43,7 +52,115 @@ Value TileAccess::constant(int64_t v) {
 
 bool TileAccess::isContiguous(unsigned side) {
   return dims[side] == type.getRank() - 1 && type.getRank() > 0 &&
-         type.isLastDimUnitStride();
+         type.isLastDimUnitStride() && (!view || side != getPermutedSide());
+}
+
+SmallVector<Value> TileAccess::getViewIndices(ArrayRef<Value> at) {
+  SmallVector<Value> result(at);
+  Value tile = buffer;
+  while (auto subview = tile.getDefiningOp<memref::SubViewOp>()) {
+    llvm::SmallBitVector dropped = subview.getDroppedDims();
+    SmallVector<Value> outer;
+    unsigned next = 0;
+    for (auto [dim, offset] : llvm::enumerate(subview.getMixedOffsets())) {
+      outer.push_back(getValueOrCreateConstantIndexOp(b, loc, offset));
+      if (!dropped.test(dim))
+        outer.back() =
+            b.createOrFold<arith::AddIOp>(loc, outer.back(), result[next++]);
+    }
+    result = std::move(outer);
+    tile = subview.getSource();
+  }
+  return result;
+}
+
+unsigned TileAccess::getPermutedSide() {
+  // Which dimension of the view each one of the tile is.
+  SmallVector<int64_t> of =
+      llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+  Value tile = buffer;
+  while (auto subview = tile.getDefiningOp<memref::SubViewOp>()) {
+    llvm::SmallBitVector dropped = subview.getDroppedDims();
+    SmallVector<int64_t> kept;
+    for (int64_t dim = 0, e = dropped.size(); dim < e; ++dim)
+      if (!dropped.test(dim))
+        kept.push_back(dim);
+    for (int64_t &dim : of)
+      dim = kept[dim];
+    tile = subview.getSource();
+  }
+  for (unsigned side = 0; side < 2; ++side)
+    if (!isBroadcast(side) &&
+        of[dims[side]] == static_cast<int64_t>(view.getDim()))
+      return side;
+  return 2;
+}
+
+/// What lies beyond the last place is not accessed: any place will do.
+Value TileAccess::lookUp(ArrayRef<Value> viewIndices) {
+  Value perm = view.getPerm(), place = viewIndices[view.getDim()];
+  unsigned side = getPermutedSide();
+  SmallVector<Value> at;
+  if (view.getBatch())
+    at.push_back(viewIndices[*view.getBatch()]);
+  if (side == 2 || !inBounds[side]) {
+    Value extent = b.createOrFold<memref::DimOp>(
+        loc, perm, static_cast<int64_t>(at.size()));
+    Value last = b.createOrFold<arith::SubIOp>(loc, extent, constant(1));
+    place = arith::MinUIOp::create(b, loc, place, last);
+  }
+  at.push_back(place);
+  Value found =
+      ReadOnlyLoadOp::create(b, loc, b.getI32Type(), /*once=*/false, perm, at);
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), found);
+}
+
+void TileAccess::lookUpPlaces() {
+  if (!view)
+    return;
+  unsigned side = getPermutedSide();
+  for (int64_t e = 0; e < layout.getNumElements(); ++e) {
+    TileOffset offset = layout.getOffset(e);
+    int64_t key = side == 2 ? 0 : side ? offset.output : offset.token;
+    if (!places.contains(key))
+      places[key] = lookUp(getViewIndices(getIndices(offset)));
+  }
+}
+
+int64_t TileAccess::countPlaces() {
+  unsigned side = getPermutedSide();
+  llvm::DenseSet<int64_t> keys;
+  for (int64_t e = 0; e < layout.getNumElements() && side < 2; ++e) {
+    TileOffset offset = layout.getOffset(e);
+    keys.insert(side ? offset.output : offset.token);
+  }
+  return side < 2 ? keys.size() : 1;
+}
+
+void TileAccess::usePlaces(
+    const llvm::DenseMap<Value, llvm::DenseMap<int64_t, Value>> &known) {
+  auto found = known.find(buffer);
+  if (found == known.end())
+    lookUpPlaces();
+  else
+    places = found->second;
+}
+
+SmallVector<Value> TileAccess::getPlace(ArrayRef<Value> at, TileOffset offset) {
+  if (!view)
+    return SmallVector<Value>(at);
+  SmallVector<Value> result = getViewIndices(at);
+  unsigned side = getPermutedSide();
+  Value place = places.lookup(side == 2 ? 0
+                              : side    ? offset.output
+                                        : offset.token);
+  result[view.getDim()] = place ? place : lookUp(result);
+  return result;
+}
+
+SmallVector<Value> TileAccess::getPlace(ArrayRef<int64_t> run) {
+  TileOffset offset = layout.getOffset(run.front());
+  return getPlace(getIndices(offset), offset);
 }
 
 SmallVector<Value> TileAccess::getIndices(TileOffset offset) {
@@ -80,17 +197,23 @@ Value TileAccess::exists(ArrayRef<Value> at) {
 
 memref::SubViewOp TileAccess::getPaddedTile() {
   auto tile = buffer.getDefiningOp<memref::SubViewOp>();
-  return tile && getPaddedBuffer(tile.getSource()) ? tile : memref::SubViewOp();
+  if (view && tile && tile.getSource() != view.getResult())
+    return {};
+  return tile && getPaddedBuffer(view ? root : tile.getSource())
+             ? tile
+             : memref::SubViewOp();
 }
 
 /// Elements along `side` that the tile has; a write may fill padding, too.
 Value TileAccess::getExtent(unsigned side) {
   int64_t dim = dims[side];
   memref::SubViewOp tile = isWrite ? getPaddedTile() : memref::SubViewOp();
-  if (!tile || tile.getDroppedDims().any())
+  // No place is that of padding.
+  if (!tile || tile.getDroppedDims().any() ||
+      (view && side == getPermutedSide()))
     return memref::DimOp::create(b, loc, buffer, dim);
-  Value whole =
-      memref::DimOp::create(b, loc, getPaddedBuffer(tile.getSource()), dim);
+  Value whole = memref::DimOp::create(
+      b, loc, getPaddedBuffer(view ? root : tile.getSource()), dim);
   Value first =
       getValueOrCreateConstantIndexOp(b, loc, tile.getMixedOffsets()[dim]);
   return arith::SubIOp::create(b, loc, whole, first);
@@ -162,16 +285,18 @@ bool TileAccess::isAlwaysAligned(int64_t width) {
 Value TileAccess::isAligned(int64_t width) {
   if (isAlwaysAligned(width))
     return Value();
-  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
+  // Each row of a permuted view is a row of what it views.
+  auto rootType = cast<MemRefType>(root.getType());
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, root);
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   Value address = arith::AddIOp::create(
-      b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer),
+      b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, root),
       arith::MulIOp::create(b, loc, metadata.getOffset(), constant(bytes)));
   SmallVector<int64_t> strides;
   int64_t offset = 0;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    strides.assign(type.getRank(), ShapedType::kDynamic);
-  for (int64_t d = 0; d + 1 < type.getRank(); ++d) {
+  if (failed(rootType.getStridesAndOffset(strides, offset)))
+    strides.assign(rootType.getRank(), ShapedType::kDynamic);
+  for (int64_t d = 0; d + 1 < rootType.getRank(); ++d) {
     // Folded here: what is left to fold later depends on what else is in the
     // function, and equal kernels would differ.
     Value pitch = ShapedType::isDynamic(strides[d])
@@ -183,7 +308,9 @@ Value TileAccess::isAligned(int64_t width) {
   }
   address = arith::OrIOp::create(
       b, loc, address,
-      arith::MulIOp::create(b, loc, indices.back(), constant(bytes)));
+      arith::MulIOp::create(
+          b, loc, view ? getViewIndices(indices).back() : indices.back(),
+          constant(bytes)));
   return arith::CmpIOp::create(
       b, loc, arith::CmpIPredicate::eq,
       arith::RemUIOp::create(b, loc, address, constant(width * bytes)),

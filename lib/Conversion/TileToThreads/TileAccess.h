@@ -11,6 +11,8 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/VectorInterfaces.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mlir::nm_sparse {
 
@@ -34,7 +36,8 @@ public:
   TileAccess(const TileAccess &other, const ThreadLayout &layout)
       : b(other.b), loc(other.loc), layout(layout), buffer(other.buffer),
         type(other.type), indices(other.indices), inBounds(other.inBounds),
-        dims{other.dims[0], other.dims[1]}, isWrite(other.isWrite) {}
+        dims{other.dims[0], other.dims[1]}, isWrite(other.isWrite),
+        view(other.view), root(other.root), places(other.places) {}
 
   bool isBroadcast(unsigned side) const { return dims[side] < 0; }
 
@@ -46,6 +49,31 @@ public:
   SmallVector<Value> getIndices(TileOffset offset);
   /// Of the first element of `run`.
   SmallVector<Value> getIndices(ArrayRef<int64_t> run);
+
+  /// Of a tile of a nm_tile.permuted_view: reads its permutation at all places
+  /// of the thread along that dimension. To be called where it dominates what
+  /// calls getPlace.
+  void lookUpPlaces();
+  const llvm::DenseMap<int64_t, Value> &getPlaces() const { return places; }
+  /// As lookUpPlaces, unless `known` has the places of this tile.
+  void
+  usePlaces(const llvm::DenseMap<Value, llvm::DenseMap<int64_t, Value>> &known);
+  /// How many places lookUpPlaces reads.
+  int64_t countPlaces();
+  /// The buffer in which the tile lies in memory, and the indices there of the
+  /// element at `at`, which getIndices has made of `offset`. Those of the
+  /// dimension that is permuted are looked up unless lookUpPlaces has been
+  /// called.
+  Value getRoot() const { return root; }
+  SmallVector<Value> getPlace(ArrayRef<Value> at, TileOffset offset);
+  SmallVector<Value> getPlace(ArrayRef<int64_t> run);
+  /// Replaces the buffer in memory by an equal one.
+  void setRoot(Value value) {
+    if (!view)
+      buffer = value;
+    root = value;
+  }
+  bool isPermuted() { return view && getPermutedSide() < 2; }
 
   /// i1: the element at `at` exists; null when it is known to.
   Value exists(ArrayRef<Value> at);
@@ -96,8 +124,19 @@ public:
 
 private:
   Value constant(int64_t v);
+  /// The indices in the view's source of the element at `at`, before they are
+  /// permuted.
+  SmallVector<Value> getViewIndices(ArrayRef<Value> at);
+  /// The side of the tile that is permuted; 2 where neither is.
+  unsigned getPermutedSide();
+  Value lookUp(ArrayRef<Value> viewIndices);
   Value getExtent(unsigned side);
   bool isAlwaysAligned(int64_t width);
+
+  PermutedViewOp view;
+  Value root;
+  /// Indices that the permutation has, by the offset along its side.
+  llvm::DenseMap<int64_t, Value> places;
 };
 
 /// Runs in groups whose accesses share one `scf.if`: all in one group, or, when

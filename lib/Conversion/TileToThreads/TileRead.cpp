@@ -36,9 +36,13 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     for (int64_t e : group)
       at.push_back(access.getIndices(layout.getOffset(e)));
     auto load = [&] {
-      return llvm::map_to_vector(at, [&](ArrayRef<Value> indices) -> Value {
-        return memref::LoadOp::create(b, access.loc, access.buffer, indices);
-      });
+      return llvm::map_to_vector(
+          llvm::zip_equal(group, at), [&](auto element) -> Value {
+            auto [e, indices] = element;
+            return memref::LoadOp::create(
+                b, access.loc, access.getRoot(),
+                access.getPlace(indices, layout.getOffset(e)));
+          });
     };
     Value exists = access.exists(at.front());
     if (!exists)
@@ -79,14 +83,15 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     int64_t width = runs.front().size();
     auto vectorType = VectorType::get({width}, access.type.getElementType());
     for (ArrayRef<int64_t> run : runs) {
-      SmallVector<Value> at = access.getIndices(run);
+      SmallVector<Value> at = access.getPlace(run);
       if (width == 1) {
         values.push_back(
-            memref::LoadOp::create(b, access.loc, access.buffer, at));
+            memref::LoadOp::create(b, access.loc, access.getRoot(), at));
         continue;
       }
       Value loaded = vector::LoadOp::create(
-          b, access.loc, vectorType, access.buffer, at, /*nontemporal=*/false,
+          b, access.loc, vectorType, access.getRoot(), at,
+          /*nontemporal=*/false,
           llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
       for (int64_t i = 0; i < width; ++i)
         values.push_back(vector::ExtractOp::create(b, access.loc, loaded, i));
@@ -132,6 +137,7 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
       rewriter.setInsertionPointToStart(ownerIf.thenBlock());
     }
     TileAccess access(rewriter, layout, op);
+    access.usePlaces(epilogue.places);
     // Elements over which the buffer is broadcast are read once.
     llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> firstValue;
     SmallVector<TileRun> distinct = access.getDistinctRuns(firstValue);

@@ -9,6 +9,7 @@
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -89,6 +90,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   KernelHints hints(launch, *layout, first);
   prepareEpilogueReads(launch, *tiles, *layout);
   TileEpilogue epilogue;
+  lookUpPlaces(launch, *tiles, *layout, epilogue);
   splitEpilogues(launch, *tiles, *layout, epilogue);
   RewritePatternSet patterns(context);
   populateTileCopyPatterns(converter, *layout, patterns);
@@ -124,6 +126,14 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   return success();
 }
 
+/// Whether something reads or writes what lies at `view`, or a part of it.
+bool isAccessed(Value view) {
+  return llvm::any_of(view.getUsers(), [](Operation *user) {
+    return !isMemoryEffectFree(user) ||
+           (getViewSource(user) && isAccessed(user->getResult(0)));
+  });
+}
+
 struct ConvertTileToThreads
     : public nm_sparse::impl::ConvertTileToThreadsPassBase<
           ConvertTileToThreads> {
@@ -133,6 +143,15 @@ struct ConvertTileToThreads
     for (gpu::LaunchOp launch : launches)
       if (failed(convertLaunch(launch)))
         return signalPassFailure();
+    // Tiles of views have become addresses; their sizes are still asked for.
+    WalkResult left = getOperation()->walk([](PermutedViewOp view) {
+      if (!isAccessed(view))
+        return WalkResult::advance();
+      view.emitOpError("is read or written by more than tiles of a product");
+      return WalkResult::interrupt();
+    });
+    if (left.wasInterrupted())
+      return signalPassFailure();
   }
 };
 

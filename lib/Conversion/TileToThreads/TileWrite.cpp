@@ -63,8 +63,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
         b.setInsertionPointToStart(ifOp.thenBlock());
       }
       for (auto [e, indices] : llvm::zip_equal(group, at))
-        memref::StoreOp::create(b, access.loc, scalars[e], access.buffer,
-                                indices);
+        memref::StoreOp::create(b, access.loc, scalars[e], access.getRoot(),
+                                access.getPlace(indices, layout.getOffset(e)));
     }
   }
 
@@ -76,10 +76,10 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
     auto vectorType = VectorType::get({width}, access.type.getElementType());
     bool untie = mustUntie(layout, access.type.getElementType(), epilogue);
     for (ArrayRef<int64_t> run : runs) {
-      SmallVector<Value> at = access.getIndices(run);
+      SmallVector<Value> at = access.getPlace(run);
       if (width == 1) {
         memref::StoreOp::create(b, access.loc, scalars[run.front()],
-                                access.buffer, at);
+                                access.getRoot(), at);
         continue;
       }
       SmallVector<Value> elements;
@@ -89,7 +89,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
       Value packed =
           vector::FromElementsOp::create(b, access.loc, vectorType, elements);
       vector::StoreOp::create(
-          b, access.loc, packed, access.buffer, at, /*nontemporal=*/false,
+          b, access.loc, packed, access.getRoot(), at, /*nontemporal=*/false,
           llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
     }
   }
@@ -105,7 +105,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
         [&](Value vector, TileOffset offset, Value shift) {
           SmallVector<Value> at = access.getIndices(offset);
           at[dim] = arith::AddIOp::create(b, access.loc, at[dim], shift);
-          vector::StoreOp::create(b, access.loc, vector, access.buffer, at,
+          vector::StoreOp::create(b, access.loc, vector, access.getRoot(),
+                                  access.getPlace(at, offset),
                                   /*nontemporal=*/false, llvm::Align(16));
         });
   }
@@ -114,8 +115,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
   /// writes many rows would else keep their distances through the K loop.
   static Value hideStrides(TileAccess &access) {
     OpBuilder &b = access.b;
-    auto metadata =
-        memref::ExtractStridedMetadataOp::create(b, access.loc, access.buffer);
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, access.loc,
+                                                             access.getRoot());
     SmallVector<OpFoldResult> sizes = metadata.getConstifiedMixedSizes();
     SmallVector<OpFoldResult> strides = metadata.getConstifiedMixedStrides();
     for (OpFoldResult &stride : strides)
@@ -143,11 +144,18 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
     int64_t bytes = access.type.getElementTypeBitWidth() / 8;
     unsigned row = layout.outputsAreRows ? 1 : 0;
     auto metadata =
-        memref::ExtractStridedMetadataOp::create(b, loc, access.buffer);
-    Value base =
-        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, access.buffer);
-    Value distance = arith::MulIOp::create(
-        b, loc, metadata.getStrides()[access.dims[1 - row]], constant(bytes));
+        memref::ExtractStridedMetadataOp::create(b, loc, access.getRoot());
+    Value base = memref::ExtractAlignedPointerAsIndexOp::create(
+        b, loc, access.getRoot());
+    // Columns of a view are anywhere.
+    bool isPermuted = access.isPermuted();
+    Value distance =
+        isPermuted
+            ? constant(0)
+            : arith::MulIOp::create(b, loc,
+                                    metadata.getStrides()[access.dims[1 - row]],
+                                    constant(bytes))
+                  .getResult();
     auto move = [&](Value pointer, Value by) -> Value {
       return LLVM::GEPOp::create(b, loc, pointerType, b.getI8Type(), pointer,
                                  ArrayRef<LLVM::GEPArg>{by});
@@ -164,7 +172,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
             Value columnShift) {
           int64_t column = getColumn(offset);
           Value &pointer = pointers[column % 2];
-          if (column == 0) {
+          if (column == 0 || isPermuted) {
             SmallVector<Value> at = access.getIndices(offset);
             Value &rowIndex = at[access.dims[row]];
             Value &columnIndex = at[access.dims[1 - row]];
@@ -172,8 +180,8 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
             columnIndex =
                 arith::AddIOp::create(b, loc, columnIndex, columnShift);
             Value element = metadata.getOffset();
-            for (auto [index, stride] :
-                 llvm::zip_equal(at, metadata.getStrides()))
+            for (auto [index, stride] : llvm::zip_equal(
+                     access.getPlace(at, offset), metadata.getStrides()))
               element = arith::AddIOp::create(
                   b, loc, element,
                   arith::MulIOp::create(b, loc, index, stride));
@@ -222,6 +230,9 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
     ++epilogue.numWrites;
     bool unties = mustUntie(layout, access.type.getElementType(), epilogue);
     StoreForm form = getStoreForm(access);
+    // Where warps transpose, a lane writes columns of others.
+    if (form != StoreForm::Transposed)
+      access.usePlaces(epilogue.places);
     TileVersion version = epilogue.versions.lookup(op);
     Value allowsWide = version == TileVersion::Unknown
                            ? access.allowsWide(getStoreWidth(access))
@@ -249,7 +260,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
       writeGroup(access, form, group, scalars);
       rewriter.setInsertionPointToStart(ifOp.elseBlock());
       if (form == StoreForm::Transposed)
-        access.buffer = hideStrides(access);
+        access.setRoot(hideStrides(access));
       EdgeWriter(access, form, unties).write(group, scalars);
     }
     rewriter.eraseOp(op);

@@ -636,3 +636,51 @@ func.func @nothing_ahead() {
   nm_tile.product_wait ahead metadata()
   return
 }
+
+// -----
+
+func.func @view_type(%y: memref<4x3xf32>, %p: memref<3xi64>) {
+  // expected-error @below {{'nm_tile.permuted_view' op perm must have elements of type i32, got 'memref<3xi64>'}}
+  %0 = nm_tile.permuted_view %y, %p dim = 1 : memref<4x3xf32>, memref<3xi64>
+  return
+}
+
+// -----
+
+func.func @view_rank(%y: memref<4x3xf32>, %p: memref<4x3xi32>) {
+  // expected-error @below {{perm must have rank 1 without batch, got 'memref<4x3xi32>'}}
+  %0 = nm_tile.permuted_view %y, %p dim = 1 : memref<4x3xf32>, memref<4x3xi32>
+  return
+}
+
+// -----
+
+func.func @view_dim(%y: memref<4x3xf32>, %p: memref<3xi32>) {
+  // expected-error @below {{dim = 2 is no dimension of 'memref<4x3xf32>', legal are 0 to 1}}
+  %0 = nm_tile.permuted_view %y, %p dim = 2 : memref<4x3xf32>, memref<3xi32>
+  return
+}
+
+// -----
+
+func.func @view_places(%y: memref<4x3xf32>, %p: memref<3xi32>) {
+  // expected-error @below {{dimension 0 of 'memref<4x3xf32>' has 4 entries, but perm has 3 in 'memref<3xi32>'}}
+  %0 = nm_tile.permuted_view %y, %p dim = 0 : memref<4x3xf32>, memref<3xi32>
+  return
+}
+
+// -----
+
+func.func @view_batch(%y: memref<4x3xf32>, %p: memref<3x3xi32>) {
+  // expected-error @below {{batch and dim must be two dimensions, got 1 for both}}
+  %0 = nm_tile.permuted_view %y, %p dim = 1 batch = 1 : memref<4x3xf32>, memref<3x3xi32>
+  return
+}
+
+// -----
+
+func.func @view_inverse(%y: memref<4x3xf32>, %p: memref<3xi32>) {
+  // expected-error @below {{inverse is of a tensor, got 'memref<4x3xf32>'}}
+  %0 = nm_tile.permuted_view inverse %y, %p dim = 1 : memref<4x3xf32>, memref<3xi32>
+  return
+}

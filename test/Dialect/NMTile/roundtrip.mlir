@@ -145,3 +145,12 @@ func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #gpu.address_s
   nm_tile.product_wait metadata()
   return
 }
+
+// CHECK-LABEL: func @permuted_views
+// CHECK: nm_tile.permuted_view %arg0, %arg1 dim = 1 batch = 0 : memref<2x64x?xf16>, memref<2x64xi32>
+// CHECK: nm_tile.permuted_view inverse %arg2, %arg3 dim = 0 : tensor<64x?xf16>, tensor<64xi32>
+func.func @permuted_views(%y: memref<2x64x?xf16>, %p: memref<2x64xi32>, %z: tensor<64x?xf16>, %q: tensor<64xi32>) {
+  %0 = nm_tile.permuted_view %y, %p dim = 1 batch = 0 : memref<2x64x?xf16>, memref<2x64xi32>
+  %1 = nm_tile.permuted_view inverse %z, %q dim = 0 : tensor<64x?xf16>, tensor<64xi32>
+  return
+}

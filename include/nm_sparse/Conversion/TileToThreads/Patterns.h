@@ -62,6 +62,12 @@ private:
 void prepareEpilogueReads(gpu::LaunchOp launch, const TileValues &tiles,
                           const ThreadLayout &layout);
 
+struct TileEpilogue;
+/// Reads before the K loop where tiles of permuted views lie, which their reads
+/// and writes would wait for behind it.
+void lookUpPlaces(gpu::LaunchOp launch, const TileValues &tiles,
+                  const ThreadLayout &layout, TileEpilogue &epilogue);
+
 /// What is known of a read or write of a tile.
 enum class TileVersion {
   Unknown, ///< Nothing: it tests whether it may go the fast way.
@@ -75,6 +81,11 @@ struct TileEpilogue {
   /// such versions, in the order of the code.
   llvm::DenseMap<Operation *, TileVersion> versions;
   SmallVector<scf::IfOp> branches;
+
+  /// Of tiles of permuted views, where that is known before the product: the
+  /// places of a thread's elements, by their offsets along the dimension that
+  /// is permuted.
+  llvm::DenseMap<Value, llvm::DenseMap<int64_t, Value>> places;
 
   /// Without versions: scalar operations, and reads of tiles so large that
   /// their elements and the accumulators do not fit in registers together, both

@@ -11,6 +11,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
 include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
 include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
@@ -59,6 +60,37 @@ def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
     /// where their number is dynamic.
     bool copiesRows(int64_t extent);
   }];
+}
+
+def NMTile_PermutedViewOp : NMTile_Op<"permuted_view",
+    [Pure, AllTypesMatch<["source", "result"]>,
+     DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
+  let summary = "a tensor or buffer whose places are those of another in order";
+  let description = [{
+    What lies at place `j` of dimension `dim` of the result lies at place `perm[j]`
+    of the source, in the same memory. A tile that a kernel writes to the view, or
+    reads of it, is thereby put where it belongs: the permutation is an address.
+    Only the tiles of a product may be written and read that way.
+
+    `inverse` is the tensor behind a view that a kernel has written: the place
+    `perm[j]` of the result is place `j` of the source. A batch of permutations has
+    a second dimension, in front: place `(b, j)` is for entry `b` of dimension
+    `batch`.
+
+    ```mlir
+    %v = nm_tile.permuted_view %r, %perm dim = 1 : memref<?x64xf16>, memref<64xi32>
+    %t = memref.subview %v[%i, %j] [16, 32] [1, 1] : ...
+    vector.transfer_write %tile, %t[%c0, %c0] : vector<16x32xf16>, ...
+    ```
+  }];
+  let arguments = (ins NMTile_Tile:$source, NMTile_Tile:$perm, I64Attr:$dim,
+                       OptionalAttr<I64Attr>:$batch, UnitAttr:$inverse);
+  let results = (outs NMTile_Tile:$result);
+  let assemblyFormat = [{
+    (`inverse` $inverse^)? $source `,` $perm `dim` `=` $dim
+    (`batch` `=` $batch^)? attr-dict `:` type($source) `,` type($perm)
+  }];
+  let hasVerifier = 1;
 }
 
 def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",

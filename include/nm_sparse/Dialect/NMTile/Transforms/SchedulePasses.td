@@ -267,6 +267,37 @@ def NMSparseVectorizePass : Pass<"nm-sparse-vectorize", "::mlir::func::FuncOp"> 
                            "::mlir::vector::VectorDialect"];
 }
 
+def NMSparseFoldPermutationsPass
+    : Pass<"nm-sparse-fold-permutations", "::mlir::func::FuncOp"> {
+  let summary = "permutations as addresses of the tiles of a product";
+  let description = [{
+    Where the result of a product is only put into another order, its tiles are
+    written where they belong, and operands of its epilogue that would be put into
+    the order of the product are read where they are: the `nm_sparse.permute` becomes
+    a `nm_tile.permuted_view`. What would be scattered element by element, the rows
+    of a large result along memory, is left to a kernel; a result of up to
+    `scattered` elements is not.
+
+    ```mlir
+    // Before
+    %y = scf.forall ... shared_outs(%o = %empty) { ... }
+    %r = nm_sparse.permute %y, %perm dim = 0
+    // After
+    %v = nm_tile.permuted_view %empty, %perm dim = 0
+    %y = scf.forall ... shared_outs(%o = %v) { ... }
+    %r = nm_tile.permuted_view inverse %y, %perm dim = 0
+    ```
+  }];
+  let options = [
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "the number of tokens to expect">,
+    Option<"scattered", "scattered", "int64_t", /*default=*/"131072",
+           "elements that are written one by one at most">,
+  ];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseAlignRowsPass : Pass<"nm-sparse-align-rows", "::mlir::func::FuncOp"> {
   let summary = "give tensors of the program rows of whole 128 bytes";
   let description = [{

@@ -125,6 +125,56 @@ struct AlignRowsModel
   }
 };
 
+/// permuted_view: the memory of its source. The inverse of a view that a kernel
+/// has written is what is behind it.
+struct PermutedViewModel
+    : public BufferizableOpInterface::ExternalModel<PermutedViewModel,
+                                                    PermutedViewOp> {
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
+                              const AnalysisState &) const {
+    return operand.get() == cast<PermutedViewOp>(op).getPerm();
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &operand,
+                                      const AnalysisState &) const {
+    if (&operand != &cast<PermutedViewOp>(op).getSourceMutable())
+      return {};
+    return {{op->getResult(0), BufferRelation::Unknown}};
+  }
+  FailureOr<BufferLikeType>
+  getBufferType(Operation *op, Value, const BufferizationOptions &options,
+                const BufferizationState &state,
+                SmallVector<Value> &invocationStack) const {
+    return bufferization::getBufferType(cast<PermutedViewOp>(op).getSource(),
+                                        options, state, invocationStack);
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto view = cast<PermutedViewOp>(op);
+    FailureOr<SmallVector<Value>> operands =
+        getBufferOperands(rewriter, op, options, state);
+    if (failed(operands))
+      return failure();
+    if (!view.getInverse()) {
+      replaceOpWithNewBufferizedOp<PermutedViewOp>(
+          rewriter, op, operands->front().getType(), *operands, op->getAttrs());
+      return success();
+    }
+    auto written = operands->front().getDefiningOp<PermutedViewOp>();
+    if (!written || written.getInverse())
+      return view.emitOpError(
+                 "inverse must be of what a kernel has written to a "
+                 "nm_tile.permuted_view, got ")
+             << view.getSource();
+    replaceOpWithBufferizedValues(rewriter, op, written.getSource());
+    return success();
+  }
+};
+
 /// tile_matmul: reads its tiles; the accumulator is a vector already.
 struct TileMatmulModel
     : public BufferizableOpInterface::ExternalModel<TileMatmulModel,
@@ -198,6 +248,7 @@ void nm_sparse::registerBufferizableOpInterfaceExternalModels(
     AsyncCopyOp::attachInterface<CopyModel<AsyncCopyOp>>(*context);
     AsyncGatherOp::attachInterface<CopyModel<AsyncGatherOp>>(*context);
     KLoopOp::attachInterface<KLoopModel>(*context);
+    PermutedViewOp::attachInterface<PermutedViewModel>(*context);
     TileMatmulOp::attachInterface<TileMatmulModel>(*context);
   });
 }
