@@ -17,11 +17,16 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static void buildFront(OpPassManager &pm, bool unpackWithoutKernel) {
+static void buildFront(OpPassManager &pm, bool isOracle) {
   ConvertLinalgToNMSparsePassOptions convert;
-  convert.unpackWithoutKernel = unpackWithoutKernel;
+  convert.unpackWithoutKernel = isOracle;
   pm.addPass(createNMSparseExpandMathPass());
   pm.addPass(createConvertLinalgToNMSparsePass(convert));
+  // The reference has each weight as the program gives it.
+  if (!isOracle) {
+    pm.addNestedPass<func::FuncOp>(createNMSparseSinkPermutationsPass());
+    pm.addNestedPass<func::FuncOp>(createNMSparsePermuteWeightsPass());
+  }
   pm.addPass(createNMSparseMaterializeEncodingsPass());
   pm.addPass(createNMSparseVerifyMaterializedPass());
 }
@@ -29,7 +34,7 @@ static void buildFront(OpPassManager &pm, bool unpackWithoutKernel) {
 void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
   pm.addPass(createNMSparseFoldFunctionsPass());
-  buildFront(pm, /*unpackWithoutKernel=*/false);
+  buildFront(pm, /*isOracle=*/false);
   NMSparseSelectEmbeddingPassOptions embed;
   embed.mode = options.embed;
   embed.checked = options.embedChecked;
@@ -57,7 +62,7 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
 }
 
 void nm_sparse::buildOracleFrontPipeline(OpPassManager &pm) {
-  buildFront(pm, /*unpackWithoutKernel=*/true);
+  buildFront(pm, /*isOracle=*/true);
 }
 
 int64_t nm_sparse::getExpectedTokens(const GPUPipelineOptions &options) {
@@ -84,7 +89,6 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   propagate.gpu = options.gpu;
   propagate.tokens = getExpectedTokens(options);
   propagate.layout = options.layout;
-  pm.addNestedPass<func::FuncOp>(createNMSparseSinkPermutationsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
   NMSparseAlignOperandsPassOptions align;

@@ -123,6 +123,35 @@ def NMSparseSinkPermutationsPass
                            "::mlir::nm_sparse::NMSparseDialect"];
 }
 
+def NMSparsePermuteWeightsPass
+    : Pass<"nm-sparse-permute-weights", "::mlir::func::FuncOp"> {
+  let summary = "put rows of weights into the order of the layer before";
+  let description = [{
+    Runs before weights are packed, behind `--nm-sparse-sink-permutations`. Where the
+    result of an `nm_sparse.permute` is only read as activations by products of
+    `free` weights that the program packs, the rows of these weights are put into
+    the order of what is permuted, and the permutation goes: at compile time where
+    both weights are constants, else when the weight is packed. Blocks of more than
+    one row, and the windows of `n:m` weights, are rows in their order; there it
+    stays, and a remark says so.
+
+    ```mlir
+    // Before
+    %p = nm_sparse.permute %y, %perm dim = 1
+    %v, %b = nm_sparse.pack %w
+    %z = nm_sparse.matmul ... ins(%p, %v, %b ...)
+    // After
+    %o = nm_sparse.permute inverse %dense, %perm dim = 0
+    %w = tensor.cast %o
+    %v, %b = nm_sparse.pack %w
+    %z = nm_sparse.matmul ... ins(%y, %v, %b ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseLowerPermutePass
     : Pass<"nm-sparse-lower-permute", "::mlir::func::FuncOp"> {
   let summary = "permutations by kernels";
