@@ -20,6 +20,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Conversion/SparseTensorEncoding.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
@@ -349,6 +350,11 @@ llvm::Expected<RunReport> Runner::run() {
   if (ErrorCollector errors(&context);
       failed(replaceSparseTensorEncodings(*module)))
     return llvm::createStringError(errors.getFirst());
+  if (llvm::Error error =
+          runPipeline(*module, "splitting panels", [](OpPassManager &pm) {
+            pm.addPass(createNMSparseSplitNarrowPanelsPass());
+          }))
+    return error;
   auto found = findEntry(*module, request.entry);
   if (!found)
     return found.takeError();

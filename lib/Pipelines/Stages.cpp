@@ -20,6 +20,7 @@ using namespace mlir::nm_sparse;
 static void buildFront(OpPassManager &pm, bool isOracle) {
   ConvertLinalgToNMSparsePassOptions convert;
   convert.unpackWithoutKernel = isOracle;
+  pm.addPass(createNMSparseSplitNarrowPanelsPass());
   pm.addPass(createNMSparseExpandMathPass());
   pm.addPass(createConvertLinalgToNMSparsePass(convert));
   // The reference has each weight as the program gives it.

@@ -123,6 +123,28 @@ def NMSparseSinkPermutationsPass
                            "::mlir::nm_sparse::NMSparseDialect"];
 }
 
+def NMSparseSplitNarrowPanelsPass
+    : Pass<"nm-sparse-split-narrow-panels", "::mlir::ModuleOp"> {
+  let summary = "free weights of few outputs to a panel as free elements";
+  let description = [{
+    Runs first. The type of a `free` weight whose panels are no multiple of 8 outputs,
+    or 4 of `f32`, becomes that of one without blocks, in the order of its outputs:
+    kernels read panels of ragged rows in whole accesses, and such a weight as
+    bitmaps. Pruning still keeps blocks. A program that has `nm_sparse.pack`,
+    `nm_sparse.unpack` or `nm_sparse.matmul` stays as it is.
+
+    ```mlir
+    // Before
+    %w: tensor<64x96xf16, #nm_sparse.encoding<free, block = [1, 4]>>
+    // After
+    %w: tensor<64x96xf16, #nm_sparse.encoding<free>>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparsePermuteWeightsPass
     : Pass<"nm-sparse-permute-weights", "::mlir::func::FuncOp"> {
   let summary = "put rows of weights into the order of the layer before";
