@@ -10,13 +10,25 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Pass/PassManager.h"
+#include "nm_sparse/Conversion/SparseTensorEncoding.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+llvm::Error nm_sparse::settleEncodings(ModuleOp module) {
+  if (ErrorCollector errors(module.getContext());
+      failed(replaceSparseTensorEncodings(module)))
+    return llvm::createStringError(errors.getFirst());
+  return runPipeline(module, "splitting panels", [](OpPassManager &pm) {
+    pm.addPass(createNMSparseSplitNarrowPanelsPass());
+  });
+}
 
 /// `error` of the parser, which says FULL:LINE:COLUMN, said of what the user
 /// typed: from where it was not understood, and what is legal. Rules that only

@@ -23,6 +23,9 @@ struct Lowered {
   std::vector<std::string> schedules; ///< One for each sparse matmul.
 };
 
+/// Makes the encodings of weights in `module` those that kernels take.
+llvm::Error settleEncodings(ModuleOp module);
+
 /// Puts the schedule in `text` on every contraction with an encoded operand.
 llvm::Error forceSchedule(ModuleOp module, StringRef text);
 

@@ -19,11 +19,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Conversion/SparseTensorEncoding.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
-#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Driver.h"
@@ -347,13 +344,7 @@ llvm::Expected<RunReport> Runner::run() {
     return parsed.takeError();
   module = std::move(*parsed);
   // Arguments are made of the encodings that the types have here.
-  if (ErrorCollector errors(&context);
-      failed(replaceSparseTensorEncodings(*module)))
-    return llvm::createStringError(errors.getFirst());
-  if (llvm::Error error =
-          runPipeline(*module, "splitting panels", [](OpPassManager &pm) {
-            pm.addPass(createNMSparseSplitNarrowPanelsPass());
-          }))
+  if (llvm::Error error = settleEncodings(*module))
     return error;
   auto found = findEntry(*module, request.entry);
   if (!found)

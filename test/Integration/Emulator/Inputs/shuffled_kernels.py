@@ -73,7 +73,7 @@ def main():
             density = rng.choice((0, 25, 60))
             # What is expected says whether rows along memory are scattered.
             expected = rng.choice((1, 8192))
-            flags = f"--device emulate --chip sm_90a --density {density} --tokens {expected}"
+            flags = f"--device emulate --density {density} --tokens {expected}"
             yield f"{arguments.seed}-{number}", case, tokens, number, flags
 
     drawn.write(arguments.out, draw_all())
