@@ -263,7 +263,7 @@ def make_samples(formula, costs, scale=1.0):
             terms.update(copies=copies, dram=10e-6, write=2e-6, exchange=0, parts=0)
             terms.update(overlaps=int(waves == 1), shares=0, boxes=1, pieces=0)
             terms.update(index=64, init=0, apply=0, scattered=0)
-            terms.update(transposed=0, aligned=0)
+            terms.update(transposed=0, aligned=0, dramResults=1e-6)
             seconds = formula(terms, costs)
             run = {"time": {"median_us": scale * seconds * 1e6}}
             sample = fit_model.Sample(
