@@ -24,6 +24,10 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     with a vector becomes a matmul of one token. An attribute
     `nm_sparse.schedule` on the linalg operation becomes the matmul's schedule.
 
+    A convolution whose weight has an encoding becomes such a product with
+    `nm_sparse.patches` of its image (docs/Input.md), with reshapes and, where the
+    batch of the image comes first, transpositions around it.
+
     A weight may be transposed, broadcast, cast or given dimensions of size 1 on
     its way to the product, which then reads the weight itself: `dim` is counted
     in the weight's dimensions. What `--linalg-fuse-elementwise-ops` computes of
