@@ -7,14 +7,10 @@ usage: conv_kernels.py OUT_DIR [--count N] [--seed S]
 Writes one MLIR file for each layer and `list.txt` for `nm-run --batch`.
 """
 
-import argparse
-import pathlib
-import random
-import sys
+import drawn
+from families import schedule  # first: it says where the next module is
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "Pipelines" / "Inputs"))
-from cases import schedule  # noqa: E402
-from convolutions_text import LAYOUTS, Convolution, text  # noqa: E402
+from convolutions_text import LAYOUTS, Convolution, text  # isort: skip
 
 WGMMA = [
     schedule("wgmma", (tokens, 64), warps, 3, rows=rows, producers=4, tma=True, **grid)
@@ -30,8 +26,6 @@ def draw(rng):
     element = rng.choice(("f16", "f16", "f16", "bf16", "f32"))
     panel = rng.choice((1, 32, 64, 64, 128))
     pattern = rng.choice(PATTERNS)
-    if pattern == "free":  # Narrower panels of larger blocks have no kernel.
-        panel = max(32, panel)
     order = ", order = shuffled" if rng.random() < 0.15 else ""
     square = rng.random() < 0.5
 
@@ -63,30 +57,14 @@ def draw(rng):
     return conv, batch
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--count", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    lines = []
-    while len(lines) < arguments.count:
+def draw_with_flags(rng):
+    conv, batch = draw(rng)
+    while not conv.is_legal():
         conv, batch = draw(rng)
-        if not conv.is_legal():
-            continue
-        number = len(lines)
-        chip = "sm_90a" if "wgmma" in conv.schedule else rng.choice(("sm_90a", "sm_80"))
-        path = arguments.out / f"{arguments.seed}-{number}.mlir"
-        path.write_text(text(conv), encoding="utf-8")
-        lines.append(
-            f"{path} --check --size m={batch} --seed {number} --device emulate "
-            f"--chip {chip} --density {rng.choice((0, 3, 25, 60, 100))}"
-        )
-    (arguments.out / "list.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{len(lines)} kernels in {arguments.out}")
+    chip = "sm_90a" if "wgmma" in conv.schedule else rng.choice(("sm_90a", "sm_80"))
+    density = rng.choice((0, 3, 25, 60, 100))
+    return conv, batch, f"--device emulate --chip {chip} --density {density}"
 
 
 if __name__ == "__main__":
-    main()
+    drawn.run(__doc__, draw_with_flags, text)

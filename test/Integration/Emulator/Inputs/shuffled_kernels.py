@@ -7,10 +7,6 @@ usage: shuffled_kernels.py OUT_DIR [--count N] [--seed S]
 Writes one MLIR file for each layer and `list.txt` for `nm-run --batch`.
 """
 
-import argparse
-import pathlib
-import random
-
 import drawn
 from families import Case, mma, schedule, simt
 
@@ -59,25 +55,13 @@ def draw(rng):
     return case, rng.choice((1, 3, 9, 31, 65, 100, 129, 200, 257, 512))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--count", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-
-    def draw_all():
-        for number in range(arguments.count):
-            case, tokens = draw(rng)
-            density = rng.choice((0, 25, 60))
-            # What is expected says whether rows along memory are scattered.
-            expected = rng.choice((1, 8192))
-            flags = f"--device emulate --density {density} --tokens {expected}"
-            yield f"{arguments.seed}-{number}", case, tokens, number, flags
-
-    drawn.write(arguments.out, draw_all())
+def draw_with_flags(rng):
+    case, tokens = draw(rng)
+    density = rng.choice((0, 25, 60))
+    # What is expected says whether rows along memory are scattered.
+    expected = rng.choice((1, 8192))
+    return case, tokens, f"--device emulate --density {density} --tokens {expected}"
 
 
 if __name__ == "__main__":
-    main()
+    drawn.run(__doc__, draw_with_flags)
