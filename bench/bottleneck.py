@@ -22,10 +22,9 @@ import sys
 from types import SimpleNamespace
 
 import cusparselt
-from convolutions import ENCODINGS, ROOT
+from convolution_layers import ENCODINGS
 from driver import Driver
 
-sys.path[:0] = [str(ROOT / "python")]
 BATCH = 64
 # (channels, height, narrow channels, outputs, stride)
 BLOCKS = [

@@ -20,77 +20,19 @@ import json
 import lzma
 import math
 import pathlib
-import random
 import statistics
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-ROOT = pathlib.Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "test" / "Pipelines" / "Inputs"), str(ROOT / "python")]
-import cusparselt  # noqa: E402
-from convolutions_text import Convolution, text  # noqa: E402
-from driver import Driver  # noqa: E402
+import cusparselt
+from convolution_layers import ENCODINGS, convolution, drawn, rank, resnet
+from driver import Driver
 
-ENCODINGS = {"75": "8:32, block = [1, 64]", "90": "4:40, block = [1, 64]"}
+from convolutions_text import Convolution, text  # isort: skip
+
 WANTED_BYTES, MOST_SETS, REPLAY_US = 160 << 20, 16, 300
-
-
-def resnet():
-    """(channels, height, outputs, kernel, stride)"""
-    layers = [(3, 224, 64, 7, 2), (64, 56, 64, 1, 1), (64, 56, 64, 3, 1)]
-    layers += [(64, 56, 256, 1, 1), (256, 56, 64, 1, 1)]
-    for wide, height, narrow, out in (
-        (256, 56, 128, 512),
-        (512, 28, 256, 1024),
-        (1024, 14, 512, 2048),
-    ):
-        half = height // 2
-        layers += [(wide, height, narrow, 1, 1), (narrow, height, narrow, 3, 2)]
-        layers += [(narrow, half, out, 1, 1), (wide, height, out, 1, 2)]
-        layers += [(out, half, narrow, 1, 1), (narrow, half, narrow, 3, 1)]
-    return layers
-
-
-def drawn(count, seed):
-    rng = random.Random(seed)
-    for _ in range(count):
-        yield (
-            rng.randrange(32, 1024),
-            rng.randrange(7, 60),
-            rng.randrange(32, 1024),
-            rng.choice((1, 3, 3, 5)),
-            rng.choice((1, 1, 2)),
-        )
-
-
-def convolution(layer, batch, encoding, schedule="", epilogue="cast"):
-    channels, size, outputs, kernel, stride = layer
-    zeros = (kernel // 2,) * 2
-    return Convolution(
-        encoding=encoding,
-        batch=batch,
-        channels=channels,
-        height=size,
-        width=size,
-        outputs=outputs,
-        kernel=(kernel, kernel),
-        strides=(stride, stride),
-        low=zeros,
-        high=zeros,
-        epilogue=epilogue,
-        schedule=schedule,
-    )
-
-
-def rank(tool, source, count):
-    """Texts of schedules and what the model predicts, best first."""
-    command = [tool, str(source), "-o", "-", "--candidates", str(count)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    (product,) = json.loads(done.stdout)
-    found = [(c["predicted_us"], c["schedule"]) for c in product["candidates"]]
-    return [(us, s[len("#nm_sparse.schedule<") : -1]) for us, s in sorted(found)]
 
 
 def compile_all(folder, tool, number, layer, batch, density, count, epilogues):
