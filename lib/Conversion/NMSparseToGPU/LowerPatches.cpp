@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StridedBuffer.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,17 +32,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static constexpr int64_t kThreads = 256;
-
-/// A buffer of `image` of which nothing is assumed but its shape.
-static Value getBuffer(OpBuilder &b, Location loc, Value image) {
-  auto type = cast<RankedTensorType>(image.getType());
-  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
-  auto layout =
-      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, strides);
-  return bufferization::ToBufferOp::create(
-      b, loc, MemRefType::get(type.getShape(), type.getElementType(), layout),
-      image, /*read_only=*/true);
-}
 
 /// The element at `row` and `token`: of the image, or zero.
 static Value loadElement(OpBuilder &b, Location loc, const PatchSource &source,
@@ -87,7 +77,7 @@ static void lower(IRRewriter &rewriter, PatchesOp op) {
   // Its sizes are those of the image, which never fails.
   (void)op.reifyResultShapes(rewriter, shape);
   Value tokens = getValueOrCreateConstantIndexOp(rewriter, loc, shape[0][1]);
-  Value image = getBuffer(rewriter, loc, op.getImage());
+  Value image = getStridedBuffer(rewriter, loc, op.getImage());
   Value target = memref::AllocOp::create(
       rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
       type.isDynamicDim(1) ? ValueRange(tokens) : ValueRange());

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StridedBuffer.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,17 +39,6 @@ static constexpr int64_t kRowBytes = 48 * 1024, kRowsBytes = 32 * 1024;
 static constexpr int64_t kAccessBytes = 16;
 /// Rows that a CTA takes together at most.
 static constexpr int64_t kMostRows = 4;
-
-/// A buffer of `tensor` of which nothing is assumed but its shape.
-static Value getBuffer(OpBuilder &b, Location loc, Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
-  auto layout =
-      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, strides);
-  return bufferization::ToBufferOp::create(
-      b, loc, MemRefType::get(type.getShape(), type.getElementType(), layout),
-      tensor, /*read_only=*/true);
-}
 
 /// Copies the element at `at` to where it belongs.
 static void copyElement(OpBuilder &b, PermuteOp op, ArrayRef<Value> at,
@@ -297,8 +287,8 @@ static void lower(IRRewriter &rewriter, PermuteOp op) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
-  Value source = getBuffer(rewriter, loc, op.getSource());
-  Value perm = getBuffer(rewriter, loc, op.getPerm());
+  Value source = getStridedBuffer(rewriter, loc, op.getSource());
+  Value perm = getStridedBuffer(rewriter, loc, op.getPerm());
   SmallVector<Value> sizes, dynamic;
   for (int64_t dim = 0; dim < rank; ++dim) {
     sizes.push_back(

@@ -12,48 +12,52 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/IR/Permutation.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Checks a number that names a dimension of the source, and that the size of
 /// it is that of dimension `permDim` of the permutation.
-static LogicalResult verifyDim(PermuteOp op, StringRef name, int64_t dim,
+static LogicalResult verifyDim(Operation *op, ShapedType source,
+                               ShapedType perm, StringRef name, int64_t dim,
                                int64_t permDim) {
-  auto source = cast<RankedTensorType>(op.getSource().getType());
-  auto perm = cast<RankedTensorType>(op.getPerm().getType());
   if (dim < 0 || dim >= source.getRank())
-    return op.emitOpError()
+    return op->emitOpError()
            << name << " = " << dim << " is no dimension of " << source
            << ", legal are 0 to " << source.getRank() - 1;
   int64_t size = source.getDimSize(dim), places = perm.getDimSize(permDim);
   if (ShapedType::isDynamic(size) || ShapedType::isDynamic(places) ||
       size == places)
     return success();
-  return op.emitOpError() << "dimension " << dim << " of " << source << " has "
-                          << size << " entries, but perm has " << places
-                          << " in " << perm;
+  return op->emitOpError() << "dimension " << dim << " of " << source << " has "
+                           << size << " entries, but perm has " << places
+                           << " in " << perm;
+}
+
+LogicalResult nm_sparse::verifyPermutation(Operation *op, ShapedType source,
+                                           ShapedType perm, int64_t dim,
+                                           std::optional<int64_t> batch) {
+  if (!perm.getElementType().isSignlessInteger(32))
+    return op->emitOpError("perm must have elements of type i32, got ") << perm;
+  int64_t rank = batch ? 2 : 1;
+  if (perm.getRank() != rank)
+    return op->emitOpError("perm must have rank ")
+           << rank << (batch ? " with" : " without") << " batch, got " << perm;
+  if (failed(verifyDim(op, source, perm, "dim", dim, rank - 1)))
+    return failure();
+  if (!batch)
+    return success();
+  if (*batch == dim)
+    return op->emitOpError("batch and dim must be two dimensions, got ")
+           << dim << " for both";
+  return verifyDim(op, source, perm, "batch", *batch, 0);
 }
 
 LogicalResult PermuteOp::verify() {
-  auto perm = cast<RankedTensorType>(getPerm().getType());
-  if (!perm.getElementType().isSignlessInteger(32))
-    return emitOpError("perm must have elements of type i32, got ") << perm;
-  int64_t rank = getBatch() ? 2 : 1;
-  if (perm.getRank() != rank)
-    return emitOpError("perm must have rank ")
-           << rank << (getBatch() ? " with" : " without") << " batch, got "
-           << perm;
-  auto dim = static_cast<int64_t>(getDim());
-  if (failed(verifyDim(*this, "dim", dim, rank - 1)))
-    return failure();
-  if (!getBatch())
-    return success();
-  auto batch = static_cast<int64_t>(*getBatch());
-  if (batch == dim)
-    return emitOpError("batch and dim must be two dimensions, got ")
-           << dim << " for both";
-  return verifyDim(*this, "batch", batch, 0);
+  return verifyPermutation(*this, cast<ShapedType>(getSource().getType()),
+                           cast<ShapedType>(getPerm().getType()),
+                           static_cast<int64_t>(getDim()), getBatch());
 }
 
 LogicalResult
