@@ -66,6 +66,7 @@ private:
   LogicalResult nameLoops();
   LogicalResult checkOrders();
   LogicalResult readSizes();
+  LogicalResult checkPixels();
   void foldPad();
 
   std::string getOrder(AffineMap map) const {
@@ -278,6 +279,31 @@ LogicalResult Matcher::readSizes() {
   return success();
 }
 
+/// The result must have the pixels that the kernel reaches in the image.
+LogicalResult Matcher::checkPixels() {
+  auto image = cast<RankedTensorType>(result.image.getType());
+  auto init = cast<RankedTensorType>(result.getInit().getType());
+  auto patches = PatchesAttr::get(op.getContext(), result.kernel,
+                                  result.strides, result.dilations, result.low,
+                                  result.high, "chwb", result.rows);
+  int64_t pixels[2], expected[2];
+  for (unsigned axis : {0, 1}) {
+    int64_t size = image.getDimSize(
+        static_cast<int64_t>(result.imageOrder.find("hw"[axis])));
+    expected[axis] = patches.getOutputSize(size, axis);
+    pixels[axis] = init.getDimSize(
+        static_cast<int64_t>(result.resultOrder.find("pq"[axis])));
+  }
+  if (expected[0] < 1 || expected[1] < 1)
+    return refuse(op) << "a kernel of " << result.kernel[0] << " x "
+                      << result.kernel[1] << " does not fit into " << image
+                      << " with the zeros around it";
+  if (pixels[0] != expected[0] || pixels[1] != expected[1])
+    return refuse(op) << "its result is " << init << ", and must have "
+                      << expected[0] << " x " << expected[1] << " pixels";
+  return success();
+}
+
 FailureOr<Convolution> Matcher::match() {
   result.op = op;
   result.low = result.high = {0, 0};
@@ -287,7 +313,7 @@ FailureOr<Convolution> Matcher::match() {
   if (failed(checkOrders()))
     return failure();
   foldPad();
-  if (failed(readSizes()))
+  if (failed(readSizes()) || failed(checkPixels()))
     return failure();
   return result;
 }

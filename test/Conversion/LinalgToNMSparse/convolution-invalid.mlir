@@ -84,3 +84,25 @@ func.func @batchInside(%x: tensor<4x2x8x8xf32>, %w: tensor<8x4x3x3xf32, #w>, %i:
   } -> tensor<8x6x6x2xf32>
   return %y : tensor<8x6x6x2xf32>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @kernel(%x: tensor<2x4x8x8xf16>, %w: tensor<8x4x9x3xf16, #w>, %i: tensor<2x8x0x6xf32>) -> tensor<2x8x0x6xf32> {
+  // expected-error @below {{not covered because a kernel of 9 x 3 does not fit into 'tensor<2x4x8x8xf16>' with the zeros around it}}
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x8x8xf16>, tensor<8x4x9x3xf16, #w>)
+      outs(%i : tensor<2x8x0x6xf32>) -> tensor<2x8x0x6xf32>
+  return %y : tensor<2x8x0x6xf32>
+}
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 1>
+
+func.func @result(%x: tensor<2x4x8x8xf16>, %w: tensor<8x4x3x3xf16, #w>, %i: tensor<2x8x5x6xf32>) -> tensor<2x8x5x6xf32> {
+  // expected-error @below {{not covered because its result is 'tensor<2x8x5x6xf32>', and must have 6 x 6 pixels}}
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x8x8xf16>, tensor<8x4x3x3xf16, #w>)
+      outs(%i : tensor<2x8x5x6xf32>) -> tensor<2x8x5x6xf32>
+  return %y : tensor<2x8x5x6xf32>
+}
