@@ -25,6 +25,10 @@ public:
   /// Writes `runs`: as wide as they are where rows are aligned, and element by
   /// element where they are not.
   void write(ArrayRef<TileRun> runs, ValueRange scalars);
+  /// As wide as they are; rows are aligned.
+  void writeWide(ArrayRef<TileRun> runs, ValueRange scalars);
+  /// Element by element.
+  void writeElements(ArrayRef<TileRun> runs, ValueRange scalars);
 
 private:
   /// The access in which a row ends, as far as it is known, and how many
@@ -49,8 +53,6 @@ private:
   /// Stores `vector` at `at`, which is in the row of `offset`.
   void storeIf(Value condition, Value vector, ArrayRef<Value> at,
                TileOffset offset);
-  void writeElements(ArrayRef<TileRun> runs, ValueRange scalars);
-  void writeWide(ArrayRef<TileRun> runs, ValueRange scalars);
   /// The thread's elements move by `shift` along memory, if it is not null.
   void writeVector(Value vector, TileOffset offset, Value shift);
   void addTail(Tail &tail, Value vector, TileOffset offset, Value isRow,

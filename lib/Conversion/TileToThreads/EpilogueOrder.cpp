@@ -165,12 +165,10 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
 }
 
 void TileEpilogue::orderVersions(const ThreadLayout &layout, bool sharesTiles) {
-  for (scf::IfOp op : branches) {
+  for (scf::IfOp op : branches)
     hideCoordinates(op, layout, sharesTiles);
-    EpilogueOrder(op.thenBlock()).run(kReadAhead);
-    if (op.elseBlock())
-      EpilogueOrder(op.elseBlock()).run(0);
-  }
+  for (auto [block, version] : bodies)
+    EpilogueOrder(block).run(version == TileVersion::Elements ? 0 : kReadAhead);
 }
 
 //===----------------------------------------------------------------------===//

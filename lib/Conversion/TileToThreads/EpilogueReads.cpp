@@ -197,9 +197,7 @@ void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
       }
       llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> first;
       SmallVector<TileRun> runs = access.getDistinctRuns(first);
-      bool isKnown = llvm::all_of(read.getInBoundsValues(),
-                                  [](bool inBounds) { return inBounds; });
-      if (isKnown && runs.front().size() == 1 &&
+      if (runs.front().size() == 1 &&
           static_cast<int64_t>(runs.size()) <= kKeptElements)
         read->moveBefore(loop);
     }

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread of a large tile has 128 accumulators, and no registers for as many
-// operands beside them. So an epilogue that reads some becomes two versions,
-// of which one test chooses: one for tiles that exist as a whole and allow wide
-// accesses, straight code, and one for the others, element by element.
+// operands beside them. So an epilogue that reads some becomes versions, of
+// which a test or two choose: one for tiles that exist as a whole and allow
+// wide accesses, straight code; one for those that end inside, with a test for
+// each access; and one, element by element, for rows that are not aligned.
 // EpilogueOrder.cpp then orders each, so that few elements are live.
 //
 //===----------------------------------------------------------------------===//
@@ -42,6 +43,28 @@ static Value isWhole(OpBuilder &b, const ThreadLayout &layout,
   return access.allowsWide(isa<vector::TransferWriteOp>(op)
                                ? getStoreWidth(access)
                                : access.getRuns().front().size());
+}
+
+/// Whether `op` may be of TileVersion::Edge, and the test of it: i1, null when
+/// it always is. Elements of a buffer that is broadcast are read alone then.
+static bool allowsEdge(OpBuilder &b, const ThreadLayout &layout,
+                       VectorTransferOpInterface op, Value &test) {
+  TileAccess access(b, layout, op);
+  if (isa<vector::TransferWriteOp>(op)) {
+    int64_t width = getStoreWidth(access);
+    test = access.isAligned(width);
+    return width > 1 && getStoreForm(access) != StoreForm::Transposed;
+  }
+  if (!access.isBroadcast(0) && !access.isBroadcast(1))
+    test = access.hasWholeRuns();
+  return true;
+}
+
+/// The conjunction of `a` and `c`, of which null is true.
+static Value both(OpBuilder &b, Location loc, Value a, Value c) {
+  if (!a || !c)
+    return a ? a : c;
+  return arith::AndIOp::create(b, loc, a, c);
 }
 
 namespace {
@@ -86,22 +109,34 @@ static Epilogue collectEpilogue(const TileValues &tiles, Block *block) {
   return epilogue;
 }
 
+/// Makes the versions of `ops` for tiles that do not exist as a whole.
+static void fillEdges(OpBuilder &b, Location loc, const ThreadLayout &layout,
+                      ArrayRef<Operation *> ops,
+                      function_ref<void(Block *, TileVersion)> fill) {
+  Block *block = b.getInsertionBlock();
+  bool allowed = true;
+  Value aligned;
+  for (Operation *op : ops)
+    if (auto transfer = dyn_cast<VectorTransferOpInterface>(op)) {
+      Value test;
+      allowed &= allowsEdge(b, layout, transfer, test);
+      aligned = both(b, loc, aligned, test);
+    }
+  if (!allowed)
+    return fill(block, TileVersion::Elements);
+  if (!aligned)
+    return fill(block, TileVersion::Edge);
+  auto versions = scf::IfOp::create(b, loc, aligned, /*withElseRegion=*/true);
+  fill(versions.thenBlock(), TileVersion::Edge);
+  fill(versions.elseBlock(), TileVersion::Elements);
+}
+
 static void versionEpilogue(TileValues &tiles, const ThreadLayout &layout,
                             Epilogue &epilogue, TileEpilogue &result) {
   SmallVector<Operation *> ops(llvm::reverse(epilogue.ops));
   OpBuilder b(epilogue.writes.front()->getContext());
   b.setInsertionPointAfter(epilogue.writes.front());
   Location loc = epilogue.writes.front().getLoc();
-  Value whole;
-  for (Operation *op : ops)
-    if (auto transfer = dyn_cast<VectorTransferOpInterface>(op))
-      if (Value test = isWhole(b, layout, transfer))
-        whole = whole ? arith::AndIOp::create(b, loc, whole, test).getResult()
-                      : test;
-  bool isKnown = !whole;
-  if (isKnown)
-    whole = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
-  auto versions = scf::IfOp::create(b, loc, whole, /*withElseRegion=*/!isKnown);
   auto fill = [&](Block *block, TileVersion version) {
     b.setInsertionPoint(block->getTerminator());
     IRMapping map;
@@ -110,11 +145,22 @@ static void versionEpilogue(TileValues &tiles, const ThreadLayout &layout,
       if (isa<VectorTransferOpInterface>(copy))
         result.versions[copy] = version;
     }
+    result.bodies.emplace_back(block, version);
   };
-  fill(versions.thenBlock(), TileVersion::Whole);
-  if (!isKnown)
-    fill(versions.elseBlock(), TileVersion::Edge);
+  Value whole;
+  for (Operation *op : ops)
+    if (auto transfer = dyn_cast<VectorTransferOpInterface>(op))
+      whole = both(b, loc, whole, isWhole(b, layout, transfer));
+  bool isKnown = !whole;
+  if (isKnown)
+    whole = arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1);
+  auto versions = scf::IfOp::create(b, loc, whole, /*withElseRegion=*/!isKnown);
   result.branches.push_back(versions);
+  fill(versions.thenBlock(), TileVersion::Whole);
+  if (!isKnown) {
+    b.setInsertionPoint(versions.elseBlock()->getTerminator());
+    fillEdges(b, loc, layout, ops, fill);
+  }
   for (Operation *op : llvm::reverse(ops))
     tiles.eraseOp(op);
 }

@@ -195,6 +195,19 @@ Value TileAccess::exists(ArrayRef<Value> at) {
   return result;
 }
 
+SmallVector<Value> TileAccess::clamp(ArrayRef<Value> at) {
+  SmallVector<Value> result(at);
+  for (unsigned side = 0; side < 2; ++side) {
+    if (isBroadcast(side) || inBounds[side])
+      continue;
+    Value extent = memref::DimOp::create(b, loc, buffer, dims[side]);
+    Value last = arith::SubIOp::create(b, loc, extent, constant(1));
+    Value &index = result[dims[side]];
+    index = arith::MinSIOp::create(b, loc, index, last);
+  }
+  return result;
+}
+
 memref::SubViewOp TileAccess::getPaddedTile() {
   auto tile = buffer.getDefiningOp<memref::SubViewOp>();
   if (view && tile && tile.getSource() != view.getResult())
@@ -315,6 +328,22 @@ Value TileAccess::isAligned(int64_t width) {
       b, loc, arith::CmpIPredicate::eq,
       arith::RemUIOp::create(b, loc, address, constant(width * bytes)),
       constant(0));
+}
+
+Value TileAccess::hasWholeRuns() {
+  int64_t width = getRuns().front().size();
+  if (width == 1)
+    return Value();
+  Value aligned = isAligned(width);
+  unsigned along = isContiguous(0) ? 0 : 1;
+  if (inBounds[along])
+    return aligned;
+  Value rest =
+      arith::RemUIOp::create(b, loc, getExtent(along), constant(width));
+  Value isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest,
+                                        constant(0));
+  return aligned ? arith::AndIOp::create(b, loc, aligned, isWhole).getResult()
+                 : isWhole;
 }
 
 SmallVector<TileRun> TileAccess::getRuns() {

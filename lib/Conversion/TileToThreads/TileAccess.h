@@ -78,6 +78,10 @@ public:
   /// i1: the element at `at` exists; null when it is known to.
   Value exists(ArrayRef<Value> at);
 
+  /// `at`, or where no element is there, the last one along each side. (A tile
+  /// is of a buffer that has elements.)
+  SmallVector<Value> clamp(ArrayRef<Value> at);
+
   /// The elements of `runs`, those together of which all exist or none does, so
   /// that one test and one branch do for them: with one for each element, the
   /// code of a kernel is mostly branches, which LLVM and ptxas spend their time
@@ -100,6 +104,9 @@ public:
   /// i1: each row, and the tile's place in it, are multiples of `width`
   /// elements; null when they always are.
   Value isAligned(int64_t width);
+  /// i1: the runs of getRuns are aligned, and the elements of each all exist or
+  /// none does; null when that is known.
+  Value hasWholeRuns();
 
   /// Runs to access together: along the side that is contiguous in memory, up
   /// to 16 bytes wide; single elements when neither is.

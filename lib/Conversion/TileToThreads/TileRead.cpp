@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A transfer from global memory tests bounds element by element, unless the
-// whole tile lies inside and its address allows wide accesses.
+// whole tile lies inside and its address allows wide accesses. Of a buffer that
+// is broadcast a thread has few elements: it reads the last one instead of any
+// behind it, and needs no branches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,26 +77,84 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     return ordered;
   }
 
+  /// As readNarrow, without branches.
+  SmallVector<Value> readClamped(TileAccess &access, ArrayRef<TileRun> runs,
+                                 Value padding) const {
+    OpBuilder &b = access.b;
+    SmallVector<Value> values;
+    for (ArrayRef<int64_t> run : runs)
+      for (int64_t e : run) {
+        TileOffset offset = layout.getOffset(e);
+        SmallVector<Value> at = access.getIndices(offset);
+        Value exists = access.exists(at);
+        Value read =
+            memref::LoadOp::create(b, access.loc, access.getRoot(),
+                                   access.getPlace(access.clamp(at), offset));
+        values.push_back(exists ? arith::SelectOp::create(b, access.loc, exists,
+                                                          read, padding)
+                                      .getResult()
+                                : read);
+      }
+    return values;
+  }
+
+  /// The elements of `run`, which all exist: a vector, or the only one.
+  Value readRun(TileAccess &access, ArrayRef<int64_t> run) const {
+    OpBuilder &b = access.b;
+    SmallVector<Value> at = access.getPlace(run);
+    Type element = access.type.getElementType();
+    int64_t width = run.size();
+    if (width == 1)
+      return memref::LoadOp::create(b, access.loc, access.getRoot(), at);
+    return vector::LoadOp::create(
+        b, access.loc, VectorType::get({width}, element), access.getRoot(), at,
+        /*nontemporal=*/false,
+        llvm::Align(width * element.getIntOrFloatBitWidth() / 8));
+  }
+
+  /// Appends the elements of `run`, which is what readRun returns.
+  static void appendElements(TileAccess &access, Value run,
+                             SmallVectorImpl<Value> &values) {
+    auto type = dyn_cast<VectorType>(run.getType());
+    if (!type)
+      return values.push_back(run);
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      values.push_back(vector::ExtractOp::create(access.b, access.loc, run, i));
+  }
+
   /// The elements of `runs`, which all exist, in order.
   SmallVector<Value> readRuns(TileAccess &access,
                               ArrayRef<TileRun> runs) const {
+    SmallVector<Value> values;
+    for (ArrayRef<int64_t> run : runs)
+      appendElements(access, readRun(access, run), values);
+    return values;
+  }
+
+  /// The elements of `runs`, of each of which all exist or none does, in order.
+  SmallVector<Value> readWholeRuns(TileAccess &access, ArrayRef<TileRun> runs,
+                                   Value padding) const {
     OpBuilder &b = access.b;
     SmallVector<Value> values;
-    int64_t width = runs.front().size();
-    auto vectorType = VectorType::get({width}, access.type.getElementType());
     for (ArrayRef<int64_t> run : runs) {
-      SmallVector<Value> at = access.getPlace(run);
-      if (width == 1) {
-        values.push_back(
-            memref::LoadOp::create(b, access.loc, access.getRoot(), at));
-        continue;
-      }
-      Value loaded = vector::LoadOp::create(
-          b, access.loc, vectorType, access.getRoot(), at,
-          /*nontemporal=*/false,
-          llvm::Align(width * access.type.getElementTypeBitWidth() / 8));
-      for (int64_t i = 0; i < width; ++i)
-        values.push_back(vector::ExtractOp::create(b, access.loc, loaded, i));
+      SmallVector<Value> at = access.getIndices(run);
+      auto read = [&](OpBuilder &, Location loc) {
+        scf::YieldOp::create(b, loc, readRun(access, run));
+      };
+      auto pad = [&](OpBuilder &, Location loc) {
+        Value none = padding;
+        if (int64_t width = run.size(); width > 1)
+          none = vector::BroadcastOp::create(
+              b, loc, VectorType::get({width}, access.type.getElementType()),
+              padding);
+        scf::YieldOp::create(b, loc, none);
+      };
+      Value exists = access.exists(at);
+      Value loaded =
+          exists
+              ? scf::IfOp::create(b, access.loc, exists, read, pad).getResult(0)
+              : readRun(access, run);
+      appendElements(access, loaded, values);
     }
     return values;
   }
@@ -104,6 +164,9 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
                                Value allowsWide, Value padding) const {
     if (!allowsWide)
       return readRuns(access, runs);
+    bool isFew = access.isBroadcast(0) || access.isBroadcast(1);
+    if (isFew && runs.front().size() == 1)
+      return readClamped(access, runs, padding);
     OpBuilder &b = access.b;
     SmallVector<Type> types(runs.size() * runs.front().size(),
                             access.type.getElementType());
@@ -113,8 +176,22 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     b.setInsertionPointToStart(&ifOp.getThenRegion().front());
     scf::YieldOp::create(b, access.loc, readRuns(access, runs));
     b.setInsertionPointToStart(&ifOp.getElseRegion().front());
-    scf::YieldOp::create(b, access.loc, readNarrow(access, runs, padding));
+    scf::YieldOp::create(b, access.loc,
+                         isFew ? readClamped(access, runs, padding)
+                               : readNarrow(access, runs, padding));
     return SmallVector<Value>(ifOp.getResults());
+  }
+
+  /// As readGroup, in a version of an epilogue.
+  SmallVector<Value> readVersion(TileAccess &access, ArrayRef<TileRun> runs,
+                                 TileVersion version, Value padding) const {
+    if (version == TileVersion::Whole)
+      return readRuns(access, runs);
+    if (access.isBroadcast(0) || access.isBroadcast(1))
+      return readClamped(access, runs, padding);
+    if (version == TileVersion::Edge)
+      return readWholeRuns(access, runs, padding);
+    return readNarrow(access, runs, padding, kReadTogether);
   }
 
   LogicalResult
@@ -150,9 +227,9 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     Value allowsWide =
         version == TileVersion::Unknown ? access.allowsWide(width) : Value();
     for (ArrayRef<TileRun> group : groupRuns(distinct, small)) {
-      if (version == TileVersion::Edge) {
+      if (version != TileVersion::Unknown) {
         llvm::append_range(
-            values, readNarrow(access, group, op.getPadding(), kReadTogether));
+            values, readVersion(access, group, version, op.getPadding()));
         continue;
       }
       llvm::append_range(values,

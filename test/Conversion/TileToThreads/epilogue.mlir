@@ -6,8 +6,9 @@
 
 // A thread has 128 accumulators and as many elements of the residual. One test
 // chooses between two versions; the fast one reads ahead, 32 registers' worth
-// of pairs, and combines 8 elements before each store. The other tests each
-// element, and needs no register for the next.
+// of pairs, and combines 8 elements before each store. Another test does for the
+// others: where rows are aligned and end with an access, each access has a test,
+// and where they are not, each element, which needs no register for the next.
 
 // CHECK-LABEL: func @residual
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
@@ -22,8 +23,16 @@
 // CHECK-NOT: scf.if
 // CHECK-COUNT-15: vector.store {{.*}} : memref<256x?xf16>, vector<8xf16>
 // CHECK: } else {
-// CHECK: scf.if
-// CHECK-NEXT: memref.load
+// CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %{{.*}} : index
+// CHECK: arith.cmpi eq, %[[PART]]
+// CHECK: scf.if %{{.*}} {
+// CHECK: scf.if %{{.*}} -> (vector<2xf16>) {
+// CHECK: vector.load {{.*}} : memref<256x?xf16>, vector<2xf16>
+// CHECK-COUNT-16: vector.store {{.*}} : memref<256x?xf16>, vector<8xf16>
+// CHECK-NOT: vector.store {{.*}} vector<8xf16>
+// CHECK: } else {
+// CHECK: scf.if {{.*}} -> (f16)
+// CHECK: memref.load
 // CHECK: arith.extf
 // CHECK-NEXT: arith.addf
 // CHECK-NEXT: arith.truncf
@@ -82,6 +91,58 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %sum = arith.addf %acc, %read : vector<128x256xf32>
     vector.transfer_write %sum, %out[%c0, %c0] {in_bounds = [true, true]}
       : vector<128x256xf32>, memref<128x256xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 256]>
+#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#feature = affine_map<(n, m) -> (m, n)>
+#outputs = affine_map<(n) -> (0, n)>
+
+// A bias that ends inside of the tile: what lies behind its end is read as its
+// last element, before the K loop too, without a branch. The result that ends
+// there is still written in accesses of 8 elements.
+
+// CHECK-LABEL: func @clamp
+// CHECK: %[[LAST:.*]] = arith.subi %{{.*}}, %{{.*}} : index
+// CHECK: %[[AT:.*]] = arith.minsi %{{.*}}, %[[LAST]]
+// CHECK: %[[READ:.*]] = memref.load %{{.*}}[%[[AT]]] : memref<?xf32>
+// CHECK: arith.select %{{.*}}, %[[READ]], %{{.*}} : f32
+// CHECK-COUNT-3: memref.load {{.*}} : memref<?xf32>
+// CHECK: scf.for
+// CHECK: nvvm.wgmma.wait.group.sync.aligned
+// CHECK-NOT: memref.load {{.*}} : memref<?xf32>
+// CHECK: scf.if
+// CHECK-COUNT-16: vector.store {{.*}} : memref<?x128xf16>, vector<8xf16>
+// CHECK: } else {
+// CHECK: scf.if
+// CHECK-COUNT-16: vector.store {{.*}} : memref<?x128xf16>, vector<8xf16>
+func.func @clamp(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+                 %b: memref<?xf32>, %out: memref<?x128xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %pad = arith.constant 0.0 : f32
+    %start = arith.constant dense<0.0> : vector<128x256xf32>
+    %sum = scf.for %k = %c0 to %c8 step %c1 iter_args(%a = %start) -> (vector<128x256xf32>) {
+      %next = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
+        ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+        acc(%a : vector<128x256xf32>) -> vector<128x256xf32>
+      scf.yield %next : vector<128x256xf32>
+    }
+    %bias = vector.transfer_read %b[%c0], %pad {in_bounds = [true, false],
+      permutation_map = #outputs} : memref<?xf32>, vector<128x256xf32>
+    %biased = arith.addf %sum, %bias : vector<128x256xf32>
+    %y = arith.truncf %biased : vector<128x256xf32> to vector<128x256xf16>
+    vector.transfer_write %y, %out[%c0, %c0] {in_bounds = [true, false],
+      permutation_map = #feature} : vector<128x256xf16>, memref<?x128xf16>
     gpu.terminator
   }
   return

@@ -72,15 +72,17 @@ void lookUpPlaces(gpu::LaunchOp launch, const TileValues &tiles,
 enum class TileVersion {
   Unknown, ///< Nothing: it tests whether it may go the fast way.
   Whole,   ///< All elements exist, and are aligned for wide accesses.
-  Edge     ///< Each element is to be tested.
+  Edge,    ///< Aligned as well, but not all elements exist.
+  Elements ///< Each element is tested, and accessed alone.
 };
 
 /// What the conversion knows, and makes, of the operations around the product.
 struct TileEpilogue {
-  /// Of the reads and writes in versions of epilogues; and the branches between
-  /// such versions, in the order of the code.
+  /// Of the reads and writes in versions of epilogues; the branches between
+  /// such versions, in the order of the code; and the body of each version.
   llvm::DenseMap<Operation *, TileVersion> versions;
   SmallVector<scf::IfOp> branches;
+  SmallVector<std::pair<Block *, TileVersion>> bodies;
 
   /// Of tiles of permuted views, where that is known before the product: the
   /// places of a thread's elements, by their offsets along the dimension that
@@ -113,8 +115,8 @@ struct EpiloguePattern : public TilePattern<OpT> {
   TileEpilogue &epilogue;
 };
 
-/// Splits each epilogue that reads more than registers hold into a version for
-/// whole tiles and one for those at an edge, before the conversion.
+/// Splits each epilogue that reads more than registers hold into one version
+/// for whole tiles and others for those at an edge, before the conversion.
 void splitEpilogues(gpu::LaunchOp launch, TileValues &tiles,
                     const ThreadLayout &layout, TileEpilogue &epilogue);
 
