@@ -166,6 +166,9 @@ class Generators:
     def levels(self, name):
         return self.walk("levels", name)
 
+    def shuffled(self, name):
+        return self.walk("shuffled", name)
+
     def speed(self, part):
         only = doc_results.SUMMARY if part == "summary" else None
         return doc_results.headline(ROOT / "bench/results", only)

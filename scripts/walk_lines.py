@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Which lines of the IR after a stage the walks through the compiler show, and how
-they are shortened: docs/DataPath.md, docs/DecodePath.md and docs/SparsePath.md."""
+they are shortened: docs/DataPath.md, docs/DecodePath.md, docs/SparsePath.md
+and docs/ShuffledPath.md."""
 
 import re
 
@@ -144,6 +145,44 @@ SHOWN = {
     ],
 }
 SHOWN |= {
+    "shuffled front": [
+        r"func\.func",
+        r"%arg\d: tensor",
+        r"nm_sparse\.matmul",
+        r"nm_sparse\.permute",
+        r"linalg\.generic",
+        r"arith\.\w+ .*f",
+    ],
+    "shuffled schedule": [r"nm_sparse\.matmul"],
+    "shuffled tile": [
+        r"nm_sparse\.permute",
+        r"scf\.forall \(",
+        r"tensor\.extract %",
+        r"affine\.apply .*\(s0 \* 128 \+ s1",
+        r"nm_tile\.k_loop",
+        r"tensor\.extract_slice %extracted_slice",
+        r"nm_sparse\.matmul",
+        r"tensor\.extract_slice .*xf32> to tensor<128xf32>",
+        r"parallel_insert_slice",
+        r"mapping =",
+    ],
+    "shuffled bufferize": [
+        r"memref\.alloc\(\) .*2048xf16>$",
+        r"nm_tile\.",
+        r"scf\.forall \(",
+        r"vector\.transfer",
+    ],
+    "shuffled threads": [
+        r"gpu\.launch",
+        r"nm_tile\.read_only_load %arg4",
+        r"memref\.load .*4096xf32",
+        r"vector\.store .*4096x2048xf16",
+    ],
+    "shuffled ptx": [
+        r"\.entry",
+        r"ld\.global\.nc",
+        r"st\.global\.v4",
+    ],
     "decode layout": [r"func\.func", r"%arg\d: tensor", r"nm_sparse\.matmul"],
     "decode schedule": [r"nm_sparse\.matmul"],
     "decode tile": [
@@ -261,6 +300,8 @@ LIMIT = {
     "threads": 2,
     "nvvm": 1,
     "ptx": 2,
+    "shuffled threads": 2,
+    "shuffled ptx": 2,
     "decode threads": 3,
     "decode ptx": 3,
     "sparse threads": 4,
