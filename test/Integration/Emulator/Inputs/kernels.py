@@ -14,6 +14,7 @@ from bitmap_kernels import bitmap_kernels
 from block_kernels import block_kernels
 from families import text
 from other_kernels import other_kernels
+from panel_kernels import panel_kernels
 from warp_kernels import warp_kernels
 from warpgroup_kernels import warpgroup_kernels
 
@@ -25,6 +26,7 @@ def kernels():
     yield from block_kernels()
     yield from other_kernels()
     yield from bitmap_kernels()
+    yield from panel_kernels()
 
 
 def main():
