@@ -32,6 +32,11 @@ int64_t getNumSets(ArrayRef<Product> products, ArrayRef<Argument> arguments);
 llvm::Error benchRecorded(ArrayRef<Product> products, int64_t sets,
                           int64_t budget, RunReport &report);
 
+/// Measures the energy of the launches recorded in `sets` calls, and of the
+/// dense product where `report` says how fast cuBLAS is.
+llvm::Error measureEnergy(ArrayRef<Product> products, int64_t sets,
+                          const RunRequest &request, RunReport &report);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_LIB_EXECUTION_BENCH_H

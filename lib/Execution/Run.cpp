@@ -145,8 +145,9 @@ llvm::Error Runner::resolveDevice() {
         !isEmulating() && nmsDeviceAvailable() ? Device::CUDA : Device::Emulate;
   if (request.bench && device != Device::CUDA)
     return llvm::createStringError(
-        "--bench times kernels on a GPU, and this run is not on one: use "
-        "--device cuda where there is one");
+        (request.energy ? "--energy measures" : "--bench times") +
+        Twine(" kernels on a GPU, and this run is not on one: use --device "
+              "cuda where there is one"));
   if (request.bankConflicts && device != Device::Emulate)
     return llvm::createStringError(
         "--bank-conflicts are counted by the emulator, and this run is not on "
@@ -296,6 +297,8 @@ llvm::Error Runner::bench() {
   }
   if (!error)
     error = benchRecorded(*products, sets, request.benchBudget, report);
+  if (!error && request.energy)
+    error = measureEnergy(*products, sets, request, report);
   nmsRecordEnd();
   return error;
 }

@@ -34,96 +34,69 @@ OwnedBuffer::~OwnedBuffer() {
     (void)cu->memFree(pointer);
 }
 
-namespace {
+Replayable::~Replayable() {
+  if (exec)
+    (void)cu->graphExecDestroy(exec);
+}
 
-constexpr double targetReplayUs = 300;
-constexpr int maxInner = 100;
-constexpr int fewestReplays = 5;
+bool Replayable::capture(cuda::Stream stream, const Work &work, int inner,
+                         int sets) {
+  if (!cu.check(cu->streamBeginCapture(stream, cuda::captureThreadLocal),
+                "capturing a stream"))
+    return false;
+  bool enqueued = true;
+  for (int i = 0; i < inner && enqueued; ++i)
+    enqueued = work(stream, i % sets);
+  cuda::Graph graph = nullptr;
+  // Capturing must end also when the work failed, whose reason then stands.
+  cuda::Result ended = cu->streamEndCapture(stream, &graph);
+  bool ok = enqueued && cu.check(ended, "ending the capture of a stream") &&
+            cu.check(cu->graphInstantiate(&exec, graph, 0),
+                     "instantiating a CUDA graph");
+  if (!ok)
+    exec = nullptr;
+  if (ended == cuda::success && graph)
+    (void)cu->graphDestroy(graph);
+  return ok;
+}
 
-/// A captured graph, ready to be launched.
-class Replayable {
-public:
-  explicit Replayable(const Context &cu) : cu(cu) {}
-  ~Replayable() {
-    if (exec)
-      (void)cu->graphExecDestroy(exec);
-  }
-  Replayable(const Replayable &) = delete;
-  Replayable &operator=(const Replayable &) = delete;
+bool Replayable::launch(cuda::Stream stream) const {
+  return cu.check(cu->graphLaunch(exec, stream), "launching a CUDA graph");
+}
 
-  bool capture(cuda::Stream stream, const Work &work, int inner, int sets) {
-    if (!cu.check(cu->streamBeginCapture(stream, cuda::captureThreadLocal),
-                  "capturing a stream"))
-      return false;
-    bool enqueued = true;
-    for (int i = 0; i < inner && enqueued; ++i)
-      enqueued = work(stream, i % sets);
-    cuda::Graph graph = nullptr;
-    // Capturing must end also when the work failed, whose reason then stands.
-    cuda::Result ended = cu->streamEndCapture(stream, &graph);
-    bool ok = enqueued && cu.check(ended, "ending the capture of a stream") &&
-              cu.check(cu->graphInstantiate(&exec, graph, 0),
-                       "instantiating a CUDA graph");
-    if (!ok)
-      exec = nullptr;
-    if (ended == cuda::success && graph)
-      (void)cu->graphDestroy(graph);
-    return ok;
-  }
+Stopwatch::Stopwatch(const Context &cu) : cu(cu) {
+  valid =
+      cu.check(cu->eventCreate(&begin, cuda::eventDefault),
+               "creating an event") &&
+      cu.check(cu->eventCreate(&end, cuda::eventDefault), "creating an event");
+}
 
-  bool launch(cuda::Stream stream) const {
-    return cu.check(cu->graphLaunch(exec, stream), "launching a CUDA graph");
-  }
+Stopwatch::~Stopwatch() {
+  if (begin)
+    (void)cu->eventDestroy(begin);
+  if (end)
+    (void)cu->eventDestroy(end);
+}
 
-private:
-  const Context &cu;
-  cuda::GraphExec exec = nullptr;
-};
+bool Stopwatch::replay(const Replayable &graph, cuda::Stream stream) {
+  return valid &&
+         cu.check(cu->eventRecord(begin, stream), "recording an event") &&
+         graph.launch(stream) &&
+         cu.check(cu->eventRecord(end, stream), "recording an event");
+}
 
-/// A pair of events around a replay.
-class Stopwatch {
-public:
-  explicit Stopwatch(const Context &cu) : cu(cu) {
-    valid = cu.check(cu->eventCreate(&begin, cuda::eventDefault),
-                     "creating an event") &&
-            cu.check(cu->eventCreate(&end, cuda::eventDefault),
-                     "creating an event");
-  }
-  ~Stopwatch() {
-    if (begin)
-      (void)cu->eventDestroy(begin);
-    if (end)
-      (void)cu->eventDestroy(end);
-  }
-  Stopwatch(const Stopwatch &) = delete;
-  Stopwatch &operator=(const Stopwatch &) = delete;
+bool Stopwatch::read(double &microseconds) {
+  float milliseconds = 0;
+  if (!cu.check(cu->eventSynchronize(end), "waiting for a timed replay") ||
+      !cu.check(cu->eventElapsedTime(&milliseconds, begin, end),
+                "reading the time between events"))
+    return false;
+  microseconds = 1000.0 * static_cast<double>(milliseconds);
+  return true;
+}
 
-  bool replay(const Replayable &graph, cuda::Stream stream) {
-    return valid &&
-           cu.check(cu->eventRecord(begin, stream), "recording an event") &&
-           graph.launch(stream) &&
-           cu.check(cu->eventRecord(end, stream), "recording an event");
-  }
-
-  bool read(double &microseconds) {
-    float milliseconds = 0;
-    if (!cu.check(cu->eventSynchronize(end), "waiting for a timed replay") ||
-        !cu.check(cu->eventElapsedTime(&milliseconds, begin, end),
-                  "reading the time between events"))
-      return false;
-    microseconds = 1000.0 * static_cast<double>(milliseconds);
-    return true;
-  }
-
-private:
-  const Context &cu;
-  cuda::Event begin = nullptr, end = nullptr;
-  bool valid = false;
-};
-
-/// Time of one copy of the work, roughly.
-bool estimate(const Context &cu, cuda::Stream stream, const Work &work,
-              double &microseconds) {
+bool nms::estimateTime(const Context &cu, cuda::Stream stream, const Work &work,
+                       double &microseconds) {
   Replayable once(cu);
   Stopwatch watch(cu);
   if (!once.capture(stream, work, 1, 1))
@@ -133,6 +106,12 @@ bool estimate(const Context &cu, cuda::Stream stream, const Work &work,
       return false;
   return true;
 }
+
+namespace {
+
+constexpr double targetReplayUs = 300;
+constexpr int maxInner = 100;
+constexpr int fewestReplays = 5;
 
 /// How many copies of the work make a replay long enough to be timed well, and
 /// use all sets of buffers equally often.
@@ -192,7 +171,7 @@ bool nms::timeInterleaved(const Context &cu, cuda::Stream stream,
   double roundUs = 0;
   for (size_t w = 0; w < count; ++w) {
     double microseconds = 0;
-    if (!estimate(cu, stream, works[w], microseconds))
+    if (!estimateTime(cu, stream, works[w], microseconds))
       return false;
     inners[w] = options && options->inner > 0 ? options->inner
                                               : chooseInner(microseconds, sets);

@@ -50,6 +50,45 @@ private:
 /// the reason recorded.
 using Work = std::function<bool(cuda::Stream, int set)>;
 
+/// A captured graph, ready to be launched.
+class Replayable {
+public:
+  explicit Replayable(const Context &cu) : cu(cu) {}
+  ~Replayable();
+  Replayable(const Replayable &) = delete;
+  Replayable &operator=(const Replayable &) = delete;
+
+  /// `inner` copies of the work, which take the sets of buffers in turn.
+  bool capture(cuda::Stream stream, const Work &work, int inner, int sets);
+  bool launch(cuda::Stream stream) const;
+
+private:
+  const Context &cu;
+  cuda::GraphExec exec = nullptr;
+};
+
+/// A pair of events around a replay.
+class Stopwatch {
+public:
+  explicit Stopwatch(const Context &cu);
+  ~Stopwatch();
+  Stopwatch(const Stopwatch &) = delete;
+  Stopwatch &operator=(const Stopwatch &) = delete;
+
+  bool replay(const Replayable &graph, cuda::Stream stream);
+  /// Waits for the replay.
+  bool read(double &microseconds);
+
+private:
+  const Context &cu;
+  cuda::Event begin = nullptr, end = nullptr;
+  bool valid = false;
+};
+
+/// Time of one copy of the work, roughly.
+bool estimateTime(const Context &cu, cuda::Stream stream, const Work &work,
+                  double &microseconds);
+
 /// Sets of buffers that the options ask for.
 int getSets(const NmsBenchOptions *options);
 

@@ -101,6 +101,17 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addFlag("bank-conflicts", request.bankConflicts);
   line.addFlag("check", request.check);
   line.addFlag("bench", request.bench);
+  line.addFlag("energy", request.energy);
+  line.addValue("energy-seconds", [&](StringRef text) -> llvm::Error {
+    if (text.getAsDouble(request.energySeconds) ||
+        !(request.energySeconds >= 0.2 && request.energySeconds <= 600))
+      return llvm::createStringError(
+          "'" + text.str() +
+          "' is not a number of seconds from 0.2 to 600: "
+          "the counter of a GPU moves some 10 times a second");
+    return llvm::Error::success();
+  });
+  line.addNumber<int64_t>("energy-repeats", request.energyRepeats, 1, 1000);
   line.addString("entry", request.entry);
   line.addValue("schedule", [&](StringRef text) -> llvm::Error {
     if (text.trim().empty())
@@ -144,6 +155,8 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   auto positional = line.parse(arguments);
   if (!positional)
     return positional.takeError();
+  // The faster of cuBLAS's layouts is measured.
+  request.bench |= request.energy;
   if (options.help || options.version || options.probe || options.printEmulated)
     return options;
   size_t expected = options.batch.empty() ? 1 : 0;

@@ -55,6 +55,9 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
                      type that a result is rounded to on its way
   --bench            time the kernels, and cuBLAS beside them (on a GPU)
   --bench-ms N       take at most about N ms of samples; default: 50 replays
+  --energy           as --bench, and measure joules by the GPU's own counter
+  --energy-seconds S length of a loop, at least; default 1
+  --energy-repeats N loops, each of ours and of cuBLAS; default 5
   --lock FILE        runs that name the same FILE take times one after another,
                      and use the GPU for nothing else meanwhile
   --schedule TEXT    schedule of every sparse matmul, instead of the model's;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuda.h"
+#include "nm_sparse/Runtime/Energy.h"
 
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
@@ -311,6 +312,54 @@ TEST_F(DriverTest, BudgetLimitsTheSamples) {
   EXPECT_EQ(nmsRecordEnd(), 0);
 }
 
+TEST_F(DriverTest, EnergyIsPowerTimesTime) {
+  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
+  launch(kernel(), 1);
+  NmsPowerInfo power;
+  ASSERT_EQ(nmsPowerInfo(&power), 0) << nmsLastError();
+  EXPECT_NEAR(power.idleWatts, 400, 40);
+  EXPECT_NEAR(power.stepSeconds, 0.02, 0.01);
+  EXPECT_EQ(power.limitWatts, 700);
+
+  NmsEnergyOptions options = {};
+  options.seconds = 0.4;
+  options.repeats = 2;
+  NmsEnergy ours, dense;
+  ASSERT_EQ(nmsEnergyRecorded(&options, &ours), 0) << nmsLastError();
+  // A launch takes 10 us of the fake device's time.
+  EXPECT_NEAR(ours.microseconds, 10, 1e-2);
+  EXPECT_NEAR(ours.watts, 400, 40);
+  EXPECT_NEAR(ours.millijoules, 4, 0.4);
+  EXPECT_LT(ours.halfWidth, 2);
+  EXPECT_EQ(ours.repeats, 2);
+  EXPECT_EQ(ours.smMHz, 1755);
+  EXPECT_STREQ(nmsSlowdownName(ours.slowdowns), "software power cap");
+
+  // The dense product takes 20 us with the weight stored n x k, else 30.
+  options.repeats = 1;
+  ASSERT_EQ(
+      nmsEnergyAgainstCublas(1, 64, 32, 16, 1, 1, &options, &ours, &dense), 0)
+      << nmsLastError();
+  EXPECT_NEAR(ours.millijoules, 4, 0.4);
+  EXPECT_NEAR(dense.millijoules, 8, 0.8);
+  EXPECT_EQ(ours.halfWidth, 0);
+  EXPECT_NE(
+      nmsEnergyAgainstCublas(3, 64, 32, 16, 1, 1, &options, &ours, &dense), 0);
+
+  setenv("NM_SPARSE_FAKE_NVML_HAS_NONE", "1", 1);
+  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
+  EXPECT_NE(std::string(nmsLastError()).find("Not Supported (3)"),
+            std::string::npos);
+  unsetenv("NM_SPARSE_FAKE_NVML_HAS_NONE");
+  setenv("NM_SPARSE_FAKE_NVML_STANDS", "1", 1);
+  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
+  EXPECT_NE(std::string(nmsLastError()).find("has not moved for 5 s"),
+            std::string::npos);
+  unsetenv("NM_SPARSE_FAKE_NVML_STANDS");
+  EXPECT_EQ(nmsRecordEnd(), 0);
+  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
+}
+
 TEST_F(DriverTest, FailedReplayEndsTheCapture) {
   ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
   launch(kernel(), 3);
@@ -389,6 +438,7 @@ TEST_F(DriverTest, ReferenceOnTheDevice) {
 int main(int argc, char **argv) {
   setenv("NM_SPARSE_LIBCUDA", NM_SPARSE_FAKE_CUDA, 1);
   setenv("NM_SPARSE_CUBLAS", NM_SPARSE_FAKE_CUDA, 1);
+  setenv("NM_SPARSE_NVML", NM_SPARSE_FAKE_NVML, 1);
   unsetenv("NM_SPARSE_DEVICE");
   unsetenv("NM_SPARSE_REFERENCE");
   testing::InitGoogleTest(&argc, argv);

@@ -60,6 +60,9 @@ struct RunRequest {
   bool check = false;
   bool bench = false;
   int64_t benchBudget = 0; ///< Milliseconds for the samples; 0: no limit.
+  bool energy = false;     ///< With `bench`.
+  double energySeconds = 1; ///< Of a loop, at least.
+  int64_t energyRepeats = 5;
   /// Runs that name the same file here take times alone: the GPU is shared only
   /// by runs that take none. Empty: the GPU is this run's own.
   std::string lock;
