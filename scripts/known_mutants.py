@@ -55,7 +55,10 @@ COPIED = (
     "block-mma-feature-copy-resident-3of8-8 parts-mma-roles-28of32 "
     "parts-wgmma-panels-11of32 parts-wgmma-persistent-20of32 "
     "parts-wgmma-stream-11of16 warps-sp-ring-token warps-sp-ring-feature "
-    f"warps-sp-stream-token warps-sp-stream-feature {LEVELS_FEATURE}"
+    f"warps-sp-stream-token warps-sp-stream-feature {LEVELS_FEATURE} "
+    "ragged-mma-producers ragged-wgmma ragged-wgmma-persistent "
+    "shuffled-mma-producers shuffled-wgmma shuffled-wgmma-persistent "
+    "convolution-mma-producers convolution-wgmma convolution-wgmma-persistent"
 )
 
 # Kernels, operations, and why mutants of these go unnoticed.
@@ -71,9 +74,12 @@ KNOWN_SURVIVORS = [
         "cp.async copies all rows: no thread stores what its warp arrives for",
     ),
     (
-        "wgmma-tokens-by-panel-f16-relu-150 wgmma-tokens-by-panel-f16-residual-150",
+        "wgmma-tokens-by-panel-f16-relu-150 wgmma-tokens-by-panel-f16-residual-150 "
+        "ragged-mma-producers ragged-wgmma-persistent shuffled-mma-producers "
+        "shuffled-wgmma-persistent convolution-mma-producers "
+        "convolution-wgmma-persistent",
         "nvvm.barrier nvvm.mbarrier.arrive",
-        "4 tiles on 132 SMs: no CTA has a second one",
+        "4 or 6 tiles on 132 SMs: no CTA has a second one",
     ),
     (
         "block-f16-8x128-token block-bf16-16x128-token block-f16-64x64-token "
