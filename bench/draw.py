@@ -15,8 +15,10 @@ it was chosen from.
 (panels, the default), element-wise ones and narrow panels, which are stored as
 bitmaps (elements), or a few tokens of all of them (decode).
 
+With --energy, the first schedule of each layer is measured in joules, too.
+
 Usage: draw.py --seed S --count N --out OUT [--domain D]
-               [--candidates C --bin FOLDER]
+               [--candidates C --bin FOLDER] [--energy [REPEATS]]
 """
 
 import argparse
@@ -192,6 +194,15 @@ def main(argv=None):
     parser.add_argument("--candidates", type=int, default=1, metavar="C")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/bin"))
     parser.add_argument("--bench-ms", type=int, default=60)
+    parser.add_argument(
+        "--energy",
+        type=int,
+        nargs="?",
+        const=2,
+        default=0,
+        metavar="REPEATS",
+        help="loops of a second, of each layer and of its dense product; default 2",
+    )
     arguments = parser.parse_args(argv)
     layers = draw(arguments.seed, arguments.count, arguments.domain)
     schedules = {layer: [None] for layer in layers}
@@ -209,6 +220,8 @@ def main(argv=None):
         for number, schedule in enumerate(schedules[layer]):
             check = "" if number else "--check "
             flags = f"{check}--bench --bench-ms {arguments.bench_ms} --lock lock"
+            if arguments.energy and not number:
+                flags += f" --energy --energy-repeats {arguments.energy}"
             case = shapes.Case(layer, schedule=schedule)
             lines.append(line(case, path, seed, flags))
     write_list(lines, arguments.out)

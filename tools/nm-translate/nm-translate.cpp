@@ -9,10 +9,12 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
+#include "nm_sparse/Analysis/PTXFeatures.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 
@@ -49,6 +51,23 @@ static LogicalResult writeLLVMIR(Operation *op, llvm::raw_ostream &os) {
   return success();
 }
 
+/// Reads PTX, of this compiler or another.
+static LogicalResult
+writeFeatures(const std::shared_ptr<llvm::SourceMgr> &sources,
+              llvm::raw_ostream &os, MLIRContext *) {
+  const llvm::MemoryBuffer *text =
+      sources->getMemoryBuffer(sources->getMainFileID());
+  auto kernels = nm_sparse::countPTX(text->getBuffer());
+  if (!kernels) {
+    llvm::errs() << "nm-translate: " << text->getBufferIdentifier() << ": "
+                 << llvm::toString(kernels.takeError()) << "\n";
+    return failure();
+  }
+  os << llvm::formatv("{0:2}\n",
+                      llvm::json::Value(nm_sparse::toJSON(*kernels)));
+  return success();
+}
+
 int main(int argc, char **argv) {
   TranslateFromMLIRRegistration ptx(
       "nm-sparse-to-ptx", "PTX of the kernels of an NVVM-level module",
@@ -59,5 +78,8 @@ int main(int argc, char **argv) {
   TranslateFromMLIRRegistration llvmIR(
       "mlir-to-llvmir", "LLVM IR of an LLVM-dialect module", writeLLVMIR,
       nm_sparse::registerAllDialects);
+  TranslateRegistration features(
+      "ptx-to-features",
+      "counts of what each kernel's instructions do, as JSON", writeFeatures);
   return failed(mlirTranslateMain(argc, argv, "nm_sparse translation tool"));
 }
