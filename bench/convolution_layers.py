@@ -11,7 +11,15 @@ ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "test" / "Pipelines" / "Inputs"), str(ROOT / "python")]
 from convolutions_text import Convolution  # noqa: E402
 
-ENCODINGS = {"75": "8:32, block = [1, 64]", "90": "4:40, block = [1, 64]"}
+# (n, m, rows of a block), by density; names of blocks of 16 channels end in "b".
+PATTERNS = {
+    "75": (8, 32, 1),
+    "90": (4, 40, 1),
+    "75b": (2, 8, 16),
+    "88b": (1, 8, 16),
+}
+ENCODINGS = {d: f"{n}:{m}, block = [{k}, 64]" for d, (n, m, k) in PATTERNS.items()}
+LAYOUTS = {"chwb": "chwb", "nhwc": "nhwc_hwcf", "nchw": "nchw_fchw"}
 
 
 def resnet():
@@ -42,10 +50,13 @@ def drawn(count, seed):
         )
 
 
-def convolution(layer, batch, encoding, schedule="", epilogue="cast"):
+def convolution(
+    layer, batch, encoding, schedule="", epilogue="cast", layout="chwb"
+):
     channels, size, outputs, kernel, stride = layer
     zeros = (kernel // 2,) * 2
     return Convolution(
+        layout=LAYOUTS[layout],
         encoding=encoding,
         batch=batch,
         channels=channels,

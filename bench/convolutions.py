@@ -3,12 +3,15 @@
 """Measures sparse convolutions against cuDNN on a GPU.
 
 usage: convolutions.py make FOLDER [--batch LIST] [--candidates N] [--tool FILE]
+                            [--layout nhwc|nchw] [--densities LIST]
        convolutions.py measure FOLDER --out RESULT.json [--deadline SECONDS]
 
 `make` compiles the 23 distinct convolutions of ResNet-50 and some drawn from a seed,
 f16, images of which the batch is the last dimension, with panels of 64 outputs at 75
 and 90 %: with the schedule of the model, and with the N best ones of each family of
-kernels. `measure`, which needs PyTorch and neither a build nor LLVM, compares each
+kernels. With --layout, images and results are those of a program in that layout, and
+all kernels of a function count, transpositions too; --densities 75b,88b has blocks of
+16 channels. `measure`, which needs PyTorch and neither a build nor LLVM, compares each
 with a float32 convolution of the same pruned weight, and a part with float64, then
 times all in turns with cuDNN, whose images are NHWC and NCHW, in CUDA graphs, with
 operands of all calls together larger than L2.
@@ -27,26 +30,34 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import cusparselt
-from convolution_layers import ENCODINGS, convolution, drawn, rank, resnet
+from convolution_layers import ENCODINGS, PATTERNS, convolution, drawn, rank, resnet
 from driver import Driver
 
-from convolutions_text import Convolution, text  # isort: skip
+from convolutions_text import LAYOUTS, Convolution, text  # isort: skip
 
 WANTED_BYTES, MOST_SETS, REPLAY_US = 160 << 20, 16, 300
 
 
-def compile_all(folder, tool, number, layer, batch, density, count, epilogues):
+def compile_all(folder, given, number, layer, batch, density):
+    tool, count, epilogues = given.tool, given.candidates, given.epilogues
     path = folder / f"{batch}-{number:02d}-{density}.json"
     if path.exists():
         return
+
+    def make_text(schedule="", epilogue="cast"):
+        encoding = ENCODINGS[density]
+        return convolution(layer, batch, encoding, schedule, epilogue, given.layout)
+
     source = path.with_suffix(".mlir")
-    source.write_text(text(convolution(layer, batch, ENCODINGS[density])))
+    source.write_text(text(make_text()))
     ranked = rank(tool, source, max(1, count))
+    if given.layout != "chwb":  # which schedule there is depends on the layout
+        ranked = [(ranked[0][0], "")]
     wanted = [(*entry, "cast") for entry in (ranked if count else ranked[:1])]
     wanted += [(*ranked[0], epilogue) for epilogue in epilogues]
     entries = []
     for us, schedule, epilogue in wanted:
-        conv = convolution(layer, batch, ENCODINGS[density], schedule, epilogue)
+        conv = make_text(schedule, epilogue)
         source.write_text(text(conv))
         cubin, manifest = path.with_suffix(".cubin"), path.with_suffix(".manifest")
         command = [tool, str(source), "-o", str(cubin), "--emit", "cubin"]
@@ -77,19 +88,11 @@ def make(arguments):
         (number, layer, batch, density)
         for batch in arguments.batch
         for number, layer in enumerate(layers)
-        for density in ENCODINGS
+        for density in arguments.densities
     ]
     with ThreadPoolExecutor(arguments.jobs) as pool:
         work = [
-            pool.submit(
-                compile_all,
-                arguments.folder,
-                arguments.tool,
-                *job,
-                arguments.candidates,
-                arguments.epilogues,
-            )
-            for job in jobs
+            pool.submit(compile_all, arguments.folder, arguments, *job) for job in jobs
         ]
         for done in work:
             done.result()
@@ -105,27 +108,30 @@ class Layer:
 
         self.torch, self.conv = torch, conv
         torch.manual_seed(seed)
-        kept, window = ((8, 32), (4, 40))[density == "90"]
-        encoding = nm_sparse.Encoding(kept, window, (1, 64), 1)
+        self.image_order, weight_order, self.result_order = LAYOUTS[conv.layout]
+        dim = 1 if weight_order.startswith("f") else 0
+        kept, window, block = PATTERNS[density]
+        encoding = nm_sparse.Encoding(kept, window, (block, 64), dim)
+        sizes = conv.sizes() | {"h": conv.height, "w": conv.width}
         rows = conv.channels * conv.kernel[0] * conv.kernel[1]
         generator = numpy.random.default_rng(seed)
         scale = 1 / math.sqrt(rows * kept / window)
-        weight = generator.standard_normal((conv.outputs, rows), numpy.float32)
+        shape = (conv.outputs, rows) if dim == 1 else (rows, conv.outputs)
+        weight = generator.standard_normal(shape, numpy.float32)
         weight = nm_sparse.prune((weight * scale).astype(numpy.float16), encoding)
         packed = nm_sparse.encode(weight, encoding).components
         self.packed = [torch.from_numpy(part).cuda() for part in packed.values()]
-        self.weight = (
-            torch.from_numpy(weight)
-            .cuda()
-            .reshape(conv.outputs, conv.channels, *conv.kernel)
-        )
-        sizes = conv.sizes()
+        weight = torch.from_numpy(weight).cuda()
+        weight = weight.reshape([sizes[letter] for letter in weight_order])
+        self.weight = weight.permute(
+            [weight_order.index(letter) for letter in "fcrs"]
+        ).contiguous()
         image = conv.batch * conv.channels * conv.height * conv.width
         result = conv.batch * conv.outputs * sizes["p"] * sizes["q"]
         self.sets = max(1, min(MOST_SETS, -(-WANTED_BYTES // (2 * (image + result)))))
         self.images = [
             torch.randn(
-                (conv.channels, conv.height, conv.width, conv.batch),
+                [sizes[letter] for letter in self.image_order],
                 device="cuda",
                 dtype=torch.float16,
             )
@@ -140,11 +146,11 @@ class Layer:
 
     def others(self, epilogue):
         """What the epilogue reads: a bias, and a residual."""
-        shape = [self.conv.sizes()[letter] for letter in "fpqb"]
+        shape = [self.conv.sizes()[letter] for letter in self.result_order]
         if epilogue == "cast":
             return []
         self.torch.manual_seed(2)
-        bias = self.torch.randn(shape[0], device="cuda")
+        bias = self.torch.randn(self.conv.outputs, device="cuda")
         if epilogue == "relu":
             return [bias]
         return [bias, self.torch.randn(shape, device="cuda").half()]
@@ -155,13 +161,19 @@ class Layer:
             return want
         want = want + others[0].to(want.dtype).reshape(1, -1, 1, 1)
         if epilogue == "residual":
-            want = want + others[1].permute(3, 0, 1, 2)[: len(want)].to(want.dtype)
+            other = self.arrange(others[1], self.result_order, "bfpq")
+            want = want + other[: len(want)].to(want.dtype)
         return want.relu()
+
+    @staticmethod
+    def arrange(tensor, order, wanted):
+        """`tensor` with its dimensions in another order."""
+        return tensor.permute([order.index(letter) for letter in wanted])
 
     def check(self, result, epilogue, others):
         """Relative error against float32, and of two images against float64."""
-        image = self.images[0].permute(3, 0, 1, 2)
-        own = result.permute(3, 0, 1, 2)
+        image = self.arrange(self.images[0], self.image_order, "bchw")
+        own = self.arrange(result, self.result_order, "bfpq")
         want = self.convolve(image.float().contiguous(), self.weight.float())
         want = self.finish(want, epilogue, others)
         errors = [((own.float() - want).norm() / want.norm()).item()]
@@ -184,7 +196,8 @@ class Layer:
 
         calls = []
         for i, image in enumerate(self.images):
-            image = image.permute(3, 0, 1, 2).contiguous(memory_format=form)
+            image = self.arrange(image, self.image_order, "bchw")
+            image = image.contiguous(memory_format=form)
             calls.append(call(i, image))
             calls[-1]()
         return calls
@@ -244,6 +257,7 @@ def measure_layer(torch, driver, folder, about, budget_ms):
         "layer": about["layer"],
         "density": about["density"],
         "sets": layer.sets,
+        "launches": len(about["kernels"][0]["function"]["launches"]),
         "nhwc_us": times["nhwc"],
         "nchw_us": times["nchw"],
         "kernels": [
@@ -337,6 +351,10 @@ def main():
     command.add_argument("folder", type=pathlib.Path)
     command.add_argument("--batch", type=lambda s: map(int, s.split(",")), default=[64])
     command.add_argument("--candidates", type=int, default=0)
+    command.add_argument("--layout", choices=("chwb", "nhwc", "nchw"), default="chwb")
+    command.add_argument(
+        "--densities", type=lambda s: s.split(","), default=["75", "90"]
+    )
     command.add_argument(
         "--epilogues",
         nargs="*",

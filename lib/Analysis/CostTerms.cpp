@@ -28,6 +28,12 @@ bool nm_sparse::hasTokenRows(const MatmulProblem &problem,
          keepsTokensAsRows(schedule, problem.encoding, problem.elementBytes);
 }
 
+bool MatmulProblem::readsInPlace(ScheduleAttr schedule) const {
+  // Threads transpose no patches.
+  return patchShare == 1 || (schedule.gathersX() &&
+                             (xFeatureMajor || hasTokenRows(*this, schedule)));
+}
+
 std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
                                                 ScheduleAttr schedule) {
   EncodingAttr encoding = problem.encoding;

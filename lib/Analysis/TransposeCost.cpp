@@ -156,8 +156,12 @@ double nm_sparse::countBytes(ShapedType type, int64_t dynamicExtent) {
 
 double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,
                                    const Chip &chip) {
+  return predictTranspose(countBytes(type, dynamicExtent), chip);
+}
+
+double nm_sparse::predictTranspose(double bytes, const Chip &chip) {
   CostTerms terms{};
-  terms.transposed = 2.0 * countBytes(type, dynamicExtent) / chip.dramBytes;
+  terms.transposed = 2.0 * bytes / chip.dramBytes;
   return combineKernelsBefore(terms, getSharedCosts(chip));
 }
 

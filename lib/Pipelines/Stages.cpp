@@ -25,6 +25,8 @@ static void buildFront(OpPassManager &pm, bool isOracle) {
   pm.addPass(createConvertLinalgToNMSparsePass(convert));
   // The reference has each weight as the program gives it.
   if (!isOracle) {
+    pm.addNestedPass<func::FuncOp>(createNMSparseSinkTransposesPass());
+    pm.addNestedPass<func::FuncOp>(createNMSparseFlattenTransposesPass());
     pm.addNestedPass<func::FuncOp>(createNMSparseSinkPermutationsPass());
     pm.addNestedPass<func::FuncOp>(createNMSparsePermuteWeightsPass());
   }

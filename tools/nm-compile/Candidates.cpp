@@ -75,13 +75,11 @@ struct Preparation {
 };
 
 static Preparation getPreparation(MatmulOp op, int64_t tokens) {
-  Operation *before = op.getX().getDefiningOp();
+  Operation *before = findPreparation(op);
   if (!isa_and_nonnull<linalg::TransposeOp, AlignRowsOp>(before))
     return {};
-  auto readers =
-      double(llvm::count_if(before->getUsers(), llvm::IsaPred<MatmulOp>));
-  auto type = cast<ShapedType>(before->getOperand(0).getType());
-  double bytes = countBytes(type, tokens);
+  auto readers = double(findReaders(before).size());
+  double bytes = countActivations(op, tokens);
   auto align = dyn_cast<AlignRowsOp>(before);
   if (!align)
     return {"transposition", bytes, readers};

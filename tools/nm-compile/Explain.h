@@ -32,8 +32,16 @@ void explainLaunches(llvm::raw_ostream &os, ModuleOp module);
 void explainPTX(llvm::raw_ostream &os, StringRef ptx,
                 const Assembled *assembled);
 
-/// Activations of sparse matmuls that `module`, as the layout stage left it,
-/// transposes, and the predicted time of that.
+/// What makes the activations of `op`, or the image that they are patches of,
+/// without reshapes; null for what a caller gives.
+Operation *findPreparation(MatmulOp op);
+/// The products whose activations `op` makes.
+SmallVector<MatmulOp> findReaders(Operation *op);
+/// Bytes of the activations of `op`, or of their image.
+double countActivations(MatmulOp op, int64_t tokens);
+
+/// Activations and results of sparse matmuls that `module`, as the layout stage
+/// left it, transposes, and the predicted time of that.
 void explainTransposes(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens);
 

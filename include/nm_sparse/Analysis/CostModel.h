@@ -79,9 +79,7 @@ struct MatmulProblem {
 
   /// Kernels with this schedule read x where it is: they gather it, or it is no
   /// patches of an image, which are computed for others.
-  bool readsInPlace(ScheduleAttr schedule) const {
-    return patchShare == 1 || schedule.gathersX();
-  }
+  bool readsInPlace(ScheduleAttr schedule) const;
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens
   /// or, of blocks that high, parts of a token.

@@ -42,6 +42,8 @@ Epilogue getEpilogue(MatmulOp op, int64_t dynamicExtent);
 /// dynamic sizes are taken to be `dynamicExtent`.
 double predictTranspose(ShapedType type, int64_t dynamicExtent,
                         const Chip &chip);
+/// The same of so many bytes.
+double predictTranspose(double bytes, const Chip &chip);
 
 /// Predicted time of the kernel that computes x, the patches of an image.
 double predictPatches(const MatmulProblem &problem, const Chip &chip);

@@ -19,17 +19,33 @@ namespace mlir::nm_sparse {
 /// the kernel, p and q of the result.
 struct Convolution {
   linalg::LinalgOp op;
-  Value image; ///< Without the zeros around it.
+  /// Whether a tensor.pad puts the zeros around the image.
+  bool isPadded = false;
   /// What each dimension is, of the image, the result and the contraction.
   std::string imageOrder, resultOrder, rows;
   std::array<int64_t, 2> kernel, strides, dilations, low, high;
 
+  /// The product that it becomes.
+  enum class Form {
+    Image,      ///< Of the image as a matrix, or a batch of matrices.
+    TokenMajor, ///< Of token-major patches of an image of channels side by
+                ///< side.
+    BatchLast   ///< Of patches, or a matrix, whose neighbours are images.
+  };
+  Form form = Form::BatchLast;
+
+  /// The image without the zeros around it.
+  Value getImage() const {
+    Value read = linalg::LinalgOp(op).getDpsInputOperand(0)->get();
+    return isPadded ? read.getDefiningOp()->getOperand(0) : read;
+  }
   Value getWeight() const {
     return linalg::LinalgOp(op).getDpsInputOperand(1)->get();
   }
   Value getInit() const {
     return linalg::LinalgOp(op).getDpsInitOperand(0)->get();
   }
+  Value getResult() const { return linalg::LinalgOp(op)->getResult(0); }
   /// Whether the matrix of the convolution is the image itself.
   bool isPointwise() const {
     constexpr std::array<int64_t, 2> ones = {1, 1}, zeros = {0, 0};
@@ -43,6 +59,9 @@ bool isSparseConvolution(Operation *op);
 /// Checks such an operation; changes nothing. Emits an error where it is not
 /// covered.
 FailureOr<Convolution> matchConvolution(linalg::LinalgOp op);
+
+/// Sets the form of all convolutions with an encoded weight below `root`.
+void chooseForms(Operation *root, MutableArrayRef<Convolution> convolutions);
 
 /// Turns each convolution with an encoded weight below `root` into a product of
 /// nm_sparse.patches, with reshapes and transpositions around it.

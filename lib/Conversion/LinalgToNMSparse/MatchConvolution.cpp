@@ -223,7 +223,7 @@ LogicalResult Matcher::checkOrders() {
 
 /// Zeros that a tensor.pad puts around the image are those of the convolution.
 void Matcher::foldPad() {
-  auto pad = result.image.getDefiningOp<tensor::PadOp>();
+  auto pad = result.getImage().getDefiningOp<tensor::PadOp>();
   Value padding = pad ? pad.getConstantPaddingValue() : Value();
   if (!padding || !(matchPattern(padding, m_AnyZeroFloat()) ||
                     matchPattern(padding, m_Zero())))
@@ -243,11 +243,11 @@ void Matcher::foldPad() {
   }
   result.low = low;
   result.high = high;
-  result.image = pad.getSource();
+  result.isPadded = true;
 }
 
 LogicalResult Matcher::readSizes() {
-  auto image = cast<RankedTensorType>(result.image.getType());
+  auto image = cast<RankedTensorType>(result.getImage().getType());
   auto weight = cast<RankedTensorType>(result.getWeight().getType());
   auto init = cast<RankedTensorType>(result.getInit().getType());
   for (auto [letter, size] :
@@ -281,7 +281,7 @@ LogicalResult Matcher::readSizes() {
 
 /// The result must have the pixels that the kernel reaches in the image.
 LogicalResult Matcher::checkPixels() {
-  auto image = cast<RankedTensorType>(result.image.getType());
+  auto image = cast<RankedTensorType>(result.getImage().getType());
   auto init = cast<RankedTensorType>(result.getInit().getType());
   auto patches = PatchesAttr::get(op.getContext(), result.kernel,
                                   result.strides, result.dilations, result.low,
@@ -309,7 +309,6 @@ FailureOr<Convolution> Matcher::match() {
   result.low = result.high = {0, 0};
   if (failed(checkOperands()) || failed(readImage()) || failed(nameLoops()))
     return failure();
-  result.image = op.getDpsInputOperand(0)->get();
   if (failed(checkOrders()))
     return failure();
   foldPad();

@@ -5,8 +5,10 @@
 // A convolution is a product of its weight, as a matrix, with the patches of
 // the image. Products read the tokens of a row side by side, so the batch of an
 // image becomes its last dimension, by a transposition where it is the first
-// one; the result goes back by another. 1 x 1 kernels without strides need
-// neither: their matrix is the image.
+// one; the result goes back by another (--nm-sparse-sink-transposes removes
+// what two convolutions do for each other). 1 x 1 kernels without strides need
+// neither: their matrix is the image. Nor do blocks of channels that are side
+// by side.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +17,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -42,17 +45,21 @@ private:
   Value transpose(Value value, ArrayRef<int64_t> permutation);
 
   Value flatten(Value weight);
-  Value getPatches();
-  /// The result in its own dimensions from `product`, f x (p, q, b), and back.
+  /// What the weight is multiplied with: k x m, or m x k.
+  Value getActivations();
+  /// The result in its own dimensions from `product`, f x (p, q, b) or
+  /// (b, p, q) x f, and back.
   Value arrange(Value product, ArrayRef<OpFoldResult> sizes);
   Value restore(Value init);
   /// `value`, of a convolution whose matrix is the image, with the spatial
   /// dimensions, and the batch where it is beside them, as one.
   Value joinTokens(Value value);
-  bool keepsOrder() const;
+  bool isTokenMajor() const {
+    return convolution.form == Convolution::Form::TokenMajor;
+  }
   Value createFill(ArrayRef<OpFoldResult> sizes);
   Value multiply(Value x, Value weight, Value init, ArrayRef<AffineMap> maps);
-  Value rewritePointwise(Value weight);
+  Value rewriteImageProduct(Value weight);
 
   IRRewriter &b;
   const Convolution &convolution;
@@ -119,16 +126,28 @@ Value Rewriter::flatten(Value weight) {
   return tensor::CollapseShapeOp::create(b, loc, matrix, weight, groups);
 }
 
-Value Rewriter::getPatches() {
-  Value image = convolution.image;
+/// The most batches of matrices that one kernel transposes.
+static constexpr int64_t kMostBatches = 65535;
+
+Value Rewriter::getActivations() {
+  Value image = convolution.getImage();
   std::string order = convolution.imageOrder;
-  if (order.front() == 'b') {
-    SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, image);
-    std::rotate(sizes.begin(), sizes.begin() + 1, sizes.end());
-    std::rotate(order.begin(), order.begin() + 1, order.end());
-    image = transpose(collapse(image, {{0}, {1, 2, 3}}), {1, 0});
-    image = expand(image, {{0, 1, 2}, {3}}, sizes);
+  if (!isTokenMajor() && order.front() == 'b') {
+    // All convolutions of an image share a transposition. Rows of few channels
+    // are exchanged together with those of all pixels.
+    RankedTensorType type = getType(image);
+    constexpr int64_t kFewChannels = 8;
+    SmallVector<int64_t> permutation = {1, 2, 3, 0};
+    if (order.back() == 'c' && type.getDimSize(3) >= kFewChannels &&
+        type.getDimSize(1) * type.getDimSize(2) <= kMostBatches)
+      permutation = {3, 1, 2, 0};
+    image = transpose(image, permutation);
+    std::string from = order;
+    for (auto [to, dim] : llvm::zip_equal(order, permutation))
+      to = from[dim];
   }
+  if (convolution.isPointwise() && order == "chwb")
+    return collapse(image, {{0}, {1, 2, 3}});
   auto patches =
       PatchesAttr::get(b.getContext(), convolution.kernel, convolution.strides,
                        convolution.dilations, convolution.low, convolution.high,
@@ -137,31 +156,33 @@ Value Rewriter::getPatches() {
       b, loc, PatchesOp::inferType(getType(image), patches), image, patches);
 }
 
+/// What makes the order of a result from f x p x q x b.
+static SmallVector<int64_t> getResultPermutation(StringRef order) {
+  if (order == "bpqf")
+    return {3, 1, 2, 0};
+  return {3, 0, 1, 2};
+}
+
 Value Rewriter::arrange(Value product, ArrayRef<OpFoldResult> sizes) {
   StringRef order = convolution.resultOrder;
-  auto size = [&](char letter) { return sizes[order.find(letter)]; };
-  OpFoldResult places = multiply({size('p'), size('q')});
-  if (order == "fpqb")
-    return expand(product, {{0}, {1, 2, 3}}, sizes);
-  product = expand(product, {{0}, {1, 2}}, {size('f'), places, size('b')});
-  if (order == "bpqf")
-    return expand(transpose(product, {2, 1, 0}), {{0}, {1, 2}, {3}}, sizes);
-  return expand(transpose(collapse(product, {{0, 1}, {2}}), {1, 0}),
-                {{0}, {1, 2, 3}}, sizes);
+  if (isTokenMajor())
+    return expand(product, {{0, 1, 2}, {3}}, sizes);
+  SmallVector<OpFoldResult> batchLast;
+  for (char letter : StringRef("fpqb"))
+    batchLast.push_back(sizes[order.find(letter)]);
+  product = expand(product, {{0}, {1, 2, 3}}, batchLast);
+  return order == "fpqb" ? product
+                         : transpose(product, getResultPermutation(order));
 }
 
 Value Rewriter::restore(Value init) {
   StringRef order = convolution.resultOrder;
-  if (order == "fpqb")
-    return collapse(init, {{0}, {1, 2, 3}});
-  if (order == "bpqf")
-    return collapse(transpose(collapse(init, {{0}, {1, 2}, {3}}), {2, 1, 0}),
-                    {{0}, {1, 2}});
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, init);
-  init = transpose(collapse(init, {{0}, {1, 2, 3}}), {1, 0});
-  init = expand(init, {{0, 1}, {2}},
-                {sizes[1], multiply({sizes[2], sizes[3]}), sizes[0]});
-  return collapse(init, {{0}, {1, 2}});
+  if (isTokenMajor())
+    return collapse(init, {{0, 1, 2}, {3}});
+  if (order != "fpqb")
+    init =
+        transpose(init, invertPermutationVector(getResultPermutation(order)));
+  return collapse(init, {{0}, {1, 2, 3}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -214,13 +235,6 @@ Value Rewriter::multiply(Value x, Value weight, Value init,
   return product.getResult(0);
 }
 
-bool Rewriter::keepsOrder() const {
-  StringRef image = convolution.imageOrder, result = convolution.resultOrder;
-  return (image == "chwb" && result == "fpqb") ||
-         (image == "bhwc" && result == "bpqf") ||
-         (image == "bchw" && result == "bfpq");
-}
-
 Value Rewriter::joinTokens(Value value) {
   if (convolution.imageOrder == "chwb")
     return collapse(value, {{0}, {1, 2, 3}});
@@ -230,7 +244,7 @@ Value Rewriter::joinTokens(Value value) {
 }
 
 /// A product that reads the image as it is, and writes the result as it is.
-Value Rewriter::rewritePointwise(Value weight) {
+Value Rewriter::rewriteImageProduct(Value weight) {
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(b, loc, convolution.getInit());
   SmallVector<OpFoldResult> joined;
@@ -263,7 +277,7 @@ Value Rewriter::rewritePointwise(Value weight) {
     xMap = map({0, k, m});
     resultMap = map({0, n, m});
   }
-  Value product = multiply(joinTokens(convolution.image), weight, init,
+  Value product = multiply(joinTokens(convolution.getImage()), weight, init,
                            {xMap, weightMap, resultMap});
   return expand(product, groups, sizes);
 }
@@ -272,25 +286,33 @@ void Rewriter::run() {
   linalg::LinalgOp op = convolution.op;
   b.setInsertionPoint(op);
   Value weight = flatten(convolution.getWeight());
-  if (convolution.isPointwise() && keepsOrder()) {
-    b.replaceOp(op, rewritePointwise(weight));
+  if (convolution.form == Convolution::Form::Image) {
+    b.replaceOp(op, rewriteImageProduct(weight));
     return;
   }
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(b, loc, convolution.getInit());
   StringRef order = convolution.resultOrder;
   auto size = [&](char letter) { return sizes[order.find(letter)]; };
-  Value init =
-      createFill({size('f'), multiply({size('p'), size('q'), size('b')})});
+  // Loops are tokens, outputs and the contraction.
+  SmallVector<unsigned> x = {2, 0}, y = {1, 0}, w = {2, 1};
+  SmallVector<OpFoldResult> shape = {
+      size('f'), multiply({size('p'), size('q'), size('b')})};
+  if (isTokenMajor())
+    for (auto *pair : {&x, &y})
+      std::swap(pair->front(), pair->back());
+  if (isTokenMajor())
+    std::swap(shape.front(), shape.back());
+  if (getEncoding(weight.getType()).getDim() == 1)
+    std::swap(w.front(), w.back());
+  Value init = createFill(shape);
   if (!init)
     init = restore(convolution.getInit());
-  bool isOutputFirst = getEncoding(weight.getType()).getDim() == 1;
   auto map = [&](ArrayRef<unsigned> targets) {
     return AffineMap::getMultiDimMapWithTargets(3, targets, b.getContext());
   };
-  Value product = multiply(
-      getPatches(), weight, init,
-      {map({2, 0}), isOutputFirst ? map({1, 2}) : map({2, 1}), map({1, 0})});
+  Value product =
+      multiply(getActivations(), weight, init, {map(x), map(w), map(y)});
   b.replaceOp(op, arrange(product, sizes));
 }
 
@@ -307,6 +329,7 @@ LogicalResult nm_sparse::convertConvolutions(Operation *root) {
   });
   if (bad)
     return failure();
+  chooseForms(root, convolutions);
   IRRewriter rewriter(root->getContext());
   for (const Convolution &convolution : convolutions) {
     Operation *pad = linalg::LinalgOp(convolution.op)

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // For products that copy whole rows of their activations. A CTA copies a piece
-// of one row, whose channel and place in the kernel are the same for all of its
-// threads; what is read lies together where tokens of one output do.
+// of one row of the matrix. Where that is a channel and a place in the kernel,
+// what is read lies together where tokens of one output do; where it is a
+// token, as channels do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,34 +77,36 @@ static void lower(IRRewriter &rewriter, PatchesOp op) {
   ReifiedRankedShapedTypeDims shape;
   // Its sizes are those of the image, which never fails.
   (void)op.reifyResultShapes(rewriter, shape);
-  Value tokens = getValueOrCreateConstantIndexOp(rewriter, loc, shape[0][1]);
+  Value first = getValueOrCreateConstantIndexOp(rewriter, loc, shape[0][0]);
+  Value second = getValueOrCreateConstantIndexOp(rewriter, loc, shape[0][1]);
   Value image = getStridedBuffer(rewriter, loc, op.getImage());
   Value target = memref::AllocOp::create(
       rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
-      type.isDynamicDim(1) ? ValueRange(tokens) : ValueRange());
+      type.isDynamicDim(0)   ? ValueRange(first)
+      : type.isDynamicDim(1) ? ValueRange(second)
+                             : ValueRange());
   Value one = math.constant(1);
-  auto launch =
-      gpu::LaunchOp::create(rewriter, loc, math.constant(type.getDimSize(0)),
-                            math.ceilDiv(tokens, math.constant(kThreads)), one,
-                            math.constant(kThreads), one, one);
+  auto launch = gpu::LaunchOp::create(
+      rewriter, loc, first, math.ceilDiv(second, math.constant(kThreads)), one,
+      math.constant(kThreads), one, one);
   auto function = op->getParentOfType<func::FuncOp>();
   launch.setFunctionAttr(SymbolRefAttr::get(
       rewriter.getContext(), (function.getSymName() + "_patches").str()));
   {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(&launch.getBody().front());
-    Value row = launch.getBlockIds().x;
-    Value token = math.add(math.mul(launch.getBlockIds().y, kThreads),
-                           launch.getThreadIds().x);
-    auto ifOp = scf::IfOp::create(rewriter, loc, math.isLess(token, tokens),
+    Value at[] = {launch.getBlockIds().x,
+                  math.add(math.mul(launch.getBlockIds().y, kThreads),
+                           launch.getThreadIds().x)};
+    auto ifOp = scf::IfOp::create(rewriter, loc, math.isLess(at[1], second),
                                   /*withElseRegion=*/false);
     gpu::TerminatorOp::create(rewriter, loc);
     rewriter.setInsertionPointToStart(ifOp.thenBlock());
     PatchSource source(rewriter, loc, op.getPatches(), image,
                        /*firstRow=*/Value(), /*firstToken=*/Value());
-    Value element = loadElement(rewriter, loc, source, image, row, token);
-    memref::StoreOp::create(rewriter, loc, element, target,
-                            ValueRange{row, token});
+    Value element = loadElement(rewriter, loc, source, image,
+                                at[op.getRowDim()], at[op.getTokenDim()]);
+    memref::StoreOp::create(rewriter, loc, element, target, ValueRange(at));
   }
   rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(
       op, type, target, /*restrict=*/true, /*writable=*/true);

@@ -38,7 +38,7 @@ namespace {
 /// Before: `%x = nm_sparse.patches <...> %image : tensor<CxHxWxB> -> ...`
 /// After:  a tensor.pad, a linalg.generic over (c, r, s, p, q, b) that reads
 /// the image at (c, p * stride + r * dilation, q * stride + s * dilation, b),
-/// and a tensor.collapse_shape to k x m.
+/// and a tensor.collapse_shape to k x m; or over (b, p, q, r, s, c), to m x k.
 struct PatchesToLinalg : public OpRewritePattern<PatchesOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -47,7 +47,10 @@ struct PatchesToLinalg : public OpRewritePattern<PatchesOp> {
     Location loc = op.getLoc();
     PatchesAttr patches = op.getPatches();
     auto type = cast<RankedTensorType>(op.getImage().getType());
-    std::string loops = patches.getRows().str() + "pqb";
+    // The loops are the dimensions of the result.
+    bool isTokenMajor = patches.isTokenMajor();
+    std::string loops = isTokenMajor ? "bpq" + patches.getRows().str()
+                                     : patches.getRows().str() + "pqb";
     auto loop = [&](char letter) {
       return rewriter.getAffineDimExpr(loops.find(letter));
     };
@@ -58,15 +61,17 @@ struct PatchesToLinalg : public OpRewritePattern<PatchesOp> {
       at[patches.getImageDim("hw"[axis])] =
           loop("pq"[axis]) * patches.getStrides()[axis] +
           loop("rs"[axis]) * patches.getDilations()[axis];
-    SmallVector<OpFoldResult> sizes;
-    for (int64_t extent :
-         patches.getRowExtents(type.getDimSize(patches.getImageDim('c'))))
-      sizes.push_back(rewriter.getIndexAttr(extent));
+    SmallVector<OpFoldResult> sizes(loops.size());
+    for (auto [letter, extent] : llvm::zip_equal(
+             patches.getRows(),
+             patches.getRowExtents(type.getDimSize(patches.getImageDim('c')))))
+      sizes[loops.find(letter)] = rewriter.getIndexAttr(extent);
     for (unsigned axis : {0, 1})
-      sizes.push_back(rewriter.getIndexAttr(patches.getOutputSize(
-          type.getDimSize(patches.getImageDim("hw"[axis])), axis)));
-    sizes.push_back(tensor::getMixedSize(rewriter, loc, op.getImage(),
-                                         patches.getImageDim('b')));
+      sizes[loops.find("pq"[axis])] =
+          rewriter.getIndexAttr(patches.getOutputSize(
+              type.getDimSize(patches.getImageDim("hw"[axis])), axis));
+    sizes[loops.find('b')] = tensor::getMixedSize(rewriter, loc, op.getImage(),
+                                                  patches.getImageDim('b'));
     Value empty =
         tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType());
     SmallVector<utils::IteratorType> iterators(6,

@@ -71,7 +71,7 @@ void CopyEmitter::emit() {
     Chunk chunk = findChunk(round);
     if (staysInColumn && !column && !ends.columns.isPlain())
       column = ends.columns.find(b, loc, chunk.place.column);
-    if (staysInColumn && ends.rows.isPlain()) {
+    if (staysInColumn && ends.rows.isPlain() && !ends.patches) {
       int64_t step = plan.getOffset(1).row;
       flat = flat ? math.add(flat, math.mul(ends.source.getPitch(), step))
                   : getFlatPlace(chunk.place.row, column ? column->position
@@ -187,15 +187,19 @@ void CopyEmitter::emitWholeRows() {
 //===----------------------------------------------------------------------===//
 
 CopyEmitter::ChunkSource CopyEmitter::findPatch(const Chunk &to) {
-  SourceIndex row = ends.rows.find(b, loc, to.place.row);
-  SourceIndex column = ends.columns.find(b, loc, to.place.column);
+  SourceIndex first = ends.rows.find(b, loc, to.place.row);
+  SourceIndex second =
+      column ? *column : ends.columns.find(b, loc, to.place.column);
   const PatchSource &patches = *ends.patches;
+  Value row = first.position, token = second.position;
+  if (patches.isTokenMajor())
+    std::swap(row, token);
   PatchSource::Element element =
-      patches.find(b, loc, patches.findRow(b, loc, row.position, isFast),
-                   patches.findToken(b, loc, column.position, isFast), isFast);
-  Value valid = selectCount(math.both(row.exists, element.exists),
-                            ends.columns.count(b, loc, column, width));
-  return {row.position, column.position, valid, element.place};
+      patches.find(b, loc, patches.findRow(b, loc, row, isFast),
+                   patches.findToken(b, loc, token, isFast), isFast);
+  Value valid = selectCount(math.both(first.exists, element.exists),
+                            ends.columns.count(b, loc, second, width));
+  return {first.position, second.position, valid, element.place};
 }
 
 CopyEmitter::ChunkSource CopyEmitter::findSource(const Chunk &to) {

@@ -309,9 +309,10 @@ struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
     bool isWhole =
         isConstantIntValue(size, dstType.getDimSize(1 - op.getDstDim()));
     PlainDim other(isWhole ? Value() : extent);
-    if (op.getPatches())
-      copy.takePatches(PatchSource(rewriter, loc, *op.getPatches(), op.getSrc(),
-                                   op.getSlice()[0], op.getSlice()[1]));
+    if (std::optional<PatchesAttr> patches = op.getPatches())
+      copy.takePatches(PatchSource(rewriter, loc, *patches, op.getSrc(),
+                                   op.getSlice()[op.getSrcDim()],
+                                   op.getSlice()[plain]));
     if (op.getDstDim() == 0)
       copy.emit(*gathered, other, extent);
     else

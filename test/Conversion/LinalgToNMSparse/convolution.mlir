@@ -9,13 +9,11 @@
 // CHECK-SAME: %[[X:.*]]: tensor<?x9x7x4xf16>, %[[W:.*]]: tensor<3x3x4x8xf16, #{{.*}}>
 // CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[W]] {{\[\[}}0, 1, 2], [3]] : tensor<3x3x4x8xf16, #{{.*}}> into tensor<36x8xf16, #{{.*}}>
 // CHECK: nm_sparse.pack #{{.*}} %[[FLAT]]
-// CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0], [1, 2, 3]]
-// CHECK: %[[T:.*]] = linalg.transpose ins(%[[ROWS]] : tensor<?x252xf16>) outs(%{{.*}} : tensor<252x?xf16>) permutation = [1, 0]
-// CHECK: %[[IMAGE:.*]] = tensor.expand_shape %[[T]] {{\[\[}}0, 1, 2], [3]]
+// CHECK: %[[IMAGE:.*]] = linalg.transpose ins(%[[X]] : tensor<?x9x7x4xf16>) outs(%{{.*}} : tensor<9x7x4x?xf16>) permutation = [1, 2, 3, 0]
 // CHECK: %[[PATCHES:.*]] = nm_sparse.patches <kernel = [3, 3], strides = [2, 2], low = [1, 1], high = [0, 1], image = "hwcb", rows = "rsc"> %[[IMAGE]] : tensor<9x7x4x?xf16> -> tensor<36x?xf16>
 // CHECK: %[[Y:.*]] = nm_sparse.matmul #{{.*}} ins(%[[PATCHES]],
-// CHECK: %[[PLACES:.*]] = tensor.expand_shape %[[Y]] {{\[\[}}0], [1, 2]] {{.*}} into tensor<8x16x?xf32>
-// CHECK: linalg.transpose ins(%[[PLACES]] : tensor<8x16x?xf32>) {{.*}} permutation = [2, 1, 0]
+// CHECK: %[[PLACES:.*]] = tensor.expand_shape %[[Y]] {{\[\[}}0], [1, 2, 3]] {{.*}} into tensor<8x4x4x?xf32>
+// CHECK: linalg.transpose ins(%[[PLACES]] : tensor<8x4x4x?xf32>) {{.*}} permutation = [3, 1, 2, 0]
 
 // FRONT-LABEL: func @nhwc
 // FRONT-SAME: {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<{{.*}}, [36, 8], f16>>}
@@ -60,8 +58,7 @@ func.func @pointwise(%x: tensor<2x4x5x5xf16>, %w: tensor<8x4x1x1xf16, #w>, %i: t
 
 // CHECK-LABEL: func @start
 // CHECK-SAME: %[[INIT:[^:]*]]: tensor<2x8x3x3xf32>)
-// CHECK: %[[FLAT:.*]] = tensor.collapse_shape %[[INIT]] {{\[\[}}0], [1, 2, 3]]
-// CHECK: linalg.transpose ins(%[[FLAT]] : tensor<2x72xf32>) outs(%{{.*}} : tensor<72x2xf32>)
+// CHECK: linalg.transpose ins(%[[INIT]] : tensor<2x8x3x3xf32>) outs(%{{.*}} : tensor<8x3x3x2xf32>) permutation = [1, 2, 3, 0]
 // CHECK: nm_sparse.patches <kernel = [3, 3]> %{{.*}} : tensor<4x5x5x2xf16> -> tensor<36x18xf16>
 #w = #nm_sparse.encoding<2:4, dim = 1>
 func.func @start(%x: tensor<2x4x5x5xf16>, %w: tensor<8x4x3x3xf16, #w>, %i: tensor<2x8x3x3xf32>) -> tensor<2x8x3x3xf32> {

@@ -35,6 +35,20 @@ func.func @inside(%x: tensor<4x5x5x8xf16>) -> tensor<36x72xf16> {
   return %y : tensor<36x72xf16>
 }
 
+// Of token-major ones it writes a piece of a token, whose channels are neighbours.
+
+// CHECK-LABEL: func.func @token_major
+// CHECK: %[[TOKENS:.*]] = affine.apply #[[OUTPUTS]]
+// CHECK: memref.alloc(%[[TOKENS]]) : memref<?x36xf16>
+// CHECK: gpu.launch blocks(%[[TOKEN:[a-z0-9]+]], %{{.*}}) in (%{{.*}} = %[[TOKENS]],
+// CHECK: %[[ROW:.*]] = arith.addi
+// CHECK: arith.cmpi ult, %[[ROW]], %c36
+// CHECK: memref.store %{{.*}}, %{{.*}}[%[[TOKEN]], %[[ROW]]]
+func.func @token_major(%x: tensor<?x5x5x4xf16>) -> tensor<?x36xf16> {
+  %y = nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1], image = "bhwc", rows = "rsc"> %x : tensor<?x5x5x4xf16> -> tensor<?x36xf16>
+  return %y : tensor<?x36xf16>
+}
+
 // CHECK-LABEL: func.func @unused
 // CHECK-NOT: gpu.launch
 // CHECK: return

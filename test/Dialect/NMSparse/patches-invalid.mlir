@@ -30,8 +30,8 @@
 
 // -----
 
-// expected-error @below {{image = "bhwc": legal are 'c', 'h' and 'w' in any order, and 'b' last}}
-#p = #nm_sparse.patches<kernel = [3, 3], image = "bhwc">
+// expected-error @below {{image = "bchw": legal are 'c', 'h' and 'w' in any order, and 'b' last, or 'b' first and 'c' last}}
+#p = #nm_sparse.patches<kernel = [3, 3], image = "bchw">
 
 // -----
 
@@ -65,6 +65,16 @@ func.func @small(%x: tensor<4x2x8x2xf16>) -> tensor<36x?xf16> {
   // expected-error @below {{no smaller than the kernel}}
   %y = nm_sparse.patches <kernel = [3, 3]> %x : tensor<4x2x8x2xf16> -> tensor<36x?xf16>
   return %y : tensor<36x?xf16>
+}
+
+// -----
+
+// Token-major patches have tokens as rows.
+
+func.func @token_major(%x: tensor<2x8x8x4xf16>) -> tensor<36x72xf16> {
+  // expected-error @below {{result must be 'tensor<72x36xf16>' for 'tensor<2x8x8x4xf16>', got 'tensor<36x72xf16>'}}
+  %y = nm_sparse.patches <kernel = [3, 3], image = "bhwc"> %x : tensor<2x8x8x4xf16> -> tensor<36x72xf16>
+  return %y : tensor<36x72xf16>
 }
 
 // -----

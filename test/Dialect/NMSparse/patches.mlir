@@ -13,6 +13,7 @@
 // SIZE: %[[BATCH:.*]] = tensor.dim %[[IMAGE]], %c3
 // SIZE: %[[TOKENS:.*]] = affine.apply #[[OUTPUTS]]()[%[[BATCH]]]
 // SIZE: return %{{.*}}, %{{.*}}, %[[TOKENS]]
+
 func.func @patches(%x: tensor<64x56x56x?xf16>, %z: tensor<20x20x3x8xi8>)
     -> (tensor<576x?xf16>, tensor<105x864xi8>, index) {
   %c1 = arith.constant 1 : index
@@ -22,4 +23,20 @@ func.func @patches(%x: tensor<64x56x56x?xf16>, %z: tensor<20x20x3x8xi8>)
       : tensor<20x20x3x8xi8> -> tensor<105x864xi8>
   %m = tensor.dim %a, %c1 : tensor<576x?xf16>
   return %a, %b, %m : tensor<576x?xf16>, tensor<105x864xi8>, index
+}
+
+// Of an image with its batch first and its channels last, tokens are rows.
+
+// CHECK-LABEL: func.func @token_major
+// CHECK: nm_sparse.patches <kernel = [3, 3], image = "bhwc", rows = "rsc"> %{{.*}} : tensor<?x58x58x64xf16> -> tensor<?x576xf16>
+// SIZE-LABEL: func.func @token_major
+// SIZE: %[[BATCH:.*]] = tensor.dim %{{.*}}, %c0
+// SIZE: %[[TOKENS:.*]] = affine.apply #[[OUTPUTS]]()[%[[BATCH]]]
+// SIZE: return %{{.*}}, %[[TOKENS]]
+func.func @token_major(%x: tensor<?x58x58x64xf16>) -> (tensor<?x576xf16>, index) {
+  %c0 = arith.constant 0 : index
+  %a = nm_sparse.patches <kernel = [3, 3], image = "bhwc", rows = "rsc"> %x
+      : tensor<?x58x58x64xf16> -> tensor<?x576xf16>
+  %m = tensor.dim %a, %c0 : tensor<?x576xf16>
+  return %a, %m : tensor<?x576xf16>, index
 }

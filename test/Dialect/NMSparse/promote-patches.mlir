@@ -43,3 +43,28 @@ func.func @copy(%image: tensor<64x10x10x16xf16>, %v: tensor<144x64xf16>, %i: ten
       outs(%init : tensor<64x1600xf32>) -> tensor<64x1600xf32>
   return %r : tensor<64x1600xf32>
 }
+
+// -----
+
+// Token-major patches are gathered by parts of tokens, where the product has tokens as
+// rows of its tile.
+
+// CHECK-LABEL: func @token_major
+// CHECK-SAME: %[[IMAGE:.*]]: tensor<16x10x10x64xf16>
+// CHECK-NOT: nm_sparse.patches
+// CHECK: scf.forall (%[[TOKEN:.*]], %{{.*}}) = (0, 0) to (1600, 64) step (64, 64)
+// CHECK: nm_tile.k_loop %[[WINDOW:[^ ]*]] =
+// CHECK: nm_tile.async_gather {{.*}} patches = <kernel = [3, 3], low = [1, 1], high = [1, 1], image = "bhwc", rows = "rsc"> slice[%[[TOKEN]], %{{.*}}, %c64{{.*}}, %{{.*}}] ins(%[[IMAGE]],
+// CHECK-SAME: tensor<64x64xf16>
+#w = #nm_sparse.encoding<2:4, block = [16, 64]>
+#s = #nm_sparse.schedule<tile = [64, 64, 64], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#x = affine_map<(m, n, k) -> (m, k)>
+#k = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+func.func @token_major(%image: tensor<16x10x10x64xf16>, %v: tensor<288x64xf16>, %i: tensor<18x1xi8>, %init: tensor<1600x64xf32>) -> tensor<1600x64xf32> {
+  %x = nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1], image = "bhwc", rows = "rsc"> %image : tensor<16x10x10x64xf16> -> tensor<1600x576xf16>
+  %r = nm_sparse.matmul #w indexing_maps = [#x, #k, #y] schedule = #s
+      ins(%x, %v, %i : tensor<1600x576xf16>, tensor<288x64xf16>, tensor<18x1xi8>)
+      outs(%init : tensor<1600x64xf32>) -> tensor<1600x64xf32>
+  return %r : tensor<1600x64xf32>
+}

@@ -115,10 +115,11 @@ LogicalResult PatchesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << "]: legal are two numbers from " << field.least
                          << " to " << INT16_MAX;
   }
-  if (!isOrderOf(image, kImage) || image.back() != 'b')
+  if (!isOrderOf(image, kImage) ||
+      (image.back() != 'b' && (image.front() != 'b' || image.back() != 'c')))
     return emitError() << "image = \"" << image
                        << "\": legal are 'c', 'h' and 'w' in any order, and "
-                          "'b' last";
+                          "'b' last, or 'b' first and 'c' last";
   if (!isOrderOf(rows, kRows))
     return emitError() << "rows = \"" << rows
                        << "\": legal are 'c', 'r' and 's' in any order";

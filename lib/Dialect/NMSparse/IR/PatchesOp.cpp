@@ -28,9 +28,11 @@ RankedTensorType PatchesOp::inferType(RankedTensorType image,
     return {};
   int64_t rows = size('c') * patches.getKernel()[0] * patches.getKernel()[1];
   int64_t batch = size('b');
-  return RankedTensorType::get(
-      {rows, ShapedType::isDynamic(batch) ? batch : outputs * batch},
-      image.getElementType());
+  int64_t tokens = ShapedType::isDynamic(batch) ? batch : outputs * batch;
+  SmallVector<int64_t, 2> shape = {rows, tokens};
+  if (patches.isTokenMajor())
+    std::swap(shape[0], shape[1]);
+  return RankedTensorType::get(shape, image.getElementType());
 }
 
 LogicalResult PatchesOp::verify() {
@@ -60,7 +62,8 @@ PatchesOp::reifyResultShapes(OpBuilder &builder,
       {tensor::getMixedSize(builder, getLoc(), getImage(),
                             patches.getImageDim('b'))});
   auto type = cast<RankedTensorType>(getType());
-  reifiedReturnShapes.push_back(
-      {builder.getIndexAttr(type.getDimSize(0)), tokens});
+  SmallVector<OpFoldResult> sizes(2, tokens);
+  sizes[getRowDim()] = builder.getIndexAttr(type.getDimSize(getRowDim()));
+  reifiedReturnShapes.push_back(sizes);
   return success();
 }

@@ -95,6 +95,9 @@ struct PropagateLayout
 
   void visit(RewriterBase &rewriter, MatmulOp op, const Chip &target) {
     Value x = op.getX();
+    // Tokens of an image in another layout would be in another order.
+    if (x.getDefiningOp<PatchesOp>())
+      return;
     int64_t dim = getOtherDim(op);
     Operation *blocker = nullptr;
     // What is the transposition of something reads that instead.

@@ -26,6 +26,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 
 namespace mlir::nm_sparse {
@@ -56,13 +57,27 @@ static bool comesFromProduct(Value value) {
   return false;
 }
 
+/// Whether a kernel transposes what `op` does (--nm-sparse-lower-transpose); as
+/// a generic op it would be one of the host.
+static bool isExchange(linalg::LinalgOp op) {
+  auto transpose = dyn_cast<linalg::TransposeOp>(op.getOperation());
+  if (!transpose || transpose.getPermutation().size() > 3)
+    return false;
+  auto rank = static_cast<int64_t>(transpose.getPermutation().size());
+  for (int64_t dim = 0; dim + 1 < rank; ++dim)
+    if (transpose.getPermutation() == ArrayRef(getExchange(rank, dim)))
+      return true;
+  return false;
+}
+
 /// Whether `operand` is the reshaped result of a product, and an elementwise op
 /// reads it.
 static bool shouldSink(OpOperand *operand) {
   auto owner = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
   return owner && reshape && !owner.isDpsInit(operand) &&
-         isFusableElementwise(owner) && comesFromProduct(reshape.getSrc());
+         isFusableElementwise(owner) && !isExchange(owner) &&
+         comesFromProduct(reshape.getSrc());
 }
 
 namespace {

@@ -216,10 +216,10 @@ static LogicalResult verifySlice(AsyncGatherOp op) {
            << op.getSlice().size() << " numbers";
   if (!patches)
     return success();
-  if (op.isTransposed() || op.getSrcDim() != 0)
-    return op.emitOpError(
-        "gathers rows of patches into rows, and indexing_maps "
-        "say otherwise");
+  if (op.isTransposed() || op.getSrcDim() != (patches->isTokenMajor() ? 1 : 0))
+    return op.emitOpError("gathers rows of patches into rows, or columns of "
+                          "token-major ones into columns, and indexing_maps "
+                          "say otherwise");
   auto src = cast<ShapedType>(op.getSrc().getType());
   for (char letter : StringRef("chw"))
     if (src.isDynamicDim(patches->getImageDim(letter)))

@@ -61,19 +61,24 @@ PatchSource::PatchSource(OpBuilder &b, Location loc, PatchesAttr patches,
       return arith::ConstantIndexOp::create(b, loc, strides[dim]);
     return metadata.getStrides()[dim];
   };
+  batchStride = stride('b');
   channelStride = stride('c');
   rowStride = stride('h');
   columnStride = stride('w');
 }
 
-bool PatchSource::mayHaveRuns(int64_t tokens) const {
+bool PatchSource::mayHaveRuns(int64_t width) const {
+  if (patches.isTokenMajor())
+    return patches.getRows().back() == 'c' && channels % width == 0;
   std::optional<int64_t> known = getConstantIntValue(batch);
-  return !known || *known % tokens == 0;
+  return !known || *known % width == 0;
 }
 
-Value PatchSource::hasRuns(OpBuilder &b, Location loc, int64_t tokens) const {
+Value PatchSource::hasRuns(OpBuilder &b, Location loc, int64_t width) const {
+  if (patches.isTokenMajor())
+    return Value();
   IndexMath math{b, loc};
-  return math.isEqual(math.rem(batch, tokens), 0);
+  return math.isEqual(math.rem(batch, width), 0);
 }
 
 PatchSource::Part PatchSource::findRow(OpBuilder &b, Location loc, Value row,
@@ -107,14 +112,22 @@ PatchSource::Part PatchSource::findToken(OpBuilder &b, Location loc,
   Value number = n.from(token);
   if (firstToken)
     number = n.add(number, n.from(firstToken));
-  auto [output, entry] = n.divide(number, n.from(batch));
-  auto [p, q] =
-      n.divide(output, n.constant(patches.getOutputSize(width, /*axis=*/1)));
+  Value columns = n.constant(patches.getOutputSize(width, /*axis=*/1));
+  Value entry, p, q;
+  if (patches.isTokenMajor()) {
+    std::tie(entry, q) = n.divide(number, columns);
+    std::tie(entry, p) =
+        n.divide(entry, n.constant(patches.getOutputSize(height, /*axis=*/0)));
+  } else {
+    std::tie(p, entry) = n.divide(number, n.from(batch));
+    std::tie(p, q) = n.divide(p, columns);
+  }
   Part part;
   part.y = n.sub(n.mul(p, patches.getStrides()[0]), patches.getLow()[0]);
   part.x = n.sub(n.mul(q, patches.getStrides()[1]), patches.getLow()[1]);
-  part.place = n.add(entry, n.add(n.mul(part.y, n.from(rowStride)),
-                                  n.mul(part.x, n.from(columnStride))));
+  part.place = n.add(n.mul(entry, n.from(batchStride)),
+                     n.add(n.mul(part.y, n.from(rowStride)),
+                           n.mul(part.x, n.from(columnStride))));
   return part;
 }
 

@@ -37,12 +37,17 @@ def draw(rng):
     if element != "f32" and panel % 64 == 0:
         chosen += [rng.choice(WGMMA), rng.choice(MMA)]
     batch = rng.choice((1, 3, 8, 8, 16, 16, 24))
+    layout, block = rng.choice(list(LAYOUTS)), rng.choice((1, 1, 16))
+    channels = rng.randint(1, 70)
+    # Blocks of neighbouring channels are gathered from images of whole words.
+    if block == 16 and layout.startswith("nhwc") and rng.random() < 0.8:
+        channels = 8 * rng.randint(1, 8)
     conv = Convolution(
-        layout=rng.choice(list(LAYOUTS)),
+        layout=layout,
         element=element,
-        encoding=f"{pattern}, block = [{rng.choice((1, 1, 16))}, {panel}]{order}",
+        encoding=f"{pattern}, block = [{block}, {panel}]{order}",
         batch=batch if rng.random() < 0.7 else None,
-        channels=rng.randint(1, 70),
+        channels=channels,
         height=rng.randint(1, 12),
         width=rng.randint(1, 12),
         outputs=rng.randint(1, 150),

@@ -227,12 +227,15 @@ def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
     `p = (h + low + high - dilation * (r - 1) - 1) / stride + 1`.
 
     `image` is the order of the image's dimensions, and `rows` that of the
-    contraction `(c, r, s)`, the last one fastest.
+    contraction `(c, r, s)`, the last one fastest. With the batch last, patches are
+    feature-major: tokens that are neighbours in the image are those of one pixel.
+    With the batch first and the channels last they are token-major.
 
     ```mlir
     #nm_sparse.patches<kernel = [3, 3], low = [1, 1], high = [1, 1]>
     #nm_sparse.patches<kernel = [7, 7], strides = [2, 2], low = [3, 3], high = [3, 3],
                        image = "hwcb", rows = "rsc">
+    #nm_sparse.patches<kernel = [3, 3], image = "bhwc", rows = "rsc">
     ```
   }];
   let parameters = (ins
@@ -250,6 +253,9 @@ def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
     int64_t getImageDim(char letter) const {
       return static_cast<int64_t>(getImage().find(letter));
     }
+    /// Whether tokens are rows of the patches: those of images with the batch
+    /// first.
+    bool isTokenMajor() const { return getImage().front() == 'b'; }
     /// Rows (`axis` 0) or columns (1) of the output for an image with `size`.
     int64_t getOutputSize(int64_t size, unsigned axis) const;
     /// Extents of the contraction, in the order of `rows`, for so many channels.

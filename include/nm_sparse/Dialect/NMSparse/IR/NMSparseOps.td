@@ -333,8 +333,12 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
     `result[(c, r, s), (p, q, b)] =
        image[c, p * stride + r * dilation - low, q * stride + s * dilation - low, b]`
 
-    and zero outside of the image. Channels, height and width must be static, and
-    the batch the last dimension of the image.
+    and zero outside of the image. Channels, height and width must be static. Of an
+    image with its batch first and its channels last it is `m x k`, and the batch of
+    column `m` the slowest:
+
+    `result[(b, p, q), (r, s, c)] =
+       image[b, p * stride + r * dilation - low, q * stride + s * dilation - low, c]`
 
     A product whose kernel gathers rows of its activations reads the image itself
     (`nm_tile.async_gather` with `patches`); for others the matrix is computed
@@ -343,6 +347,8 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
     ```mlir
     %x = nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]> %image
            : tensor<64x56x56x?xf16> -> tensor<576x?xf16>
+    %x = nm_sparse.patches <kernel = [3, 3], image = "bhwc", rows = "rsc"> %image
+           : tensor<?x56x56x64xf16> -> tensor<?x576xf16>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$image, NMSparse_PatchesAttr:$patches);
@@ -356,6 +362,9 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
     /// than its batch, or is smaller than the kernel.
     static ::mlir::RankedTensorType
     inferType(::mlir::RankedTensorType image, ::mlir::nm_sparse::PatchesAttr patches);
+    /// The dimensions of the matrix.
+    int64_t getRowDim() { return getPatches().isTokenMajor() ? 1 : 0; }
+    int64_t getTokenDim() { return 1 - getRowDim(); }
   }];
 }
 

@@ -227,6 +227,55 @@ def NMSparseReferenceCallsPass
                            "::mlir::memref::MemRefDialect"];
 }
 
+def NMSparseSinkTransposesPass
+    : Pass<"nm-sparse-sink-transposes", "::mlir::func::FuncOp"> {
+  let summary = "compute elementwise ops in the layout of their convolution";
+  let description = [{
+    A convolution of images with their batch first is computed with the batch last,
+    between transpositions. Each elementwise op that reads the transposed result of a
+    product, or of what is computed elementwise from one, reads it before the
+    transposition, which moves behind it. Another operand is transposed back, or not
+    at all where it was transposed in the same way. `nm_sparse.patches` of a
+    transposed image read what it was before, if its batch is last there. All readers
+    of a tensor in another layout share a transposition. A function without
+    `nm_sparse.patches` stays as it is.
+
+    ```mlir
+    // Before
+    %t = linalg.transpose ins(%y : tensor<8x4x4x2xf32>) ... permutation = [3, 1, 2, 0]
+    %z = linalg.generic ... ins(%t, %bias : tensor<2x4x4x8xf32>, tensor<8xf32>)
+    // After
+    %a = linalg.generic ... ins(%y, %bias : tensor<8x4x4x2xf32>, tensor<8xf32>)
+    %z = linalg.transpose ins(%a : tensor<8x4x4x2xf16>) ... permutation = [3, 1, 2, 0]
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def NMSparseFlattenTransposesPass
+    : Pass<"nm-sparse-flatten-transposes", "::mlir::func::FuncOp"> {
+  let summary = "transpose images as matrices";
+  let description = [{
+    In functions with `nm_sparse.patches`. A `linalg.transpose` of four dimensions of
+    which some stay together becomes one of fewer dimensions, between reshapes, where
+    a kernel can do that: it exchanges the last of two or three dimensions with
+    another one.
+
+    ```mlir
+    // Before
+    %t = linalg.transpose ins(%y : tensor<8x4x4x2xf16>) ... permutation = [3, 1, 2, 0]
+    // After
+    %c = tensor.collapse_shape %y [[0], [1, 2], [3]] ... into tensor<8x16x2xf16>
+    %e = linalg.transpose ins(%c : tensor<8x16x2xf16>) ... permutation = [2, 1, 0]
+    %t = tensor.expand_shape %e [[0], [1, 2], [3]] ... into tensor<2x4x4x8xf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseSinkReshapesPass
     : Pass<"nm-sparse-sink-reshapes", "::mlir::func::FuncOp"> {
   let summary = "compute elementwise ops in the dimensions of their product";

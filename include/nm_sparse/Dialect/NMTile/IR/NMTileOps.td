@@ -215,7 +215,8 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
     With `patches`, `src` is an image, and what is gathered are rows of the matrix
     that `nm_sparse.patches` makes of it, `slice` from row and column
     `[%row, %token]` on, with as many rows and columns as the other two numbers
-    say. No matrix is stored: each element is read where it lies in the image.
+    say. No matrix is stored: each element is read where it lies in the image. Of
+    token-major patches columns are gathered, from `[%token, %row]` on.
 
     ```mlir
     nm_tile.async_gather #nm_sparse.encoding<8:32, block = [1, 128]>

@@ -22,10 +22,14 @@ public:
   PatchSource(OpBuilder &b, Location loc, PatchesAttr patches, Value image,
               Value firstRow, Value firstToken);
 
-  /// Whether so many tokens, from a multiple on, are neighbours in the image:
-  /// by what is known, and i1.
-  bool mayHaveRuns(int64_t tokens) const;
-  Value hasRuns(OpBuilder &b, Location loc, int64_t tokens) const;
+  /// Whether so many tokens, or rows where tokens are rows of the matrix, from
+  /// a multiple on, are neighbours in the image: by what is known, and i1, null
+  /// where that says all.
+  bool mayHaveRuns(int64_t width) const;
+  Value hasRuns(OpBuilder &b, Location loc, int64_t width) const;
+
+  /// Whether tokens are rows of the matrix.
+  bool isTokenMajor() const { return patches.isTokenMajor(); }
 
   /// Elements from the start of the image, and its row and column. Of a token,
   /// they may lie in front of the image.
@@ -48,8 +52,8 @@ private:
   PatchesAttr patches;
   int64_t channels, height, width;
   Value firstRow, firstToken, batch;
-  /// Elements from one channel, row and column of the image to the next.
-  Value channelStride, rowStride, columnStride;
+  /// Elements from one image, channel, row and column to the next.
+  Value batchStride, channelStride, rowStride, columnStride;
 };
 
 } // namespace mlir::nm_sparse

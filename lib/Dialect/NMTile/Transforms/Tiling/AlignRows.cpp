@@ -8,7 +8,8 @@
 // fastest where those are lines of L2. A tensor that the program makes becomes
 // the front part of one whose rows are that long; bufferization makes a buffer
 // with that pitch of it. It has some more rows, too, so that most tiles may be
-// written whole: the careful writes of an edge take 1 to 3 us.
+// written whole: the careful writes of an edge take 1 to 3 us. There are no
+// gaps where a reshape joins dimensions, which would be copied for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
@@ -37,9 +39,77 @@ static bool needsRows(RankedTensorType type) {
   return ShapedType::isDynamic(rows) || (rows > kRows && rows % kRows != 0);
 }
 
+namespace {
+/// Where the last two dimensions of a tensor begin in a view of it, and whether
+/// some view joins them with what lies in front of them.
+struct Joined {
+  bool isLast = false, isRow = false;
+
+  /// Follows `value`, and all that is written to its buffer.
+  void find(Value value, int64_t last, int64_t row);
+
+private:
+  /// The dimension of `collapse` that has `dim`; notes in `joins` where others
+  /// come before it there.
+  static int64_t follow(tensor::CollapseShapeOp collapse, int64_t dim,
+                        bool &joins);
+};
+} // namespace
+
+int64_t Joined::follow(tensor::CollapseShapeOp collapse, int64_t dim,
+                       bool &joins) {
+  for (auto [number, group] :
+       llvm::enumerate(collapse.getReassociationIndices())) {
+    if (!llvm::is_contained(group, dim))
+      continue;
+    for (int64_t other : group)
+      joins |= other < dim && collapse.getSrcType().getDimSize(other) != 1;
+    return static_cast<int64_t>(number);
+  }
+  return dim;
+}
+
+void Joined::find(Value value, int64_t last, int64_t row) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *owner = use.getOwner();
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(owner)) {
+      auto groups = expand.getReassociationIndices();
+      find(expand.getResult(), groups[last].front(), groups[row].front());
+    } else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(owner)) {
+      int64_t toLast = follow(collapse, last, isLast);
+      int64_t toRow = follow(collapse, row, isRow);
+      find(collapse.getResult(), toLast, toRow);
+    } else if (auto forall = dyn_cast<scf::ForallOp>(owner)) {
+      if (llvm::is_contained(forall.getOutputs(), value))
+        find(forall.getTiedOpResult(&use), last, row);
+    } else if (auto written = dyn_cast<DestinationStyleOpInterface>(owner)) {
+      if (written.isDpsInit(&use) && owner->getNumResults() != 0)
+        find(written.getTiedOpResult(&use), last, row);
+    }
+  }
+}
+
+/// What is joined of the tensor that `use`, one of an empty one, is written to.
+static Joined findJoined(OpOperand &use) {
+  Joined joined;
+  Operation *owner = use.getOwner();
+  int64_t rank = cast<RankedTensorType>(use.get().getType()).getRank();
+  Value result;
+  if (auto forall = dyn_cast<scf::ForallOp>(owner))
+    result = forall.getTiedOpResult(&use);
+  else if (auto written = dyn_cast<DestinationStyleOpInterface>(owner);
+           written && written.isDpsInit(&use) && owner->getNumResults() != 0)
+    result = written.getTiedOpResult(&use);
+  if (result && rank >= 2)
+    joined.find(result, rank - 1, rank - 2);
+  return joined;
+}
+
 /// An empty tensor of the type of `empty`, whose rows are `unit` elements, or a
-/// multiple of that, apart.
-static Value createAligned(OpBuilder &b, tensor::EmptyOp empty, int64_t unit) {
+/// multiple of that, apart, for `use`.
+static Value createAligned(OpBuilder &b, tensor::EmptyOp empty, int64_t unit,
+                           OpOperand &use) {
+  Joined joined = findJoined(use);
   Location loc = empty.getLoc();
   auto type = cast<RankedTensorType>(empty.getType());
   SmallVector<OpFoldResult> sizes = empty.getMixedSizes();
@@ -49,8 +119,9 @@ static Value createAligned(OpBuilder &b, tensor::EmptyOp empty, int64_t unit) {
     size = affine::makeComposedFoldedAffineApply(
         b, loc, extent.ceilDiv(unit) * unit, {size});
   };
-  align(aligned.back(), unit);
-  if (needsRows(type))
+  if (!joined.isLast)
+    align(aligned.back(), unit);
+  if (needsRows(type) && !joined.isRow)
     align(aligned[aligned.size() - 2], kRows);
   Value whole = tensor::EmptyOp::create(b, loc, aligned, type.getElementType());
   SmallVector<OpFoldResult> zeros(sizes.size(), b.getIndexAttr(0));
@@ -75,7 +146,7 @@ struct AlignRows
       // What is written anew each time has a buffer each time.
       for (OpOperand &use : llvm::make_early_inc_range(op->getUses()))
         if (!isa<tensor::DimOp>(use.getOwner()))
-          use.set(createAligned(b, op, getRowPitchUnit(op.getType())));
+          use.set(createAligned(b, op, getRowPitchUnit(op.getType()), use));
       if (op.use_empty())
         op.erase();
     }

@@ -244,7 +244,7 @@ Value Promoter::getXTile(Value index) {
     FailureOr<PatchSlice> patches = findPatches(b, loc, x);
     PatchesAttr geometry;
     SmallVector<Value> slice;
-    if (succeeded(patches) && !transposed && !hasTokenRows) {
+    if (succeeded(patches) && !transposed) {
       x = patches->op.getImage();
       geometry = patches->op.getPatches();
       slice = getValueOrCreateConstantIndexOp(b, loc, patches->offsets);
