@@ -37,22 +37,27 @@ using namespace mlir::nm_sparse;
 // What sinks
 //===----------------------------------------------------------------------===//
 
-/// Whether a product makes `value`, or elementwise ops behind one do.
-static bool comesFromProduct(Value value) {
+/// Whether `value` is the result of a product with its outputs first and its
+/// tokens taken apart, or made of one elementwise. What is transposed is not:
+/// where several layouts meet, each would sink below the other.
+static bool isBatchLast(Value value) {
   SmallVector<Value> pending = {value};
   llvm::SmallDenseSet<Value> seen;
   while (!pending.empty()) {
     Value current = pending.pop_back_val();
     if (!seen.insert(current).second)
       continue;
-    Operation *op = current.getDefiningOp();
-    if (isa_and_nonnull<MatmulOp>(op))
-      return true;
-    if (isa_and_nonnull<tensor::ExpandShapeOp, PermuteOp>(op))
-      pending.push_back(op->getOperand(0));
-    auto elementwise = dyn_cast_or_null<linalg::LinalgOp>(op);
-    if (elementwise && isFusableElementwise(elementwise))
-      llvm::append_range(pending, elementwise.getDpsInputs());
+    if (auto expand = current.getDefiningOp<tensor::ExpandShapeOp>()) {
+      Operation *source = expand.getSrc().getDefiningOp();
+      auto groups = expand.getReassociationIndices();
+      if (isa_and_nonnull<MatmulOp, PermuteOp>(source) && groups.size() == 2 &&
+          groups.front().size() == 1)
+        return true;
+    }
+    auto op = current.getDefiningOp<linalg::LinalgOp>();
+    if (op && isFusableElementwise(op) &&
+        !isa<linalg::TransposeOp>(op.getOperation()))
+      llvm::append_range(pending, op.getDpsInputs());
   }
   return false;
 }
@@ -64,7 +69,9 @@ static OpOperand *findTransposed(linalg::LinalgOp op) {
     return nullptr;
   for (OpOperand *input : op.getDpsInputOperands()) {
     auto transpose = input->get().getDefiningOp<linalg::TransposeOp>();
-    if (transpose && comesFromProduct(transpose.getInput()))
+    // One of nothing, which is about to be folded, would sink for ever.
+    if (transpose && !llvm::is_sorted(transpose.getPermutation()) &&
+        isBatchLast(transpose.getInput()))
       return input;
   }
   return nullptr;
