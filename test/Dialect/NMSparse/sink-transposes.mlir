@@ -49,7 +49,7 @@ func.func @epilogue(%x: tensor<16x6x6x2xf16>, %v: tensor<72x8xf16>, %i: tensor<7
 // CHECK-NOT: linalg.transpose
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<8x4x4x2xf32>, tensor<8xf32>)
 // CHECK-NOT: linalg.transpose
-// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<8x4x4x2xf32>, tensor<8x4x4x2xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<8x4x4x2xf32>, f32)
 // CHECK: %[[BACK:.*]] = linalg.transpose {{.*}} permutation = [3, 0, 1, 2]
 // CHECK-NOT: linalg.transpose
 // CHECK: return %[[BACK]]
