@@ -37,6 +37,8 @@ BLOCKS = [
     (512, 28, 256, 1024, 2),
     (1024, 14, 512, 2048, 2),
 ]
+
+
 def make(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for number, block in enumerate(BLOCKS):

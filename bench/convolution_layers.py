@@ -50,9 +50,7 @@ def drawn(count, seed):
         )
 
 
-def convolution(
-    layer, batch, encoding, schedule="", epilogue="cast", layout="chwb"
-):
+def convolution(layer, batch, encoding, schedule="", epilogue="cast", layout="chwb"):
     channels, size, outputs, kernel, stride = layer
     zeros = (kernel // 2,) * 2
     return Convolution(
