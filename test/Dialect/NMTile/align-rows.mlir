@@ -48,3 +48,26 @@ func.func @one() -> tensor<4096x1xf16> {
   %t = tensor.empty() : tensor<4096x1xf16>
   return %t : tensor<4096x1xf16>
 }
+
+// A reshape that joins rows would have to copy those that have gaps; one that takes
+// rows apart does not mind.
+
+// CHECK-LABEL: func.func @joined
+// CHECK: tensor.extract_slice {{.*}} : tensor<384x100xf16> to tensor<300x100xf16>
+// CHECK: linalg.transpose
+func.func @joined(%x: tensor<100x300xf16>) -> tensor<30000xf16> {
+  %e = tensor.empty() : tensor<300x100xf16>
+  %y = linalg.transpose ins(%x : tensor<100x300xf16>) outs(%e : tensor<300x100xf16>) permutation = [1, 0]
+  %z = tensor.collapse_shape %y [[0, 1]] : tensor<300x100xf16> into tensor<30000xf16>
+  return %z : tensor<30000xf16>
+}
+
+// CHECK-LABEL: func.func @apart
+// CHECK: tensor.extract_slice {{.*}} : tensor<384x128xf16> to tensor<300x100xf16>
+// CHECK: linalg.transpose
+func.func @apart(%x: tensor<100x300xf16>) -> tensor<300x10x10xf16> {
+  %e = tensor.empty() : tensor<300x100xf16>
+  %y = linalg.transpose ins(%x : tensor<100x300xf16>) outs(%e : tensor<300x100xf16>) permutation = [1, 0]
+  %z = tensor.expand_shape %y [[0], [1, 2]] output_shape [300, 10, 10] : tensor<300x100xf16> into tensor<300x10x10xf16>
+  return %z : tensor<300x10x10xf16>
+}

@@ -105,7 +105,8 @@ class Writer:
         kinds = ", ".join(['"parallel"'] * 4)
         self.body += (
             f"  %{name}e = tensor.empty() : {result}\n"
-            f"  %{name} = linalg.generic {{indexing_maps = [{', '.join(maps)}, {every}],\n"
+            f"  %{name} = linalg.generic {{indexing_maps = "
+            f"[{', '.join([*maps, every])}],\n"
             f"      iterator_types = [{kinds}]}}\n"
             f"      ins({', '.join(inputs)} : {', '.join(types)})"
             f" outs(%{name}e : {result}) {{\n"
