@@ -48,13 +48,31 @@ static std::optional<ConstantWeight> getConstant(MatmulOp op) {
 static double getPatchShare(PatchesOp op) {
   auto image = cast<ShapedType>(op.getImage().getType());
   PatchesAttr patches = op.getPatches();
-  int64_t outputs = 1;
-  for (unsigned axis : {0, 1})
-    outputs *= patches.getOutputSize(
-        image.getDimSize(patches.getImageDim("hw"[axis])), axis);
-  // Of one batch entry, where their number is not known.
-  return countBytes(image, 1) /
-         countBytes(cast<ShapedType>(op.getType()), outputs);
+  double share = 1;
+  for (unsigned axis : {0, 1}) {
+    int64_t size = image.getDimSize(patches.getImageDim("hw"[axis]));
+    share *= double(size) / double(patches.getKernel()[axis] *
+                                   patches.getOutputSize(size, axis));
+  }
+  return share;
+}
+
+/// The share of the places of the kernel that lie outside of the image for some
+/// outputs.
+static double getGuardedShare(PatchesOp op) {
+  auto image = cast<ShapedType>(op.getImage().getType());
+  PatchesAttr patches = op.getPatches();
+  double inside = 1;
+  for (unsigned axis : {0, 1}) {
+    int64_t size = image.getDimSize(patches.getImageDim("hw"[axis]));
+    int64_t places = patches.getKernel()[axis];
+    auto isInside = [&](int64_t place) {
+      return patches.isAlwaysInside(place, size, axis);
+    };
+    inside *=
+        double(llvm::count_if(llvm::seq(places), isInside)) / double(places);
+  }
+  return 1 - inside;
 }
 
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
@@ -107,8 +125,10 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
     problem.density = double(problem.constant->elements) /
                       double(problem.getDenseRows() * problem.outputs);
   problem.epilogue = getEpilogue(op, dynamicTokens);
-  if (auto patches = op.getX().getDefiningOp<PatchesOp>())
+  if (auto patches = op.getX().getDefiningOp<PatchesOp>()) {
     problem.patchShare = getPatchShare(patches);
+    problem.guardedRows = getGuardedShare(patches);
+  }
   return problem;
 }
 

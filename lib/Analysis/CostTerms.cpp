@@ -30,8 +30,9 @@ bool nm_sparse::hasTokenRows(const MatmulProblem &problem,
 
 bool MatmulProblem::readsInPlace(ScheduleAttr schedule) const {
   // Threads transpose no patches.
-  return patchShare == 1 || (schedule.gathersX() &&
-                             (xFeatureMajor || hasTokenRows(*this, schedule)));
+  return !patchShare || schedule.getProduct().hasWeightInCode() ||
+         (schedule.gathersX() &&
+          (xFeatureMajor || hasTokenRows(*this, schedule)));
 }
 
 std::pair<int64_t, int64_t> nm_sparse::getXTile(const MatmulProblem &problem,
@@ -309,7 +310,8 @@ void TermCounter::countResult() {
 
 /// The whole product, and the parts of its tiles.
 void TermCounter::countWhole() {
-  double share = problem.readsInPlace(schedule) ? problem.patchShare : 1;
+  double share =
+      problem.readsInPlace(schedule) ? problem.patchShare.value_or(1) : 1;
   // Few panels do not name all rows of x, which are whole lines where tokens
   // are neighbours.
   if (schedule.gathersX() && problem.xFeatureMajor)

@@ -73,10 +73,10 @@ double nm_sparse::predictDense(const MatmulProblem &problem, const Chip &chip) {
   if (isUnaligned)
     rate *= getUnalignedShare(alignment);
 
-  double bytes =
-      double(problem.elementBytes) *
-      (tokens * rows * problem.patchShare + rows * outputs + tokens * outputs) /
-      (costs.dramShare * chip.dramBytes);
+  double bytes = double(problem.elementBytes) *
+                 (tokens * rows * problem.patchShare.value_or(1) +
+                  rows * outputs + tokens * outputs) /
+                 (costs.dramShare * chip.dramBytes);
   // One token is a matrix by a vector, and elements are loaded one by one.
   double best = std::numeric_limits<double>::infinity();
   if (problem.tokens == 1 && (isUnaligned || !onCores))

@@ -168,7 +168,7 @@ double nm_sparse::predictTranspose(double bytes, const Chip &chip) {
 double nm_sparse::predictPatches(const MatmulProblem &problem,
                                  const Chip &chip) {
   CostTerms terms{};
-  terms.transposed = (1 + problem.patchShare) * double(problem.elementBytes) *
+  terms.transposed = (1 + *problem.patchShare) * double(problem.elementBytes) *
                      double(problem.tokens) * double(problem.getDenseRows()) /
                      chip.dramBytes;
   return combineKernelsBefore(terms, getSharedCosts(chip));

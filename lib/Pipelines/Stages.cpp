@@ -17,9 +17,10 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static void buildFront(OpPassManager &pm, bool isOracle) {
+static void buildFront(OpPassManager &pm, bool isOracle, bool keepsBatches) {
   ConvertLinalgToNMSparsePassOptions convert;
   convert.unpackWithoutKernel = isOracle;
+  convert.keepsBatches = keepsBatches;
   pm.addPass(createNMSparseSplitNarrowPanelsPass());
   pm.addPass(createNMSparseExpandMathPass());
   pm.addPass(createConvertLinalgToNMSparsePass(convert));
@@ -37,7 +38,7 @@ static void buildFront(OpPassManager &pm, bool isOracle) {
 void nm_sparse::buildFrontPipeline(OpPassManager &pm,
                                    const GPUPipelineOptions &options) {
   pm.addPass(createNMSparseFoldFunctionsPass());
-  buildFront(pm, /*isOracle=*/false);
+  buildFront(pm, /*isOracle=*/false, options.specializeConstants);
   NMSparseSelectEmbeddingPassOptions embed;
   embed.mode = options.embed;
   embed.checked = options.embedChecked;
@@ -54,6 +55,7 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
     specialize.gpu = options.gpu;
     specialize.tokens = getExpectedTokens(options);
     pm.addPass(createNMSparseSpecializeConstantsPass(specialize));
+    pm.addNestedPass<func::FuncOp>(createNMSparseMoveBatchesPass());
   }
   NMSparseSelectStoragePassOptions select;
   select.storage = options.storage;
@@ -65,7 +67,7 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
 }
 
 void nm_sparse::buildOracleFrontPipeline(OpPassManager &pm) {
-  buildFront(pm, /*isOracle=*/true);
+  buildFront(pm, /*isOracle=*/true, /*keepsBatches=*/false);
 }
 
 int64_t nm_sparse::getExpectedTokens(const GPUPipelineOptions &options) {

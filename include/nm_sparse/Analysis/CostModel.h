@@ -59,8 +59,10 @@ struct MatmulProblem {
   int64_t raggedRows = 0;
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
-  /// Elements of an image over those of its patches, which x is; 1 elsewhere.
-  double patchShare = 1;
+  /// Elements of an image over those of its patches, where x is that, and the
+  /// share of its rows that lie outside of the image in places.
+  std::optional<double> patchShare = {};
+  double guardedRows = 0;
   const ElementFormat *format = nullptr; ///< Of x and values.
   /// The number of tokens is dynamic.
   bool hasAnyTokens = false;
@@ -77,8 +79,9 @@ struct MatmulProblem {
     return (xFeatureMajor ? tokens : getDenseRows()) == 1;
   }
 
-  /// Kernels with this schedule read x where it is: they gather it, or it is no
-  /// patches of an image, which are computed for others.
+  /// Kernels with this schedule read x where it is: they gather it, or know the
+  /// place of each row, or it is no patches of an image, which are computed for
+  /// others.
   bool readsInPlace(ScheduleAttr schedule) const;
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens

@@ -26,7 +26,9 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
 
     A convolution whose weight has an encoding becomes such a product with
     `nm_sparse.patches` of its image (docs/Input.md), with reshapes and, where the
-    batch of the image comes first, transpositions around it.
+    batch of the image comes first, transpositions around it. With `keep-batches`
+    images of batch x channels x rows x columns stay as they are, and each entry of
+    the batch has a product of its own (`--nm-sparse-move-batches` undoes it).
 
     A weight may be transposed, broadcast, cast or given dimensions of size 1 on
     its way to the product, which then reads the weight itself: `dim` is counted
@@ -59,7 +61,9 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     Option<"unpackWithoutKernel", "unpack-without-kernel", "bool", "false",
            "multiply densely with what the packed form of a weight holds when "
            "there is no kernel for its encoding, which is an error otherwise; "
-           "for the CPU, where every product is dense">];
+           "for the CPU, where every product is dense">,
+    Option<"keepsBatches", "keep-batches", "bool", "false",
+           "do not transpose images whose batch comes first">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::nm_sparse::NMSparseDialect", "::mlir::tensor::TensorDialect"];

@@ -30,6 +30,7 @@ struct Convolution {
     Image,      ///< Of the image as a matrix, or a batch of matrices.
     TokenMajor, ///< Of token-major patches of an image of channels side by
                 ///< side.
+    Batched,    ///< Of the patches of each image, channels first.
     BatchLast   ///< Of patches, or a matrix, whose neighbours are images.
   };
   Form form = Form::BatchLast;
@@ -60,12 +61,16 @@ bool isSparseConvolution(Operation *op);
 /// covered.
 FailureOr<Convolution> matchConvolution(linalg::LinalgOp op);
 
-/// Sets the form of all convolutions with an encoded weight below `root`.
-void chooseForms(Operation *root, MutableArrayRef<Convolution> convolutions);
+/// Sets the form of all convolutions with an encoded weight below `root`. Where
+/// `keepsBatches`, images of which the batch is the first dimension may have a
+/// product each.
+void chooseForms(Operation *root, MutableArrayRef<Convolution> convolutions,
+                 bool keepsBatches);
 
 /// Turns each convolution with an encoded weight below `root` into a product of
-/// nm_sparse.patches, with reshapes and transpositions around it.
-LogicalResult convertConvolutions(Operation *root);
+/// nm_sparse.patches, with reshapes and transpositions around it. Where
+/// `keepsBatches`, the batch stays where it is the first dimension.
+LogicalResult convertConvolutions(Operation *root, bool keepsBatches);
 
 } // namespace mlir::nm_sparse
 

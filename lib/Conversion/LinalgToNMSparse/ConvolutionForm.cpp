@@ -44,6 +44,13 @@ static bool isImageProduct(const Convolution &convolution) {
                                        (image == "bchw" && result == "bfpq"));
 }
 
+/// Whether each image has patches, and a part of the result, of its own.
+static bool isBatch(const Convolution &convolution) {
+  auto image = cast<RankedTensorType>(convolution.getImage().getType());
+  return convolution.imageOrder == "bchw" &&
+         convolution.resultOrder == "bfpq" && image.getDimSize(0) != 1;
+}
+
 namespace {
 /// Values that are elementwise functions of each other, and so had better lie
 /// in one layout.
@@ -81,20 +88,23 @@ private:
 } // namespace
 
 void nm_sparse::chooseForms(Operation *root,
-                            MutableArrayRef<Convolution> convolutions) {
+                            MutableArrayRef<Convolution> convolutions,
+                            bool keepsBatches) {
   using Form = Convolution::Form;
   Neighbours neighbours(root);
   for (Convolution &convolution : convolutions) {
-    convolution.form = isImageProduct(convolution)   ? Form::Image
-                       : gathersSectors(convolution) ? Form::TokenMajor
-                                                     : Form::BatchLast;
+    convolution.form = isImageProduct(convolution)            ? Form::Image
+                       : gathersSectors(convolution)          ? Form::TokenMajor
+                       : keepsBatches && isBatch(convolution) ? Form::Batched
+                                                              : Form::BatchLast;
     if (convolution.form == Form::Image)
       neighbours.join(convolution.getImage(), convolution.getResult());
   }
   // Batch last where some want that, and none has its tokens in another order.
   llvm::SmallPtrSet<void *, 8> batchLast, tokenMajor;
   for (const Convolution &convolution : convolutions)
-    if (convolution.form != Form::Image)
+    if (convolution.form == Form::BatchLast ||
+        convolution.form == Form::TokenMajor)
       for (Value value : {convolution.getImage(), convolution.getResult()})
         (convolution.form == Form::BatchLast ? batchLast : tokenMajor)
             .insert(neighbours.find(value));

@@ -222,7 +222,8 @@ struct ConvertLinalgToNMSparse
     if (failed(replaceSparseTensorEncodings(getOperation())))
       return signalPassFailure();
     splitActivations(getOperation());
-    if (failed(convertConvolutions(getOperation())) || failed(collectPlans()))
+    if (failed(convertConvolutions(getOperation(), keepsBatches)) ||
+        failed(collectPlans()))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     llvm::DenseMap<Value, PackOp> packs; // one for all uses of a weight

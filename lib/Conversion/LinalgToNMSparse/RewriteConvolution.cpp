@@ -8,17 +8,18 @@
 // one; the result goes back by another (--nm-sparse-sink-transposes removes
 // what two convolutions do for each other). 1 x 1 kernels without strides need
 // neither: their matrix is the image. Nor do blocks of channels that are side
-// by side.
+// by side, nor images of channels, rows and columns where each entry of the
+// batch is to have a product of its own.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Convolution.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/PatternMatch.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/MoveBatch.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -38,14 +39,18 @@ private:
   RankedTensorType getType(Value value) const {
     return cast<RankedTensorType>(value.getType());
   }
-  OpFoldResult multiply(ArrayRef<OpFoldResult> sizes);
+  OpFoldResult multiply(ArrayRef<OpFoldResult> sizes) {
+    return multiplySizes(b, loc, sizes);
+  }
   Value collapse(Value value, ArrayRef<ReassociationIndices> groups);
   Value expand(Value value, ArrayRef<ReassociationIndices> groups,
-               ArrayRef<OpFoldResult> sizes);
+               ArrayRef<OpFoldResult> sizes) {
+    return expandTo(b, loc, value, groups, sizes);
+  }
   Value transpose(Value value, ArrayRef<int64_t> permutation);
 
   Value flatten(Value weight);
-  /// What the weight is multiplied with: k x m, or m x k.
+  /// What the weight is multiplied with: k x m, m x k, or b x k x m.
   Value getActivations();
   /// The result in its own dimensions from `product`, f x (p, q, b) or
   /// (b, p, q) x f, and back.
@@ -57,9 +62,13 @@ private:
   bool isTokenMajor() const {
     return convolution.form == Convolution::Form::TokenMajor;
   }
-  Value createFill(ArrayRef<OpFoldResult> sizes);
+  /// A fill of other dimensions where the convolution starts from a fill, else
+  /// null.
+  Value createFill(ArrayRef<OpFoldResult> sizes) {
+    return createFillAs(b, loc, convolution.getInit(), sizes);
+  }
   Value multiply(Value x, Value weight, Value init, ArrayRef<AffineMap> maps);
-  Value rewriteImageProduct(Value weight);
+  Value rewriteInPlace(Value x, Value weight);
 
   IRRewriter &b;
   const Convolution &convolution;
@@ -72,24 +81,8 @@ private:
 // Shapes
 //===----------------------------------------------------------------------===//
 
-OpFoldResult Rewriter::multiply(ArrayRef<OpFoldResult> sizes) {
-  AffineExpr product = b.getAffineConstantExpr(1);
-  for (unsigned i = 0; i < sizes.size(); ++i)
-    product = product * b.getAffineSymbolExpr(i);
-  return affine::makeComposedFoldedAffineApply(b, loc, product, sizes);
-}
-
 Value Rewriter::collapse(Value value, ArrayRef<ReassociationIndices> groups) {
   return tensor::CollapseShapeOp::create(b, loc, value, groups);
-}
-
-Value Rewriter::expand(Value value, ArrayRef<ReassociationIndices> groups,
-                       ArrayRef<OpFoldResult> sizes) {
-  auto [shape, dynamic] =
-      decomposeMixedValues(SmallVector<OpFoldResult>(sizes));
-  auto type = RankedTensorType::get(shape, getType(value).getElementType());
-  return tensor::ExpandShapeOp::create(b, loc, type, value, groups,
-                                       SmallVector<OpFoldResult>(sizes));
 }
 
 Value Rewriter::transpose(Value value, ArrayRef<int64_t> permutation) {
@@ -132,7 +125,8 @@ static constexpr int64_t kMostBatches = 65535;
 Value Rewriter::getActivations() {
   Value image = convolution.getImage();
   std::string order = convolution.imageOrder;
-  if (!isTokenMajor() && order.front() == 'b') {
+  if (convolution.form == Convolution::Form::BatchLast &&
+      order.front() == 'b') {
     // All convolutions of an image share a transposition. Rows of few channels
     // are exchanged together with those of all pixels.
     RankedTensorType type = getType(image);
@@ -141,7 +135,10 @@ Value Rewriter::getActivations() {
     if (order.back() == 'c' && type.getDimSize(3) >= kFewChannels &&
         type.getDimSize(1) * type.getDimSize(2) <= kMostBatches)
       permutation = {3, 1, 2, 0};
-    image = transpose(image, permutation);
+    // A single image only changes its shape.
+    image = type.getDimSize(0) == 1 && permutation.front() == 1
+                ? moveBatchLast(b, loc, image)
+                : transpose(image, permutation);
     std::string from = order;
     for (auto [to, dim] : llvm::zip_equal(order, permutation))
       to = from[dim];
@@ -171,15 +168,20 @@ Value Rewriter::arrange(Value product, ArrayRef<OpFoldResult> sizes) {
   for (char letter : StringRef("fpqb"))
     batchLast.push_back(sizes[order.find(letter)]);
   product = expand(product, {{0}, {1, 2, 3}}, batchLast);
-  return order == "fpqb" ? product
-                         : transpose(product, getResultPermutation(order));
+  if (order == "fpqb")
+    return product;
+  if (order == "bfpq" && getType(product).getDimSize(3) == 1)
+    return moveBatchFirst(b, loc, product);
+  return transpose(product, getResultPermutation(order));
 }
 
 Value Rewriter::restore(Value init) {
   StringRef order = convolution.resultOrder;
   if (isTokenMajor())
     return collapse(init, {{0, 1, 2}, {3}});
-  if (order != "fpqb")
+  if (order == "bfpq" && getType(init).getDimSize(0) == 1)
+    init = moveBatchLast(b, loc, init);
+  else if (order != "fpqb")
     init =
         transpose(init, invertPermutationVector(getResultPermutation(order)));
   return collapse(init, {{0}, {1, 2, 3}});
@@ -188,17 +190,6 @@ Value Rewriter::restore(Value init) {
 //===----------------------------------------------------------------------===//
 // The product
 //===----------------------------------------------------------------------===//
-
-/// A fill of other dimensions where the convolution starts from a fill, else
-/// null.
-Value Rewriter::createFill(ArrayRef<OpFoldResult> sizes) {
-  auto fill = convolution.getInit().getDefiningOp<linalg::FillOp>();
-  if (!fill)
-    return {};
-  Value empty = tensor::EmptyOp::create(b, loc, sizes,
-                                        getElementTypeOrSelf(fill.getType(0)));
-  return linalg::FillOp::create(b, loc, fill.getInputs(), empty).getResult(0);
-}
 
 Value Rewriter::multiply(Value x, Value weight, Value init,
                          ArrayRef<AffineMap> maps) {
@@ -243,8 +234,8 @@ Value Rewriter::joinTokens(Value value) {
   return collapse(value, {{0}, {1}, {2, 3}});
 }
 
-/// A product that reads the image as it is, and writes the result as it is.
-Value Rewriter::rewriteImageProduct(Value weight) {
+/// A product of `x`, the image or its patches, that writes the result as it is.
+Value Rewriter::rewriteInPlace(Value x, Value weight) {
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(b, loc, convolution.getInit());
   SmallVector<OpFoldResult> joined;
@@ -277,8 +268,7 @@ Value Rewriter::rewriteImageProduct(Value weight) {
     xMap = map({0, k, m});
     resultMap = map({0, n, m});
   }
-  Value product = multiply(joinTokens(convolution.getImage()), weight, init,
-                           {xMap, weightMap, resultMap});
+  Value product = multiply(x, weight, init, {xMap, weightMap, resultMap});
   return expand(product, groups, sizes);
 }
 
@@ -287,7 +277,11 @@ void Rewriter::run() {
   b.setInsertionPoint(op);
   Value weight = flatten(convolution.getWeight());
   if (convolution.form == Convolution::Form::Image) {
-    b.replaceOp(op, rewriteImageProduct(weight));
+    b.replaceOp(op, rewriteInPlace(joinTokens(convolution.getImage()), weight));
+    return;
+  }
+  if (convolution.form == Convolution::Form::Batched) {
+    b.replaceOp(op, rewriteInPlace(getActivations(), weight));
     return;
   }
   SmallVector<OpFoldResult> sizes =
@@ -316,7 +310,8 @@ void Rewriter::run() {
   b.replaceOp(op, arrange(product, sizes));
 }
 
-LogicalResult nm_sparse::convertConvolutions(Operation *root) {
+LogicalResult nm_sparse::convertConvolutions(Operation *root,
+                                             bool keepsBatches) {
   SmallVector<Convolution> convolutions;
   bool bad = false;
   root->walk([&](linalg::LinalgOp op) {
@@ -329,7 +324,7 @@ LogicalResult nm_sparse::convertConvolutions(Operation *root) {
   });
   if (bad)
     return failure();
-  chooseForms(root, convolutions);
+  chooseForms(root, convolutions, keepsBatches);
   IRRewriter rewriter(root->getContext());
   for (const Convolution &convolution : convolutions) {
     Operation *pad = linalg::LinalgOp(convolution.op)

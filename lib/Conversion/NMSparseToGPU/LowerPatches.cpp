@@ -34,9 +34,10 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kThreads = 256;
 
-/// The element at `row` and `token`: of the image, or zero.
+/// The element at `row` and `token`: of the image, or of `entry` of a batch
+/// that comes first, or zero.
 static Value loadElement(OpBuilder &b, Location loc, const PatchSource &source,
-                         Value image, Value row, Value token) {
+                         Value image, Value entry, Value row, Value token) {
   PatchSource::Element element =
       source.find(b, loc, source.findRow(b, loc, row, /*isFast=*/false),
                   source.findToken(b, loc, token, /*isFast=*/false),
@@ -47,6 +48,9 @@ static Value loadElement(OpBuilder &b, Location loc, const PatchSource &source,
       {ShapedType::kDynamic}, type,
       StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}));
   IndexMath math{b, loc};
+  if (entry)
+    element.place =
+        math.add(element.place, math.mul(entry, metadata.getStrides().front()));
   Value flat = memref::ReinterpretCastOp::create(
       b, loc, flatType, metadata.getBaseBuffer(),
       OpFoldResult(metadata.getOffset()),
@@ -73,40 +77,52 @@ static void lower(IRRewriter &rewriter, PatchesOp op) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
   auto type = cast<RankedTensorType>(op.getType());
+  int64_t rowDim = type.getRank() - 2;
   IndexMath math{rewriter, loc};
   ReifiedRankedShapedTypeDims shape;
   // Its sizes are those of the image, which never fails.
   (void)op.reifyResultShapes(rewriter, shape);
-  Value first = getValueOrCreateConstantIndexOp(rewriter, loc, shape[0][0]);
-  Value second = getValueOrCreateConstantIndexOp(rewriter, loc, shape[0][1]);
+  SmallVector<Value> sizes =
+      getValueOrCreateConstantIndexOp(rewriter, loc, shape[0]);
+  SmallVector<Value> dynamic;
+  for (auto [i, size] : llvm::enumerate(sizes))
+    if (type.isDynamicDim(i))
+      dynamic.push_back(size);
   Value image = getStridedBuffer(rewriter, loc, op.getImage());
   Value target = memref::AllocOp::create(
       rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
-      type.isDynamicDim(0)   ? ValueRange(first)
-      : type.isDynamicDim(1) ? ValueRange(second)
-                             : ValueRange());
+      dynamic);
+  // A block for each row of a matrix and some of its columns.
+  bool isBatched = op.getPatches().isBatched();
+  int64_t slow = type.getRank() - 2;
   Value one = math.constant(1);
   auto launch = gpu::LaunchOp::create(
-      rewriter, loc, first, math.ceilDiv(second, math.constant(kThreads)), one,
-      math.constant(kThreads), one, one);
+      rewriter, loc, sizes[slow],
+      math.ceilDiv(sizes.back(), math.constant(kThreads)),
+      isBatched ? sizes.front() : one, math.constant(kThreads), one, one);
   auto function = op->getParentOfType<func::FuncOp>();
   launch.setFunctionAttr(SymbolRefAttr::get(
       rewriter.getContext(), (function.getSymName() + "_patches").str()));
   {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointToStart(&launch.getBody().front());
-    Value at[] = {launch.getBlockIds().x,
-                  math.add(math.mul(launch.getBlockIds().y, kThreads),
-                           launch.getThreadIds().x)};
-    auto ifOp = scf::IfOp::create(rewriter, loc, math.isLess(at[1], second),
-                                  /*withElseRegion=*/false);
+    SmallVector<Value> at = {
+        launch.getBlockIds().x,
+        math.add(math.mul(launch.getBlockIds().y, kThreads),
+                 launch.getThreadIds().x)};
+    auto ifOp =
+        scf::IfOp::create(rewriter, loc, math.isLess(at[1], sizes.back()),
+                          /*withElseRegion=*/false);
     gpu::TerminatorOp::create(rewriter, loc);
     rewriter.setInsertionPointToStart(ifOp.thenBlock());
     PatchSource source(rewriter, loc, op.getPatches(), image,
                        /*firstRow=*/Value(), /*firstToken=*/Value());
-    Value element = loadElement(rewriter, loc, source, image,
+    Value entry = isBatched ? launch.getBlockIds().z : Value();
+    if (entry)
+      at.insert(at.begin(), entry);
+    Value element = loadElement(rewriter, loc, source, image, entry,
                                 at[op.getRowDim()], at[op.getTokenDim()]);
-    memref::StoreOp::create(rewriter, loc, element, target, ValueRange(at));
+    memref::StoreOp::create(rewriter, loc, element, target, at);
   }
   rewriter.replaceOpWithNewOp<bufferization::ToTensorOp>(
       op, type, target, /*restrict=*/true, /*writable=*/true);

@@ -38,7 +38,8 @@ namespace {
 /// Before: `%x = nm_sparse.patches <...> %image : tensor<CxHxWxB> -> ...`
 /// After:  a tensor.pad, a linalg.generic over (c, r, s, p, q, b) that reads
 /// the image at (c, p * stride + r * dilation, q * stride + s * dilation, b),
-/// and a tensor.collapse_shape to k x m; or over (b, p, q, r, s, c), to m x k.
+/// and a tensor.collapse_shape to k x m; or over (b, p, q, r, s, c), to m x k;
+/// or over (b, c, r, s, p, q), to b x k x m.
 struct PatchesToLinalg : public OpRewritePattern<PatchesOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -48,9 +49,10 @@ struct PatchesToLinalg : public OpRewritePattern<PatchesOp> {
     PatchesAttr patches = op.getPatches();
     auto type = cast<RankedTensorType>(op.getImage().getType());
     // The loops are the dimensions of the result.
-    bool isTokenMajor = patches.isTokenMajor();
-    std::string loops = isTokenMajor ? "bpq" + patches.getRows().str()
-                                     : patches.getRows().str() + "pqb";
+    std::string loops = patches.isTokenMajor() ? "bpq" + patches.getRows().str()
+                        : patches.isBatched()
+                            ? "b" + patches.getRows().str() + "pq"
+                            : patches.getRows().str() + "pqb";
     auto loop = [&](char letter) {
       return rewriter.getAffineDimExpr(loops.find(letter));
     };
@@ -84,6 +86,8 @@ struct PatchesToLinalg : public OpRewritePattern<PatchesOp> {
           linalg::YieldOp::create(b, l, args.front());
         });
     SmallVector<ReassociationIndices> groups = {{0, 1, 2}, {3, 4, 5}};
+    if (patches.isBatched())
+      groups = {{0}, {1, 2, 3}, {4, 5}};
     rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
         op, op.getType(), copy.getResult(0), groups);
     return success();

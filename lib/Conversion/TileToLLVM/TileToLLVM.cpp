@@ -73,7 +73,16 @@ struct ReadOnlyLoadLowering : public ConvertOpToLLVMPattern<ReadOnlyLoadOp> {
 
     Value pointer = getStridedElementPtr(b, loc, type, adaptor.getSource(),
                                          adaptor.getIndices());
-    std::string text = "ld.global.nc", places = "$0", constraints;
+    std::string text, places = "$0", constraints;
+    SmallVector<Value> operands = {pointer};
+    if (Value exists = adaptor.getExists()) {
+      operands.push_back(exists);
+      for (int64_t i = 0; i < words; ++i)
+        text += llvm::formatv("mov.b{0} ${1}, 0; ",
+                              word.getIntOrFloatBitWidth(), i);
+      text += llvm::formatv("@${0} ", words + 1);
+    }
+    text += "ld.global.nc";
     if (op.getOnce())
       text += ".L1::no_allocate.L2::128B";
     if (words > 1) {
@@ -81,15 +90,18 @@ struct ReadOnlyLoadLowering : public ConvertOpToLLVMPattern<ReadOnlyLoadOp> {
       places = words == 2 ? "{$0, $1}" : "{$0, $1, $2, $3}";
     }
     text += llvm::formatv(".b{0} {1}, [${2}];", wordBits, places, words);
+    // Zeros are written before the address is read.
     for (int64_t i = 0; i < words; ++i)
-      constraints += wordBits == 32 ? "=r," : "=h,";
+      constraints += std::string(adaptor.getExists() ? "=&" : "=") +
+                     (wordBits == 32 ? "r," : "h,");
     Type types = word;
     if (words > 1)
       types = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                SmallVector<Type>(words, word));
     Value read =
         LLVM::InlineAsmOp::create(
-            b, loc, types, pointer, text, constraints + "l",
+            b, loc, types, operands, text,
+            constraints + (operands.size() > 1 ? "l,b" : "l"),
             /*has_side_effects=*/false, /*is_align_stack=*/false,
             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
             .getResult(0);

@@ -19,11 +19,11 @@ static int64_t countInstructions(const CodeRow &row) {
   return 1 + static_cast<int64_t>(row.elements.size());
 }
 
-void CodePlan::addPanel(const DenseWeight &weight, int64_t first, int64_t count,
-                        int64_t shares) {
+void CodePlan::addPanel(const DenseWeight &weight, ArrayRef<int64_t> order,
+                        int64_t first, int64_t count, int64_t shares) {
   CodeSection rows;
   int64_t all = 0;
-  for (int64_t row = 0; row < weight.rows; ++row) {
+  for (int64_t row : order) {
     CodeRow own{row, {}};
     for (int64_t output = 0; output < count; ++output)
       if (weight.getBits(row, first + output) != 0)
@@ -45,9 +45,9 @@ void CodePlan::addPanel(const DenseWeight &weight, int64_t first, int64_t count,
   }
 }
 
-CodePlan::CodePlan(const DenseWeight &weight, int64_t panelOutputs,
-                   int64_t shares) {
+CodePlan::CodePlan(const DenseWeight &weight, ArrayRef<int64_t> order,
+                   int64_t panelOutputs, int64_t shares) {
   for (int64_t first = 0; first < weight.outputs; first += panelOutputs)
-    addPanel(weight, first, std::min(panelOutputs, weight.outputs - first),
-             shares);
+    addPanel(weight, order, first,
+             std::min(panelOutputs, weight.outputs - first), shares);
 }

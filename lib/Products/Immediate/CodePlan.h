@@ -27,16 +27,18 @@ using CodeSection = SmallVector<CodeRow>;
 
 /// The sections of all panels of so many outputs, each of which `shares` warps
 /// divide: section `panel * shares + share`. Which elements belong to which
-/// share, the weight alone says: sums are the same in every run.
+/// share, the weight alone says: sums are the same in every run. Rows come in
+/// the given order.
 class CodePlan {
 public:
-  CodePlan(const DenseWeight &weight, int64_t panelOutputs, int64_t shares);
+  CodePlan(const DenseWeight &weight, ArrayRef<int64_t> order,
+           int64_t panelOutputs, int64_t shares);
 
   ArrayRef<CodeSection> getSections() const { return sections; }
 
 private:
-  void addPanel(const DenseWeight &weight, int64_t first, int64_t count,
-                int64_t shares);
+  void addPanel(const DenseWeight &weight, ArrayRef<int64_t> order,
+                int64_t first, int64_t count, int64_t shares);
 
   SmallVector<CodeSection> sections;
 };

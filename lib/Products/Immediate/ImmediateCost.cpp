@@ -65,7 +65,13 @@ static PanelCode countPanel(const MatmulProblem &problem,
   auto tokens = double(getLaneTokens(schedule));
   PanelCode code;
   code.rows = rows * (1 - std::pow(1 - problem.density, outputs));
-  code.instructions = problem.density * rows * outputs * tokens + code.rows;
+  // Of an image, tokens of a lane need not be neighbours, and where rows lie
+  // outside of it in places, they are zero until they are read.
+  double reads = 1;
+  if (problem.patchShare)
+    reads = tokens * (1 + problem.guardedRows);
+  code.instructions =
+      problem.density * rows * outputs * tokens + code.rows * reads;
   // Each is made an f32.
   if (problem.elementBytes < 4)
     code.instructions += code.rows * tokens;
@@ -212,8 +218,8 @@ static void propose(ScheduleEnumerator &to) {
     if (outputs > BitmapTile::kOutputs && outputs / 2 >= problem.outputs)
       break;
     for (int64_t laneTokens : {1, 2, 4}) {
-      bool isAligned =
-          !problem.hasAnyTokens && problem.tokens % laneTokens == 0;
+      bool isAligned = !problem.hasAnyTokens && !problem.patchShare &&
+                       problem.tokens % laneTokens == 0;
       if (laneTokens > 1 && !isAligned)
         break;
       for (int64_t shares : {1, 2, 4, 8, 16})

@@ -52,6 +52,15 @@ static DenseElementsAttr findData(TileMatmulOp op, Value tile) {
   return data;
 }
 
+/// Rows of the activations, or of the patches of an image that they are.
+static int64_t countRows(TileMatmulOp op) {
+  auto type = cast<MemRefType>(op.getLhs().getType());
+  if (std::optional<PatchesAttr> patches = op.getPatches())
+    return llvm::product_of(
+        patches->getRowExtents(type.getDimSize(patches->getImageDim('c'))));
+  return type.getDimSize(0);
+}
+
 /// The weight of `op`, all of which is its K step.
 static FailureOr<DenseWeight> findWeight(TileMatmulOp op) {
   if (op.getLhsOrder() != MajorOrder::MN)
@@ -66,7 +75,7 @@ static FailureOr<DenseWeight> findWeight(TileMatmulOp op) {
     return op.emitOpError("has a schedule with product = immediate, whose "
                           "weight has no batches, but its bits are ")
            << bits.getType();
-  int64_t rows = cast<MemRefType>(op.getLhs().getType()).getDimSize(0);
+  int64_t rows = countRows(op);
   if (ShapedType::isDynamic(rows) || rows > op.getSchedule().getTileRows())
     return op.emitOpError("has a schedule with product = immediate, whose K "
                           "step is all rows of the weight, but tile = [")
@@ -136,13 +145,12 @@ void SectionEmitter::emit(const CodeSection &section, int64_t tokens) {
 /// Emits all `sections`, and the branch of a warp to its own, which adds to
 /// `sums` of all outputs of the tile.
 static void emitSections(OpBuilder &b, TileMatmulOp op,
-                         const ThreadLayout &layout,
+                         const ThreadLayout &layout, RowLoader &loader,
                          ArrayRef<CodeSection> sections,
                          MutableArrayRef<Value> sums) {
   Location loc = op.getLoc();
   IndexMath math(b, loc);
   auto product = cast<ImmediateAttr>(op.getSchedule().getProduct());
-  RowLoader loader(b, op, layout);
   Value panel = op->getParentOfType<gpu::LaunchOp>().getBlockIds().y;
   Value share = math.div(layout.threadId, kLanes * product.getTokenWarps());
   Value number = math.add(math.mul(panel, product.getShares()), share);
@@ -158,6 +166,7 @@ static void emitSections(OpBuilder &b, TileMatmulOp op,
         isLast ? switchOp.getDefaultRegion() : switchOp.getCaseRegions()[i];
     b.setInsertionPointToStart(&region.emplaceBlock());
     llvm::copy(before, sums.begin());
+    loader.startSection();
     SectionEmitter(b, loc, loader, sums).emit(section, layout.tokenRun);
     scf::YieldOp::create(b, loc, ValueRange(sums));
   }
@@ -232,15 +241,17 @@ struct ImmediateLowering
     if (failed(weight))
       return failure();
     int64_t shares = cast<ImmediateAttr>(attribute).getShares();
-    CodePlan plan(*weight, layout.tileOutputs, shares);
+    std::unique_ptr<RowLoader> loader = RowLoader::create(b, op, layout);
+    CodePlan plan(*weight, loader->getOrder(weight->rows), layout.tileOutputs,
+                  shares);
     if (shares == 1) {
-      emitSections(b, op, layout, plan.getSections(), accumulators);
+      emitSections(b, op, layout, *loader, plan.getSections(), accumulators);
       return success();
     }
     Value zero =
         arith::ConstantOp::create(b, op.getLoc(), b.getF32FloatAttr(0));
     SmallVector<Value> sums(accumulators.size() * shares, zero);
-    emitSections(b, op, layout, plan.getSections(), sums);
+    emitSections(b, op, layout, *loader, plan.getSections(), sums);
     addShares(b, op, layout, sums, accumulators);
     return success();
   }

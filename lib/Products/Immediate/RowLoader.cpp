@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowLoader.h"
 #include "../ActivationReader.h"
+#include "PatchLoader.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -19,8 +19,38 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+RowLoader::RowLoader(OpBuilder &b, TileMatmulOp op)
+    : b(b), loc(op.getLoc()), math(b, loc),
+      element(cast<MemRefType>(op.getLhs().getType()).getElementType()) {}
+
+Value RowLoader::extend(Value activation) const {
+  return element.isF32()
+             ? activation
+             : arith::ExtFOp::create(b, loc, b.getF32Type(), activation);
+}
+
+namespace {
+/// Of feature-major activations, the rows of a buffer.
+class MatrixLoader : public RowLoader {
+public:
+  MatrixLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout);
+
+  SmallVector<Value> load(int64_t row) override;
+
+private:
+  bool hasAlignedTokens() const;
+
+  Value x;
+  int64_t tokens; ///< Of a lane.
+  /// One access reads those of a lane.
+  bool isAligned;
+  /// The place of each in a row, or of the first where one access reads all.
+  SmallVector<Value> places;
+};
+} // namespace
+
 /// Rows of what the launch reads begin at multiples of the tokens of a lane.
-bool RowLoader::hasAlignedTokens() const {
+bool MatrixLoader::hasAlignedTokens() const {
   auto operand = cast<MemRefType>(getOperandOfTile(x).getType());
   auto [strides, offset] = operand.getStridesAndOffset();
   auto isMultiple = [&](int64_t distance) {
@@ -31,9 +61,10 @@ bool RowLoader::hasAlignedTokens() const {
          llvm::all_of(ArrayRef(strides).drop_back(), isMultiple);
 }
 
-RowLoader::RowLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout)
-    : b(b), op(op), loc(op.getLoc()), math(b, loc), x(op.getLhs()),
-      tokens(layout.tokenRun), isAligned(tokens > 1 && hasAlignedTokens()) {
+MatrixLoader::MatrixLoader(OpBuilder &b, TileMatmulOp op,
+                           const ThreadLayout &layout)
+    : RowLoader(b, op), x(op.getLhs()), tokens(layout.tokenRun),
+      isAligned(tokens > 1 && hasAlignedTokens()) {
   Value extent = b.createOrFold<memref::DimOp>(loc, x, 1);
   bool isWhole = getConstantIntValue(extent) == layout.tileTokens;
   for (int64_t i = 0; i < (isAligned ? 1 : tokens); ++i) {
@@ -44,13 +75,7 @@ RowLoader::RowLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout)
   }
 }
 
-SmallVector<Value> RowLoader::load(int64_t row) {
-  Type element = cast<MemRefType>(x.getType()).getElementType();
-  auto extend = [&](Value value) -> Value {
-    return element.isF32()
-               ? value
-               : arith::ExtFOp::create(b, loc, b.getF32Type(), value);
-  };
+SmallVector<Value> MatrixLoader::load(int64_t row) {
   SmallVector<Value> activations;
   for (Value place : places) {
     Type type = element;
@@ -66,4 +91,11 @@ SmallVector<Value> RowLoader::load(int64_t row) {
       activations.push_back(extend(vector::ExtractOp::create(b, loc, read, i)));
   }
   return activations;
+}
+
+std::unique_ptr<RowLoader> RowLoader::create(OpBuilder &b, TileMatmulOp op,
+                                             const ThreadLayout &layout) {
+  if (op.getPatches())
+    return std::make_unique<PatchLoader>(b, op, layout);
+  return std::make_unique<MatrixLoader>(b, op, layout);
 }

@@ -11,30 +11,34 @@
 
 namespace mlir::nm_sparse {
 
-/// Reads what a lane needs of a row of feature-major activations: those of its
-/// tokens. Code that multiplies asks for rows by number and knows nothing else
-/// of where they lie.
+/// Reads what a lane needs of a row of activations: those of its tokens. Code
+/// that multiplies asks for rows by number and knows nothing else of where they
+/// lie.
 class RowLoader {
 public:
   /// Emits what all rows share at the builder's insertion point.
-  RowLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout);
+  static std::unique_ptr<RowLoader> create(OpBuilder &b, TileMatmulOp op,
+                                           const ThreadLayout &layout);
+  virtual ~RowLoader() = default;
 
+  /// The order in which `rows` rows are best read.
+  virtual SmallVector<int64_t> getOrder(int64_t rows) const {
+    return llvm::to_vector(llvm::seq(rows));
+  }
+  /// What follows is emitted where nothing of a section before is seen.
+  virtual void startSection() {}
   /// The activations of row `row`, in f32, where the builder is now.
-  SmallVector<Value> load(int64_t row);
+  virtual SmallVector<Value> load(int64_t row) = 0;
 
-private:
-  bool hasAlignedTokens() const;
+protected:
+  RowLoader(OpBuilder &b, TileMatmulOp op);
+  /// An f32 of an activation.
+  Value extend(Value activation) const;
 
   OpBuilder &b;
-  TileMatmulOp op;
   Location loc;
   IndexMath math;
-  Value x;
-  int64_t tokens; ///< Of a lane.
-  /// One access reads those of a lane.
-  bool isAligned;
-  /// The place of each in a row, or of the first where one access reads all.
-  SmallVector<Value> places;
+  Type element;
 };
 
 } // namespace mlir::nm_sparse

@@ -1,5 +1,7 @@
 // RUN: nm-opt %s --split-input-file --convert-linalg-to-nm-sparse | FileCheck %s
 // RUN: nm-opt %s --split-input-file --nm-sparse-stage-front | FileCheck %s --check-prefix=FRONT
+// RUN: nm-opt %s --split-input-file --convert-linalg-to-nm-sparse=keep-batches=true | FileCheck %s --check-prefix=KEPT
+// RUN: nm-opt %s --split-input-file --convert-linalg-to-nm-sparse=keep-batches=true --nm-sparse-move-batches | FileCheck %s --check-prefix=MOVED
 
 // A convolution is a product with the patches of its image, whose batch is the last
 // dimension. Zeros around the image are part of the patches, and the weight is a
@@ -60,6 +62,24 @@ func.func @pointwise(%x: tensor<2x4x5x5xf16>, %w: tensor<8x4x1x1xf16, #w>, %i: t
 // CHECK-SAME: %[[INIT:[^:]*]]: tensor<2x8x3x3xf32>)
 // CHECK: linalg.transpose ins(%[[INIT]] : tensor<2x8x3x3xf32>) outs(%{{.*}} : tensor<8x3x3x2xf32>) permutation = [1, 2, 3, 0]
 // CHECK: nm_sparse.patches <kernel = [3, 3]> %{{.*}} : tensor<4x5x5x2xf16> -> tensor<36x18xf16>
+
+// Or each entry of the batch has a product of its own, and nothing is transposed until
+// --nm-sparse-move-batches does so, as here.
+
+// KEPT-LABEL: func @start
+// KEPT-SAME: %[[X:[^:]*]]: tensor<2x4x5x5xf16>
+// KEPT-NOT: linalg.transpose
+// KEPT: %[[PATCHES:.*]] = nm_sparse.patches <kernel = [3, 3], image = "bchw"> %[[X]] : tensor<2x4x5x5xf16> -> tensor<2x36x9xf16>
+// KEPT: %[[START:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2, 3]] : tensor<2x8x3x3xf32> into tensor<2x8x9xf32>
+// KEPT: nm_sparse.matmul {{.*}} ins(%[[PATCHES]], {{.*}} outs(%[[START]] : {{.*}} -> tensor<2x8x9xf32>
+// KEPT-NOT: linalg.transpose
+// KEPT: return
+
+// MOVED-LABEL: func @start
+// MOVED: linalg.transpose
+// MOVED: nm_sparse.patches <kernel = [3, 3]> %{{.*}} : tensor<4x5x5x2xf16> -> tensor<36x18xf16>
+// MOVED: nm_sparse.matmul {{.*}} -> tensor<8x18xf32>
+// MOVED: linalg.transpose ins(%{{.*}} : tensor<72x2xf32>) outs(%{{.*}} : tensor<2x72xf32>)
 #w = #nm_sparse.encoding<2:4, dim = 1>
 func.func @start(%x: tensor<2x4x5x5xf16>, %w: tensor<8x4x3x3xf16, #w>, %i: tensor<2x8x3x3xf32>) -> tensor<2x8x3x3xf32> {
   %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x5x5xf16>, tensor<8x4x3x3xf16, #w>)
@@ -90,4 +110,20 @@ func.func @made(%x: tensor<2x4x5x5xf16>, %d: tensor<8x4x1x2xf16>, %i: tensor<2x8
   %z = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x4x5x5xf16>, tensor<8x4x1x2xf16, #w>)
       outs(%y : tensor<2x8x5x4xf32>) -> tensor<2x8x5x4xf32>
   return %z : tensor<2x8x5x4xf32>
+}
+
+// -----
+
+// A batch of one image is the last dimension as well as the first.
+
+// CHECK-LABEL: func @single
+// CHECK-NOT: linalg.transpose
+// CHECK: nm_sparse.patches <kernel = [3, 3]> %{{.*}} : tensor<4x5x5x1xf16> -> tensor<36x9xf16>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+#w = #nm_sparse.encoding<2:4, dim = 1>
+func.func @single(%x: tensor<1x4x5x5xf16>, %w: tensor<8x4x3x3xf16, #w>, %i: tensor<1x8x3x3xf32>) -> tensor<1x8x3x3xf32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x4x5x5xf16>, tensor<8x4x3x3xf16, #w>)
+      outs(%i : tensor<1x8x3x3xf32>) -> tensor<1x8x3x3xf32>
+  return %y : tensor<1x8x3x3xf32>
 }

@@ -56,3 +56,15 @@ func.func @unused(%x: tensor<4x5x5x8xf16>) {
   %y = nm_sparse.patches <kernel = [3, 3]> %x : tensor<4x5x5x8xf16> -> tensor<36x72xf16>
   return
 }
+
+// Entries of a batch that comes first are planes of the grid.
+
+// CHECK-LABEL: func.func @batches
+// CHECK: %[[BATCH:.*]] = tensor.dim %{{.*}}, %c0
+// CHECK: %[[MATRIX:.*]] = memref.alloc(%[[BATCH]]) : memref<?x36x9xf16>
+// CHECK: gpu.launch blocks(%[[ROW:[a-z0-9]+]], %{{[a-z0-9]+}}, %[[ENTRY:[a-z0-9]+]]) in ({{.*}} = %c36{{[_0-9]*}}, {{.*}}, {{.*}} = %[[BATCH]])
+// CHECK: memref.store %{{.*}}, %[[MATRIX]][%[[ENTRY]], %[[ROW]], %{{.*}}]
+func.func @batches(%x: tensor<?x4x5x5xf16>) -> tensor<?x36x9xf16> {
+  %y = nm_sparse.patches <kernel = [3, 3], image = "bchw"> %x : tensor<?x4x5x5xf16> -> tensor<?x36x9xf16>
+  return %y : tensor<?x36x9xf16>
+}

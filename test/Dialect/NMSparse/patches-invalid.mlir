@@ -30,8 +30,8 @@
 
 // -----
 
-// expected-error @below {{image = "bchw": legal are 'c', 'h' and 'w' in any order, and 'b' last, or 'b' first and 'c' last}}
-#p = #nm_sparse.patches<kernel = [3, 3], image = "bchw">
+// expected-error @below {{image = "hbwc": legal are 'c', 'h' and 'w' in any order, and 'b' last or first}}
+#p = #nm_sparse.patches<kernel = [3, 3], image = "hbwc">
 
 // -----
 
@@ -83,6 +83,14 @@ func.func @result(%x: tensor<4x8x8x2xf16>) -> tensor<36x70xf16> {
   // expected-error @below {{result must be 'tensor<36x72xf16>' for 'tensor<4x8x8x2xf16>', got 'tensor<36x70xf16>'}}
   %y = nm_sparse.patches <kernel = [3, 3]> %x : tensor<4x8x8x2xf16> -> tensor<36x70xf16>
   return %y : tensor<36x70xf16>
+}
+
+// -----
+
+func.func @batches(%x: tensor<2x4x8x8xf16>) -> tensor<36x72xf16> {
+  // expected-error @below {{result must be 'tensor<2x36x36xf16>' for 'tensor<2x4x8x8xf16>', got 'tensor<36x72xf16>'}}
+  %y = nm_sparse.patches <kernel = [3, 3], image = "bchw"> %x : tensor<2x4x8x8xf16> -> tensor<36x72xf16>
+  return %y : tensor<36x72xf16>
 }
 
 // -----

@@ -40,3 +40,17 @@ func.func @token_major(%x: tensor<?x58x58x64xf16>) -> (tensor<?x576xf16>, index)
   %m = tensor.dim %a, %c0 : tensor<?x576xf16>
   return %a, %m : tensor<?x576xf16>, index
 }
+
+// A batch that comes first is one of matrices.
+
+// CHECK-LABEL: func.func @batches
+// CHECK: nm_sparse.patches <kernel = [3, 3], image = "bchw"> %{{.*}} : tensor<?x64x56x56xf32> -> tensor<?x576x2916xf32>
+// SIZE-LABEL: func.func @batches
+// SIZE: %[[BATCH:.*]] = tensor.dim %{{.*}}, %c0
+// SIZE: return %{{.*}}, %[[BATCH]]
+func.func @batches(%x: tensor<?x64x56x56xf32>) -> (tensor<?x576x2916xf32>, index) {
+  %c0 = arith.constant 0 : index
+  %a = nm_sparse.patches <kernel = [3, 3], image = "bchw"> %x : tensor<?x64x56x56xf32> -> tensor<?x576x2916xf32>
+  %n = tensor.dim %a, %c0 : tensor<?x576x2916xf32>
+  return %a, %n : tensor<?x576x2916xf32>, index
+}

@@ -116,10 +116,10 @@ LogicalResult PatchesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << " to " << INT16_MAX;
   }
   if (!isOrderOf(image, kImage) ||
-      (image.back() != 'b' && (image.front() != 'b' || image.back() != 'c')))
+      (image.back() != 'b' && image.front() != 'b'))
     return emitError() << "image = \"" << image
                        << "\": legal are 'c', 'h' and 'w' in any order, and "
-                          "'b' last, or 'b' first and 'c' last";
+                          "'b' last or first";
   if (!isOrderOf(rows, kRows))
     return emitError() << "rows = \"" << rows
                        << "\": legal are 'c', 'r' and 's' in any order";
@@ -139,6 +139,25 @@ SmallVector<int64_t> PatchesAttr::getRowExtents(int64_t channels) const {
                       : letter == 'r' ? getKernel()[0]
                                       : getKernel()[1]);
   return extents;
+}
+
+PatchesAttr::Row PatchesAttr::getRow(int64_t number, int64_t channels) const {
+  SmallVector<int64_t> extents = getRowExtents(channels);
+  Row row{};
+  for (int64_t i = 2; i >= 0; --i) {
+    char letter = getRows()[i];
+    int64_t &digit = letter == 'c' ? row.channel : row.place[letter == 's'];
+    digit = number % extents[i];
+    number /= extents[i];
+  }
+  return row;
+}
+
+bool PatchesAttr::isAlwaysInside(int64_t place, int64_t size,
+                                 unsigned axis) const {
+  int64_t first = place * getDilations()[axis] - getLow()[axis];
+  int64_t last = first + (getOutputSize(size, axis) - 1) * getStrides()[axis];
+  return first >= 0 && last < size;
 }
 
 RankedTensorType nm_sparse::flattenWeight(RankedTensorType weight) {

@@ -29,9 +29,11 @@ RankedTensorType PatchesOp::inferType(RankedTensorType image,
   int64_t rows = size('c') * patches.getKernel()[0] * patches.getKernel()[1];
   int64_t batch = size('b');
   int64_t tokens = ShapedType::isDynamic(batch) ? batch : outputs * batch;
-  SmallVector<int64_t, 2> shape = {rows, tokens};
+  SmallVector<int64_t> shape = {rows, tokens};
   if (patches.isTokenMajor())
     std::swap(shape[0], shape[1]);
+  if (patches.isBatched())
+    shape = {batch, rows, outputs};
   return RankedTensorType::get(shape, image.getElementType());
 }
 
@@ -55,13 +57,20 @@ PatchesOp::reifyResultShapes(OpBuilder &builder,
   PatchesAttr patches = getPatches();
   int64_t h = image.getDimSize(patches.getImageDim('h'));
   int64_t w = image.getDimSize(patches.getImageDim('w'));
+  auto type = cast<RankedTensorType>(getType());
+  if (patches.isBatched()) {
+    reifiedReturnShapes.push_back(
+        {tensor::getMixedSize(builder, getLoc(), getImage(), 0),
+         builder.getIndexAttr(type.getDimSize(1)),
+         builder.getIndexAttr(type.getDimSize(2))});
+    return success();
+  }
   OpFoldResult tokens = affine::makeComposedFoldedAffineApply(
       builder, getLoc(),
       builder.getAffineSymbolExpr(0) *
           (patches.getOutputSize(h, 0) * patches.getOutputSize(w, 1)),
       {tensor::getMixedSize(builder, getLoc(), getImage(),
                             patches.getImageDim('b'))});
-  auto type = cast<RankedTensorType>(getType());
   SmallVector<OpFoldResult> sizes(2, tokens);
   sizes[getRowDim()] = builder.getIndexAttr(type.getDimSize(getRowDim()));
   reifiedReturnShapes.push_back(sizes);

@@ -38,6 +38,7 @@ private:
   LogicalResult checkOptions();
   bool fits(MatmulOp op, int64_t elements) const;
   void allow(MatmulOp op, int64_t elements) const;
+  double predictMoves(MatmulOp op) const;
   bool gains(MatmulOp op, int64_t elements) const;
   LogicalResult store(const StoredWeight &weight) const;
 
@@ -90,6 +91,21 @@ void SpecializeConstants::allow(MatmulOp op, int64_t elements) const {
       .setAttr(op, Builder(op).getI64IntegerAttr(maxCodeBytes));
 }
 
+/// The time of what --nm-sparse-move-batches puts around `op` where its weight
+/// is no code.
+double SpecializeConstants::predictMoves(MatmulOp op) const {
+  auto patches = op.getX().getDefiningOp<PatchesOp>();
+  if (!patches || !patches.getPatches().isBatched())
+    return 0;
+  // A batch whose size is not known is one of a few images.
+  constexpr int64_t images = 8;
+  double seconds = 0;
+  for (Value value : {patches.getImage(), op.getResult()})
+    seconds +=
+        predictTranspose(cast<ShapedType>(value.getType()), images, *target);
+  return seconds;
+}
+
 /// Whether `op` is predicted to be faster with code of its weight than with the
 /// weight as it is.
 bool SpecializeConstants::gains(MatmulOp op, int64_t elements) const {
@@ -115,6 +131,8 @@ bool SpecializeConstants::gains(MatmulOp op, int64_t elements) const {
     return best;
   };
   std::optional<double> before = predictBest(own), after = predictBest(free);
+  if (before)
+    *before += predictMoves(op);
   return after && (!before || *after < *before);
 }
 

@@ -65,6 +65,32 @@ static MajorOrder getOrder(TileMatmulOp op, unsigned operand) {
 MajorOrder TileMatmulOp::getLhsOrder() { return getOrder(*this, 0); }
 MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
 
+/// Checks what says which patches of an image are multiplied.
+static LogicalResult verifySlice(TileMatmulOp op) {
+  std::optional<PatchesAttr> patches = op.getPatches();
+  if (op.getSlice().size() != (patches ? 4 : 0))
+    return op.emitOpError("slice needs first row, first column, rows and "
+                          "columns where there are patches, and nothing "
+                          "without, got ")
+           << op.getSlice().size() << " numbers";
+  if (!patches)
+    return success();
+  if (!op.getSchedule().getProduct().hasWeightInCode() ||
+      op.getLhsOrder() != MajorOrder::MN)
+    return op.emitOpError("reads patches of an image where its weight is code "
+                          "and their rows are those of lhs, got ")
+           << op.getSchedule();
+  auto image = cast<ShapedType>(op.getLhs().getType());
+  if (image.getRank() != 4)
+    return op.emitOpError("lhs must be an image of rank 4, got ") << image;
+  for (char letter : StringRef("chw"))
+    if (image.isDynamicDim(patches->getImageDim(letter)))
+      return op.emitOpError("image must have static sizes but for its batch, "
+                            "got ")
+             << image;
+  return success();
+}
+
 /// Checks the components of a weight that is not stored in the canonical form.
 static LogicalResult verifyStorage(TileMatmulOp op) {
   auto bitmap = dyn_cast<BitmapAttr>(*op.getStorage());
@@ -126,7 +152,7 @@ LogicalResult TileMatmulOp::verify() {
     return emitOpError("lhs and rhs must have one element type, got ")
            << lhs.getElementType() << " and " << rhs.getElementType();
   bool isDirect = schedule.isDirect();
-  if (failed(verifyIndexingMaps(*this)))
+  if (failed(verifyIndexingMaps(*this)) || failed(verifySlice(*this)))
     return failure();
   if (getStorage())
     return verifyStorage(*this);

@@ -52,7 +52,10 @@ PatchSource::PatchSource(OpBuilder &b, Location loc, PatchesAttr patches,
   channels = type.getDimSize(patches.getImageDim('c'));
   height = type.getDimSize(patches.getImageDim('h'));
   width = type.getDimSize(patches.getImageDim('w'));
-  batch = b.createOrFold<memref::DimOp>(loc, image, patches.getImageDim('b'));
+  batch =
+      patches.isBatched()
+          ? Value(arith::ConstantIndexOp::create(b, loc, 1))
+          : b.createOrFold<memref::DimOp>(loc, image, patches.getImageDim('b'));
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, image);
   auto [strides, offset] = type.getStridesAndOffset();
   auto stride = [&, strides = strides](char letter) -> Value {
@@ -149,4 +152,29 @@ PatchSource::Element PatchSource::find(OpBuilder &b, Location loc,
   if (exists)
     place = n.math.select(exists, place, n.constant(0));
   return {isFast ? n.math.widen(place) : place, exists};
+}
+
+Value PatchSource::getPlace(OpBuilder &b, Location loc,
+                            PatchesAttr::Row row) const {
+  IndexMath math{b, loc};
+  Value place = math.mul(channelStride, row.channel);
+  place = math.add(
+      place, math.mul(rowStride, row.place[0] * patches.getDilations()[0]));
+  return math.add(
+      place, math.mul(columnStride, row.place[1] * patches.getDilations()[1]));
+}
+
+Value PatchSource::isInside(OpBuilder &b, Location loc, PatchesAttr::Row row,
+                            const Part &token, bool isFast) const {
+  Numbers n(b, loc, isFast);
+  Value inside;
+  for (unsigned axis : {0, 1}) {
+    int64_t size = axis == 0 ? height : width, place = row.place[axis];
+    if (patches.isAlwaysInside(place, size, axis))
+      continue;
+    Value at = n.add(axis == 0 ? token.y : token.x,
+                     n.constant(place * patches.getDilations()[axis]));
+    inside = n.math.both(inside, n.math.isLess(at, n.constant(size)));
+  }
+  return inside;
 }

@@ -226,10 +226,12 @@ def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
     behind it. The output has `p` rows and `q` columns,
     `p = (h + low + high - dilation * (r - 1) - 1) / stride + 1`.
 
-    `image` is the order of the image's dimensions, and `rows` that of the
-    contraction `(c, r, s)`, the last one fastest. With the batch last, patches are
-    feature-major: tokens that are neighbours in the image are those of one pixel.
-    With the batch first and the channels last they are token-major.
+    `image` is the order of the image's dimensions, whose batch is the last or the
+    first one, and `rows` that of the contraction `(c, r, s)`, the last one fastest.
+    With the batch last, patches are feature-major: tokens that are neighbours in the
+    image are those of one pixel. With the batch first and the channels last they are
+    token-major; with the batch first and other dimensions last, each entry of the
+    batch is a matrix of its own.
 
     ```mlir
     #nm_sparse.patches<kernel = [3, 3], low = [1, 1], high = [1, 1]>
@@ -254,12 +256,27 @@ def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
       return static_cast<int64_t>(getImage().find(letter));
     }
     /// Whether tokens are rows of the patches: those of images with the batch
-    /// first.
-    bool isTokenMajor() const { return getImage().front() == 'b'; }
+    /// first and the channels last.
+    bool isTokenMajor() const {
+      return getImage().front() == 'b' && getImage().back() == 'c';
+    }
+    /// Whether each entry of the batch is a matrix of its own.
+    bool isBatched() const {
+      return getImage().front() == 'b' && !isTokenMajor();
+    }
     /// Rows (`axis` 0) or columns (1) of the output for an image with `size`.
     int64_t getOutputSize(int64_t size, unsigned axis) const;
     /// Extents of the contraction, in the order of `rows`, for so many channels.
     SmallVector<int64_t> getRowExtents(int64_t channels) const;
+
+    /// A row of the matrix: a channel, and a place in the kernel.
+    struct Row {
+      int64_t channel, place[2];
+    };
+    Row getRow(int64_t number, int64_t channels) const;
+    /// Whether that place (`axis` 0 or 1) of the kernel lies in an image with
+    /// `size` for all outputs.
+    bool isAlwaysInside(int64_t place, int64_t size, unsigned axis) const;
   }];
 }
 

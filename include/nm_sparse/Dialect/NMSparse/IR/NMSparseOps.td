@@ -340,9 +340,13 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
     `result[(b, p, q), (r, s, c)] =
        image[b, p * stride + r * dilation - low, q * stride + s * dilation - low, c]`
 
+    With the batch first and other dimensions last, each entry is a matrix of its own,
+    `b x k x m`, with the outputs `(p, q)` as columns.
+
     A product whose kernel gathers rows of its activations reads the image itself
-    (`nm_tile.async_gather` with `patches`); for others the matrix is computed
-    (`--nm-sparse-lower-patches`).
+    (`nm_tile.async_gather` with `patches`), if the batch is the last dimension, and
+    so does one whose weight is code (`nm_tile.matmul` with `patches`); for others
+    the matrix is computed (`--nm-sparse-lower-patches`).
 
     ```mlir
     %x = nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]> %image
@@ -363,8 +367,12 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
     static ::mlir::RankedTensorType
     inferType(::mlir::RankedTensorType image, ::mlir::nm_sparse::PatchesAttr patches);
     /// The dimensions of the matrix.
-    int64_t getRowDim() { return getPatches().isTokenMajor() ? 1 : 0; }
-    int64_t getTokenDim() { return 1 - getRowDim(); }
+    int64_t getRowDim() {
+      return getPatches().isTokenMajor() || getPatches().isBatched() ? 1 : 0;
+    }
+    int64_t getTokenDim() {
+      return getPatches().isTokenMajor() ? 0 : getRowDim() + 1;
+    }
   }];
 }
 

@@ -123,6 +123,35 @@ def NMSparseSplitNarrowPanelsPass
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparseMoveBatchesPass
+    : Pass<"nm-sparse-move-batches", "::mlir::func::FuncOp"> {
+  let summary = "transpose images of convolutions whose batch comes first";
+  let description = [{
+    Runs behind `--nm-sparse-specialize-constants`. A product of `nm_sparse.patches`
+    whose batch is the first dimension becomes one of all entries of the batch, which
+    becomes the last dimension: kernels gather the images of a batch together. The
+    image and the result are transposed, by reshapes where the batch is one image.
+    Products whose weight may become code (`nm_sparse.max_code_bytes`) stay as they
+    are: their kernels read each image where it lies.
+
+    ```mlir
+    // Before
+    %x = nm_sparse.patches <kernel = [3, 3], image = "bchw"> %image
+           : tensor<8x64x56x56xf32> -> tensor<8x576x2916xf32>
+    %y = nm_sparse.matmul ... ins(%x, ...) -> tensor<8x64x2916xf32>
+    // After
+    %t = linalg.transpose ins(%flat : tensor<8x200704xf32>) ...
+    %x = nm_sparse.patches <kernel = [3, 3]> %images
+           : tensor<64x56x56x8xf32> -> tensor<576x23328xf32>
+    %z = nm_sparse.matmul ... ins(%x, ...) -> tensor<64x23328xf32>
+    %y = linalg.transpose ins(%rows : tensor<186624x8xf32>) ...
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::nm_sparse::NMSparseDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseLowerPatchesPass
     : Pass<"nm-sparse-lower-patches", "::mlir::func::FuncOp"> {
   let summary = "the matrices of convolutions by kernels";

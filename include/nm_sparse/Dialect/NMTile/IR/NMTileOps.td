@@ -282,6 +282,10 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     one keeps, and `index` is that of the inner one. Of `free` elements, where those of a step are only the
     weight says: the operands are whole, and `first_row` says which step it is.
 
+    With `patches`, of a product whose weight is code, `lhs` is an image, and what is
+    multiplied are rows of the matrix that `nm_sparse.patches` makes of it, `slice`
+    as in `nm_tile.async_gather`; where the batch comes first, of its first entry.
+
     `tokens_contiguous` asks for the accumulator layout in which one thread holds
     neighbouring tokens rather than neighbouring outputs, for a feature-major
     result.
@@ -308,7 +312,9 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
                        Optional<Index>:$panel_offset,
                        Optional<Index>:$first_row,
                        VectorOfRankAndType<[2], [F32, I32]>:$acc,
-                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
+                       Variadic<Index>:$slice,
+                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage,
+                       OptionalAttr<NMSparse_PatchesAttr>:$patches);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
   let assemblyFormat = [{
     $encoding (`storage` `=` $storage^)? `schedule` `=` $schedule (`condensed` $condensed^)?
@@ -318,6 +324,7 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     (`index` `(` $index^ `:` type($index) `)`)?
     (`panel_offset` `(` $panel_offset^ `)`)?
     (`first_row` `(` $first_row^ `)`)?
+    (`patches` `=` $patches^ `slice` `[` $slice `]`)?
     `acc` `(` $acc `:` type($acc) `)` attr-dict `->` type($result)
   }];
   let hasVerifier = 1;

@@ -96,25 +96,34 @@ def NMTile_PinnedLoadOp : NMTile_Op<"pinned_load",
 }
 
 def NMTile_ReadOnlyLoadOp : NMTile_Op<"read_only_load",
-    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+     AttrSizedOperandSegments]> {
   let summary = "read global memory that the kernel does not write";
   let description = [{
     Reads an element, or neighbours of a row that are at a multiple of their size,
     of at most 16 bytes. What is read `once` leaves no line in L1 to what is read
-    again, and L2 fetches the sectors beside it.
+    again, and L2 fetches the sectors beside it. Where `exists` is given and does not
+    hold, nothing is read, and the value is zero.
 
     ```mlir
     %0 = nm_tile.read_only_load once %values[%i, %j] : memref<4x512xf16>, vector<8xf16>
+    %1 = nm_tile.read_only_load %image[%i] exists(%inside) : memref<512xf32>, f32
     ```
   }];
   let arguments = (ins UnitAttr:$once, AnyMemRef:$source,
-                       Variadic<Index>:$indices);
+                       Variadic<Index>:$indices, Optional<I1>:$exists);
   let results = (outs AnyTypeOf<[AnyVectorOfAnyRank, AnyFloat,
                                  AnySignlessInteger]>:$value);
   let assemblyFormat = [{
-    (`once` $once^)? $source `[` $indices `]` attr-dict
+    (`once` $once^)? $source `[` $indices `]` (`exists` `(` $exists^ `)`)? attr-dict
     `:` type($source) `,` type($value)
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$type, "bool":$once, "::mlir::Value":$source,
+                   "::mlir::ValueRange":$indices), [{
+      build($_builder, $_state, type, once, source, indices, /*exists=*/{});
+    }]>
+  ];
   let hasVerifier = 1;
 }
 

@@ -12,9 +12,10 @@
 namespace mlir::nm_sparse {
 
 /// Finds elements of the matrix that nm_sparse.patches makes of an image in the
-/// image. Where an element lies is the sum of what its row says, which depends
-/// on the kept row alone, and what its token says, which a thread finds once.
-/// Numbers are words where the image spans less than 2^31 elements (`isFast`).
+/// image; of a batch of matrices, in the first one. Where an element lies is
+/// the sum of what its row says, which depends on the kept row alone, and what
+/// its token says, which a thread finds once. Numbers are words where the image
+/// spans less than 2^31 elements (`isFast`).
 class PatchSource {
 public:
   /// Of a buffer; rows and tokens count from `firstRow` and `firstToken` on,
@@ -47,6 +48,12 @@ public:
   };
   Element find(OpBuilder &b, Location loc, const Part &row, const Part &token,
                bool isFast) const;
+
+  /// Of a row that is known: elements, an index, from the start of the image;
+  /// and whether a token exists in it, i1, null where all do.
+  Value getPlace(OpBuilder &b, Location loc, PatchesAttr::Row row) const;
+  Value isInside(OpBuilder &b, Location loc, PatchesAttr::Row row,
+                 const Part &token, bool isFast) const;
 
 private:
   PatchesAttr patches;

@@ -13,12 +13,18 @@ namespace mlir::nm_sparse {
 
 /// A part of the matrix that nm_sparse.patches makes of an image.
 struct PatchSlice {
-  PatchesOp op;
-  SmallVector<OpFoldResult> offsets, sizes;
+  PatchesAttr patches;
+  /// Where the batch comes first, the entry of it that the part is of.
+  Value image;
+  /// First row, first column, rows and columns.
+  SmallVector<Value> slice;
 };
 
-/// Which part `x` is, if it is one.
-FailureOr<PatchSlice> findPatches(OpBuilder &b, Location loc, Value x);
+/// Which part the activations of `op` are, if they are one that its kernel can
+/// read where it lies: by a gather, whose tokens are those of all entries of a
+/// batch, or by a product with its weight in the code, which has those of one
+/// entry, too. Null elsewhere.
+PatchSlice findPatchSlice(OpBuilder &b, MatmulOp op);
 
 /// Erases the slices that lead to `x`, and the patches, when nothing uses them:
 /// what is left of them is computed.

@@ -92,6 +92,8 @@ private:
   /// The CTA's whole index in workgroup memory, or the rows of x that it names,
   /// when either is.
   Value residentIndex;
+  /// The image that the kernel reads itself, when it does.
+  PatchSlice patches;
 };
 } // namespace
 
@@ -217,7 +219,10 @@ Value Promoter::getValuesTile() {
 /// Activations of one K step: the rows that the index names, or whole windows.
 /// Tokens become columns on the way, save where the product reads them as rows.
 Value Promoter::getXTile(Value index) {
-  Value x = dropBatch(b, loc, op.getX(), xBatchDim);
+  patches = findPatchSlice(b, op);
+  Value x = patches.image;
+  if (!x)
+    x = dropBatch(b, loc, op.getX(), xBatchDim);
   if (schedule.getTransfers().getX() == XTransfer::Direct)
     return x;
   Type element = getElementTypeOrSelf(x);
@@ -240,17 +245,6 @@ Value Promoter::getXTile(Value index) {
     bool byRow = schedule.hasRowTable();
     bool allPanels =
         cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    // Patches are read where they lie in the image.
-    FailureOr<PatchSlice> patches = findPatches(b, loc, x);
-    PatchesAttr geometry;
-    SmallVector<Value> slice;
-    if (succeeded(patches) && !transposed) {
-      x = patches->op.getImage();
-      geometry = patches->op.getPatches();
-      slice = getValueOrCreateConstantIndexOp(b, loc, patches->offsets);
-      llvm::append_range(
-          slice, getValueOrCreateConstantIndexOp(b, loc, patches->sizes));
-    }
     return AsyncGatherOp::create(
                b, loc, tile.getType(), encoding, /*level=*/0,
                getTileMaps(b, /*srcFirst=*/tokenMajor,
@@ -258,7 +252,8 @@ Value Promoter::getXTile(Value index) {
                allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
                /*by_row=*/byRow,
                /*in_bounds=*/byRow && !op.getRagged() && hasAllRows(),
-               /*threads=*/DenseI64ArrayAttr(), geometry, x, index, tile, slice)
+               /*threads=*/DenseI64ArrayAttr(), patches.patches, x, index, tile,
+               patches.slice)
         .getResult();
   }
   return copyToTile(b, loc, x, shape, transposed);
@@ -288,13 +283,17 @@ TileMatmulOp Promoter::createProduct(Value acc) {
   }
   // The rows of a ragged panel are those of an index.
   bool isStored = op.getStorageAttr() && !op.getRagged();
+  // A gather has read the patches.
+  bool isGathered = schedule.gathersX();
+  if (isGathered)
+    patches = {};
   return TileMatmulOp::create(
-      b, loc, acc.getType(), encoding, schedule,
-      /*condensed=*/schedule.gathersX(), maps,
+      b, loc, acc.getType(), encoding, schedule, /*condensed=*/isGathered, maps,
       /*tokens_contiguous=*/false,
       /*in_flight=*/false, x, values, index, panelOffset,
-      isStored ? op.getFirstRow() : Value(), acc,
-      isStored ? op.getStorageAttr() : WeightStorageInterface());
+      isStored ? op.getFirstRow() : Value(), acc, patches.slice,
+      isStored ? op.getStorageAttr() : WeightStorageInterface(),
+      patches.patches);
 }
 
 void Promoter::run() {
