@@ -203,3 +203,12 @@ def text(conv):
         f"{product.replace('%image', read)}{after}"
         f"  return {result} : {out}\n}}\n"
     )
+
+
+def text_with_constant(conv, weight):
+    """The same with its weight as a constant: an array in the order of the layout."""
+    order = LAYOUTS[conv.layout][1]
+    kind = tensor(order, conv.sizes(), conv.element, ", #w")
+    data = weight.tobytes().hex().upper()
+    head, brace, rest = text(conv).replace(f", %w: {kind}", "").partition(" {\n")
+    return f'{head}{brace}  %w = arith.constant dense<"0x{data}"> : {kind}\n{rest}'
