@@ -124,7 +124,15 @@ def compile_one(folder, tool, layer, label, schedule):
     command += ["--manifest", str(manifest), "--density", percent]
     command += ["--specialize-constants"] if is_constant else []
     started = time.time()
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode and is_constant:
+        raise RuntimeError(f"{path.name}: {done.stderr}")
+    if done.returncode:
+        # Copies of the host between a kernel and a transposition are in no manifest.
+        source.unlink()
+        about = {"layer": layer, "label": label, "error": done.stderr.strip()}
+        path.with_suffix(".json").write_text(json.dumps(about))
+        return
     about = {"layer": layer, "label": label, "seconds": round(time.time() - started, 2)}
     about["manifest"] = json.loads(manifest.read_text())
     path.with_suffix(".xz").write_bytes(lzma.compress(cubin.read_bytes(), preset=1))
@@ -249,7 +257,7 @@ def measure(torch, driver, layer, files, sets, budget_ms):
 
 def describe(about):
     if "manifest" not in about:
-        return {"schedule": "that of dot"}
+        return {"schedule": "none here", "error": about.get("error")}
     (product,) = about["manifest"]["products"]
     kernels = about["manifest"]["kernels"]
     return {
@@ -321,7 +329,8 @@ def report(arguments):
                     if e["layer"][3:] == [batch, density] and mode in e
                 ]
                 times = [e[mode]["times_us"] for e in own]
-                ours = [t.get("chosen", t["dot"]) for t in times]
+                times = [t for t in times if "chosen" in t or "dot" in t]
+                ours = [t.get("chosen", t.get("dot")) for t in times]
                 dense = [min(t["nchw"], t["nhwc"]) / o for t, o in zip(times, ours)]
                 panels = [t["panels"] / o for t, o in zip(times, ours)]
                 print(
