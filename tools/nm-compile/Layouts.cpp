@@ -41,7 +41,7 @@ SmallVector<MatmulOp> nm_sparse::findReaders(Operation *op) {
 
 double nm_sparse::countActivations(MatmulOp op, int64_t tokens) {
   return countBytes(cast<ShapedType>(op.getX().getType()), tokens) *
-         MatmulProblem::get(op, tokens).patchShare;
+         MatmulProblem::get(op, tokens).patchShare.value_or(1);
 }
 
 /// The product whose result, with what is computed elementwise from it, `value`

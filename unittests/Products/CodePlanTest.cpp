@@ -45,12 +45,17 @@ protected:
   MLIRContext context;
 };
 
+/// Rows from the first to the last.
+SmallVector<int64_t> getRows(const DenseWeight &weight) {
+  return llvm::to_vector(llvm::seq<int64_t>(0, weight.rows));
+}
+
 /// Every element is in one section, that of its panel, once.
 TEST_F(CodePlanTest, HoldsEveryElementOnce) {
   DenseWeight weight = makeWeight(70, 50, 0.1);
   for (int64_t panel : {32, 64})
     for (int64_t shares : {1, 4, 16}) {
-      CodePlan plan(weight, panel, shares);
+      CodePlan plan(weight, getRows(weight), panel, shares);
       int64_t panels = (50 + panel - 1) / panel;
       ASSERT_EQ(plan.getSections().size(), size_t(panels * shares));
       std::map<std::pair<int64_t, int64_t>, float> found;
@@ -76,7 +81,8 @@ TEST_F(CodePlanTest, HoldsEveryElementOnce) {
 
 /// Shares of a panel differ by a row at most.
 TEST_F(CodePlanTest, DividesEvenly) {
-  CodePlan plan(makeWeight(512, 32, 0.1), 32, 8);
+  DenseWeight weight = makeWeight(512, 32, 0.1);
+  CodePlan plan(weight, getRows(weight), 32, 8);
   int64_t least = count(plan.getSections().front()), most = least;
   for (const CodeSection &section : plan.getSections()) {
     least = std::min(least, count(section));
@@ -85,11 +91,24 @@ TEST_F(CodePlanTest, DividesEvenly) {
   EXPECT_LE(most - least, 2 * (1 + 32 / 3));
 }
 
+/// Rows of a section come in the order that is given.
+TEST_F(CodePlanTest, KeepsTheOrderOfRows) {
+  DenseWeight weight = makeWeight(70, 32, 0.5);
+  SmallVector<int64_t> order = getRows(weight);
+  std::reverse(order.begin(), order.end());
+  CodePlan plan(weight, order, 32, 1);
+  int64_t last = weight.rows;
+  for (const CodeRow &row : plan.getSections().front()) {
+    EXPECT_LT(row.row, last);
+    last = row.row;
+  }
+}
+
 /// -0 is an element, for an infinite activation makes NaN of it; +0 is none.
 TEST_F(CodePlanTest, KeepsNegativeZero) {
   DenseWeight weight = makeWeight(4, 32, 0);
   set(weight, 33, -0.0F);
-  CodePlan plan(weight, 32, 2);
+  CodePlan plan(weight, getRows(weight), 32, 2);
   int64_t elements = 0;
   for (const CodeSection &section : plan.getSections())
     for (const CodeRow &row : section) {

@@ -42,7 +42,7 @@ func.func @dynamic(%x: memref<4x?x8x8xf16>, %i: memref<32x1xi8>, %d: memref<32x6
 #d = affine_map<(r, c) -> (r, c)>
 
 func.func @transposed(%x: memref<4x8x8x8xf16>, %i: memref<32x1xi8>, %d: memref<32x64xf16, #ws>, %n: index) {
-  // expected-error @below {{gathers rows of patches into rows, and indexing_maps say otherwise}}
+  // expected-error @below {{gathers rows of patches into rows, or columns of token-major ones into columns, and indexing_maps say otherwise}}
   nm_tile.async_gather #w indexing_maps = [#t, #d] patches = <kernel = [1, 1]> slice[%n, %n, %n, %n]
       ins(%x, %i : memref<4x8x8x8xf16>, memref<32x1xi8>) outs(%d : memref<32x64xf16, #ws>)
   return
