@@ -25,7 +25,8 @@ void pause(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// A replay short enough for the counter to be looked at often.
+/// A replay short enough for the counter to be looked at often: those that are
+/// queued last while sensors are asked.
 constexpr double replayUs = 2000;
 constexpr int mostCopies = 400;
 /// Power and clocks settle before a loop; sensors are asked once in a while.
@@ -82,7 +83,7 @@ public:
   }
 
 private:
-  static constexpr int64_t depth = 4;
+  static constexpr int64_t depth = 16;
 
   const Context &cu;
   cuda::Stream stream;

@@ -10,6 +10,8 @@ using namespace nms;
 
 /// After which a counter that does not move is taken for broken.
 static constexpr double patienceSeconds = 5;
+/// Reading it takes a millisecond or two.
+static constexpr double readSeconds = 5e-3;
 
 EnergyMeter::EnergyMeter(const Context &cu) {
   api = nvml::api();
@@ -58,11 +60,16 @@ bool EnergyMeter::watch(double seconds, const std::function<bool()> &work,
   double last = 0, first = 0;
   if (!read(last))
     return false;
-  Clock::time_point started, since = Clock::now();
+  Clock::time_point started, since = Clock::now(), looked = since;
   bool isInside = false;
   while (true) {
     double now = 0;
-    if (!work() || !read(now))
+    if (!work())
+      return false;
+    if (secondsSince(looked) < readSeconds)
+      continue;
+    looked = Clock::now();
+    if (!read(now))
       return false;
     if (now == last) {
       if (secondsSince(since) > patienceSeconds)
