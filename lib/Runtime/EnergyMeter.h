@@ -46,8 +46,9 @@ public:
   /// Watts that the driver enforces; 0 where it does not say.
   double getLimit() const;
 
-  /// Calls `work` over and over, which must not take long, `begin` when the counter makes a step, and
-  /// `end` at a step at least `seconds` later, which ends the span.
+  /// Calls `work` over and over, which must not take long, `begin` when the
+  /// counter makes a step, and `end` at a step at least `seconds` later, which
+  /// ends the span.
   bool watch(double seconds, const std::function<bool()> &work,
              const std::function<bool()> &begin,
              const std::function<bool()> &end, Span &span) const;

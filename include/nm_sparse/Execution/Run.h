@@ -59,8 +59,8 @@ struct RunRequest {
   bool bankConflicts = false; ///< The emulator counts them.
   bool check = false;
   bool bench = false;
-  int64_t benchBudget = 0; ///< Milliseconds for the samples; 0: no limit.
-  bool energy = false;     ///< With `bench`.
+  int64_t benchBudget = 0;  ///< Milliseconds for the samples; 0: no limit.
+  bool energy = false;      ///< With `bench`.
   double energySeconds = 1; ///< Of a loop, at least.
   int64_t energyRepeats = 5;
   /// Runs that name the same file here take times alone: the GPU is shared only
