@@ -53,12 +53,14 @@ public:
   /// Queues one, once there is room.
   bool step() {
     cuda::Event event = events[static_cast<size_t>(launches % depth)];
-    return valid &&
-           (launches < depth ||
-            cu.check(cu->eventSynchronize(event), "waiting for a replay")) &&
-           graph.launch(stream) &&
-           cu.check(cu->eventRecord(event, stream), "recording an event") &&
-           ++launches;
+    if (!valid ||
+        (launches >= depth &&
+         !cu.check(cu->eventSynchronize(event), "waiting for a replay")) ||
+        !graph.launch(stream) ||
+        !cu.check(cu->eventRecord(event, stream), "recording an event"))
+      return false;
+    ++launches;
+    return true;
   }
 
   /// Records the time of what has been queued so far.

@@ -87,6 +87,25 @@ static void addTokenOptions(CommandLine &line, RunOptions &options) {
                 [&](StringRef text) { return parseRange(text, options); });
 }
 
+/// What is measured on a GPU, and for how long.
+static void addMeasurements(CommandLine &line, RunRequest &request) {
+  line.addFlag("bench", request.bench);
+  line.addNumber<int64_t>("bench-ms", request.benchBudget, 1, 3600000);
+  line.addFlag("energy", request.energy);
+  line.addNumber<int64_t>("energy-repeats", request.energyRepeats, 1, 1000);
+  line.addValue("energy-seconds", [&request](StringRef text) -> llvm::Error {
+    double seconds = 0;
+    bool isNumber = !text.getAsDouble(seconds);
+    if (!isNumber || seconds < 0.2 || seconds > 600)
+      return llvm::createStringError(
+          "'" + text.str() +
+          "' is not a number of seconds from 0.2 to 600: the counter of a GPU "
+          "moves some 10 times a second");
+    request.energySeconds = seconds;
+    return llvm::Error::success();
+  });
+}
+
 llvm::Expected<RunOptions>
 nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   RunOptions options;
@@ -100,18 +119,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addFlag("last-first", request.lastFirst);
   line.addFlag("bank-conflicts", request.bankConflicts);
   line.addFlag("check", request.check);
-  line.addFlag("bench", request.bench);
-  line.addFlag("energy", request.energy);
-  line.addValue("energy-seconds", [&](StringRef text) -> llvm::Error {
-    if (text.getAsDouble(request.energySeconds) ||
-        !(request.energySeconds >= 0.2 && request.energySeconds <= 600))
-      return llvm::createStringError(
-          "'" + text.str() +
-          "' is not a number of seconds from 0.2 to 600: "
-          "the counter of a GPU moves some 10 times a second");
-    return llvm::Error::success();
-  });
-  line.addNumber<int64_t>("energy-repeats", request.energyRepeats, 1, 1000);
+  addMeasurements(line, request);
   line.addString("entry", request.entry);
   line.addValue("schedule", [&](StringRef text) -> llvm::Error {
     if (text.trim().empty())
@@ -126,7 +134,6 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   line.addString("lowered", request.lowered);
   line.addString("output", request.output);
   line.addString("lock", request.lock);
-  line.addNumber<int64_t>("bench-ms", request.benchBudget, 1, 3600000);
   line.addString("json", options.json);
   line.addString("batch", options.batch);
   line.addNumber<int64_t>("jobs", options.jobs, 1, 256);

@@ -25,8 +25,10 @@ double getVolts(double coreMHz) {
 std::vector<DvfsPoint> getPoints() {
   std::vector<DvfsPoint> points;
   for (double memory : {1600.0, 2200.0, 2619.0, 3201.0})
-    for (double core = 600; core <= 1980; core += kCoreStep)
+    for (int step = 0; step <= 30; ++step) {
+      double core = 600 + step * kCoreStep;
       points.push_back({getVolts(core), core, memory});
+    }
   return points;
 }
 
@@ -132,8 +134,8 @@ TEST_P(DvfsTest, AtOneVoltageTheBestClockIsThatOfAFineGrid) {
   // Now and then the best clock is before the knee.
   kernel.t0 *= draw(1, 100);
   std::vector<DvfsPoint> points;
-  for (double core = 100; core <= 2000; core += 1)
-    points.push_back({0.8, core, 2619});
+  for (int core = 100; core <= 2000; ++core)
+    points.push_back({0.8, double(core), 2619});
   std::optional<size_t> chosen =
       choosePoint(device, kernel, points, {1, 700, 1e9});
   EXPECT_NEAR(getBestClock(device, kernel, 0.8, 2619), points[*chosen].coreMHz,
@@ -170,6 +172,7 @@ TEST(LeastSquaresTest, CoefficientsAreNotNegative) {
 }
 
 TEST(LeastSquaresTest, DrawnCoefficientsAreFound) {
+  // The same in each run. NOLINTNEXTLINE(bugprone-random-generator-seed)
   std::mt19937 random(7);
   std::uniform_real_distribution<double> unit(0, 1);
   for (int trial = 0; trial < 50; ++trial) {

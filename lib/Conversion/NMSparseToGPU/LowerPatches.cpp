@@ -77,7 +77,6 @@ static void lower(IRRewriter &rewriter, PatchesOp op) {
   Location loc = op.getLoc();
   rewriter.setInsertionPoint(op);
   auto type = cast<RankedTensorType>(op.getType());
-  int64_t rowDim = type.getRank() - 2;
   IndexMath math{rewriter, loc};
   ReifiedRankedShapedTypeDims shape;
   // Its sizes are those of the image, which never fails.

@@ -35,12 +35,13 @@ static ThreadLayout hideCoordinates(OpBuilder &b, Location loc,
   return hidden;
 }
 
-EdgeWriter::EdgeWriter(const TileAccess &whole, StoreForm form, bool unties)
+EdgeWriter::EdgeWriter(const TileAccess &whole, StoreForm form, bool unties,
+                       bool hasWholeRuns)
     : layout(hideCoordinates(whole.b, whole.loc, whole.layout)),
       access(whole, layout), b(access.b), loc(access.loc), form(form),
       unties(unties), along(access.isContiguous(0) ? 0 : 1),
       width(getStoreWidth(access)),
-      isPadded(access.getPaddedTile() != nullptr) {
+      isWhole(hasWholeRuns || access.getPaddedTile() != nullptr) {
   llvm::DenseSet<int64_t> rows;
   int64_t elements = layout.getNumElements();
   for (int64_t e = 0; e < elements; ++e)
@@ -167,10 +168,10 @@ void EdgeWriter::writeVector(Value vector, TileOffset offset, Value shift) {
   Value left = countLeft(along, shift);
   Value isRow =
       exists(countLeft(1 - along, Value()), getOffset(offset, 1 - along), 1);
-  int64_t needed = isPadded ? 1 : width;
+  int64_t needed = isWhole ? 1 : width;
   storeIf(both(b, loc, isRow, exists(left, getOffset(offset, along), needed)),
           vector, at, offset);
-  if (!left || isPadded)
+  if (!left || isWhole)
     return;
   if (width == 2) {
     Value isLast =

@@ -19,16 +19,15 @@ class EdgeWriter {
 public:
   /// To be made where the code goes. `form` is how the tile is written where
   /// all of it exists. With `unties` the elements are copied first, see
-  /// copyToAnyRegister.
-  EdgeWriter(const TileAccess &access, StoreForm form, bool unties);
+  /// copyToAnyRegister. With `hasWholeRuns` no row ends inside of an access.
+  EdgeWriter(const TileAccess &access, StoreForm form, bool unties,
+             bool hasWholeRuns = false);
 
   /// Writes `runs`: as wide as they are where rows are aligned, and element by
   /// element where they are not.
   void write(ArrayRef<TileRun> runs, ValueRange scalars);
   /// As wide as they are; rows are aligned.
   void writeWide(ArrayRef<TileRun> runs, ValueRange scalars);
-  /// Element by element.
-  void writeElements(ArrayRef<TileRun> runs, ValueRange scalars);
 
 private:
   /// The access in which a row ends, as far as it is known, and how many
@@ -53,6 +52,7 @@ private:
   /// Stores `vector` at `at`, which is in the row of `offset`.
   void storeIf(Value condition, Value vector, ArrayRef<Value> at,
                TileOffset offset);
+  void writeElements(ArrayRef<TileRun> runs, ValueRange scalars);
   /// The thread's elements move by `shift` along memory, if it is not null.
   void writeVector(Value vector, TileOffset offset, Value shift);
   void addTail(Tail &tail, Value vector, TileOffset offset, Value isRow,
@@ -67,10 +67,10 @@ private:
   bool unties;
   /// The side that is contiguous in memory.
   unsigned along;
-  /// Elements in an access, and whether what lies behind the last element of a
-  /// row may be written up to a multiple of that.
+  /// Elements in an access, and whether an access whose first element exists
+  /// may be made: no row ends inside, or it ends in padding.
   int64_t width;
-  bool isPadded;
+  bool isWhole;
   /// Accesses of a row that a thread makes in all.
   int64_t accessesOfRow;
   /// What countLeft found for each side and shift.

@@ -45,18 +45,30 @@ static Value isWhole(OpBuilder &b, const ThreadLayout &layout,
                                : access.getRuns().front().size());
 }
 
-/// Whether `op` may be of TileVersion::Edge, and the test of it: i1, null when
-/// it always is. Elements of a buffer that is broadcast are read alone then.
+/// Whether `op` reads as many elements as a thread has; elements of a buffer
+/// that is broadcast are few, and are read alone at an edge.
+static bool readsAll(OpBuilder &b, const ThreadLayout &layout, Operation *op) {
+  auto read = dyn_cast<vector::TransferReadOp>(op);
+  if (!read)
+    return false;
+  TileAccess access(b, layout, read);
+  return !access.isBroadcast(0) && !access.isBroadcast(1);
+}
+
+/// Whether `op` may be of `version`, Edge or Runs, and the test of it: i1, null
+/// when it always is.
 static bool allowsEdge(OpBuilder &b, const ThreadLayout &layout,
-                       VectorTransferOpInterface op, Value &test) {
+                       VectorTransferOpInterface op, TileVersion version,
+                       Value &test) {
   TileAccess access(b, layout, op);
   if (isa<vector::TransferWriteOp>(op)) {
     int64_t width = getStoreWidth(access);
-    test = access.isAligned(width);
+    test = version == TileVersion::Runs ? access.hasWholeRuns(width)
+                                        : access.isAligned(width);
     return width > 1 && getStoreForm(access) != StoreForm::Transposed;
   }
-  if (!access.isBroadcast(0) && !access.isBroadcast(1))
-    test = access.hasWholeRuns();
+  if (readsAll(b, layout, op))
+    test = access.hasWholeRuns(access.getRuns().front().size());
   return true;
 }
 
@@ -114,20 +126,26 @@ static void fillEdges(OpBuilder &b, Location loc, const ThreadLayout &layout,
                       ArrayRef<Operation *> ops,
                       function_ref<void(Block *, TileVersion)> fill) {
   Block *block = b.getInsertionBlock();
+  // Beside an operand of each element there are no registers for parts of
+  // accesses.
+  TileVersion version =
+      llvm::any_of(ops, [&](Operation *op) { return readsAll(b, layout, op); })
+          ? TileVersion::Runs
+          : TileVersion::Edge;
   bool allowed = true;
   Value aligned;
   for (Operation *op : ops)
     if (auto transfer = dyn_cast<VectorTransferOpInterface>(op)) {
       Value test;
-      allowed &= allowsEdge(b, layout, transfer, test);
+      allowed &= allowsEdge(b, layout, transfer, version, test);
       aligned = both(b, loc, aligned, test);
     }
   if (!allowed)
     return fill(block, TileVersion::Elements);
   if (!aligned)
-    return fill(block, TileVersion::Edge);
+    return fill(block, version);
   auto versions = scf::IfOp::create(b, loc, aligned, /*withElseRegion=*/true);
-  fill(versions.thenBlock(), TileVersion::Edge);
+  fill(versions.thenBlock(), version);
   fill(versions.elseBlock(), TileVersion::Elements);
 }
 

@@ -330,8 +330,7 @@ Value TileAccess::isAligned(int64_t width) {
       constant(0));
 }
 
-Value TileAccess::hasWholeRuns() {
-  int64_t width = getRuns().front().size();
+Value TileAccess::hasWholeRuns(int64_t width) {
   if (width == 1)
     return Value();
   Value aligned = isAligned(width);

@@ -104,9 +104,9 @@ public:
   /// i1: each row, and the tile's place in it, are multiples of `width`
   /// elements; null when they always are.
   Value isAligned(int64_t width);
-  /// i1: the runs of getRuns are aligned, and the elements of each all exist or
+  /// i1: as isAligned, and the elements of each run of `width` all exist or
   /// none does; null when that is known.
-  Value hasWholeRuns();
+  Value hasWholeRuns(int64_t width);
 
   /// Runs to access together: along the side that is contiguous in memory, up
   /// to 16 bytes wide; single elements when neither is.

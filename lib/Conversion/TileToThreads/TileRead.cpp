@@ -189,7 +189,7 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
       return readRuns(access, runs);
     if (access.isBroadcast(0) || access.isBroadcast(1))
       return readClamped(access, runs, padding);
-    if (version == TileVersion::Edge)
+    if (version != TileVersion::Elements)
       return readWholeRuns(access, runs, padding);
     return readNarrow(access, runs, padding, kReadTogether);
   }

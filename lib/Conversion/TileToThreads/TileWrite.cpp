@@ -40,10 +40,33 @@ Value nm_sparse::copyToAnyRegister(OpBuilder &b, Location loc, Value value) {
       .getResult(0);
 }
 
+/// Stores behind one test of bounds: more take registers for their addresses.
+static constexpr size_t kStoreTogether = 16;
+
 namespace {
 
 struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
   using EpiloguePattern::EpiloguePattern;
+
+  /// Writes the elements of `runs` that exist.
+  void writeElements(TileAccess &access, ArrayRef<TileRun> runs,
+                     ValueRange scalars) const {
+    OpBuilder &b = access.b;
+    for (ArrayRef<int64_t> group : access.groupByBounds(runs, kStoreTogether)) {
+      SmallVector<SmallVector<Value>> at;
+      for (int64_t e : group)
+        at.push_back(access.getIndices(layout.getOffset(e)));
+      OpBuilder::InsertionGuard guard(b);
+      if (Value exists = access.exists(at.front())) {
+        auto ifOp =
+            scf::IfOp::create(b, access.loc, exists, /*withElseRegion=*/false);
+        b.setInsertionPointToStart(ifOp.thenBlock());
+      }
+      for (auto [e, indices] : llvm::zip_equal(group, at))
+        memref::StoreOp::create(b, access.loc, scalars[e], access.getRoot(),
+                                access.getPlace(indices, layout.getOffset(e)));
+    }
+  }
 
   /// Writes `runs`, all of whose elements exist.
   void writeRuns(TileAccess &access, ArrayRef<TileRun> runs,
@@ -222,12 +245,13 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
                              form != StoreForm::Transposed &&
                              !epilogue.reads.empty())) {
       // Each where it has been computed: see EpilogueOrder.cpp.
-      if (version == TileVersion::Edge) {
-        EdgeWriter(access, form, unties).writeWide(group, scalars);
+      if (version == TileVersion::Edge || version == TileVersion::Runs) {
+        EdgeWriter(access, form, unties, version == TileVersion::Runs)
+            .writeWide(group, scalars);
         continue;
       }
       if (version == TileVersion::Elements) {
-        EdgeWriter(access, form, unties).writeElements(group, scalars);
+        writeElements(access, group, scalars);
         continue;
       }
       if (!allowsWide) {

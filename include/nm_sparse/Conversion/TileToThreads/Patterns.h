@@ -73,6 +73,7 @@ enum class TileVersion {
   Unknown, ///< Nothing: it tests whether it may go the fast way.
   Whole,   ///< All elements exist, and are aligned for wide accesses.
   Edge,    ///< Aligned as well, but not all elements exist.
+  Runs,    ///< As Edge, and of each access all elements exist or none does.
   Elements ///< Each element is tested, and accessed alone.
 };
 

@@ -334,19 +334,13 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
        image[c, p * stride + r * dilation - low, q * stride + s * dilation - low, b]`
 
     and zero outside of the image. Channels, height and width must be static. Of an
-    image with its batch first and its channels last it is `m x k`, and the batch of
-    column `m` the slowest:
+    image with its batch first and its channels last it is `m x k`, of tokens
+    `(b, p, q)`. With the batch first and other dimensions last, each entry is a matrix
+    of its own, `b x k x m`, with the outputs `(p, q)` as columns.
 
-    `result[(b, p, q), (r, s, c)] =
-       image[b, p * stride + r * dilation - low, q * stride + s * dilation - low, c]`
-
-    With the batch first and other dimensions last, each entry is a matrix of its own,
-    `b x k x m`, with the outputs `(p, q)` as columns.
-
-    A product whose kernel gathers rows of its activations reads the image itself
-    (`nm_tile.async_gather` with `patches`), if the batch is the last dimension, and
-    so does one whose weight is code (`nm_tile.matmul` with `patches`); for others
-    the matrix is computed (`--nm-sparse-lower-patches`).
+    A product whose kernel gathers rows of one matrix reads the image itself
+    (`nm_tile.async_gather` with `patches`), and so does one whose weight is code
+    (`nm_tile.matmul`); for others `--nm-sparse-lower-patches` computes the matrix.
 
     ```mlir
     %x = nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]> %image

@@ -138,13 +138,10 @@ def NMSparseMoveBatchesPass
     // Before
     %x = nm_sparse.patches <kernel = [3, 3], image = "bchw"> %image
            : tensor<8x64x56x56xf32> -> tensor<8x576x2916xf32>
-    %y = nm_sparse.matmul ... ins(%x, ...) -> tensor<8x64x2916xf32>
     // After
     %t = linalg.transpose ins(%flat : tensor<8x200704xf32>) ...
     %x = nm_sparse.patches <kernel = [3, 3]> %images
            : tensor<64x56x56x8xf32> -> tensor<576x23328xf32>
-    %z = nm_sparse.matmul ... ins(%x, ...) -> tensor<64x23328xf32>
-    %y = linalg.transpose ins(%rows : tensor<186624x8xf32>) ...
     ```
   }];
   let dependentDialects = [
@@ -265,18 +262,10 @@ def NMSparseSinkTransposesPass
     product, or of what is computed elementwise from one, reads it before the
     transposition, which moves behind it. Another operand is transposed back, or not
     at all where it was transposed in the same way. `nm_sparse.patches` of a
-    transposed image read what it was before, if its batch is last there. All readers
-    of a tensor in another layout share a transposition. A function without
-    `nm_sparse.patches` stays as it is.
+    transposed image read what it was before, if its batch is last there. Readers of
+    a tensor share a transposition. Functions without `nm_sparse.patches` stay.
 
-    ```mlir
-    // Before
-    %t = linalg.transpose ins(%y : tensor<8x4x4x2xf32>) ... permutation = [3, 1, 2, 0]
-    %z = linalg.generic ... ins(%t, %bias : tensor<2x4x4x8xf32>, tensor<8xf32>)
-    // After
-    %a = linalg.generic ... ins(%y, %bias : tensor<8x4x4x2xf32>, tensor<8xf32>)
-    %z = linalg.transpose ins(%a : tensor<8x4x4x2xf16>) ... permutation = [3, 1, 2, 0]
-    ```
+    `generic(transpose(%y), %bias)` becomes `transpose(generic(%y, %bias))`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
