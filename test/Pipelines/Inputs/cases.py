@@ -121,7 +121,9 @@ RELU = """
 
 
 def text(case, name="f"):
-    """The MLIR module of one case."""
+    """The MLIR module of one case: a product, or another layer that writes itself."""
+    if not isinstance(case, Case):
+        return case.text()
     m = "?" if case.tokens is None else str(case.tokens)
     k, n, t = str(case.k), str(case.outputs), case.element
     batched = case.batch > 0

@@ -31,6 +31,11 @@ class Convolution:
     high: tuple[int, int] = (1, 1)
     epilogue: str = "none"  # none, cast, relu, residual
     schedule: str = ""
+    chip: str = "sm_90a"
+
+    def text(self):
+        """A function of the layer, @conv."""
+        return text(self)
 
     def sizes(self):
         """Extents by letter; those of h and w with the zeros around the image."""

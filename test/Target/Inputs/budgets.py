@@ -23,7 +23,6 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Pipelines" / "Inputs"))
 import cases  # noqa: E402
-import convolutions_text  # noqa: E402
 from budget_kernels import KERNELS  # noqa: E402
 
 TABLE = pathlib.Path(__file__).parents[1] / "budgets.json"
@@ -109,12 +108,6 @@ def bank_conflicts(cubin):
     return conflicts
 
 
-def text_of(case):
-    if isinstance(case, convolutions_text.Convolution):
-        return convolutions_text.text(case)
-    return cases.text(case)
-
-
 def measure(case, ptxas):
     with tempfile.TemporaryDirectory() as folder:
         ptx, manifest = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.json")
@@ -122,11 +115,10 @@ def measure(case, ptxas):
         # The token-major kernels, not a transposition and others.
         command = ["nm-compile", "-", "-o", ptx, "--tokens=2048"]
         command += ["--manifest", manifest]
-        chip = getattr(case, "chip", "sm_90a")
-        command += ["--layout", "keep", "--chip", chip]
-        subprocess.run(command, input=text_of(case), text=True, check=True)
+        command += ["--layout", "keep", "--chip", case.chip]
+        subprocess.run(command, input=cases.text(case), text=True, check=True)
         report = subprocess.run(
-            [ptxas, "-v", f"-arch={chip}", ptx, "-o", cubin],
+            [ptxas, "-v", f"-arch={case.chip}", ptx, "-o", cubin],
             capture_output=True,
             text=True,
             check=True,

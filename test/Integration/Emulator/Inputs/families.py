@@ -6,19 +6,10 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "Pipelines" / "Inputs"))
-import cases  # noqa: E402
-import convolutions_text  # noqa: E402
-from cases import Case, schedule  # noqa: E402
+from cases import Case, schedule, text  # noqa: E402
 from convolutions_text import Convolution  # noqa: E402
 
 __all__ = ["Case", "Convolution", "schedule", "text"]
-
-
-def text(case):
-    if isinstance(case, Convolution):
-        return convolutions_text.text(case)
-    return cases.text(case)
-
 
 FEATURE = {"x_feature_major": True, "y_feature_major": True}
 # No size is a multiple of a tile, a window or a panel, and the ring of stages
