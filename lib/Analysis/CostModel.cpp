@@ -7,6 +7,7 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "CostTerms.h"
 #include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
@@ -253,6 +254,8 @@ Prediction nm_sparse::predict(const MatmulProblem &problem,
   result.seconds = time.seconds;
   if (!problem.readsInPlace(schedule))
     result.seconds += predictPatches(problem, chip);
+  if (auto energy = predictEnergy(problem, schedule, result, chip))
+    result.joules = energy->joules;
   switch (time.bound) {
   case Bound::Product:
     result.bound = cost.getCeiling(chip).name;

@@ -6,7 +6,10 @@
 
 #include "nm_sparse/Analysis/CostModelC.h"
 
+#include "nm_sparse/Analysis/CombineEnergy.h"
 #include "nm_sparse/Analysis/CombineTerms.h"
+#include "nm_sparse/Analysis/LeastSquares.h"
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 
@@ -50,4 +53,28 @@ void nmsCombineAllTerms(unsigned count, const double *terms,
     seconds[i] = nmsCombineTerms(terms + i * std::size(costTermFields),
                                  familyCosts + i * std::size(familyCostFields),
                                  sharedCosts);
+}
+
+const char *nmsEnergyEventName(unsigned i) {
+  return getName(energyEventFields, i);
+}
+
+const char *nmsEnergyCostName(unsigned i) {
+  return getName(energyCostFields, i);
+}
+
+double nmsCombineEnergy(const double *events, double seconds,
+                        const double *costs, int isOfManyRuns) {
+  return combineEnergy(read(energyEventFields, events), seconds,
+                       read(energyCostFields, costs),
+                       isOfManyRuns ? TimeOf::ManyRuns : TimeOf::FewRuns)
+      .joules;
+}
+
+void nmsSolveNonNegative(unsigned rows, unsigned columns, const double *numbers,
+                         const double *wanted, double *solution) {
+  std::vector<double> found =
+      solveNonNegative({numbers, numbers + size_t(rows) * columns}, columns,
+                       {wanted, wanted + rows});
+  std::copy(found.begin(), found.end(), solution);
 }

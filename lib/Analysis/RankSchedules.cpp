@@ -9,8 +9,21 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+double nm_sparse::getScore(const Prediction &prediction, Objective objective) {
+  switch (objective) {
+  case Objective::Time:
+    return prediction.seconds;
+  case Objective::Energy:
+    return prediction.joules;
+  case Objective::EDP:
+    return prediction.joules * prediction.seconds;
+  }
+  llvm_unreachable("all objectives are handled");
+}
+
 SmallVector<std::pair<ScheduleAttr, Prediction>>
-nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
+nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
+                         Objective objective) {
   ScheduleEnumerator enumerator(problem, chip);
   MLIRContext *context = problem.encoding.getContext();
   for (ScheduleProposer propose :
@@ -21,7 +34,7 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip) {
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(0, ranked.size()));
   auto key = [&](unsigned i) {
-    return std::make_tuple(ranked[i].second.seconds,
+    return std::make_tuple(getScore(ranked[i].second, objective),
                            -ranked[i].first.getStages(), i);
   };
   llvm::sort(order, [&](unsigned a, unsigned b) { return key(a) < key(b); });

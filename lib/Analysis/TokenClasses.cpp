@@ -19,7 +19,7 @@ static constexpr double kWorst = 3;
 
 double TokenCosts::getBest(size_t i) const {
   double best = std::numeric_limits<double>::max();
-  for (ArrayRef<double> candidate : seconds)
+  for (ArrayRef<double> candidate : scores)
     best = std::min(best, candidate[i]);
   return best;
 }
@@ -42,9 +42,9 @@ SmallVector<int64_t> nm_sparse::getCandidateTokens() {
 
 SmallVector<unsigned> nm_sparse::getDistinct(const TokenCosts &costs) {
   SmallVector<unsigned> distinct;
-  for (unsigned i = 0; i < costs.seconds.size(); ++i)
+  for (unsigned i = 0; i < costs.scores.size(); ++i)
     if (llvm::none_of(distinct, [&](unsigned other) {
-          return costs.seconds[other] == costs.seconds[i];
+          return costs.scores[other] == costs.scores[i];
         }))
       distinct.push_back(i);
   return distinct;
@@ -68,7 +68,7 @@ static double sumExcess(const TokenCosts &costs, ArrayRef<unsigned> chosen,
   for (size_t i = 0; i < costs.tokens.size(); ++i) {
     double best = costs.getBest(i), ratio = kWorst;
     for (unsigned candidate : chosen)
-      ratio = std::min(ratio, costs.seconds[candidate][i] / best);
+      ratio = std::min(ratio, costs.scores[candidate][i] / best);
     sum += getDoublings(costs.tokens, i) * std::max(0.0, ratio - 1 - tolerance);
   }
   return sum;
@@ -115,10 +115,10 @@ SmallVector<TokenRange> nm_sparse::assignTokens(const TokenCosts &costs,
   for (size_t i = 0; i < costs.tokens.size(); ++i) {
     int64_t tokens = costs.tokens[i];
     unsigned best = *llvm::min_element(chosen, [&](unsigned a, unsigned b) {
-      return costs.seconds[a][i] < costs.seconds[b][i];
+      return costs.scores[a][i] < costs.scores[b][i];
     });
-    double limit = costs.seconds[best][i] * (1 + tolerance);
-    if (!ranges.empty() && costs.seconds[ranges.back().candidate][i] <= limit)
+    double limit = costs.scores[best][i] * (1 + tolerance);
+    if (!ranges.empty() && costs.scores[ranges.back().candidate][i] <= limit)
       ranges.back().last = tokens;
     else
       ranges.push_back({tokens, best});

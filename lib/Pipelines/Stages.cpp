@@ -84,6 +84,7 @@ void nm_sparse::buildSpecializePipeline(OpPassManager &pm,
   specialize.tokens = llvm::to_vector(options.tokens);
   specialize.maxKernels = options.maxKernels;
   specialize.layout = options.layout;
+  specialize.objective = options.objective;
   pm.addPass(createNMSparseSpecializeTokensPass(specialize));
 }
 
@@ -100,6 +101,7 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   align.chip = options.chip;
   align.gpu = options.gpu;
   align.tokens = getExpectedTokens(options);
+  align.objective = options.objective;
   pm.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
 }
 
@@ -109,6 +111,7 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
   select.chip = options.chip;
   select.gpu = options.gpu;
   select.tokens = getExpectedTokens(options);
+  select.objective = options.objective;
   select.mergeLaunches = options.launches == "merged";
   pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
 }

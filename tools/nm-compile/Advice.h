@@ -9,6 +9,7 @@
 
 #include "Options.h"
 #include "nm_sparse/Advice/KeptQuality.h"
+#include "nm_sparse/Analysis/CombineEnergy.h"
 #include "nm_sparse/Checkpoint/LinearLayers.h"
 #include "llvm/Support/JSON.h"
 
@@ -19,6 +20,8 @@ struct Chip;
 struct PatternTime {
   int64_t tokens;
   double seconds = 0;
+  /// In a loop; none where nobody measured the energy of the GPU.
+  std::optional<CombinedEnergy> energy = {};
   std::string product = {}, bound = {};
   std::string before =
       {}; ///< What a kernel before the product does; mostly empty.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Advice.h"
+#include "Explain.h"
 #include "Table.h"
 
 #include "nm_sparse/Analysis/Chip.h"
@@ -38,13 +39,15 @@ static std::string printPercent(double share) {
 
 static TableRow describe(const PatternAdvice &row, const PatternTime &time,
                          double dense) {
-  TableRow cells = {std::string(time.isFastest ? "*" : " ") +
-                        (time.isBest ? "+" : ""),
-                    row.pattern,
-                    print(100 * (1 - row.density), 0) + " %",
-                    print(time.seconds * 1e6, 1),
-                    print(dense / time.seconds, 2) + "x",
-                    print(double(row.bytes) * 1e-6, 1)};
+  TableRow cells = {
+      std::string(time.isFastest ? "*" : " ") + (time.isBest ? "+" : ""),
+      row.pattern, print(100 * (1 - row.density), 0) + " %",
+      print(time.seconds * 1e6, 1), print(dense / time.seconds, 2) + "x"};
+  if (time.energy) {
+    cells.push_back(printMillijoules(time.energy->joules));
+    cells.push_back(print(time.energy->getWatts(), 0));
+  }
+  cells.push_back(print(double(row.bytes) * 1e-6, 1));
   if (row.kept) {
     cells.push_back(printPercent(row.kept->importance));
     cells.push_back(printPercent(row.kept->outputError));
@@ -68,12 +71,13 @@ static void printTimes(const Advice &advice, size_t i, llvm::raw_ostream &os) {
     return std::pair(a->times[i].seconds, a) <
            std::pair(b->times[i].seconds, b);
   });
-  TableRow header = {"", "pattern", "zeros", "us", "speed", "MB"};
-  std::vector<size_t> numbers = {2, 3, 4, 5};
-  if (!advice.weight.empty()) {
+  TableRow header = {"", "pattern", "zeros", "us", "speed"};
+  if (advice.patterns.front().times[i].energy)
+    header.insert(header.end(), {"mJ", "W"});
+  header.push_back("MB");
+  if (!advice.weight.empty())
     header.insert(header.end(), {"kept", "error"});
-    numbers.insert(numbers.end(), {6, 7});
-  }
+  auto numbers = llvm::to_vector(llvm::seq<size_t>(2, header.size()));
   header.insert(header.end(), {"storage", "what multiplies"});
   std::vector<TableRow> table = {header};
   double dense = advice.patterns.front().times[i].seconds;
@@ -110,7 +114,10 @@ static void printErrors(const Advice &advice, llvm::raw_ostream &os) {
 
 /// What the marks and the columns of a weight mean.
 static void printLegend(const Advice &advice, llvm::raw_ostream &os) {
-  os << "\n* the fastest; times are predicted\n";
+  os << "\n* the fastest; times are predicted";
+  if (advice.patterns.front().times.front().energy)
+    os << ", and so are energy and power in a loop";
+  os << "\n";
   if (advice.weight.empty())
     return;
   os << "+ nothing else is as fast and changes outputs as little\n"
@@ -144,6 +151,10 @@ static llvm::json::Object describe(const PatternTime &time, bool hasWeight) {
     return object;
   }
   object["predicted_us"] = time.seconds * 1e6;
+  if (time.energy) {
+    object["mj"] = time.energy->joules * 1e3;
+    object["watts"] = time.energy->getWatts();
+  }
   object["product"] = time.product;
   object["fastest"] = time.isFastest;
   if (hasWeight)

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
@@ -28,12 +29,8 @@ static std::string print(Attribute attribute) {
   return text;
 }
 
-using Ranked = std::pair<ScheduleAttr, Prediction>;
-
-/// The `count` best of `ranked`, of each family where `ofEach`. Schedules that
-/// differ in their ring and index alone run alike: of those, the best counts.
-static SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
-                                        bool ofEach) {
+SmallVector<Ranked> nm_sparse::takeDistinct(ArrayRef<Ranked> ranked,
+                                            size_t count, bool ofEach) {
   // Without its ring and the place of its index.
   auto getKey = [](ScheduleAttr schedule) {
     return std::make_tuple(
@@ -72,6 +69,10 @@ static llvm::json::Object toObject(const T &numbers,
 struct Preparation {
   StringRef kind; ///< Empty where there is none.
   double bytes = 0, readers = 1;
+
+  WorkBefore getShare() const {
+    return {2.0 * bytes / readers, kind.empty() ? 0.0 : 1.0 / readers};
+  }
 };
 
 static Preparation getPreparation(MatmulOp op, int64_t tokens) {
@@ -101,6 +102,9 @@ static Prediction predictWhole(const MatmulProblem &problem,
     result.terms.aligned = seconds;
   result.seconds +=
       combineKernelsBefore(result.terms, getSharedCosts(chip)) / before.readers;
+  if (auto energy =
+          predictEnergy(problem, schedule, result, chip, before.getShare()))
+    result.joules = energy->joules;
   return result;
 }
 
@@ -110,7 +114,22 @@ ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
   MatmulProblem problem = MatmulProblem::get(op, expected);
   Preparation before = getPreparation(op, expected);
   Prediction whole = predictWhole(problem, op.getScheduleAttr(), chip, before);
-  return {whole.seconds, predictDense(problem, chip), whole.bound, before.kind};
+  double dense = predictDense(problem, chip);
+  ChosenTime result = {whole.seconds, dense, whole.bound, before.kind};
+  result.energy = predictEnergy(problem, op.getScheduleAttr(), whole, chip,
+                                before.getShare());
+  result.denseEnergy = predictDenseEnergy(problem, dense, chip);
+  return result;
+}
+
+static llvm::json::Object describeEnergy(const CombinedEnergy &energy,
+                                         const EnergyEvents &events) {
+  return llvm::json::Object{{"mj", energy.joules * 1e3},
+                            {"watts", energy.getWatts()},
+                            {"sustained_us", energy.seconds * 1e6},
+                            {"largest", getName(energy.getLargest())},
+                            {"limited", energy.isLimited},
+                            {"events", toObject(events, energyEventFields)}};
 }
 
 /// A schedule and all that the model knows of it.
@@ -130,32 +149,9 @@ static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
       {"shared_costs", toObject(getSharedCosts(chip), sharedCostFields)}};
 }
 
-/// A product that is predicted to take this part of the dense one's time, or
-/// more, may take longer: the ratio of the two predictions is lower than what
-/// is measured by more than this in 1 of 100 layers.
-static constexpr double kCaution = 0.75;
-
-/// Whether the vendor's dense product would do better.
-static std::string compareWithDense(double seconds, double dense) {
-  return llvm::formatv(
-      "the dense product takes {0:f1} us, {1}", dense * 1e6,
-      seconds > dense
-          ? "which is faster"
-          : llvm::formatv("{0:f2} times as long{1}", dense / seconds,
-                          seconds > kCaution * dense ? ", so it may be as fast"
-                                                     : "")
-                .str());
-}
-
-static void explainCandidate(llvm::raw_ostream &os, const Ranked &entry,
-                             bool isChosen) {
-  os << llvm::formatv("    {0} {1,9:f1} us, {2,-13} {3}\n",
-                      isChosen ? "*" : " ", entry.second.seconds * 1e6,
-                      entry.second.bound, entry.first);
-}
-
 llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
                                        int64_t tokens, int64_t count,
+                                       Objective objective,
                                        llvm::raw_ostream &os) {
   llvm::json::Array products;
   module.walk([&](MatmulOp op) {
@@ -163,72 +159,37 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     MatmulProblem problem = MatmulProblem::get(op, expected);
     Preparation before = getPreparation(op, expected);
     auto describeWhole = [&](ScheduleAttr schedule) {
-      return describe({schedule, predictWhole(problem, schedule, chip, before)},
-                      chip);
+      Prediction whole = predictWhole(problem, schedule, chip, before);
+      llvm::json::Object object = describe({schedule, whole}, chip);
+      if (auto energy =
+              predictEnergy(problem, schedule, whole, chip, before.getShare()))
+        object["energy"] =
+            describeEnergy(*energy, countEnergyEvents(problem, schedule, whole,
+                                                      chip, before.getShare()));
+      return object;
     };
     llvm::json::Array candidates;
     for (const Ranked &entry :
-         takeDistinct(rankSchedules(problem, chip), static_cast<size_t>(count),
+         takeDistinct(rankSchedules(problem, chip, objective),
+                      static_cast<size_t>(count),
                       /*ofEach=*/true))
       candidates.push_back(describeWhole(entry.first));
+    double dense = predictDense(problem, chip);
     llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
         {"encoding", print(op.getEncoding())},
         {"tokens", problem.tokens},
         {"outputs", problem.outputs},
-        {"dense_us", predictDense(problem, chip) * 1e6},
+        {"dense_us", dense * 1e6},
         {"before", before.kind},
         {"candidates", std::move(candidates)}};
+    if (auto energy = predictDenseEnergy(problem, dense, chip))
+      product["dense_energy"] =
+          describeEnergy(*energy, countDenseEvents(problem, chip));
     if (ScheduleAttr given = op.getScheduleAttr())
       product["given"] = describeWhole(given);
     products.push_back(std::move(product));
   });
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(products)));
   return llvm::Error::success();
-}
-
-void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
-                                  const Chip &chip, int64_t tokens) {
-  constexpr size_t shown = 5;
-  module.walk([&](MatmulOp op) {
-    ScheduleAttr schedule = op.getScheduleAttr();
-    if (!schedule)
-      return;
-    MatmulProblem problem =
-        MatmulProblem::get(op, getExpectedTokens(op, tokens));
-    Prediction chosen = predict(problem, schedule, chip);
-    double dense = predictDense(problem, chip);
-    SmallVector<Ranked> ranked = rankSchedules(problem, chip);
-    os << llvm::formatv(
-        "  @{0}, {1} tokens: {2:f1} us predicted, bound by {3}; {4}\n",
-        op->getParentOfType<func::FuncOp>().getSymName(), problem.tokens,
-        chosen.seconds * 1e6, chosen.bound,
-        compareWithDense(chosen.seconds, dense));
-    os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
-    bool listed = false;
-    for (const Ranked &entry : takeDistinct(ranked, shown, /*ofEach=*/false)) {
-      bool isChosen = entry.first == schedule;
-      listed |= isChosen;
-      explainCandidate(os, entry, isChosen);
-    }
-    if (!listed)
-      explainCandidate(os, {schedule, chosen}, /*isChosen=*/true);
-  });
-}
-
-void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
-                                   const Chip &chip, int64_t tokens) {
-  module.walk([&](MatmulOp op) {
-    if (!op.getScheduleAttr())
-      return;
-    auto [seconds, dense, bound, before] = predictChosen(op, chip, tokens);
-    if (seconds > kCaution * dense)
-      os << llvm::formatv(
-          "nm-compile: warning: @{0}, {1} tokens: {2:f1} us "
-          "predicted{3}; {4}\n",
-          op->getParentOfType<func::FuncOp>().getSymName(),
-          MatmulProblem::get(op, getExpectedTokens(op, tokens)).tokens,
-          seconds * 1e6, before.empty() ? "" : (" with the " + before).str(),
-          compareWithDense(seconds, dense));
-  });
 }

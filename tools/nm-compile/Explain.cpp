@@ -15,6 +15,15 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+std::string nm_sparse::printMillijoules(double joules) {
+  double value = joules * 1e3;
+  if (value < 10)
+    return llvm::formatv("{0:f2}", value);
+  if (value < 100)
+    return llvm::formatv("{0:f1}", value);
+  return llvm::formatv("{0:f0}", value);
+}
+
 OpCounts nm_sparse::countOps(ModuleOp module) {
   OpCounts counts;
   module.walk([&](Operation *op) {

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
 #define NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
 
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Target/Target.h"
 #include <map>
@@ -45,17 +46,25 @@ double countActivations(MatmulOp op, int64_t tokens);
 void explainTransposes(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens);
 
+using Ranked = std::pair<ScheduleAttr, Prediction>;
+
+/// The `count` best of `ranked`, of each family where `ofEach`. Schedules that
+/// differ in their ring and index alone run alike: of those, the best counts.
+SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
+                                 bool ofEach);
+
 /// For each sparse matmul of `module`, as the layout stage left it, the `count`
 /// best schedules of each family of kernels for `tokens` tokens, as JSON; the
 /// first one is the choice. A schedule that the matmul was given comes beside
 /// them.
 llvm::Error printCandidates(ModuleOp module, const Chip &chip, int64_t tokens,
-                            int64_t count, llvm::raw_ostream &os);
+                            int64_t count, Objective objective,
+                            llvm::raw_ostream &os);
 
 /// For each sparse matmul of `module`, as the schedule stage left it, what the
 /// model predicts, what it compared, and what a dense product would take.
 void explainCandidates(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
-                       int64_t tokens);
+                       int64_t tokens, Objective objective);
 /// What is predicted of a product under the schedule that it has, together with
 /// its share of the kernel before it.
 struct ChosenTime {
@@ -63,11 +72,17 @@ struct ChosenTime {
   double dense; ///< Of the vendor's dense product.
   StringRef bound;
   StringRef before; ///< What that kernel does; empty where there is none.
+  /// Of the product and of the dense one; none where nobody measured the
+  /// energy of the GPU.
+  std::optional<CombinedEnergy> energy = {}, denseEnergy = {};
 };
 ChosenTime predictChosen(MatmulOp op, const Chip &chip, int64_t tokens);
 /// Names the sparse matmuls that a dense product is predicted to beat.
 void warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
                         const Chip &chip, int64_t tokens);
+
+/// Millijoules, with three digits or more.
+std::string printMillijoules(double joules);
 
 /// The support table: each combination is compiled.
 void printSupport(MLIRContext &context, llvm::raw_ostream &os);

@@ -9,6 +9,7 @@
 #include "../common/CommandLine.h"
 #include "../common/OutputFile.h"
 #include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -35,6 +36,8 @@ Compiles linalg with sparse weights to GPU kernels.
   --max-kernels N    with --tokens, compile for at most N numbers; default 8
   --layout L         of activations between products: auto (default; as the
                      model says), feature-major, or keep
+  --objective O      what schedules are compared by: time (default), energy, or
+                     edp, energy times time (docs/Energy.md)
   --storage S        of packed weights: auto (default; as the pattern and the
                      elements say), canonical or bitmap
   --embed HOW        weights of other patterns that are 2:4, too, such as all of
@@ -244,6 +247,8 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   });
   line.addChoice("layout", options.pipeline.layout,
                  {"auto", "feature-major", "keep"});
+  line.addChoice("objective", options.pipeline.objective,
+                 {"time", "energy", "edp"});
   line.addChoice("storage", options.pipeline.storage,
                  {"auto", "canonical", "bitmap"});
   line.addChoice("embed", options.pipeline.embed, {"auto", "always", "never"});
@@ -277,6 +282,12 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   if (llvm::Error error =
           chooseChip(options.chip, options.pipeline.gpu, options.pipeline))
     return error;
+  auto objective =
+      parseObjective(options.pipeline.objective,
+                     *findChip(options.pipeline.chip, options.pipeline.gpu));
+  if (!objective)
+    return objective.takeError();
+  options.objective = *objective;
   if (maxKernels > 0)
     options.pipeline.maxKernels = maxKernels;
   options.saysDensity = density >= 0;

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
 #define NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
 
+#include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
@@ -32,6 +33,7 @@ struct AdviceOptions {
 struct CompileOptions {
   std::string output, emit = "ptx", manifest, chip;
   GPUPipelineOptions pipeline;
+  Objective objective = Objective::Time;
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
   std::vector<WeightBinding> bindings; ///< Arguments that become constants.

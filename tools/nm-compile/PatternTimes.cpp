@@ -105,6 +105,7 @@ static llvm::Error predictTime(const LayerShape &shape, EncodingAttr encoding,
   ChosenTime chosen =
       predictChosen(product, *findChip(options.chip, options.gpu), time.tokens);
   time.seconds = chosen.seconds;
+  time.energy = chosen.energy;
   time.bound = chosen.bound.str();
   time.before = chosen.before.str();
   time.product = product.getScheduleAttr().getProduct().getProductName().str();
@@ -189,6 +190,7 @@ PatternAdvice nm_sparse::predictDense(MLIRContext &context,
     problem.tokens = count;
     PatternTime &time = dense.times.emplace_back(PatternTime{count});
     time.seconds = predictDense(problem, chip);
+    time.energy = predictDenseEnergy(problem, time.seconds, chip);
     time.product = "the vendor's library";
   }
   return dense;

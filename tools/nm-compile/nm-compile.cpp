@@ -50,7 +50,7 @@ static void explain(const Stage &stage, ModuleOp module,
   if (stage.name == "schedule") {
     explainProducts(log, products);
     explainCandidates(log, module, getChip(options),
-                      getExpectedTokens(options.pipeline));
+                      getExpectedTokens(options.pipeline), options.objective);
   }
   if (stage.name == "nvvm")
     explainLaunches(log, module);
@@ -186,7 +186,7 @@ static llvm::Error compile(MLIRContext &context,
   if (options.candidates)
     return printCandidates(module, getChip(options),
                            getExpectedTokens(options.pipeline),
-                           options.candidates, llvm::outs());
+                           options.candidates, options.objective, llvm::outs());
 
   std::string output;
   std::optional<Assembled> assembled;

@@ -52,8 +52,8 @@ TEST(TokenClasses, DoublingsCountAlike) {
   TokenCosts costs{{1, 8}, {{1.0, 1.0}, {1.5, 1.0}}};
   for (int64_t tokens = 1024; tokens <= 2048; tokens += 64) {
     costs.tokens.push_back(tokens);
-    costs.seconds[0].push_back(1.2);
-    costs.seconds[1].push_back(1.0);
+    costs.scores[0].push_back(1.2);
+    costs.scores[1].push_back(1.0);
   }
   EXPECT_EQ(chooseCandidates(costs, {0, 1}, 1, 0.0),
             (SmallVector<unsigned>{0}));
@@ -84,16 +84,16 @@ TEST(TokenClasses, RandomCosts) {
     for (int64_t tokens = 1; tokens <= 20; ++tokens)
       costs.tokens.push_back(tokens);
     for (int candidate = 0; candidate < 7; ++candidate) {
-      costs.seconds.emplace_back();
+      costs.scores.emplace_back();
       for (size_t i = 0; i < costs.tokens.size(); ++i)
-        costs.seconds.back().push_back(seconds(random));
+        costs.scores.back().push_back(seconds(random));
     }
     SmallVector<unsigned> all = getDistinct(costs);
     SmallVector<unsigned> chosen = chooseCandidates(costs, all, 7, 0.05);
     for (size_t i = 0; i < costs.tokens.size(); ++i) {
       double best = 1e9;
       for (unsigned candidate : chosen)
-        best = std::min(best, costs.seconds[candidate][i]);
+        best = std::min(best, costs.scores[candidate][i]);
       EXPECT_LE(best, 1.05 * costs.getBest(i) + 1e-12);
     }
     EXPECT_LE(chooseCandidates(costs, all, 2, 0.05).size(), 2u);

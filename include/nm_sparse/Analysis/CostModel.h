@@ -99,6 +99,8 @@ int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
 /// Predicted time of one schedule, in seconds, and what bounds it.
 struct Prediction {
   double seconds;
+  /// Predicted energy; 0 on a GPU whose energy nobody measured.
+  double joules;
   CostTerms terms;
   int64_t ctas;
   int64_t sharedBytes;
@@ -112,9 +114,15 @@ Prediction predict(const MatmulProblem &problem, ScheduleAttr schedule,
 /// Predicted time of the dense product of this shape in the vendor's library.
 double predictDense(const MatmulProblem &problem, const Chip &chip);
 
+/// What schedules are compared by: seconds, joules, or their product.
+enum class Objective { Time, Energy, EDP };
+
+double getScore(const Prediction &prediction, Objective objective);
+
 /// Every schedule worth comparing that fits the chip, best first.
 SmallVector<std::pair<ScheduleAttr, Prediction>>
-rankSchedules(const MatmulProblem &problem, const Chip &chip);
+rankSchedules(const MatmulProblem &problem, const Chip &chip,
+              Objective objective = Objective::Time);
 
 } // namespace mlir::nm_sparse
 

@@ -32,6 +32,20 @@ void nmsCombineAllTerms(unsigned count, const double *terms,
                         const double *familyCosts, const double *sharedCosts,
                         double *seconds);
 
+/* The name of event or cost of the energy model `i`; null past the last. */
+const char *nmsEnergyEventName(unsigned i);
+const char *nmsEnergyCostName(unsigned i);
+
+/* Joules, of a product that takes so many seconds: in a few runs, as the cost
+ * model predicts, or where `isOfManyRuns` is not 0, in a loop of seconds. */
+double nmsCombineEnergy(const double *events, double seconds,
+                        const double *costs, int isOfManyRuns);
+
+/* Writes to `solution` the `columns` coefficients, none of them negative, for
+ * which the rows times them are closest to `wanted`. */
+void nmsSolveNonNegative(unsigned rows, unsigned columns, const double *numbers,
+                         const double *wanted, double *solution);
+
 #ifdef __cplusplus
 }
 #endif

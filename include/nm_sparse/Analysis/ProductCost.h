@@ -18,6 +18,16 @@ struct MathCeiling {
   llvm::StringRef name;
 };
 
+/// Units that multiply. Lanes are those of the CUDA cores, too, of products
+/// that decode or convert their operands first.
+enum class MathUnit { TensorCores, SparseTensorCores, FFMA, Lanes };
+
+struct MathUse {
+  MathUnit unit;
+  /// All rows of the dense weight are multiplied, not the kept ones alone.
+  bool multipliesAllRows = false;
+};
+
 } // namespace mlir::nm_sparse
 
 #include "nm_sparse/Analysis/ProductCost.h.inc"

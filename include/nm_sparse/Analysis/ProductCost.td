@@ -32,6 +32,12 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
       "::mlir::nm_sparse::MathCeiling", "getCeiling",
       (ins "const ::mlir::nm_sparse::Chip &":$chip)>,
     InterfaceMethod<[{
+        The units that multiply, and whether they multiply what the weight
+        drops, too: what the energy of the products depends on.
+      }],
+      "::mlir::nm_sparse::MathUse", "getMathUse",
+      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem)>,
+    InterfaceMethod<[{
         Flops of one CTA in a K step, whose tile of activations has `xElements`.
         Other instructions that issue in place of a product count like one.
       }],

@@ -22,8 +22,9 @@ namespace mlir::nm_sparse {
 struct TokenCosts {
   /// Numbers of tokens, ascending.
   SmallVector<int64_t> tokens;
-  /// For each candidate, the seconds for each of `tokens`.
-  SmallVector<SmallVector<double>> seconds;
+  /// For each candidate, what it costs for each of `tokens`: seconds, or
+  /// whatever else candidates are compared by.
+  SmallVector<SmallVector<double>> scores;
 
   /// The least of all candidates for `tokens[i]`.
   double getBest(size_t i) const;

@@ -31,6 +31,12 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       *this, "gpu",
       llvm::cl::desc("GPU of that chip whose rates to choose by, such as h100; "
                      "empty: h200 for sm_90a")};
+  PassOptions::Option<std::string> objective{
+      *this, "objective",
+      llvm::cl::desc("what schedules are compared by: time, energy, or edp "
+                     "(energy times time), the latter two on GPUs whose energy "
+                     "was measured"),
+      llvm::cl::init("time")};
   PassOptions::ListOption<int64_t> tokens{
       *this, "tokens",
       llvm::cl::desc(

@@ -213,6 +213,9 @@ struct DotCost : public ProductCostInterface::ExternalModel<DotCost, DotAttr> {
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "instructions"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::Lanes};
+  }
   StringRef getFamily(Attribute, const ScheduleAttr &) const { return "dot"; }
   std::optional<CombinedTime> predictDirect(Attribute,
                                             const MatmulProblem &problem,

@@ -167,6 +167,10 @@ struct ImmediateCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "instructions"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    // Smaller elements are made f32 first.
+    return {problem.elementBytes == 4 ? MathUnit::FFMA : MathUnit::Lanes};
+  }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "immediate";
   }

@@ -43,6 +43,9 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.mma, "mma.sync"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::TensorCores};
+  }
 
   double countFlops(Attribute, const MatmulProblem &problem,
                     const ScheduleAttr &schedule, double) const {

@@ -138,6 +138,9 @@ struct MmaExpandCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.mma, "mma"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::TensorCores, /*multipliesAllRows=*/true};
+  }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "mma_expand";
   }

@@ -65,6 +65,9 @@ struct MmaSpCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {2 * chip.mma, "mma_sp"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::SparseTensorCores};
+  }
 
   double countFlops(Attribute attribute, const MatmulProblem &problem,
                     const ScheduleAttr &schedule, double) const {

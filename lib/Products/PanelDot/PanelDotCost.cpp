@@ -174,6 +174,9 @@ struct PanelDotCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "instructions"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::Lanes};
+  }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "panel_dot";
   }

@@ -35,6 +35,9 @@ struct SimtCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "FFMA"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::FFMA};
+  }
 
   double countFlops(Attribute attribute, const MatmulProblem &problem,
                     const ScheduleAttr &schedule, double xElements) const {

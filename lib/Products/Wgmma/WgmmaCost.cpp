@@ -43,6 +43,9 @@ struct WgmmaCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.wgmma, "wgmma"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::TensorCores};
+  }
 
   double countFlops(Attribute, const MatmulProblem &,
                     const ScheduleAttr &schedule, double) const {

@@ -200,6 +200,9 @@ struct WgmmaExpandCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.wgmma, "wgmma"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::TensorCores, /*multipliesAllRows=*/true};
+  }
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     return schedule.isPersistent() ? "wgmma_expand, persistent"
                                    : "wgmma_expand";

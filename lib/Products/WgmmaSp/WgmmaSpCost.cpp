@@ -241,6 +241,9 @@ struct WgmmaSpCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {2 * chip.wgmma, "wgmma_sp"};
   }
+  MathUse getMathUse(Attribute, const MatmulProblem &) const {
+    return {MathUnit::SparseTensorCores};
+  }
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     return schedule.isPersistent() ? "wgmma_sp, persistent" : "wgmma_sp";
   }

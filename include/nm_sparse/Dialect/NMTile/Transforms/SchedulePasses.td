@@ -61,7 +61,9 @@ def NMSparseSpecializeTokensPass
     Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"8",
            "copies of a function at most">,
     Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",
-           "as in --nm-sparse-propagate-layout">
+           "as in --nm-sparse-propagate-layout">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "as in --nm-sparse-select-schedule">
   ];
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
@@ -98,7 +100,9 @@ def NMSparseAlignOperandsPass
     Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
            "GPU whose rates to choose by, such as h100; that of the chip">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
-           "number of tokens to assume where it is dynamic">
+           "number of tokens to assume where it is dynamic">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "as in --nm-sparse-select-schedule">
   ];
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
 }
@@ -109,7 +113,9 @@ def NMSparseSelectSchedulePass
   let description = [{
     Sets `schedule` on each `nm_sparse.matmul` that has none; one that is there
     is kept after a check against the chip's shared memory. The decision is
-    `rankSchedules` of `nm_sparse/Analysis/CostModel.h`.
+    `rankSchedules` of `nm_sparse/Analysis/CostModel.h`: the least predicted
+    time, or with `objective`, the least energy or product of energy and time
+    (`nm_sparse/Analysis/EnergyModel.h`), on GPUs whose energy was measured.
 
     With `merge-launches`, products of the same activations that read global
     memory themselves get CTAs of one size, where what each then takes more is
@@ -123,7 +129,10 @@ def NMSparseSelectSchedulePass
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">,
     Option<"mergeLaunches", "merge-launches", "bool", /*default=*/"false",
-           "choose for products that are launched together">
+           "choose for products that are launched together">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "what schedules are compared by: time, energy, or edp (energy "
+           "times time)">
   ];
   let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
 }

@@ -14,6 +14,7 @@
 #include "AgreeSchedules.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -66,32 +67,43 @@ static bool areDependent(const SetVector<Operation *> &users, MatmulOp other) {
          });
 }
 
+static void add(Prediction &sum, const Prediction &one) {
+  sum.seconds += one.seconds;
+  sum.joules += one.joules;
+}
+
 /// Schedules of one shape for all of `products`, if they are worth a launch.
-static void agree(ArrayRef<const RankedProduct *> products) {
-  llvm::MapVector<Shape, std::pair<size_t, double>> shapes;
+static void agree(ArrayRef<const RankedProduct *> products, Objective objective,
+                  const Chip &chip) {
+  llvm::MapVector<Shape, std::pair<size_t, Prediction>> shapes;
   llvm::SmallSet<Shape, 4> own;
-  double best = 0;
+  Prediction best{};
   auto findBest = [](const RankedProduct &product, Shape shape) {
     return llvm::find_if(product.ranked, [&](const auto &candidate) {
       return mayShare(candidate.first) && getShape(candidate.first) == shape;
     });
   };
   for (const RankedProduct *product : products) {
-    best += product->ranked.front().second.seconds;
+    add(best, product->ranked.front().second);
     own.insert(getShape(product->ranked.front().first));
     llvm::SmallSet<Shape, 16> seen;
     for (const auto &[schedule, prediction] : product->ranked)
       if (mayShare(schedule) && seen.insert(getShape(schedule)).second) {
-        auto &[count, seconds] = shapes[getShape(schedule)];
+        auto &[count, sum] = shapes[getShape(schedule)];
         ++count;
-        seconds += prediction.seconds;
+        add(sum, prediction);
       }
   }
   const Shape *chosen = nullptr;
-  double least = best + kSharedLaunch * double(own.size() - 1);
+  double launches = kSharedLaunch * double(own.size() - 1);
+  best.seconds += launches;
+  if (const EnergyCosts *costs = findEnergyCosts(chip))
+    best.joules += costs->idle * launches;
+  double least = getScore(best, objective);
   for (const auto &[shape, sum] : shapes)
-    if (sum.first == products.size() && sum.second < least) {
-      least = sum.second;
+    if (sum.first == products.size() &&
+        getScore(sum.second, objective) < least) {
+      least = getScore(sum.second, objective);
       chosen = &shape;
     }
   if (!chosen || own.size() == 1)
@@ -100,7 +112,8 @@ static void agree(ArrayRef<const RankedProduct *> products) {
     MatmulOp(product->op).setScheduleAttr(findBest(*product, *chosen)->first);
 }
 
-void nm_sparse::agreeOnSchedules(ArrayRef<RankedProduct> products) {
+void nm_sparse::agreeOnSchedules(ArrayRef<RankedProduct> products,
+                                 Objective objective, const Chip &chip) {
   llvm::MapVector<std::pair<Block *, Value>, SmallVector<const RankedProduct *>>
       byActivations;
   for (const RankedProduct &product : products) {
@@ -119,6 +132,6 @@ void nm_sparse::agreeOnSchedules(ArrayRef<RankedProduct> products) {
       users.insert_range(findUsers(product->op));
       independent.push_back(product);
     }
-    agree(independent);
+    agree(independent, objective, chip);
   }
 }

@@ -19,7 +19,8 @@ struct RankedProduct {
 
 /// Gives products of the same x, each of which has the best schedule for
 /// itself, such that can share a launch, where the model says that it pays.
-void agreeOnSchedules(ArrayRef<RankedProduct> products);
+void agreeOnSchedules(ArrayRef<RankedProduct> products, Objective objective,
+                      const Chip &chip);
 
 } // namespace mlir::nm_sparse
 

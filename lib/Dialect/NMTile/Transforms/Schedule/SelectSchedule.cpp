@@ -7,6 +7,7 @@
 #include "AgreeSchedules.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
@@ -135,7 +136,7 @@ struct SelectSchedule
       return checkGiven(op, problem, target);
     if (failed(checkProblem(op, problem, target)))
       return failure();
-    auto ranked = rankSchedules(problem, target);
+    auto ranked = rankSchedules(problem, target, comparedBy);
     if (ranked.empty())
       return reportNone(op, problem, target);
     reportOperand(op, problem, ranked);
@@ -172,6 +173,12 @@ struct SelectSchedule
           << tokens.getValue() << " tokens; legal are 1 and more";
       return signalPassFailure();
     }
+    llvm::Expected<Objective> parsed = parseObjective(objective, *target);
+    if (!parsed) {
+      getOperation().emitError(llvm::toString(parsed.takeError()));
+      return signalPassFailure();
+    }
+    comparedBy = *parsed;
     chosen.clear();
     SmallVector<MatmulOp> matmuls;
     getOperation().walk([&](MatmulOp op) { matmuls.push_back(op); });
@@ -179,7 +186,7 @@ struct SelectSchedule
       if (failed(select(op, *target)))
         return signalPassFailure();
     if (mergeLaunches)
-      agreeOnSchedules(chosen);
+      agreeOnSchedules(chosen, comparedBy, *target);
     for (const RankedProduct &product : chosen) {
       reportPasses(product.op, MatmulProblem::get(product.op, expectedTokens));
       if (failed(checkSchedule(product.op)))
@@ -188,6 +195,7 @@ struct SelectSchedule
   }
 
   int64_t expectedTokens = 0;
+  Objective comparedBy = Objective::Time;
   /// Those that have no schedule of the caller's.
   SmallVector<RankedProduct, 2> chosen;
 };

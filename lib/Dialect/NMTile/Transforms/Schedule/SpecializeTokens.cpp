@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TokenCount.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/TokenClasses.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,28 +55,36 @@ static int64_t getMostCopies(func::FuncOp function, int64_t most) {
       kMostOperations * products / std::max<int64_t>(operations, 1), 1, most);
 }
 
-/// Predicted seconds of the kernels of `function`, whose products have
+/// Predicted time and energy of the kernels of `function`, whose products have
 /// schedules, for so many tokens. A product of which the model knows nothing
 /// takes none.
-static double predictFunction(func::FuncOp function, int64_t tokens,
-                              const Chip &chip) {
-  double seconds = 0;
+static Prediction predictFunction(func::FuncOp function, int64_t tokens,
+                                  const Chip &chip) {
+  Prediction sum{};
+  auto addCopy = [&](ShapedType type, double seconds) {
+    sum.seconds += seconds;
+    if (auto energy =
+            predictCopyEnergy(2 * countBytes(type, tokens), seconds, chip))
+      sum.joules += energy->joules;
+  };
   function.walk([&](Operation *op) {
     auto matmul = dyn_cast<MatmulOp>(op);
     if (matmul && isa<ProductCostInterface>(
-                      Attribute(matmul.getScheduleAttr().getProduct())))
-      seconds += predict(MatmulProblem::get(matmul, tokens),
-                         matmul.getScheduleAttr(), chip)
-                     .seconds;
-    else if (isa<linalg::TransposeOp>(op))
-      seconds += predictTranspose(cast<ShapedType>(op->getResultTypes()[0]),
-                                  tokens, chip);
-    else if (auto align = dyn_cast<AlignRowsOp>(op);
-             align && align.copiesRows(tokens))
-      seconds += predictRowCopy(cast<ShapedType>(align.getSrc().getType()),
-                                tokens, chip);
+                      Attribute(matmul.getScheduleAttr().getProduct()))) {
+      Prediction one = predict(MatmulProblem::get(matmul, tokens),
+                               matmul.getScheduleAttr(), chip);
+      sum.seconds += one.seconds;
+      sum.joules += one.joules;
+    } else if (isa<linalg::TransposeOp>(op)) {
+      auto type = cast<ShapedType>(op->getResultTypes()[0]);
+      addCopy(type, predictTranspose(type, tokens, chip));
+    } else if (auto align = dyn_cast<AlignRowsOp>(op);
+               align && align.copiesRows(tokens)) {
+      auto type = cast<ShapedType>(align.getSrc().getType());
+      addCopy(type, predictRowCopy(type, tokens, chip));
+    }
   });
-  return seconds;
+  return sum;
 }
 
 /// Calls the one of `copies` that `number` says; the last for all others.
@@ -117,10 +126,12 @@ struct SpecializeTokens
     NMSparseAlignOperandsPassOptions align;
     align.chip = chip;
     align.gpu = gpu;
+    align.objective = objective;
     passes.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
     NMSparseSelectSchedulePassOptions select;
     select.chip = chip;
     select.gpu = gpu;
+    select.objective = objective;
     passes.addNestedPass<func::FuncOp>(
         createNMSparseSelectSchedulePass(select));
     // What is wrong is reported where it is decided for good.
@@ -193,12 +204,16 @@ struct SpecializeTokens
           planned.walk([](AlignRowsOp) { return WalkResult::interrupt(); })
               .wasInterrupted();
       for (func::FuncOp copy : copies) {
-        SmallVector<double> &seconds = costs->seconds.emplace_back();
+        SmallVector<double> &scores = costs->scores.emplace_back();
+        auto addScore = [&](int64_t tokens) {
+          scores.back() +=
+              getScore(predictFunction(copy, tokens, target), comparedBy);
+        };
         for (int64_t tokens : costs->tokens) {
-          seconds.push_back(predictFunction(copy, tokens, target));
+          scores.push_back(0);
+          addScore(tokens);
           if (readsRows)
-            seconds.back() +=
-                predictFunction(copy, std::max<int64_t>(1, tokens - 1), target);
+            addScore(std::max<int64_t>(1, tokens - 1));
         }
       }
     }
@@ -285,13 +300,20 @@ struct SpecializeTokens
     if (failed(checkOptions()))
       return signalPassFailure();
     const Chip *target = findChip(chip, gpu);
-    // An unknown chip is an error where schedules are chosen.
+    // An unknown chip is an error where schedules are chosen, and so is an
+    // objective that it cannot be judged by.
     if (!target)
       return;
+    llvm::Expected<Objective> parsed = parseObjective(objective, *target);
+    if (!parsed)
+      return llvm::consumeError(parsed.takeError());
+    comparedBy = *parsed;
     SymbolTable symbols(getOperation());
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (!function.isExternal() && hasDynamicTokens(function))
         specialize(function, *target, symbols);
   }
+
+  Objective comparedBy = Objective::Time;
 };
 } // namespace

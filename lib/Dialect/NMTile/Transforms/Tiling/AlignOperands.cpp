@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
@@ -109,7 +110,7 @@ struct AlignOperands
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (!problem.bitmap || ShapedType::isDynamic(problem.windows))
       return false;
-    auto ranked = rankSchedules(problem, target);
+    auto ranked = rankSchedules(problem, target, comparedBy);
     return !ranked.empty() && ranked.front().first.isBulk();
   }
 
@@ -174,9 +175,14 @@ struct AlignOperands
 
   void runOnOperation() override {
     const Chip *target = findChip(chip, gpu);
-    // An unknown chip is an error where schedules are chosen.
+    // An unknown chip is an error where schedules are chosen, and so is an
+    // objective that it cannot be judged by.
     if (!target)
       return;
+    llvm::Expected<Objective> parsed = parseObjective(objective, *target);
+    if (!parsed)
+      return llvm::consumeError(parsed.takeError());
+    comparedBy = *parsed;
     expectedTokens = getExpectedTokens(getOperation(), tokens);
     llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
     getOperation().walk([&](MatmulOp op) {
@@ -196,5 +202,6 @@ struct AlignOperands
   }
 
   int64_t expectedTokens = 0;
+  Objective comparedBy = Objective::Time;
 };
 } // namespace

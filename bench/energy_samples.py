@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Measured energies of products, sparse and dense, beside what the energy model
+counts of them: what fit_energy.py and compare_energy_models.py read."""
+
+import concurrent.futures
+import ctypes
+import dataclasses
+import itertools
+import json
+import os
+import re
+import subprocess
+
+from layers import parse
+
+# Of kernels before a product, by a part of their names.
+TRANSPOSED = "_transpose"
+
+
+@dataclasses.dataclass
+class Sample:
+    """One product, measured in a loop of a second or more."""
+
+    layer: str
+    family: str  # dense: the vendor's.
+    tokens: int
+    mj: float
+    us: float
+    few_us: float  # In a few runs, at the highest clocks.
+    watts: float
+    limit: float
+    predicted_us: float
+    events: dict
+
+    @property
+    def is_at_limit(self):
+        """The GPU held itself to its limit, or nearly."""
+        return self.watts > 0.97 * self.limit
+
+
+def gpu_of(report):
+    """As nm-compile calls it."""
+    name = report["gpu"].lower()
+    found = re.search(r"h100|h200|a100|b200", name)
+    if not found:
+        raise SystemExit(f"unknown GPU '{report['gpu']}'")
+    return found[0]
+
+
+def ask(entry, tool, gpu):
+    """The product's description by nm-compile; a reason why there is none."""
+    layer = parse(entry["layer"])
+    transposes = any(TRANSPOSED in kernel for kernel in entry["kernels"])
+    done = subprocess.run(
+        [tool, "-", "--candidates", "1", "--gpu", gpu]
+        + ["--layout", "feature-major" if transposes else "keep"]
+        + ["--tokens", str(entry["tokens"])],
+        input=layer.text(entry["schedule"]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    (product,) = json.loads(done.stdout)
+    if "energy" not in product["given"]:
+        return f"the model knows no energies of {gpu}"
+    return product
+
+
+def samples_of(entry, product):
+    energy = entry["energy"]
+    given = product["given"]
+    for kind, model, us in (
+        ("ours", given["energy"], given["predicted_us"]),
+        ("cublas", product["dense_energy"], product["dense_us"]),
+    ):
+        if kind in energy:
+            yield Sample(
+                entry["layer"],
+                given["family"] if kind == "ours" else "dense",
+                entry["tokens"],
+                energy[kind]["mj"],
+                energy[kind]["us"],
+                entry["us" if kind == "ours" else "cublas_us"],
+                energy[kind]["watts"],
+                energy["limit_watts"],
+                us,
+                model["events"],
+            )
+
+
+def read(paths, folder):
+    """The samples of result files of `draw.py --energy`, by nm-compile of `folder`."""
+    tool = str(folder / "nm-compile")
+    jobs = []
+    for path in paths:
+        report = json.loads(path.read_text("utf-8"))
+        jobs += [(entry, tool, gpu_of(report)) for entry in report["layers"]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        products = list(pool.map(lambda job: ask(*job), jobs))
+    failed = [
+        f"{job[0]['layer']}: {product}"
+        for job, product in zip(jobs, products)
+        if isinstance(product, str)
+    ]
+    if failed:
+        raise SystemExit("\n".join(failed))
+    return [s for job, p in zip(jobs, products) for s in samples_of(job[0], p)]
+
+
+class Formula:
+    """The energy model's formula, in libnm_sparse_cost_model.so of a build."""
+
+    def __init__(self, build):
+        self.library = ctypes.CDLL(str(build / "lib/libnm_sparse_cost_model.so"))
+        self.library.nmsCombineEnergy.restype = ctypes.c_double
+        self.events = self.read_names("nmsEnergyEventName")
+        self.costs = self.read_names("nmsEnergyCostName")
+
+    def read_names(self, function):
+        get = getattr(self.library, function)
+        get.restype = ctypes.c_char_p
+        return [
+            name.decode() for name in iter(map(get, itertools.count()).__next__, None)
+        ]
+
+    @staticmethod
+    def array(numbers):
+        return (ctypes.c_double * len(numbers))(*numbers)
+
+    def joules(self, events, us, costs, few_runs=False):
+        """`us` is of a few runs, as the model predicts it, or of a loop."""
+        return self.library.nmsCombineEnergy(
+            self.array([events[name] for name in self.events]),
+            ctypes.c_double(us * 1e-6),
+            self.array([costs[name] for name in self.costs]),
+            int(not few_runs),
+        )
+
+    def solve(self, rows, wanted):
+        """Coefficients, none negative, for which rows times them are closest."""
+        columns = len(rows[0])
+        solution = (ctypes.c_double * columns)()
+        self.library.nmsSolveNonNegative(
+            len(rows),
+            columns,
+            self.array([number for row in rows for number in row]),
+            self.array(wanted),
+            solution,
+        )
+        return list(solution)

@@ -1,0 +1,67 @@
+//===- EnergyModel.h - predicted energy of a schedule -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Joules of a product from what its code does, which is known exactly, and from
+// the time that the cost model predicts or someone measured (docs/Energy.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ANALYSIS_ENERGYMODEL_H
+#define NM_SPARSE_ANALYSIS_ENERGYMODEL_H
+
+#include "nm_sparse/Analysis/CombineEnergy.h"
+#include "nm_sparse/Analysis/CostModel.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+
+namespace mlir::nm_sparse {
+
+/// What kernels before the product's do to its activations, the product's share
+/// of it.
+struct WorkBefore {
+  double bytes = 0; ///< Read and written.
+  double launches = 0;
+};
+
+/// What a product does under `schedule`, whose CTAs `prediction` knows.
+EnergyEvents countEnergyEvents(const MatmulProblem &problem,
+                               ScheduleAttr schedule,
+                               const Prediction &prediction, const Chip &chip,
+                               const WorkBefore &before = {});
+
+/// What the vendor's dense product of this shape does, by tiles of 128 outputs
+/// and at most as many tokens.
+EnergyEvents countDenseEvents(const MatmulProblem &problem, const Chip &chip);
+
+/// Energy of `schedule`, which takes the predicted time; none on a GPU whose
+/// energy nobody measured.
+std::optional<CombinedEnergy> predictEnergy(const MatmulProblem &problem,
+                                            ScheduleAttr schedule,
+                                            const Prediction &prediction,
+                                            const Chip &chip,
+                                            const WorkBefore &before = {});
+
+/// The same of the vendor's dense product, which takes `seconds`.
+std::optional<CombinedEnergy> predictDenseEnergy(const MatmulProblem &problem,
+                                                 double seconds,
+                                                 const Chip &chip);
+
+/// Of a kernel that reads and writes so many bytes and computes nothing.
+std::optional<CombinedEnergy> predictCopyEnergy(double bytes, double seconds,
+                                                const Chip &chip);
+
+/// What `chip` takes for each event; null for a GPU whose energy nobody
+/// measured.
+const EnergyCosts *findEnergyCosts(const Chip &chip);
+
+/// The objective called `text`; fails for one that `chip` cannot be judged by,
+/// as nobody measured its energy.
+llvm::Expected<Objective> parseObjective(llvm::StringRef text,
+                                         const Chip &chip);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ANALYSIS_ENERGYMODEL_H
