@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
+#include "Recommend.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -163,8 +164,11 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     MatmulProblem problem = MatmulProblem::get(op, expected);
     Preparation before = getPreparation(op, expected);
     auto describeWhole = [&](ScheduleAttr schedule) {
-      return describe({schedule, predictWhole(problem, schedule, chip, before)},
-                      chip);
+      Ranked entry = {schedule, predictWhole(problem, schedule, chip, before)};
+      llvm::json::Object object = describe(entry, chip);
+      object["clock_parts"] =
+          toJSON(findClockParts(problem, schedule, entry.second.seconds, chip));
+      return object;
     };
     llvm::json::Array candidates;
     for (const Ranked &entry :
@@ -174,8 +178,11 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
         {"encoding", print(op.getEncoding())},
+        {"type", problem.format->name},
+        {"batch", problem.batch},
         {"tokens", problem.tokens},
         {"outputs", problem.outputs},
+        {"inputs", problem.getDenseRows()},
         {"dense_us", predictDense(problem, chip) * 1e6},
         {"before", before.kind},
         {"candidates", std::move(candidates)}};
