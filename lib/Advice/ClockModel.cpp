@@ -39,6 +39,7 @@ void ClockModel::settleVolts() {
   constexpr size_t kMostLayers = 8;
   size_t count = std::min(sweep.layers.size(), kMostLayers);
   std::vector<std::vector<DvfsSample>> samples;
+  samples.reserve(count);
   for (size_t i = 0; i < count; ++i)
     samples.push_back(
         sweep.layers[i * sweep.layers.size() / count].getSamples());
@@ -75,6 +76,7 @@ static std::vector<DvfsPoint> findPoints(ArrayRef<SweepLayer> layers) {
         ++count;
       }
   std::vector<DvfsPoint> points;
+  points.reserve(volts.size());
   for (const auto &[clocks, entry] : volts)
     points.push_back(
         {entry.first / double(entry.second), clocks.first, clocks.second});
@@ -100,8 +102,9 @@ void ClockModel::findUsual() {
         take(point.sample.at);
   }
   if (!hasUnlocked)
-    notes.push_back("nothing was recorded without a lock: the highest clocks "
-                    "stand for those that the GPU has by itself");
+    notes.emplace_back(
+        "nothing was recorded without a lock: the highest clocks "
+        "stand for those that the GPU has by itself");
   bool hasMemoryClocks = llvm::any_of(sweep.layers, [&](SweepLayer &layer) {
     return llvm::any_of(layer.points, [&](const SweepPoint &point) {
       return std::fabs(point.sample.at.memoryMHz - usual.memoryMHz) >
@@ -117,6 +120,7 @@ void ClockModel::findUsual() {
 
 llvm::Error ClockModel::fitLayers() {
   std::vector<std::vector<DvfsSample>> samples;
+  samples.reserve(sweep.layers.size());
   std::vector<DvfsKernel> kernels;
   for (const SweepLayer &layer : sweep.layers)
     samples.push_back(layer.getSamples());
@@ -187,6 +191,7 @@ bool ClockModel::fitOthers(const std::vector<size_t> &chosen, DvfsScale &scale,
     return false;
   limitUnknown(samples, guesses, scale);
   std::vector<DvfsUse> uses;
+  uses.reserve(guesses.size());
   for (const DvfsKernel &guess : guesses)
     uses.push_back(getUse(scaleTime(guess, scale), usual));
   return fitSharedPower(samples, uses, power);

@@ -31,6 +31,7 @@ bool SweepPoint::keptClocks() const {
 
 std::vector<DvfsSample> SweepLayer::getSamples() const {
   std::vector<DvfsSample> samples;
+  samples.reserve(points.size() + 1);
   for (const SweepPoint &point : points)
     samples.push_back(point.sample);
   if (unlocked)

@@ -57,8 +57,8 @@ static bool makeRows(const std::vector<std::vector<DvfsSample>> &samples,
                      std::vector<Row> &rows) {
   for (size_t k = 0; k < samples.size(); ++k)
     for (const DvfsSample &sample : samples[k]) {
-      if (!(sample.at.coreMHz > 0 && sample.at.memoryMHz > 0 &&
-            sample.seconds > 0))
+      if (sample.at.coreMHz <= 0 || sample.at.memoryMHz <= 0 ||
+          sample.seconds <= 0)
         return false;
       rows.push_back({kernels[k].t0, kernels[k].alpha / sample.at.memoryMHz,
                       kernels[k].beta / sample.at.coreMHz, sample.seconds});

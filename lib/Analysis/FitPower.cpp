@@ -124,7 +124,7 @@ bool mlir::nm_sparse::fitVoltage(
       low = std::min(low, sample.at.coreMHz);
       high = std::max(high, sample.at.coreMHz);
     }
-  if (!(low > 0 && high > 0))
+  if (low <= 0 || high <= 0)
     return false;
   curve = {high, 0};
   double least = tryCurve(samples, curve), floor = high, rise = 0;

@@ -116,9 +116,9 @@ TEST_P(ClockModelTest, AdviceForARecordedLayerIsNearTheBest) {
 }
 
 TEST_P(ClockModelTest, OtherProductsArePredictedByTheirParts) {
-  std::vector<ClockParts> parts;
-  for (int i = 0; i < 6; ++i)
-    parts.push_back(drawParts());
+  std::vector<ClockParts> parts(6);
+  for (ClockParts &some : parts)
+    some = drawParts();
   auto model = ClockModel::fit(record(parts));
   ASSERT_TRUE(bool(model));
   ClockParts other = drawParts();
