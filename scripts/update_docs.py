@@ -40,6 +40,7 @@ from walk_lines import select  # noqa: E402
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 EXAMPLE = "examples/linear.mlir"
 ADVISE = "--advise --shape K=4096,N=14336 --tokens 1,2048"
+SWEEP = "test/tools/Inputs/clocks.json"
 WALK = "docs/walk.mlir"
 
 # What differs between machines, for the comparison.
@@ -130,6 +131,11 @@ class Generators:
 
     def advise(self, _):
         command = ["nm-compile", *ADVISE.split()]
+        return console(" ".join(command), self.tool(*command))
+
+    def recommend(self, _):
+        arguments = [EXAMPLE, "--tokens", "512", "--recommend", "--clocks", SWEEP]
+        command = ["nm-compile", *arguments]
         return console(" ".join(command), self.tool(*command))
 
     def support(self, _):

@@ -1,4 +1,4 @@
-//===- FitDvfs.cpp - a kernel's parameters from measured clocks -----------===//
+//===- FitDvfs.cpp - times of kernels from measured clocks ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,90 +13,115 @@
 
 using namespace mlir::nm_sparse;
 
-static bool isPositive(const std::vector<DvfsSample> &samples) {
-  return std::all_of(samples.begin(), samples.end(),
-                     [](const DvfsSample &sample) {
-                       return sample.at.volts > 0 && sample.at.coreMHz > 0 &&
-                              sample.at.memoryMHz > 0 && sample.seconds > 0 &&
-                              sample.watts > 0;
-                     });
-}
+namespace {
+/// A sample, and what a guess of its kernel says it takes, in seconds.
+struct Row {
+  double fixed, memory, core, seconds;
 
-/// The fit in which the cores bound the first `split` samples, and the memory
-/// the rest.
-static DvfsKernel fitParted(const std::vector<DvfsSample> &samples,
-                            size_t split) {
-  std::vector<double> rows, wanted;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const DvfsSample &sample = samples[i];
+  double predict(const DvfsScale &scale) const {
+    return scale.t0 * fixed + std::max(scale.alpha * memory, scale.beta * core);
+  }
+};
+} // namespace
+
+/// The fit in which the cores bound the first `split` rows, and the memory the
+/// rest.
+static DvfsScale fitParted(const std::vector<Row> &sorted, size_t split) {
+  std::vector<double> rows, wanted(sorted.size(), 1);
+  rows.reserve(3 * sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const Row &row = sorted[i];
     bool byCores = i < split;
-    rows.push_back(1 / sample.seconds);
-    rows.push_back(byCores ? 0 : 1 / sample.at.memoryMHz / sample.seconds);
-    rows.push_back(byCores ? 1 / sample.at.coreMHz / sample.seconds : 0);
-    wanted.push_back(1);
+    rows.push_back(row.fixed / row.seconds);
+    rows.push_back(byCores ? 0 : row.memory / row.seconds);
+    rows.push_back(byCores ? row.core / row.seconds : 0);
   }
   std::vector<double> found = solveNonNegative(rows, 3, wanted);
-  DvfsKernel kernel = {};
-  kernel.t0 = found[0];
-  kernel.alpha = found[1];
-  kernel.beta = found[2];
-  return kernel;
+  return {found[0], found[1], found[2]};
+}
+
+/// By the roofline itself: a split that is not its own is a worse one.
+static double getError(const std::vector<Row> &rows, const DvfsScale &scale) {
+  double error = 0;
+  for (const Row &row : rows) {
+    double relative = row.predict(scale) / row.seconds - 1;
+    error += relative * relative;
+  }
+  return error;
+}
+
+/// Rows in the order in which memory takes over from the cores. False for what
+/// cannot be fitted to.
+static bool makeRows(const std::vector<std::vector<DvfsSample>> &samples,
+                     const std::vector<DvfsKernel> &kernels,
+                     std::vector<Row> &rows) {
+  for (size_t k = 0; k < samples.size(); ++k)
+    for (const DvfsSample &sample : samples[k]) {
+      if (sample.at.coreMHz <= 0 || sample.at.memoryMHz <= 0 ||
+          sample.seconds <= 0)
+        return false;
+      rows.push_back({kernels[k].t0, kernels[k].alpha / sample.at.memoryMHz,
+                      kernels[k].beta / sample.at.coreMHz, sample.seconds});
+    }
+  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
+    return std::atan2(a.memory, a.core) < std::atan2(b.memory, b.core);
+  });
+  return rows.size() >= 4;
+}
+
+bool mlir::nm_sparse::fitScale(
+    const std::vector<std::vector<DvfsSample>> &samples,
+    const std::vector<DvfsKernel> &kernels, DvfsScale &scale) {
+  std::vector<Row> rows;
+  if (!makeRows(samples, kernels, rows))
+    return false;
+  double least = std::numeric_limits<double>::infinity();
+  size_t best = 0;
+  auto tryAll = [&](size_t first, size_t last, size_t step) {
+    for (size_t split = first; split <= last; split += step) {
+      DvfsScale candidate = fitParted(rows, split);
+      double error = getError(rows, candidate);
+      if (error < least) {
+        least = error;
+        best = split;
+        scale = candidate;
+      }
+    }
+  };
+  // Of many samples first some splits, then those around the best.
+  size_t step = 1 + rows.size() / 256;
+  tryAll(0, rows.size(), step);
+  if (step > 1)
+    tryAll(best - std::min(best, step), std::min(best + step, rows.size()), 1);
+  return true;
+}
+
+DvfsKernel mlir::nm_sparse::scaleTime(const DvfsKernel &kernel,
+                                      const DvfsScale &scale) {
+  DvfsKernel result = kernel;
+  result.t0 *= scale.t0;
+  result.alpha *= scale.alpha;
+  result.beta *= scale.beta;
+  return result;
 }
 
 bool mlir::nm_sparse::fitTime(const std::vector<DvfsSample> &samples,
                               DvfsKernel &kernel) {
-  if (samples.size() < 4 || !isPositive(samples))
+  DvfsScale scale;
+  if (!fitScale({samples}, {{0, 0, 1, 1, 1}}, scale))
     return false;
-  std::vector<DvfsSample> sorted = samples;
-  std::sort(sorted.begin(), sorted.end(),
-            [](const DvfsSample &a, const DvfsSample &b) {
-              return a.at.coreMHz * b.at.memoryMHz <
-                     b.at.coreMHz * a.at.memoryMHz;
-            });
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t split = 0; split <= sorted.size(); ++split) {
-    DvfsKernel candidate = fitParted(sorted, split);
-    // By the roofline itself: a split that is not its own is a worse one.
-    double error = 0;
-    for (const DvfsSample &sample : sorted) {
-      double relative = candidate.getSeconds(sample.at) / sample.seconds - 1;
-      error += relative * relative;
-    }
-    if (error < least) {
-      least = error;
-      kernel.t0 = candidate.t0;
-      kernel.alpha = candidate.alpha;
-      kernel.beta = candidate.beta;
-    }
-  }
+  kernel.t0 = scale.t0;
+  kernel.alpha = scale.alpha;
+  kernel.beta = scale.beta;
   return true;
 }
 
-bool mlir::nm_sparse::fitPower(
-    const std::vector<std::vector<DvfsSample>> &samples, DvfsDevice &device,
-    std::vector<DvfsKernel> &kernels) {
-  size_t columns = 2 + 2 * samples.size();
-  std::vector<double> rows, wanted;
-  for (size_t k = 0; k < samples.size(); ++k) {
-    if (samples[k].empty() || !isPositive(samples[k]))
-      return false;
-    for (const DvfsSample &sample : samples[k]) {
-      std::vector<double> row(columns);
-      double weight = 1 / sample.watts, volts = sample.at.volts;
-      row[0] = weight;
-      row[1] = weight * volts;
-      row[2 + 2 * k] = weight * sample.at.memoryMHz;
-      row[3 + 2 * k] = weight * volts * volts * sample.at.coreMHz;
-      rows.insert(rows.end(), row.begin(), row.end());
-      wanted.push_back(1);
-    }
+double mlir::nm_sparse::getTimeError(const std::vector<DvfsSample> &samples,
+                                     const DvfsKernel &kernel) {
+  double sum = 0;
+  for (const DvfsSample &sample : samples) {
+    double relative = kernel.getSeconds(sample.at) / sample.seconds - 1;
+    sum += relative * relative;
   }
-  std::vector<double> found = solveNonNegative(rows, columns, wanted);
-  device = {found[0], found[1]};
-  kernels.resize(samples.size());
-  for (size_t k = 0; k < samples.size(); ++k) {
-    kernels[k].gamma = found[2 + 2 * k];
-    kernels[k].c = found[3 + 2 * k];
-  }
-  return true;
+  return samples.empty() ? 0 : std::sqrt(sum / double(samples.size()));
 }

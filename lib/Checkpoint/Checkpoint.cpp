@@ -7,7 +7,7 @@
 #include "nm_sparse/Checkpoint/Checkpoint.h"
 
 #include "FindFiles.h"
-#include "Json.h"
+#include "nm_sparse/Checkpoint/Json.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

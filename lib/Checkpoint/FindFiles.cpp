@@ -6,7 +6,7 @@
 
 #include "FindFiles.h"
 
-#include "Json.h"
+#include "nm_sparse/Checkpoint/Json.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"

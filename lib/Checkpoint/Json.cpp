@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Json.h"
+#include "nm_sparse/Checkpoint/Json.h"
 
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "llvm/ADT/StringSet.h"

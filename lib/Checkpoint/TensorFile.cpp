@@ -6,7 +6,7 @@
 
 #include "nm_sparse/Checkpoint/TensorFile.h"
 
-#include "Json.h"
+#include "nm_sparse/Checkpoint/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"

@@ -60,8 +60,7 @@ void nm_sparse::addAdviceOptions(CommandLine &line, AdviceOptions &options) {
   line.addString("json", options.json);
 }
 
-/// The first flag of `given` that is there, or empty.
-static StringRef findGiven(ArrayRef<std::pair<StringRef, bool>> given) {
+StringRef nm_sparse::findGiven(ArrayRef<std::pair<StringRef, bool>> given) {
   for (auto [flag, isGiven] : given)
     if (isGiven)
       return flag;
@@ -101,10 +100,11 @@ llvm::Error nm_sparse::checkAdviceOptions(const CompileOptions &options,
                                 {"--type", advice.type != nullptr},
                                 {"--pattern", !advice.patterns.empty()},
                                 {"--gram", !advice.gram.empty()},
-                                {"--fit-rows", advice.fitRows > 0},
-                                {"--json", !advice.json.empty()}});
+                                {"--fit-rows", advice.fitRows > 0}});
     if (!flag.empty())
       return llvm::createStringError(flag.str() + " needs --advise");
+    if (!advice.json.empty() && !options.recommend.isAsked)
+      return llvm::createStringError("--json needs --advise or --recommend");
     return llvm::Error::success();
   }
   if (!positional.empty())

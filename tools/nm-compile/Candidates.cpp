@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
+#include "Recommend.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -166,6 +167,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
         object["energy"] =
             describeEnergy(*energy, countEnergyEvents(problem, schedule, whole,
                                                       chip, before.getShare()));
+      object["clock_parts"] =
+          toJSON(findClockParts(problem, schedule, whole.seconds, chip));
       return object;
     };
     llvm::json::Array candidates;
@@ -178,8 +181,11 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
         {"encoding", print(op.getEncoding())},
+        {"type", problem.format->name},
+        {"batch", problem.batch},
         {"tokens", problem.tokens},
         {"outputs", problem.outputs},
+        {"inputs", problem.getDenseRows()},
         {"dense_us", dense * 1e6},
         {"before", before.kind},
         {"candidates", std::move(candidates)}};

@@ -82,7 +82,13 @@ Compiles linalg with sparse weights to GPU kernels.
   --gram FILE[:NAME] X^T X of the layer's inputs X, a tensor of a .safetensors
                      file: also say how far outputs change at least
   --fit-rows N       of that many outputs, drawn at random; default 32
-  --json FILE        write what --advise finds as JSON; - is standard output
+  --recommend        print the clocks at which each sparse matmul is predicted to
+                     take the least energy, and stop; nothing is set
+  --clocks FILE      by this sweep over clocks, recorded on the same kind of GPU
+                     (docs/Clocks.md)
+  --max-loss P       of clocks that make it at most P percent slower; default 5
+  --json FILE        write what --advise or --recommend finds as JSON; - is
+                     standard output
   --explain          say what each stage did, and which schedules the model
                      compared (docs/Schedule.md lists their fields)
   --print-support    print what can be compiled, as tables, and stop
@@ -153,7 +159,7 @@ llvm::Error nm_sparse::checkInput(const CompileOptions &options,
 static llvm::Error checkFiles(const CompileOptions &options) {
   bool packsOnly = !options.packed.empty() && options.manifest.empty();
   if (options.output.empty() && !options.candidates && !options.list &&
-      !packsOnly)
+      !packsOnly && !options.recommend.isAsked)
     return llvm::createStringError("-o OUT is missing; - is standard output");
   if (llvm::Error error = checkInput(options, options.input))
     return error;
@@ -188,6 +194,8 @@ static llvm::Error chooseInput(ArrayRef<std::string> positional,
   bool isCheckpoint = !options.checkpoint.empty();
   if (llvm::Error error = checkAdviceOptions(options, positional))
     return error;
+  if (llvm::Error error = checkRecommendOptions(options))
+    return error;
   for (auto [flag, isGiven] : {std::pair("--list", options.list),
                                std::pair("--weight", !options.weights.empty()),
                                std::pair("--packed", !options.packed.empty())})
@@ -215,6 +223,7 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   CommandLine line;
   addCheckpointOptions(line, options);
   addAdviceOptions(line, options.advice);
+  addRecommendOptions(line, options.recommend);
   line.addString("o", options.output);
   line.addString("manifest", options.manifest);
   line.addFlag("explain", options.explain);

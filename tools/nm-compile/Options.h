@@ -30,6 +30,13 @@ struct AdviceOptions {
   std::string json;                  ///< A file; - is standard output.
 };
 
+/// What --recommend is asked for; its JSON goes where that of --advise does.
+struct RecommendOptions {
+  bool isAsked = false;
+  std::string clocks;   ///< A recorded sweep.
+  int64_t maxLoss = -1; ///< Percent; less than 0: as much as usual.
+};
+
 struct CompileOptions {
   std::string output, emit = "ptx", manifest, chip;
   GPUPipelineOptions pipeline;
@@ -43,16 +50,24 @@ struct CompileOptions {
   std::vector<std::string> weights; ///< Names or patterns; none: all.
   bool list = false;
   AdviceOptions advice;
+  RecommendOptions recommend;
 };
 
 /// Usage errors are one sentence.
 llvm::Error parseCompileOptions(ArrayRef<const char *> arguments,
                                 CompileOptions &options);
 
+/// The first flag of `given` that is there, or empty.
+StringRef findGiven(ArrayRef<std::pair<StringRef, bool>> given);
+
 /// The options of --advise, and what is wrong with them and others beside them.
 void addAdviceOptions(CommandLine &line, AdviceOptions &options);
 llvm::Error checkAdviceOptions(const CompileOptions &options,
                                ArrayRef<std::string> positional);
+
+/// The same of --recommend.
+void addRecommendOptions(CommandLine &line, RecommendOptions &options);
+llvm::Error checkRecommendOptions(const CompileOptions &options);
 
 /// Fails if an output of `options` would replace `input`, a file.
 llvm::Error checkInput(const CompileOptions &options, StringRef input);

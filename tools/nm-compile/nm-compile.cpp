@@ -10,6 +10,7 @@
 #include "CheckpointInput.h"
 #include "Explain.h"
 #include "Options.h"
+#include "Recommend.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/InitAll.h"
@@ -86,7 +87,8 @@ static llvm::Error runStages(ModuleOp module, const CompileOptions &options,
       before = std::move(after);
     }
     // Where no kernels are asked for, weights still are.
-    bool isLast = options.output.empty() || options.emit == kInputStage
+    bool isLast = options.recommend.isAsked ? stage.name == "schedule"
+                  : options.output.empty() || options.emit == kInputStage
                       ? stage.name == "front"
                       : stage.name == options.emit;
     if (isLast && !options.candidates)
@@ -187,6 +189,8 @@ static llvm::Error compile(MLIRContext &context,
     return printCandidates(module, getChip(options),
                            getExpectedTokens(options.pipeline),
                            options.candidates, options.objective, llvm::outs());
+  if (options.recommend.isAsked)
+    return recommend(module, options, llvm::outs());
 
   std::string output;
   std::optional<Assembled> assembled;

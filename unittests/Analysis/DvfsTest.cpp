@@ -107,6 +107,40 @@ TEST_P(DvfsTest, PowerOfSeveralKernelsIsFittedTogether) {
                   1, 0.02);
 }
 
+TEST_P(DvfsTest, OneScaleIsFittedToSeveralKernels) {
+  DvfsScale truth = {draw(0.5, 2), draw(0.8, 1.2), draw(0.8, 1.2)}, found;
+  std::vector<DvfsKernel> guesses;
+  std::vector<std::vector<DvfsSample>> samples;
+  for (int i = 0; i < 4; ++i) {
+    guesses.push_back(drawKernel(draw(900, 1600)));
+    samples.push_back(sweep(scaleTime(guesses.back(), truth), 0.02));
+  }
+  // More samples than splits that are tried at first.
+  ASSERT_TRUE(fitScale(samples, guesses, found));
+  for (size_t i = 0; i < guesses.size(); ++i) {
+    DvfsKernel fitted = scaleTime(guesses[i], found),
+               kernel = scaleTime(guesses[i], truth);
+    EXPECT_NEAR(getTimeError(samples[i], fitted), 0.02, 0.005);
+    for (const DvfsPoint &at : getPoints())
+      EXPECT_NEAR(fitted.getSeconds(at) / kernel.getSeconds(at), 1, 0.02);
+  }
+}
+
+TEST_P(DvfsTest, VoltageThatIsNotReadIsFoundInThePower) {
+  std::vector<std::vector<DvfsSample>> samples = {
+      sweep(drawKernel(1000), 0.005), sweep(drawKernel(1500), 0.005)};
+  VoltageCurve curve = {};
+  ASSERT_TRUE(fitVoltage(samples, curve));
+  for (auto &some : samples)
+    for (DvfsSample &sample : some)
+      sample.at.volts = curve.getVolts(sample.at.coreMHz);
+  DvfsDevice found = {};
+  std::vector<DvfsKernel> fitted;
+  ASSERT_TRUE(fitPower(samples, found, fitted));
+  for (size_t i = 0; i < samples.size(); ++i)
+    EXPECT_LT(getPowerError(samples[i], found, fitted[i]), 0.008);
+}
+
 TEST_P(DvfsTest, TheChosenPointIsTheBestOfAll) {
   DvfsKernel kernel = drawKernel(draw(800, 1700));
   std::vector<DvfsPoint> points = getPoints();

@@ -83,10 +83,24 @@ double getBestClock(const DvfsDevice &device, const DvfsKernel &kernel,
                     double volts, double memoryMHz);
 
 /// Sets t0, alpha and beta of `kernel` to where the times of `samples` are
-/// closest, by relative error. Which of memory and cores bounds a sample is a
-/// question of fc / fm alone, so that all ways to part the samples are tried.
-/// False for fewer than four samples, or times and clocks that are not above 0.
+/// closest, by relative error. False for fewer than four samples, or times and
+/// clocks that are not above 0.
 bool fitTime(const std::vector<DvfsSample> &samples, DvfsKernel &kernel);
+
+/// What t0, alpha and beta of kernels are multiplied with.
+struct DvfsScale {
+  double t0 = 1, alpha = 1, beta = 1;
+};
+
+/// Sets `scale` to where the times of `samples` of all `kernels` together,
+/// whose own t0, alpha and beta are guesses, are closest by relative error; 0
+/// for what bounds no sample. Which of memory and cores bounds a sample is a
+/// question of its clocks and its kernel alone, so that all ways to part the
+/// samples are tried. False as above.
+bool fitScale(const std::vector<std::vector<DvfsSample>> &samples,
+              const std::vector<DvfsKernel> &kernels, DvfsScale &scale);
+
+DvfsKernel scaleTime(const DvfsKernel &kernel, const DvfsScale &scale);
 
 /// Sets `device`, and gamma and c of each kernel, to where the powers of the
 /// samples of all kernels together are closest, by relative error. False for a
@@ -95,6 +109,44 @@ bool fitTime(const std::vector<DvfsSample> &samples, DvfsKernel &kernel);
 /// kappa are one.
 bool fitPower(const std::vector<std::vector<DvfsSample>> &samples,
               DvfsDevice &device, std::vector<DvfsKernel> &kernels);
+
+/// How busy a kernel keeps memory and cores, as a part of its time.
+struct DvfsUse {
+  double memory, core;
+};
+
+/// Gamma and c as sums of a part that all kernels have and one that grows with
+/// what they use.
+struct DvfsPower {
+  DvfsDevice device;
+  double gamma, gammaOfUse, c, cOfUse;
+
+  /// Sets gamma and c of `kernel`.
+  void apply(const DvfsUse &use, DvfsKernel &kernel) const;
+};
+
+/// Fits that as fitPower does, for kernels that were not measured.
+bool fitSharedPower(const std::vector<std::vector<DvfsSample>> &samples,
+                    const std::vector<DvfsUse> &uses, DvfsPower &power);
+
+/// The voltage over its least one: constant up to a clock, then rising
+/// linearly.
+struct VoltageCurve {
+  double floorMHz, perMHz;
+
+  double getVolts(double coreMHz) const;
+};
+
+/// The curve under which fitPower comes closest to `samples`, whose volts are
+/// not read: NVIDIA's data-center GPUs do not tell them. False as fitPower.
+bool fitVoltage(const std::vector<std::vector<DvfsSample>> &samples,
+                VoltageCurve &curve);
+
+/// Root mean square of the relative errors of what is predicted for `samples`.
+double getTimeError(const std::vector<DvfsSample> &samples,
+                    const DvfsKernel &kernel);
+double getPowerError(const std::vector<DvfsSample> &samples,
+                     const DvfsDevice &device, const DvfsKernel &kernel);
 
 } // namespace mlir::nm_sparse
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_CHECKPOINT_JSON_H
-#define NM_SPARSE_LIB_CHECKPOINT_JSON_H
+#ifndef NM_SPARSE_CHECKPOINT_JSON_H
+#define NM_SPARSE_CHECKPOINT_JSON_H
 
 #include "llvm/Support/JSON.h"
 
@@ -23,4 +23,4 @@ llvm::Expected<llvm::json::Object> readObject(llvm::StringRef path,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_CHECKPOINT_JSON_H
+#endif // NM_SPARSE_CHECKPOINT_JSON_H

@@ -1,0 +1,53 @@
+//===- Recommend.h - which clocks for a program -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TOOLS_NM_COMPILE_RECOMMEND_H
+#define NM_SPARSE_TOOLS_NM_COMPILE_RECOMMEND_H
+
+#include "Options.h"
+#include "nm_sparse/Advice/ClockModel.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::nm_sparse {
+struct Chip;
+
+/// Which clock the time of a product goes with, which takes `seconds` with its
+/// share of the kernel before it.
+ClockParts findClockParts(const MatmulProblem &problem, ScheduleAttr schedule,
+                          double seconds, const Chip &chip);
+/// As sweeps have it.
+llvm::json::Value toJSON(const ClockParts &parts);
+
+/// A sparse matmul, and the layer of a sweep that it is.
+struct RecommendedProduct {
+  std::string function, encoding, type, schedule;
+  int64_t batch = 1, tokens = 0, outputs = 0, inputs = 0;
+  const SweepLayer *layer = nullptr; ///< Null for none.
+  /// None where the sweep has no such layer, and nothing that tells of others.
+  std::optional<FittedKernel> fitted;
+  ClockAdvice advice = {};
+
+  bool hasOtherSchedule() const {
+    return layer && !layer->schedule.empty() && layer->schedule != schedule;
+  }
+};
+
+/// What is predicted, for people and for programs.
+void printRecommendation(const ClockModel &model,
+                         ArrayRef<RecommendedProduct> products, double maxLoss,
+                         llvm::raw_ostream &os);
+llvm::json::Value toJSON(const ClockModel &model,
+                         ArrayRef<RecommendedProduct> products, double maxLoss);
+
+/// Does what --recommend asks for, with the products of `module` as the
+/// schedule stage left it.
+llvm::Error recommend(ModuleOp module, const CompileOptions &options,
+                      llvm::raw_ostream &os);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TOOLS_NM_COMPILE_RECOMMEND_H
