@@ -8,7 +8,7 @@ Writes one MLIR file for each layer and `list.txt` for `nm-run --batch`.
 """
 
 import drawn
-from families import schedule  # first: it says where the next module is
+from families import fields_of, schedule  # first: it says where the next module is
 
 from convolutions_text import LAYOUTS, Convolution, text  # isort: skip
 
@@ -57,7 +57,7 @@ def draw(rng):
         low=pair((0, 1, 1, 2)),
         high=pair((0, 1, 1, 2)),
         epilogue=rng.choice(("none", "cast", "relu", "residual")),
-        schedule=rng.choice(chosen)[len("#nm_sparse.schedule<") : -1],
+        schedule=fields_of(rng.choice(chosen)),
     )
     return conv, batch
 
