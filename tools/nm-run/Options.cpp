@@ -96,7 +96,7 @@ static void addMeasurements(CommandLine &line, RunRequest &request) {
   line.addValue("energy-seconds", [&request](StringRef text) -> llvm::Error {
     double seconds = 0;
     bool isNumber = !text.getAsDouble(seconds);
-    if (!isNumber || seconds < 0.2 || seconds > 600)
+    if (!isNumber || !(seconds >= 0.2 && seconds <= 600)) // nan is neither
       return llvm::createStringError(
           "'" + text.str() +
           "' is not a number of seconds from 0.2 to 600: the counter of a GPU "
