@@ -217,7 +217,8 @@ LogicalResult Matcher::checkOrders() {
   if (!llvm::is_contained({"fpqb", "bpqf", "bfpq"}, result.resultOrder))
     return refuse(op) << "the dimensions of its result are in the order "
                       << result.resultOrder
-                      << ", supported are fpqb, bpqf and bfpq";
+                      << " (b: batch, f: outputs, p and q: pixels), supported "
+                         "are fpqb, bpqf and bfpq";
   return success();
 }
 

@@ -173,3 +173,23 @@ func.func @wide(%x: tensor<2x9x7x4xf16>, %w: tensor<3x3x4x8xf16, #w>, %i: tensor
       outs(%i : tensor<2x7x32773x8xf32>) -> tensor<2x7x32773x8xf32>
   return %y : tensor<2x7x32773x8xf32>
 }
+
+// -----
+
+#w = #nm_sparse.encoding<2:4, dim = 0>
+
+func.func @resultOrder(%x: tensor<2x8x8x4xf32>, %w: tensor<3x3x4x8xf32, #w>, %i: tensor<6x2x6x8xf32>) -> tensor<6x2x6x8xf32> {
+  // expected-error @below {{not covered because the dimensions of its result are in the order pbqf (b: batch, f: outputs, p and q: pixels), supported are fpqb, bpqf and bfpq}}
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(b, p, q, f, r, s, c) -> (b, p + r, q + s, c)>,
+                       affine_map<(b, p, q, f, r, s, c) -> (r, s, c, f)>,
+                       affine_map<(b, p, q, f, r, s, c) -> (p, b, q, f)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<2x8x8x4xf32>, tensor<3x3x4x8xf32, #w>) outs(%i : tensor<6x2x6x8xf32>) {
+  ^bb0(%a: f32, %v: f32, %o: f32):
+    %m = arith.mulf %a, %v : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<6x2x6x8xf32>
+  return %y : tensor<6x2x6x8xf32>
+}

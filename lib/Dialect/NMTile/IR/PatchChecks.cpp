@@ -14,9 +14,8 @@ LogicalResult nm_sparse::verifySliceSize(Operation *op,
                                          size_t numbers) {
   if (numbers == (patches ? 4 : 0))
     return success();
-  return op->emitOpError("slice needs first row, first column, rows and "
-                         "columns where there are patches, and nothing "
-                         "without, got ")
+  return op->emitOpError("slice must be first row, first column, rows and "
+                         "columns with patches, and empty without, got ")
          << numbers << " numbers";
 }
 

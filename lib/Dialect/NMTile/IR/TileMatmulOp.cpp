@@ -76,8 +76,8 @@ static LogicalResult verifySlice(TileMatmulOp op) {
     return success();
   if (!op.getSchedule().getProduct().hasWeightInCode() ||
       op.getLhsOrder() != MajorOrder::MN)
-    return op.emitOpError("reads patches of an image where its weight is code "
-                          "and their rows are those of lhs, got ")
+    return op.emitOpError("with patches must have its weight in the code and "
+                          "an lhs with its rows first, got ")
            << op.getSchedule();
   auto image = cast<ShapedType>(op.getLhs().getType());
   if (image.getRank() != 4)
