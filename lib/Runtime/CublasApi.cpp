@@ -44,7 +44,7 @@ std::vector<std::string> candidates() {
     if (isDirectory(path))
       addFolder(path);
     else
-      files.push_back(path);
+      files.emplace_back(path);
     return files;
   }
   files.insert(files.end(), std::begin(names), std::end(names));
