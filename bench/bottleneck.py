@@ -15,17 +15,16 @@ block in float32, and times it in turns with PyTorch in f16, whose images are NH
 
 import argparse
 import json
-import lzma
 import math
 import pathlib
 import statistics
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import cusparselt
 from convolution_layers import ENCODINGS, PATTERNS
 from driver import Driver
+from kernel_images import compile_image, load_kernels
 
 from bottleneck_text import ORDERS, shapes, text  # isort: skip
 
@@ -45,15 +44,10 @@ def make(arguments):
         for density in arguments.densities:
             encoding, layout = ENCODINGS[density], arguments.layout
             path = arguments.folder / f"block{number}-{density}.json"
-            source, manifest = path.with_suffix(".mlir"), path.with_suffix(".manifest")
-            cubin = path.with_suffix(".cubin")
+            source = path.with_suffix(".mlir")
             source.write_text(text(block, encoding, layout, BATCH))
-            command = [arguments.tool, str(source), "-o", str(cubin), "--emit", "cubin"]
-            command += ["--manifest", str(manifest)]
-            subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-            image_path = path.with_suffix(".xz")
-            image_path.write_bytes(lzma.compress(cubin.read_bytes(), preset=1))
-            (function,) = json.loads(manifest.read_text())["functions"]
+            compiled = compile_image(arguments.tool, source, path.with_suffix(".xz"))
+            (function,) = compiled["manifest"]["functions"]
             about = {
                 "block": block,
                 "density": density,
@@ -61,8 +55,7 @@ def make(arguments):
                 "function": function,
             }
             path.write_text(json.dumps(about))
-            for done in (source, manifest, cubin):
-                done.unlink()
+            source.unlink()
 
 
 class Block:
@@ -116,11 +109,7 @@ def measure_block(torch, driver, folder, path):
     about = json.loads(path.read_text())
     function = about["function"]
     block = Block(torch, about["block"], about["density"], about["layout"])
-    module = driver.load(lzma.decompress(path.with_suffix(".xz").read_bytes()))
-    kernels = {
-        launch["kernel"]: driver.kernel(module, launch["kernel"])
-        for launch in function["launches"]
-    }
+    module, kernels = load_kernels(driver, path.with_suffix(".xz"), function)
     given = SimpleNamespace(tensors=[block.x, *block.packed])
     program = Program(torch, driver, kernels, function, given)
     (about_result,) = function["results"]

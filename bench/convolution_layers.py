@@ -9,6 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "test" / "Pipelines" / "Inputs"), str(ROOT / "python")]
+from cases import fields_of  # noqa: E402
 from convolutions_text import Convolution  # noqa: E402
 
 # (n, m, rows of a block), by density; names of blocks of 16 channels end in "b".
@@ -76,4 +77,4 @@ def rank(tool, source, count):
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     (product,) = json.loads(done.stdout)
     found = [(c["predicted_us"], c["schedule"]) for c in product["candidates"]]
-    return [(us, s[len("#nm_sparse.schedule<") : -1]) for us, s in sorted(found)]
+    return [(us, fields_of(s)) for us, s in sorted(found)]

@@ -20,11 +20,9 @@ operands of all calls together larger than L2.
 import argparse
 import dataclasses
 import json
-import lzma
 import math
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cusparselt
 from convolution_layers import ENCODINGS, PATTERNS, convolution, drawn, rank, resnet
 from driver import Driver
+from kernel_images import compile_image, load_kernels
 
 from convolutions_text import LAYOUTS, Convolution, text  # isort: skip
 
@@ -59,23 +58,17 @@ def compile_all(folder, given, number, layer, batch, density):
     for us, schedule, epilogue in wanted:
         conv = make_text(schedule, epilogue)
         source.write_text(text(conv))
-        cubin, manifest = path.with_suffix(".cubin"), path.with_suffix(".manifest")
-        command = [tool, str(source), "-o", str(cubin), "--emit", "cubin"]
-        command += ["--manifest", str(manifest)]
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         image = path.with_suffix(f".{len(entries)}.xz")
-        image.write_bytes(lzma.compress(cubin.read_bytes(), preset=1))
+        manifest = compile_image(tool, source, image)["manifest"]
         entries.append(
             {
                 "schedule": schedule,
                 "epilogue": epilogue,
                 "predicted_us": us,
                 "image": image.name,
-                "function": json.loads(manifest.read_text())["functions"][0],
+                "function": manifest["functions"][0],
             }
         )
-        cubin.unlink()
-        manifest.unlink()
     source.unlink()
     about = {"layer": dataclasses.asdict(conv), "density": density, "kernels": entries}
     path.write_text(json.dumps(about))
@@ -212,13 +205,9 @@ def measure_layer(torch, driver, folder, about, budget_ms):
     layer = Layer(torch, conv, about["density"], seed=1)
     works, modules, errors = {}, [], {}
     for number, kernel in enumerate(about["kernels"]):
-        image = lzma.decompress((folder / kernel["image"]).read_bytes())
-        modules.append(driver.load(image))
         function = kernel["function"]
-        kernels = {
-            launch["kernel"]: driver.kernel(modules[-1], launch["kernel"])
-            for launch in function["launches"]
-        }
+        module, kernels = load_kernels(driver, folder / kernel["image"], function)
+        modules.append(module)
         others = layer.others(kernel["epilogue"])
         programs = [
             Program(

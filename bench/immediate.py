@@ -21,7 +21,6 @@ than L2 (`cold`). `empty` is a kernel that does nothing.
 import argparse
 import functools
 import json
-import lzma
 import math
 import os
 import pathlib
@@ -31,6 +30,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import kernel_images
 import launches
 from immediate_layers import (
     CLASSIFIERS,
@@ -62,24 +62,15 @@ def compile_one(folder, tool, layer, label, schedule, constant):
     if path.with_suffix(".json").exists():
         return
     density = str(round(100 * layer[3]))
-    source, cubin = path.with_suffix(".mlir"), path.with_suffix(".cubin")
+    source = path.with_suffix(".mlir")
     source.write_text(program(layer, schedule, constant))
     described = {"layer": layer, "label": label}
     # What reads the weight is measured as `dot`.
     if label != "chosen" or chooses_code(tool, source, density):
-        manifest = path.with_suffix(".manifest")
-        command = [tool, str(source), "-o", str(cubin), "--emit", "cubin"]
-        command += ["--manifest", str(manifest), "--density", density]
-        if label == "chosen":
-            command.append("--specialize-constants")
-        started = time.time()
-        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-        described["seconds"] = round(time.time() - started, 2)
-        image = cubin.read_bytes()
-        path.with_suffix(".xz").write_bytes(lzma.compress(image, preset=1))
-        described["manifest"] = json.loads(manifest.read_text())
-        cubin.unlink()
-        manifest.unlink()
+        flags = ["--density", density]
+        flags += ["--specialize-constants"] if label == "chosen" else []
+        image = path.with_suffix(".xz")
+        described |= kernel_images.compile_image(tool, source, image, flags)
     source.unlink()
     path.with_suffix(".json").write_text(json.dumps(described))
 
@@ -108,13 +99,16 @@ class Kernels:
         self.torch, self.driver = torch, driver
         self.about = json.loads(path.read_text())
         (self.function,) = self.about["manifest"]["functions"]
-        image = lzma.decompress(path.with_suffix(".xz").read_bytes())
-        self.modules = [driver.load(image) for _ in range(sets)]
+        image = path.with_suffix(".xz")
+        self.loaded = [
+            kernel_images.load_kernels(driver, image, self.function)
+            for _ in range(sets)
+        ]
         self.calls, self.results, self.kept = [], [], []
 
     def prepare(self, xs, packed):
         """`packed` are values and bits of the weight, where it is an operand."""
-        for module, x in zip(self.modules, xs):
+        for (_, kernels), x in zip(self.loaded, xs):
             memrefs, given = {}, [x, *packed]
             for argument, tensor in zip(self.function["arguments"], given):
                 tensor = tensor.clone() if tensor is not x else tensor
@@ -125,7 +119,7 @@ class Kernels:
                     memrefs, buffer, self.torch.full(sizes, math.nan, device="cuda")
                 )
             (launch,) = self.function["launches"]
-            kernel = self.driver.kernel(module, launch["kernel"])
+            kernel = kernels[launch["kernel"]]
             shape = launches.shape_of(launch, memrefs)
             kernel.allow(shape)
             values = launches.parameters(launch, memrefs, None)
@@ -148,7 +142,7 @@ class Kernels:
         return [lambda call=call: work(call) for call in self.calls]
 
     def unload(self):
-        for module in self.modules:
+        for module, _ in self.loaded:
             self.driver.unload(module)
 
 
@@ -239,14 +233,7 @@ def pack(outputs, rows, density):
 def describe(about):
     if "manifest" not in about:
         return {"schedule": "that of dot"}
-    (product,) = about["manifest"]["products"]
-    (kernel,) = about["manifest"]["kernels"]
-    return {
-        "schedule": product["schedule"],
-        "seconds": about["seconds"],
-        "code_bytes": kernel.get("code_bytes"),
-        "registers": kernel["registers"],
-    }
+    return kernel_images.describe_product(about)
 
 
 def run(arguments):

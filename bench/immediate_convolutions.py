@@ -21,18 +21,17 @@ with sets of operands, and copies of the code, that together are larger than L2
 
 import argparse
 import json
-import lzma
 import math
 import os
 import pathlib
 import random
 import statistics
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import kernel_images
 from convolution_layers import ROOT
 from immediate import chooses_code, time_works
 from immediate_layers import make_weight
@@ -107,37 +106,26 @@ def compile_one(folder, tool, layer, label, schedule):
         return
     conv = convolution(layer, label, schedule)
     is_constant = label not in ("dot", "panels")
-    source, cubin = path.with_suffix(".mlir"), path.with_suffix(".cubin")
+    source = path.with_suffix(".mlir")
     source.write_text(
         text_with_constant(conv, make_kernel(layer)) if is_constant else text(conv)
     )
     percent = str(round(100 * layer[4]))
-    if label == "chosen" and not chooses_code(tool, source, percent):
-        # What reads the weight is measured as `dot`: a manifest has no constants.
-        source.unlink()
-        path.with_suffix(".json").write_text(
-            json.dumps({"layer": layer, "label": label})
-        )
-        return
-    manifest = path.with_suffix(".manifest")
-    command = [tool, str(source), "-o", str(cubin), "--emit", "cubin"]
-    command += ["--manifest", str(manifest), "--density", percent]
-    command += ["--specialize-constants"] if is_constant else []
-    started = time.time()
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode and is_constant:
-        raise RuntimeError(f"{path.name}: {done.stderr}")
-    if done.returncode:
-        # Copies of the host between a kernel and a transposition are in no manifest.
-        source.unlink()
-        about = {"layer": layer, "label": label, "error": done.stderr.strip()}
-        path.with_suffix(".json").write_text(json.dumps(about))
-        return
-    about = {"layer": layer, "label": label, "seconds": round(time.time() - started, 2)}
-    about["manifest"] = json.loads(manifest.read_text())
-    path.with_suffix(".xz").write_bytes(lzma.compress(cubin.read_bytes(), preset=1))
-    for file in (source, cubin, manifest):
-        file.unlink()
+    about = {"layer": layer, "label": label}
+    # What reads the weight is measured as `dot`: a manifest has no constants.
+    if label != "chosen" or chooses_code(tool, source, percent):
+        flags = ["--density", percent]
+        flags += ["--specialize-constants"] if is_constant else []
+        image = path.with_suffix(".xz")
+        try:
+            about |= kernel_images.compile_image(tool, source, image, flags)
+        except kernel_images.CompilationError as error:
+            if is_constant:
+                raise
+            # Copies of the host between a kernel and a transposition are in no
+            # manifest.
+            about["error"] = str(error)
+    source.unlink()
     path.with_suffix(".json").write_text(json.dumps(about))
 
 
@@ -210,16 +198,15 @@ def load(torch, driver, path, about, operands, kept):
     from pairs import Program
 
     (function,) = about["manifest"]["functions"]
-    image = lzma.decompress(path.with_suffix(".xz").read_bytes())
     weight, packed = operands.give(about["label"])
     packed = [torch.from_numpy(part).cuda() for part in packed]
     is_last = about["label"] == "panels"
     programs = []
     for x in operands.images:
-        module = driver.load(image)
+        module, kernels = kernel_images.load_kernels(
+            driver, path.with_suffix(".xz"), function
+        )
         kept.append(module)
-        names = {launch["kernel"] for launch in function["launches"]}
-        kernels = {name: driver.kernel(module, name) for name in names}
         given = x.permute(1, 2, 3, 0).contiguous() if is_last else x
         given = SimpleNamespace(tensors=[given, *(part.clone() for part in packed)])
         programs.append(Program(torch, driver, kernels, function, given))
@@ -258,14 +245,7 @@ def measure(torch, driver, layer, files, sets, budget_ms):
 def describe(about):
     if "manifest" not in about:
         return {"schedule": "none here", "error": about.get("error")}
-    (product,) = about["manifest"]["products"]
-    kernels = about["manifest"]["kernels"]
-    return {
-        "schedule": product["schedule"],
-        "seconds": about["seconds"],
-        "code_bytes": max(kernel.get("code_bytes") or 0 for kernel in kernels),
-        "registers": max(kernel["registers"] for kernel in kernels),
-    }
+    return kernel_images.describe_product(about)
 
 
 def run(arguments):

@@ -45,13 +45,18 @@ static std::optional<ConstantWeight> getConstant(MatmulOp op) {
   return ConstantWeight{countElements(weight.front()), most.getInt()};
 }
 
+/// Rows of the image of `op`, or its columns.
+static int64_t getImageSize(PatchesOp op, unsigned axis) {
+  auto image = cast<ShapedType>(op.getImage().getType());
+  return image.getDimSize(op.getPatches().getImageDim("hw"[axis]));
+}
+
 /// Elements of the image of `op` over those of its result.
 static double getPatchShare(PatchesOp op) {
-  auto image = cast<ShapedType>(op.getImage().getType());
   PatchesAttr patches = op.getPatches();
   double share = 1;
   for (unsigned axis : {0, 1}) {
-    int64_t size = image.getDimSize(patches.getImageDim("hw"[axis]));
+    int64_t size = getImageSize(op, axis);
     share *= double(size) / double(patches.getKernel()[axis] *
                                    patches.getOutputSize(size, axis));
   }
@@ -61,11 +66,10 @@ static double getPatchShare(PatchesOp op) {
 /// The share of the places of the kernel that lie outside of the image for some
 /// outputs.
 static double getGuardedShare(PatchesOp op) {
-  auto image = cast<ShapedType>(op.getImage().getType());
   PatchesAttr patches = op.getPatches();
   double inside = 1;
   for (unsigned axis : {0, 1}) {
-    int64_t size = image.getDimSize(patches.getImageDim("hw"[axis]));
+    int64_t size = getImageSize(op, axis);
     int64_t places = patches.getKernel()[axis];
     auto isInside = [&](int64_t place) {
       return patches.isAlwaysInside(place, size, axis);

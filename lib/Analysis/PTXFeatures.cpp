@@ -71,10 +71,11 @@ public:
 private:
   void skipSpace();
   llvm::Error failAt(const llvm::Twine &what) const;
-  /// What comes before the next of `ends` outside of brackets; takes it too.
+  /// What comes before the next `end`; takes it too.
   llvm::Expected<StringRef> takeUntil(char end);
   llvm::Error readDirective();
   llvm::Error readHeader(StringRef header);
+  llvm::Error readThreads(StringRef directive, StringRef sizes);
   llvm::Error readStatement();
   void finishKernel();
 
@@ -86,13 +87,6 @@ private:
 };
 
 } // namespace
-
-/// A name of PTX, from the start of `text`.
-static StringRef getName(StringRef text) {
-  return text.take_while([](char c) {
-    return llvm::isAlnum(c) || c == '_' || c == '$' || c == '%';
-  });
-}
 
 llvm::SmallVector<PTXCounts> Body::countByDepth() const {
   // Loops with one head are one.
@@ -134,9 +128,11 @@ void Reader::skipSpace() {
 
 llvm::Expected<StringRef> Reader::takeUntil(char end) {
   size_t at = rest.find(end);
-  if (at == StringRef::npos)
-    return failAt("'" + getName(rest.ltrim(".@!")) + "' does not end with '" +
-                  llvm::Twine(end) + "'");
+  if (at == StringRef::npos) {
+    StringRef name = getName(rest.ltrim(".@!"));
+    return failAt((name.empty() ? "a statement" : "'" + name.str() + "'") +
+                  " does not end with '" + llvm::Twine(end) + "'");
+  }
   StringRef found = rest.take_front(at);
   rest = rest.drop_front(at + 1);
   return found;
@@ -148,6 +144,23 @@ void Reader::finishKernel() {
   isInKernel = false;
 }
 
+/// Of `128, 1, 1` and what follows.
+llvm::Error Reader::readThreads(StringRef directive, StringRef sizes) {
+  int64_t threads = 1;
+  do {
+    sizes = sizes.ltrim();
+    StringRef text = getName(sizes);
+    int64_t size = 0;
+    if (text.getAsInteger(10, size) || size < 1 || size > 1024)
+      return failAt(directive + " of " + text +
+                    ": legal are 1 to 1024 threads");
+    threads *= size;
+    sizes = sizes.drop_front(text.size()).ltrim();
+  } while (sizes.consume_front(","));
+  kernels.back().maxThreads = threads;
+  return llvm::Error::success();
+}
+
 /// Of `.visible .entry name(...) .maxntid 128, 1, 1` or of a function.
 llvm::Error Reader::readHeader(StringRef header) {
   auto [before, entry] = header.split(".entry");
@@ -155,18 +168,13 @@ llvm::Error Reader::readHeader(StringRef header) {
     return llvm::Error::success();
   kernels.emplace_back();
   kernels.back().name = getName(entry.ltrim()).str();
-  for (StringRef directive : {".maxntid", ".reqntid"}) {
-    size_t at = header.find(directive);
-    if (at == StringRef::npos)
-      continue;
-    StringRef sizes = header.drop_front(at + directive.size());
-    int64_t threads = 1, size = 0;
-    do
-      if (sizes = sizes.ltrim(); !sizes.consumeInteger(10, size))
-        threads *= size;
-    while (sizes = sizes.ltrim(), sizes.consume_front(","));
-    kernels.back().maxThreads = threads;
-  }
+  if (kernels.back().name.empty())
+    return failAt("a kernel has no name: expected one behind .entry");
+  for (StringRef directive : {".maxntid", ".reqntid"})
+    if (size_t at = header.find(directive); at != StringRef::npos)
+      if (llvm::Error error =
+              readThreads(directive, header.drop_front(at + directive.size())))
+        return error;
   isInKernel = true;
   return llvm::Error::success();
 }
@@ -180,29 +188,33 @@ llvm::Error Reader::readDirective() {
     if (end == StringRef::npos)
       return failAt("'." + word + "' has neither a body nor a ';'");
     StringRef header = rest.take_front(end);
-    bool isDeclared = rest[end] == ';';
-    rest = rest.drop_front(isDeclared ? end + 1 : end);
-    return isDeclared ? llvm::Error::success() : readHeader(header);
+    // Else the braces are around the initial values of a variable.
+    bool isFunction = header.contains(".entry") || header.contains(".func");
+    if (rest[end] == '{' && isFunction) {
+      llvm::Error error = readHeader(header);
+      rest = rest.drop_front(end);
+      return error;
+    }
   }
-  for (StringRef line :
-       {"version", "target", "address_size", "loc", "file", "section"})
+  for (StringRef line : {"version", "target", "address_size", "loc", "file"})
     if (word == line) {
       rest = rest.drop_until([](char c) { return c == '\n'; });
       return llvm::Error::success();
     }
-  llvm::Expected<StringRef> found = takeUntil(';');
+  // Debug information is a table of bytes in braces.
+  StringRef start = rest;
+  llvm::Expected<StringRef> found = takeUntil(word == "section" ? '}' : ';');
   if (!found)
     return found.takeError();
-  int64_t elements = 0;
-  // As `.shared .align 16 .b8 tile[1024]`.
-  if (isInKernel && word == "shared" && found->contains('['))
-    if (!found->split('[').second.consumeInteger(10, elements)) {
-      int64_t bytes = found->contains(".b64")   ? 8
-                      : found->contains(".b32") ? 4
-                      : found->contains(".b16") ? 2
-                                                : 1;
-      kernels.back().sharedBytes += elements * bytes;
-    }
+  if (!isInKernel || word != "shared")
+    return llvm::Error::success();
+  auto bytes =
+      countDeclaredBytes(found->drop_front(StringRef(".shared").size()));
+  if (!bytes) {
+    rest = start;
+    return failAt(llvm::toString(bytes.takeError()));
+  }
+  kernels.back().sharedBytes += *bytes;
   return llvm::Error::success();
 }
 

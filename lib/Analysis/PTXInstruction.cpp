@@ -7,11 +7,19 @@
 #include "PTXInstruction.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <limits>
 
 using namespace mlir::nm_sparse;
 using llvm::ArrayRef;
 using llvm::StringRef;
+
+StringRef mlir::nm_sparse::getName(StringRef text) {
+  return text.take_while([](char c) {
+    return llvm::isAlnum(c) || c == '_' || c == '$' || c == '%';
+  });
+}
 
 /// Bits of an element of a type such as b32, f16x2 or e4m3; 0 of no type.
 static int64_t getBits(StringRef type) {
@@ -34,7 +42,46 @@ static double getAccessBytes(ArrayRef<StringRef> parts) {
     if (digits.consume_front("v") && digits.getAsInteger(10, length))
       length = 1;
   }
-  return double(bits * length) / 8;
+  return double(bits) * double(length) / 8;
+}
+
+/// Elements of a variable such as `tile[16][2]`; infinite where an extent is no
+/// number.
+static double countElements(StringRef variable) {
+  double elements = 1;
+  StringRef rest = variable.drop_front(getName(variable).size()).ltrim();
+  while (rest.consume_front("[")) {
+    StringRef text = rest.take_until([](char c) { return c == ']'; });
+    rest = rest.drop_front(text.size()).drop_front(rest.contains(']')).ltrim();
+    uint32_t extent = 0;
+    if (!text.trim().empty() && text.trim().getAsInteger(10, extent))
+      return std::numeric_limits<double>::infinity();
+    elements *= extent;
+  }
+  return elements;
+}
+
+llvm::Expected<int64_t>
+mlir::nm_sparse::countDeclaredBytes(StringRef declaration) {
+  StringRef variables = declaration.trim();
+  llvm::SmallVector<StringRef> types;
+  while (variables.consume_front(".")) {
+    types.push_back(variables.take_until(llvm::isSpace));
+    variables = variables.drop_front(types.back().size()).ltrim();
+    if (types.back() == "align")
+      variables = variables.drop_until(llvm::isSpace).ltrim();
+  }
+  llvm::SmallVector<StringRef> names;
+  variables.split(names, ',');
+  int64_t total = 0;
+  for (StringRef name : names) {
+    double bytes = countElements(name.ltrim()) * getAccessBytes(types);
+    if (!(bytes < 2147483648.0))
+      return llvm::createStringError("'" + name.trim() +
+                                     "' has no size below 2^31 bytes");
+    total += static_cast<int64_t>(bytes);
+  }
+  return total;
 }
 
 /// Products of a tensor core's instruction of shape mMnNkK; 0 without one.

@@ -11,9 +11,16 @@
 
 namespace mlir::nm_sparse {
 
+/// A name of PTX, from the start of `text`.
+llvm::StringRef getName(llvm::StringRef text);
+
 /// Counts one instruction: its opcode with all modifiers, as
 /// `ld.global.v4.b32`, and the text of its operands.
 PTXCounts countInstruction(llvm::StringRef opcode, llvm::StringRef operands);
+
+/// Bytes of the variables of a declaration, as `.align 4 .b32 tile[64], sum`;
+/// none of an array without a size.
+llvm::Expected<int64_t> countDeclaredBytes(llvm::StringRef declaration);
 
 } // namespace mlir::nm_sparse
 

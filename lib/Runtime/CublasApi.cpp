@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CublasApi.h"
+#include "Symbols.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -43,7 +44,7 @@ std::vector<std::string> candidates() {
     if (isDirectory(path))
       addFolder(path);
     else
-      files.push_back(path);
+      files.emplace_back(path);
     return files;
   }
   files.insert(files.end(), std::begin(names), std::end(names));
@@ -84,14 +85,11 @@ const Loaded *load() {
     return loaded;
   }
   cublas::Api &api = loaded->api;
-  const char *missing = nullptr;
-#define NMS_BIND(NAME, SYMBOL, PARAMS)                                         \
-  api.NAME = reinterpret_cast<decltype(api.NAME)>(dlsym(handle, SYMBOL));      \
-  if (!api.NAME && !missing)                                                   \
-    missing = SYMBOL;
+  Symbols symbols(handle);
+#define NMS_BIND(NAME, SYMBOL, PARAMS) symbols.require(api.NAME, SYMBOL);
   NMS_CUBLAS_REQUIRED(NMS_BIND)
 #undef NMS_BIND
-  if (missing)
+  if (const char *missing = symbols.getMissing())
     loaded->error = std::string("cuBLAS has no symbol ") + missing +
                     ": install cuBLAS 12 or newer";
   return loaded;

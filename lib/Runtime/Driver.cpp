@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Context.h"
+#include "Symbols.h"
 
 #include <atomic>
 #include <cstdio>
@@ -49,12 +50,6 @@ void *openDriver(std::string &error) {
   return dlopen("/usr/lib/wsl/lib/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-template <typename Fn>
-bool bind(void *handle, Fn &slot, const char *symbol) {
-  slot = reinterpret_cast<Fn>(dlsym(handle, symbol));
-  return slot != nullptr;
-}
-
 const Loaded *load() {
   auto *loaded = new Loaded;
   void *handle = openDriver(loaded->error);
@@ -62,16 +57,15 @@ const Loaded *load() {
     return loaded;
   loaded->error.clear();
   cuda::Api &api = loaded->api;
-  const char *missing = nullptr;
+  Symbols symbols(handle);
 #define NMS_BIND_REQUIRED(NAME, SYMBOL, PARAMS)                                \
-  if (!bind(handle, api.NAME, SYMBOL) && !missing)                             \
-    missing = SYMBOL;
-#define NMS_BIND_OPTIONAL(NAME, SYMBOL, PARAMS) bind(handle, api.NAME, SYMBOL);
+  symbols.require(api.NAME, SYMBOL);
+#define NMS_BIND_OPTIONAL(NAME, SYMBOL, PARAMS) symbols.bind(api.NAME, SYMBOL);
   NMS_CUDA_REQUIRED(NMS_BIND_REQUIRED)
   NMS_CUDA_OPTIONAL(NMS_BIND_OPTIONAL)
 #undef NMS_BIND_REQUIRED
 #undef NMS_BIND_OPTIONAL
-  if (missing) {
+  if (const char *missing = symbols.getMissing()) {
     loaded->error = std::string("the CUDA driver has no symbol ") + missing +
                     ": install a driver for CUDA 11.4 or newer";
     return loaded;

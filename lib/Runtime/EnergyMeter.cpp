@@ -73,7 +73,8 @@ bool EnergyMeter::watch(double seconds, const std::function<bool()> &work,
       return false;
     if (now == last) {
       if (secondsSince(since) > patienceSeconds)
-        return !fail("the GPU's energy counter has not moved for %g s",
+        return !fail("the GPU's energy counter has not moved for %g s: measure "
+                     "on a GPU whose driver counts energy",
                      patienceSeconds);
       continue;
     }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NvmlApi.h"
+#include "Symbols.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -23,35 +24,37 @@ struct Loaded {
 const Loaded *load() {
   auto *loaded = new Loaded;
   const char *chosen = getenv("NM_SPARSE_NVML");
-  const char *file = chosen && *chosen ? chosen : "libnvidia-ml.so.1";
+  bool isChosen = chosen && *chosen;
+  const char *file = isChosen ? chosen : "libnvidia-ml.so.1";
   void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
-    loaded->error = std::string("no NVML, which counts energy: ") +
-                    (reason ? reason : file) +
-                    ": it comes with the driver of NVIDIA; name another file "
-                    "with NM_SPARSE_NVML";
+    loaded->error = std::string("no NVML to measure energy with: ") + file +
+                    " could not be opened (" +
+                    (reason ? reason : "unknown reason") +
+                    "): install the NVIDIA driver, or name the file with "
+                    "NM_SPARSE_NVML";
     return loaded;
   }
   nvml::Api &api = loaded->api;
-  const char *missing = nullptr;
-#define NMS_BIND(NAME, SYMBOL, PARAMS)                                         \
-  api.NAME = reinterpret_cast<decltype(api.NAME)>(dlsym(handle, SYMBOL));      \
-  if (!api.NAME && !missing)                                                   \
-    missing = SYMBOL;
+  Symbols symbols(handle);
+#define NMS_BIND(NAME, SYMBOL, PARAMS) symbols.require(api.NAME, SYMBOL);
   NMS_NVML_REQUIRED(NMS_BIND)
 #undef NMS_BIND
-  api.errorString = reinterpret_cast<decltype(api.errorString)>(
-      dlsym(handle, "nvmlErrorString"));
-  if (missing || !api.errorString) {
-    loaded->error = std::string("NVML has no symbol ") +
-                    (missing ? missing : "nvmlErrorString") +
-                    ": install a driver of CUDA 11 or newer";
+  symbols.require(api.errorString, "nvmlErrorString");
+  if (const char *missing = symbols.getMissing()) {
+    loaded->error =
+        isChosen ? std::string("NM_SPARSE_NVML=") + file + " has no symbol " +
+                       missing +
+                       ": unset the variable or name the libnvidia-ml.so.1 of "
+                       "a driver for CUDA 11 or newer"
+                 : std::string("NVML has no symbol ") + missing +
+                       ": install a driver for CUDA 11 or newer";
     return loaded;
   }
   if (nvml::Status status = api.init())
-    loaded->error =
-        std::string("starting NVML failed: ") + api.errorString(status);
+    loaded->error = std::string("starting NVML failed: ") +
+                    api.errorString(status) + ": check that nvidia-smi runs";
   return loaded;
 }
 

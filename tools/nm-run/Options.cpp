@@ -95,8 +95,10 @@ static void addMeasurements(CommandLine &line, RunRequest &request) {
   line.addNumber<int64_t>("energy-repeats", request.energyRepeats, 1, 1000);
   line.addValue("energy-seconds", [&request](StringRef text) -> llvm::Error {
     double seconds = 0;
-    bool isNumber = !text.getAsDouble(seconds);
-    if (!isNumber || seconds < 0.2 || seconds > 600)
+    // In this order, as nan is neither less nor more.
+    bool isLegal =
+        !text.getAsDouble(seconds) && seconds >= 0.2 && seconds <= 600;
+    if (!isLegal)
       return llvm::createStringError(
           "'" + text.str() +
           "' is not a number of seconds from 0.2 to 600: the counter of a GPU "

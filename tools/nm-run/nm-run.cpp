@@ -56,8 +56,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
   --bench            time the kernels, and cuBLAS beside them (on a GPU)
   --bench-ms N       take at most about N ms of samples; default: 50 replays
   --energy           as --bench, and measure joules by the GPU's own counter
-  --energy-seconds S length of a loop, at least; default 1
-  --energy-repeats N loops, each of ours and of cuBLAS; default 5
+  --energy-seconds S least length of a loop, 0.2 to 600; default 1
+  --energy-repeats N loops of our kernels, and as many of cuBLAS; default 5
   --lock FILE        runs that name the same FILE take times one after another,
                      and use the GPU for nothing else meanwhile
   --schedule TEXT    schedule of every sparse matmul, instead of the model's;

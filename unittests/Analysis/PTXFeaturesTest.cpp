@@ -70,7 +70,7 @@ TEST(PTXFeaturesTest, CountsByKernelAndLoop) {
   const PTXKernel &first = (*kernels)[0];
   EXPECT_EQ(first.name, "first");
   EXPECT_EQ(first.maxThreads, 128);
-  EXPECT_EQ(first.sharedBytes, 256);
+  EXPECT_EQ(first.sharedBytes, 64 * 4 + 8);
   // Outside of loops, in the outer one or the wait, in the inner one.
   ASSERT_EQ(first.byDepth.size(), 3u);
   EXPECT_EQ(first.byDepth[0].globalRead, 16);
@@ -113,6 +113,44 @@ TEST(PTXFeaturesTest, NamesWhatIsWrong) {
   EXPECT_EQ(getError(".version 8.0\n}"), "line 2: '}' without a '{'");
   EXPECT_EQ(getError("\n.entry k()"),
             "line 2: '.entry' has neither a body nor a ';'");
+  EXPECT_EQ(getError("\x7f!"), "line 1: a statement does not end with ';'");
+  EXPECT_EQ(getError(".entry (.param .b64 a) {}"),
+            "line 1: a kernel has no name: expected one behind .entry");
+  EXPECT_EQ(getError(".section .debug_info\n{ .b8 1"),
+            "line 1: 'section' does not end with '}'");
+  EXPECT_EQ(getError(".entry k()\n.maxntid 128, 4096 { ret; }"),
+            "line 1: .maxntid of 4096: legal are 1 to 1024 threads");
+  EXPECT_EQ(getError(".entry k() .reqntid x { ret; }"),
+            "line 1: .reqntid of x: legal are 1 to 1024 threads");
+  EXPECT_EQ(getError(".entry k() {\n.shared .b8 a[9999999999]; }"),
+            "line 2: 'a[9999999999]' has no size below 2^31 bytes");
+  EXPECT_EQ(getError(".entry k() {\n.shared .b64 a[65536][65536]; }"),
+            "line 2: 'a[65536][65536]' has no size below 2^31 bytes");
+}
+
+TEST(PTXFeaturesTest, ReadsWhatOtherCompilersWrite) {
+  // Variables with initial values, and a table of debug information.
+  auto kernels = countPTX(R"(
+.visible .global .align 4 .b8 table[4] = {1, 2, 3, 4};
+.visible .const .align 4 .b32 entry = 3;
+.visible .entry k() {
+	.shared .align 4 .f32 tile[16][2], sum;
+	.shared .v4 .b16 four;
+	ret;
+}
+	.file	1 "k.py"
+	.section	.debug_abbrev
+	{
+.b8 1
+.b32 .debug_info
+	}
+	.section	.debug_info { }
+)");
+  ASSERT_TRUE(bool(kernels)) << llvm::toString(kernels.takeError());
+  ASSERT_EQ(kernels->size(), 1u);
+  EXPECT_EQ(kernels->front().name, "k");
+  EXPECT_EQ(kernels->front().sharedBytes, 128 + 4 + 8);
+  EXPECT_EQ(kernels->front().getTotal().instructions, 1);
 }
 
 TEST(PTXFeaturesTest, AnyPartOfATextIsReadOrRefused) {

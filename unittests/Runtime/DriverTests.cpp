@@ -4,58 +4,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FakeCuda.h"
-#include "nm_sparse/Runtime/Energy.h"
+#include "DriverTest.h"
 
 #include "nm_sparse/Runtime/Driver.h"
-#include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "nm_sparse/Runtime/Reference.h"
 
 #include <cstdlib>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 namespace {
-
-FakeState &fake() {
-  static auto *get = reinterpret_cast<FakeState *(*)()>(
-      dlsym(dlopen(NM_SPARSE_FAKE_CUDA, RTLD_NOW), "fakeState"));
-  return *get();
-}
-
-/// Collects what the error policy is given.
-class DriverTest : public testing::Test {
-protected:
-  void SetUp() override {
-    nmsSetErrorHandler(
-        [](const char *message, void *self) {
-          static_cast<DriverTest *>(self)->raised = message;
-        },
-        this);
-  }
-  void TearDown() override {
-    nmsSetErrorHandler(nullptr, nullptr);
-    EXPECT_EQ(fake().contextDepth, 0);
-  }
-
-  void *kernel(const char *ptx = "// ptx", const char *name = "k") {
-    return mgpuModuleGetFunction(mgpuModuleLoadJIT(ptx, 2), name);
-  }
-
-  void launch(void *function, int64_t grid, int32_t shared = 0,
-              uint64_t argument = 7, int64_t paramCount = 2) {
-    uint32_t second = 1;
-    void *params[] = {&argument, &second};
-    mgpuLaunchKernel(function, grid, 1, 1, 128, 1, 1, shared, nullptr, params,
-                     nullptr, paramCount);
-  }
-
-  std::string raised;
-};
 
 TEST_F(DriverTest, DeviceInfo) {
   NmsDeviceInfo info;
@@ -310,54 +271,6 @@ TEST_F(DriverTest, BudgetLimitsTheSamples) {
   ASSERT_EQ(nmsBenchRecorded(&options, &timing), 0) << nmsLastError();
   EXPECT_EQ(timing.replays, 50);
   EXPECT_EQ(nmsRecordEnd(), 0);
-}
-
-TEST_F(DriverTest, EnergyIsPowerTimesTime) {
-  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
-  launch(kernel(), 1);
-  NmsPowerInfo power;
-  ASSERT_EQ(nmsPowerInfo(&power), 0) << nmsLastError();
-  EXPECT_NEAR(power.idleWatts, 400, 40);
-  EXPECT_NEAR(power.stepSeconds, 0.02, 0.01);
-  EXPECT_EQ(power.limitWatts, 700);
-
-  NmsEnergyOptions options = {};
-  options.seconds = 0.4;
-  options.repeats = 2;
-  NmsEnergy ours, dense;
-  ASSERT_EQ(nmsEnergyRecorded(&options, &ours), 0) << nmsLastError();
-  // A launch takes 10 us of the fake device's time.
-  EXPECT_NEAR(ours.microseconds, 10, 1e-2);
-  EXPECT_NEAR(ours.watts, 400, 40);
-  EXPECT_NEAR(ours.millijoules, 4, 0.4);
-  EXPECT_LT(ours.halfWidth, 2);
-  EXPECT_EQ(ours.repeats, 2);
-  EXPECT_EQ(ours.smMHz, 1755);
-  EXPECT_STREQ(nmsSlowdownName(ours.slowdowns), "software power cap");
-
-  // The dense product takes 20 us with the weight stored n x k, else 30.
-  options.repeats = 1;
-  ASSERT_EQ(
-      nmsEnergyAgainstCublas(1, 64, 32, 16, 1, 1, &options, &ours, &dense), 0)
-      << nmsLastError();
-  EXPECT_NEAR(ours.millijoules, 4, 0.4);
-  EXPECT_NEAR(dense.millijoules, 8, 0.8);
-  EXPECT_EQ(ours.halfWidth, 0);
-  EXPECT_NE(
-      nmsEnergyAgainstCublas(3, 64, 32, 16, 1, 1, &options, &ours, &dense), 0);
-
-  setenv("NM_SPARSE_FAKE_NVML_HAS_NONE", "1", 1);
-  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
-  EXPECT_NE(std::string(nmsLastError()).find("Not Supported (3)"),
-            std::string::npos);
-  unsetenv("NM_SPARSE_FAKE_NVML_HAS_NONE");
-  setenv("NM_SPARSE_FAKE_NVML_STANDS", "1", 1);
-  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
-  EXPECT_NE(std::string(nmsLastError()).find("has not moved for 5 s"),
-            std::string::npos);
-  unsetenv("NM_SPARSE_FAKE_NVML_STANDS");
-  EXPECT_EQ(nmsRecordEnd(), 0);
-  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
 }
 
 TEST_F(DriverTest, FailedReplayEndsTheCapture) {

@@ -59,8 +59,8 @@ struct MatmulProblem {
   int64_t raggedRows = 0;
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
-  /// Elements of an image over those of its patches, where x is that, and the
-  /// share of its rows that lie outside of the image in places.
+  /// Where x is patches of an image: the elements of the image over those of
+  /// the patches, and the share of rows that lie outside of it for some tokens.
   std::optional<double> patchShare = {};
   double guardedRows = 0;
   const ElementFormat *format = nullptr; ///< Of x and values.

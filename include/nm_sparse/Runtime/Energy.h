@@ -9,12 +9,12 @@
 // How it is measured: the work runs without a pause for at least a second, and
 // first for as long as power takes to settle. The counter moves in steps, some
 // 10 a second, so power is what it rose by between two of its steps, at the
-// beginning and at the end of the loop, by the time between these. The energy
-// of a call is that power times the time of a call in the same loop. Loops of
-// different work alternate, and each begins after a random pause, for sensors
-// may look at a part of the time only (a quarter on an A100 and an H100, as
-// SC'24 "Part-time Power Measurements" found). What they do not see, and their
-// calibration, this does not correct.
+// beginning and at the end of the loop, divided by the time between them. The
+// energy of a call is that power times the time of a call in the same loop.
+// Loops of different work alternate, and each begins after a random pause,
+// since sensors may sample a part of the time only (a quarter on an A100 and an
+// H100, as SC'24 "Part-time Power Measurements" found). What they miss, and
+// their calibration, is not corrected.
 //
 // Nothing of the GPU is set: neither clocks nor limits.
 //

@@ -67,7 +67,7 @@ private:
   LogicalResult checkOrders();
   LogicalResult readSizes();
   LogicalResult checkPixels();
-  void foldPad();
+  LogicalResult foldPad();
 
   std::string getOrder(AffineMap map) const {
     std::string order;
@@ -123,12 +123,12 @@ LogicalResult Matcher::checkOperands() {
   if (!maps[1].isProjectedPermutation() || maps[1].getNumResults() != 4 ||
       !maps[2].isProjectedPermutation() || maps[2].getNumResults() != 4 ||
       maps[0].getNumResults() != 4)
-    return refuse(op) << "it is depthwise or grouped, or has no two spatial "
-                         "dimensions: supported are an image, a weight and a "
-                         "result of rank 4, got "
-                      << op->getOperand(0).getType() << ", "
-                      << op->getOperand(1).getType() << " and "
-                      << op->getOperand(2).getType();
+    return refuse(op)
+           << "it is depthwise or grouped, or does not have two "
+              "spatial dimensions: supported are an image, a weight and a "
+              "result of rank 4, got "
+           << op->getOperand(0).getType() << ", " << op->getOperand(1).getType()
+           << " and " << op->getOperand(2).getType();
   return success();
 }
 
@@ -217,17 +217,18 @@ LogicalResult Matcher::checkOrders() {
   if (!llvm::is_contained({"fpqb", "bpqf", "bfpq"}, result.resultOrder))
     return refuse(op) << "the dimensions of its result are in the order "
                       << result.resultOrder
-                      << ", supported are fpqb, bpqf and bfpq";
+                      << " (b: batch, f: outputs, p and q: pixels), supported "
+                         "are fpqb, bpqf and bfpq";
   return success();
 }
 
 /// Zeros that a tensor.pad puts around the image are those of the convolution.
-void Matcher::foldPad() {
+LogicalResult Matcher::foldPad() {
   auto pad = result.getImage().getDefiningOp<tensor::PadOp>();
   Value padding = pad ? pad.getConstantPaddingValue() : Value();
   if (!padding || !(matchPattern(padding, m_AnyZeroFloat()) ||
                     matchPattern(padding, m_Zero())))
-    return;
+    return success();
   std::array<int64_t, 2> low = {0, 0}, high = {0, 0};
   for (auto [before, after, letter] : llvm::zip_equal(
            pad.getMixedLowPad(), pad.getMixedHighPad(), result.imageOrder)) {
@@ -235,7 +236,15 @@ void Matcher::foldPad() {
     std::optional<int64_t> last = getConstantIntValue(after);
     bool isSpatial = letter == 'h' || letter == 'w';
     if (!first || !last || (!isSpatial && (*first != 0 || *last != 0)))
-      return;
+      return success();
+    // It would be a view of a part that does not exist.
+    if (std::min(*first, *last) < 0)
+      return refuse(op) << "the tensor.pad before it takes pixels away (low "
+                        << *first << ", high " << *last
+                        << "): use a tensor.extract_slice";
+    // So many are no part of a convolution.
+    if (std::max(*first, *last) > INT16_MAX)
+      return success();
     if (isSpatial) {
       low[letter == 'w'] = *first;
       high[letter == 'w'] = *last;
@@ -244,6 +253,7 @@ void Matcher::foldPad() {
   result.low = low;
   result.high = high;
   result.isPadded = true;
+  return success();
 }
 
 LogicalResult Matcher::readSizes() {
@@ -258,6 +268,11 @@ LogicalResult Matcher::readSizes() {
   if (!weight.hasStaticShape())
     return refuse(op) << "the weight is " << weight
                       << ", whose shape must be static";
+  for (auto [name, type] :
+       {std::pair("image", image), std::pair("weight", weight)})
+    if (llvm::is_contained(type.getShape(), 0))
+      return refuse(op) << "the " << name << " is " << type
+                        << ": sizes must be at least 1";
   for (auto [letter, size] :
        llvm::zip_equal(getOrder(maps[1]), weight.getShape()))
     if (letter == 'r' || letter == 's')
@@ -283,6 +298,10 @@ LogicalResult Matcher::readSizes() {
 LogicalResult Matcher::checkPixels() {
   auto image = cast<RankedTensorType>(result.getImage().getType());
   auto init = cast<RankedTensorType>(result.getInit().getType());
+  if (failed(PatchesAttr::verify([&] { return refuse(op); }, result.kernel,
+                                 result.strides, result.dilations, result.low,
+                                 result.high, "chwb", result.rows)))
+    return failure();
   auto patches = PatchesAttr::get(op.getContext(), result.kernel,
                                   result.strides, result.dilations, result.low,
                                   result.high, "chwb", result.rows);
@@ -311,8 +330,7 @@ FailureOr<Convolution> Matcher::match() {
     return failure();
   if (failed(checkOrders()))
     return failure();
-  foldPad();
-  if (failed(readSizes()) || failed(checkPixels()))
+  if (failed(foldPad()) || failed(readSizes()) || failed(checkPixels()))
     return failure();
   return result;
 }

@@ -4,7 +4,7 @@
 #ws = #gpu.address_space<workgroup>
 
 func.func @numbers(%x: memref<4x8x8x8xf16>, %i: memref<32x1xi8>, %d: memref<32x64xf16, #ws>, %n: index) {
-  // expected-error @below {{slice needs first row, first column, rows and columns where there are patches, and nothing without, got 2 numbers}}
+  // expected-error @below {{slice must be first row, first column, rows and columns with patches, and empty without, got 2 numbers}}
   nm_tile.async_gather #w patches = <kernel = [1, 1]> slice[%n, %n]
       ins(%x, %i : memref<4x8x8x8xf16>, memref<32x1xi8>) outs(%d : memref<32x64xf16, #ws>)
   return

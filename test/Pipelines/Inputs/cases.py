@@ -101,6 +101,11 @@ def schedule(
     )
 
 
+def fields_of(text):
+    """What stands in the angle brackets of the text of a schedule; of none, nothing."""
+    return text.removeprefix("#nm_sparse.schedule<").removesuffix(">")
+
+
 def with_rows(text, kept):
     """`text` of a schedule with kept rows in place of windows of `kept` rows."""
     return re.sub(r"(\d+) windows", lambda found: str(int(found[1]) * kept), text)

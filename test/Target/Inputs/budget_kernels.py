@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Pipelines" / "Inputs"))
 from cases import Case, schedule  # noqa: E402
-from convolutions_text import Convolution  # noqa: E402
+from panel_budgets import KERNELS_OF_PANELS  # noqa: E402
 
 FEATURE = {"x_feature_major": True, "y_feature_major": True}
 
@@ -20,10 +20,6 @@ def expand(tile, warps, stages, **roles):
     return schedule(
         "wgmma_expand", tile, warps, stages, 1, "bulk", "bulk", 4, tma=True, **roles
     )
-
-
-def ragged(tile, rows, warps):
-    return wgmma(tile, warps, 4, rows=rows, producers=4, tma=True, persistent=True)
 
 
 def flagged(tile, warps, stages, grid, flag="segments"):
@@ -380,44 +376,5 @@ KERNELS = {
             ("64 tokens", 64, levels((64, 64, 64), 4, 4, "flat")),
         )
     },
-    **{
-        f"ragged, {name}": Case(
-            panel=panel, free=True, dim=1, schedule=how, **{**FEATURE, **about}
-        )
-        for name, panel, how, about in (
-            ("wgmma", 128, ragged((256, 128), 64, (1, 8)), {}),
-            ("wgmma, relu", 128, ragged((256, 128), 64, (1, 8)), {"epilogue": "relu"}),
-            (
-                "wgmma, shuffled",
-                128,
-                ragged((256, 128), 64, (1, 8)),
-                {"shuffled": True},
-            ),
-            ("wgmma, L = 64", 64, ragged((256, 64), 64, (2, 4)), {}),
-            (
-                "mma, sm_80",
-                64,
-                schedule("mma", (128, 64), (2, 2), 3, rows=64),
-                {"chip": "sm_80"},
-            ),
-        )
-    },
-    **{
-        f"convolution, 3 x 3, {epilogue}": Convolution(
-            encoding="8:32, block = [1, 64]",
-            batch=64,
-            channels=256,
-            height=14,
-            width=14,
-            outputs=256,
-            kernel=(3, 3),
-            low=(1, 1),
-            high=(1, 1),
-            epilogue=epilogue,
-            schedule=wgmma(
-                (256, 64), (2, 4), 4, producers=4, tma=True, persistent=True, rows=64
-            )[len("#nm_sparse.schedule<") : -1],
-        )
-        for epilogue in ("cast", "relu", "residual")
-    },
+    **KERNELS_OF_PANELS,
 }

@@ -21,9 +21,9 @@ def NMSparse_ImmediateAttr : NMSparse_Attr<"Immediate", "immediate",
     output uses a load at a place that the code knows: nothing of the weight is read,
     and what it drops costs nothing. A lane owns tokens, and has all outputs of the
     tile in registers. Each tile of outputs has code of its own, which its CTAs
-    branch to. Reads feature-major activations of f16, bf16 and f32, and sums in f32;
-    of a convolution, the image itself, where a place in the kernel that lies outside
-    of it for a token is zero and not read. The weight is a constant of `free`
+    branch to. Reads feature-major activations of f16, bf16 and f32, and sums in f32.
+    Of a convolution it reads the image itself; what lies outside of the image is not
+    read, and counts as zero. The weight is a constant of `free`
     elements, and a K step is all of its rows.
 
     | field | meaning | legal | default |

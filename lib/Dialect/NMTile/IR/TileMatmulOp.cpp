@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PatchChecks.h"
+
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
@@ -68,27 +70,19 @@ MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
 /// Checks what says which patches of an image are multiplied.
 static LogicalResult verifySlice(TileMatmulOp op) {
   std::optional<PatchesAttr> patches = op.getPatches();
-  if (op.getSlice().size() != (patches ? 4 : 0))
-    return op.emitOpError("slice needs first row, first column, rows and "
-                          "columns where there are patches, and nothing "
-                          "without, got ")
-           << op.getSlice().size() << " numbers";
+  if (failed(verifySliceSize(op, patches, op.getSlice().size())))
+    return failure();
   if (!patches)
     return success();
   if (!op.getSchedule().getProduct().hasWeightInCode() ||
       op.getLhsOrder() != MajorOrder::MN)
-    return op.emitOpError("reads patches of an image where its weight is code "
-                          "and their rows are those of lhs, got ")
+    return op.emitOpError("with patches must have its weight in the code and "
+                          "an lhs with its rows first, got ")
            << op.getSchedule();
   auto image = cast<ShapedType>(op.getLhs().getType());
   if (image.getRank() != 4)
     return op.emitOpError("lhs must be an image of rank 4, got ") << image;
-  for (char letter : StringRef("chw"))
-    if (image.isDynamicDim(patches->getImageDim(letter)))
-      return op.emitOpError("image must have static sizes but for its batch, "
-                            "got ")
-             << image;
-  return success();
+  return verifyImageSizes(op, *patches, image);
 }
 
 /// Checks the components of a weight that is not stored in the canonical form.

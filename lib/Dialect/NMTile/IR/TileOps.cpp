@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyChecks.h"
+#include "PatchChecks.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
@@ -209,24 +210,16 @@ int64_t AsyncGatherOp::getDstDim() { return getRowDim(getIndexingMaps(), 1); }
 /// Checks what says which patches of an image are gathered.
 static LogicalResult verifySlice(AsyncGatherOp op) {
   std::optional<PatchesAttr> patches = op.getPatches();
-  if (op.getSlice().size() != (patches ? 4 : 0))
-    return op.emitOpError("slice needs first row, first column, rows and "
-                          "columns where there are patches, and nothing "
-                          "without, got ")
-           << op.getSlice().size() << " numbers";
+  if (failed(verifySliceSize(op, patches, op.getSlice().size())))
+    return failure();
   if (!patches)
     return success();
   if (op.isTransposed() || op.getSrcDim() != (patches->isTokenMajor() ? 1 : 0))
     return op.emitOpError("gathers rows of patches into rows, or columns of "
                           "token-major ones into columns, and indexing_maps "
                           "say otherwise");
-  auto src = cast<ShapedType>(op.getSrc().getType());
-  for (char letter : StringRef("chw"))
-    if (src.isDynamicDim(patches->getImageDim(letter)))
-      return op.emitOpError("image must have static sizes but for its batch, "
-                            "got ")
-             << src;
-  return success();
+  return verifyImageSizes(op, *patches,
+                          cast<ShapedType>(op.getSrc().getType()));
 }
 
 LogicalResult AsyncGatherOp::verify() {

@@ -10,7 +10,7 @@ import dataclasses
 
 import drawn
 from conv_kernels import draw_with_flags
-from families import schedule  # first: it says where the next module is
+from families import fields_of, schedule  # first: it says where the next module is
 
 from convolutions_text import text  # isort: skip
 
@@ -37,7 +37,7 @@ def draw(rng):
         element=rng.choice(("f16", "bf16")),
         encoding=f"{pattern}, block = [16, {panel}]",
         channels=8 * rng.randint(1, 8),
-        schedule=rng.choice(chosen)[len("#nm_sparse.schedule<") : -1],
+        schedule=fields_of(rng.choice(chosen)),
     )
     return conv, batch, flags
 

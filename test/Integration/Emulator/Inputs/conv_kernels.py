@@ -8,7 +8,7 @@ Writes one MLIR file for each layer and `list.txt` for `nm-run --batch`.
 """
 
 import drawn
-from families import schedule  # first: it says where the next module is
+from families import fields_of, schedule  # first: it says where the next module is
 
 from convolutions_text import LAYOUTS, Convolution, text  # isort: skip
 
@@ -27,12 +27,6 @@ def draw(rng):
     panel = rng.choice((1, 32, 64, 64, 128))
     pattern = rng.choice(PATTERNS)
     order = ", order = shuffled" if rng.random() < 0.15 else ""
-    square = rng.random() < 0.5
-
-    def pair(numbers):
-        first = rng.choice(numbers)
-        return (first, first if square else rng.choice(numbers))
-
     chosen = [""] * 3
     if element != "f32" and panel % 64 == 0:
         chosen += [rng.choice(WGMMA), rng.choice(MMA)]
@@ -51,13 +45,9 @@ def draw(rng):
         height=rng.randint(1, 12),
         width=rng.randint(1, 12),
         outputs=rng.randint(1, 150),
-        kernel=pair((1, 1, 2, 3, 3, 5)),
-        strides=pair((1, 1, 2, 3)),
-        dilations=pair((1, 1, 1, 2)),
-        low=pair((0, 1, 1, 2)),
-        high=pair((0, 1, 1, 2)),
         epilogue=rng.choice(("none", "cast", "relu", "residual")),
-        schedule=rng.choice(chosen)[len("#nm_sparse.schedule<") : -1],
+        schedule=fields_of(rng.choice(chosen)),
+        **drawn.draw_window(rng),
     )
     return conv, batch
 

@@ -8,6 +8,24 @@ import random
 from families import text
 
 
+def draw_window(rng):
+    """Kernel, strides, dilations and zeros around the image of a convolution: half of
+    them the same for both axes and sides."""
+    square = rng.random() < 0.5
+
+    def pair(numbers):
+        first = rng.choice(numbers)
+        return (first, first if square else rng.choice(numbers))
+
+    return {
+        "kernel": pair((1, 1, 2, 3, 3, 5)),
+        "strides": pair((1, 1, 2, 3)),
+        "dilations": pair((1, 1, 1, 2)),
+        "low": pair((0, 1, 1, 2)),
+        "high": pair((0, 1, 1, 3)),
+    }
+
+
 def run(description, draw, spell=text):
     """A command that draws layers: `draw` makes a case, its number of tokens (of
     dynamic sizes) and flags of a generator, and `spell` its text."""

@@ -6,10 +6,10 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "Pipelines" / "Inputs"))
-from cases import Case, schedule, text  # noqa: E402
+from cases import Case, fields_of, schedule, text  # noqa: E402
 from convolutions_text import Convolution  # noqa: E402
 
-__all__ = ["Case", "Convolution", "schedule", "text"]
+__all__ = ["Case", "Convolution", "fields_of", "schedule", "text"]
 
 FEATURE = {"x_feature_major": True, "y_feature_major": True}
 # No size is a multiple of a tile, a window or a panel, and the ring of stages
@@ -19,6 +19,7 @@ RAGGED_LONG = {"tokens": None, "k": 1100, "outputs": 72}
 LAYOUTS = {"token": {}, "feature": FEATURE}
 # How activations and positions come to the product.
 COPIES = [("gather", "resident"), ("copy", "resident"), ("copy", "staged")]
+BULK = "transfers = {x = bulk, values = bulk, index = bulk}"
 
 
 def simt(tile=(64, 64, 1), warps=(1, 2), stages=3, split_k=1, **modes):

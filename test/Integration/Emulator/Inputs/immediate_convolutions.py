@@ -83,12 +83,6 @@ def draw_schedule(rng, conv):
 
 
 def draw(rng):
-    square = rng.random() < 0.5
-
-    def pair(numbers):
-        first = rng.choice(numbers)
-        return (first, first if square else rng.choice(numbers))
-
     batch = rng.choice((1, 1, 3, 8))
     conv = Convolution(
         layout=rng.choice(("nchw_fchw", "nchw_fchw", "nchw_fchw", "chwb")),
@@ -99,12 +93,8 @@ def draw(rng):
         height=rng.randint(1, 12),
         width=rng.randint(1, 12),
         outputs=rng.randint(1, 80),
-        kernel=pair((1, 2, 3, 3, 3, 5)),
-        strides=pair((1, 1, 2, 3)),
-        dilations=pair((1, 1, 1, 2)),
-        low=pair((0, 1, 1, 2)),
-        high=pair((0, 1, 1, 3)),
         epilogue=rng.choice(("none", "cast", "relu", "residual")),
+        **drawn.draw_window(rng),
     )
     return conv, batch
 

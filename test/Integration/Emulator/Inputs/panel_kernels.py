@@ -2,7 +2,7 @@
 """Kernels for the emulator whose loops have as many steps as a panel has rows, whose
 results are written in another order, and which gather the patches of an image."""
 
-from families import FEATURE, Case, Convolution, mma, schedule, simt
+from families import FEATURE, Case, Convolution, fields_of, mma, schedule, simt
 
 
 def wgmma(tile, warps, stages, rows, **modes):
@@ -46,7 +46,6 @@ def panels():
 def convolutions():
     """Strides, and zeros around the image, that differ by axis and side."""
     for name, (element, panel, how) in SCHEDULES.items():
-        text = how[len("#nm_sparse.schedule<") : -1]
         yield (
             f"convolution-{name}",
             Convolution(
@@ -62,7 +61,7 @@ def convolutions():
                 low=(2, 0),
                 high=(0, 1),
                 epilogue="none" if element == "f32" else "residual",
-                schedule=text,
+                schedule=fields_of(how),
             ),
         )
 
