@@ -51,7 +51,7 @@ def ask(layer, tool, gpu, objective, count=1):
 
 def choose(layer, tool, gpu, count):
     """What each objective chooses, and the best of other families."""
-    by_energy = ask(layer, tool, gpu, "energy", 2)
+    by_energy = ask(layer, tool, gpu, "energy")
     found = [by_energy[0]["schedule"]]
     found += [ask(layer, tool, gpu, name)[0]["schedule"] for name in OBJECTIVES[1:]]
     others = sorted(by_energy[1:], key=lambda c: c["energy"]["mj"])
@@ -140,27 +140,28 @@ def geomean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def judge(options):
-    report = json.loads(options.report.read_text("utf-8"))
+def judge(path, folder):
+    """(energy of what energy chooses over the least, the tables)"""
+    report = json.loads(path.read_text("utf-8"))
     gpu = "h200" if "H200" in report["gpu"] else "h100"
-    tool = options.bin / "nm-compile"
+    tool = folder / "nm-compile"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        judged = list(pool.map(lambda e: judge_layer(e, tool, gpu), report["choices"]))
+        judged = list(
+            pool.map(lambda entry: judge_layer(entry, tool, gpu), report["choices"])
+        )
     known = [j for j in judged if j]
+    if not known:
+        raise SystemExit(f"{path}: at least one choice must have been measured")
+    losses = {name: [loss[name] for _, _, loss, _ in known] for name in OBJECTIVES}
     rows = [
         [
             name,
-            f"{geomean([loss[name] for _, _, loss, _ in known]):.3f}",
-            f"{max(loss[name] for _, _, loss, _ in known):.2f}",
+            f"{geomean(losses[name]):.3f}",
+            f"{max(losses[name]):.2f}",
             f"{geomean([slower[name] for _, _, _, slower in known]):.3f}",
         ]
         for name in OBJECTIVES
     ]
-    print(
-        f"{report['gpu']}: {len(known)} layers; "
-        f"{len(judged) - len(known)} whose choice was not measured"
-    )
-    print(table(["objective", "energy / least", "most", "time / least"], rows))
     apart = [
         [
             layer.name,
@@ -170,11 +171,22 @@ def judge(options):
         for layer, chosen, loss, slower in known
         if chosen["energy"] != chosen["time"]
     ]
-    print(f"\nin {len(apart)} of them, energy chooses another schedule than time")
-    print(table(["layer", "energy", "time"], apart))
-    found = geomean([loss["energy"] for _, _, loss, _ in known])
-    if options.hold and found > MOST_LOSS:
-        sys.exit(f"what energy chooses takes {found:.3f} times the least")
+    text = (
+        f"{report['gpu']}, {len(known)} layers; of {len(judged) - len(known)} more, "
+        "what is chosen now was not measured.\n\n"
+        + table(["objective", "energy / least", "most", "time / least"], rows)
+        + f"\n\nIn {len(apart)} of them, energy chooses another schedule than time:"
+        + "\n\n"
+        + table(["layer", "energy", "time"], apart)
+    )
+    return geomean(losses["energy"]), text
+
+
+def print_choices(options):
+    loss, text = judge(options.report, options.bin)
+    print(text)
+    if options.hold and loss > MOST_LOSS:
+        sys.exit(f"what energy chooses takes {loss:.3f} times the least")
 
 
 def main():
@@ -194,7 +206,7 @@ def main():
     third.add_argument("report", type=pathlib.Path)
     third.add_argument("--bin", type=pathlib.Path, required=True)
     third.add_argument("--hold", action="store_true")
-    third.set_defaults(do=judge)
+    third.set_defaults(do=print_choices)
     for command in (first, second):
         command.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Measured energies of products, sparse and dense, beside what the energy model
-counts of them: what fit_energy.py and compare_energy_models.py read."""
+counts of them, for fit_energy.py."""
 
 import concurrent.futures
 import ctypes
@@ -31,6 +31,7 @@ class Sample:
     limit: float
     predicted_us: float
     events: dict
+    table: dict  # The costs of this GPU, as nm-compile has them.
 
     @property
     def is_at_limit(self):
@@ -87,6 +88,7 @@ def samples_of(entry, product):
                 energy["limit_watts"],
                 us,
                 model["events"],
+                product["energy_costs"],
             )
 
 

@@ -7,7 +7,7 @@ lib/Analysis/EnergyTable.cpp are fitted to those of --fit alone: non-negative le
 squares of relative errors. A product at the power limit says only that it takes at
 least as much, so that it counts where the model says less. Printed are the costs,
 and the errors for both lists, with the measured and with the predicted time. With
---hold it fails if the layers of --judge miss a bar.
+--hold it fails if the layers of --judge miss a bar, or the table has other costs.
 
 Usage: fit_energy.py --fit RESULT.json... --judge RESULT.json... --bin FOLDER
                      [--hold] [--json OUT.json]
@@ -27,6 +27,8 @@ from report import table
 # share of the products whose error, with measured time, is less than a quarter.
 MOST_MEASURED, MOST_PREDICTED, LEAST_WITHIN = 0.06, 0.10, 0.95
 QUARTER = 0.25
+# Costs of the table have three digits.
+ROUNDING = 0.006
 
 # Costs that are fitted, and the events that they are of; idle and active are watts.
 PER_EVENT = {
@@ -120,10 +122,10 @@ def fit(samples, formula):
 def summarize(found):
     sizes = [abs(e) for e in found]
     return {
-        "median": statistics.median(sizes),
-        "within_quarter": statistics.fmean(e < QUARTER for e in sizes),
-        "worst": max(found, key=abs),
-        "bias": statistics.median(found),
+        "median": round(statistics.median(sizes), 4),
+        "within_quarter": round(statistics.fmean(e < QUARTER for e in sizes), 4),
+        "worst": round(max(found, key=abs), 4),
+        "bias": round(statistics.median(found), 4),
         "products": len(found),
     }
 
@@ -152,6 +154,15 @@ def print_errors(title, families):
     print(table(["family", "products", "median", "in 25 %", "bias", "worst"], rows))
 
 
+def compare_with_table(costs, table):
+    """The costs of the build that are not those that are found."""
+    return [
+        f"{name} is {table[name]:.3g} in EnergyTable.cpp, and {cost:.3g} fits"
+        for name, cost in costs.items()
+        if abs(table[name] - cost) > ROUNDING * abs(cost)
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--fit", type=pathlib.Path, nargs="+", required=True)
@@ -167,7 +178,12 @@ def main():
         raise SystemExit(f"{sorted(shared)[0]} is in both lists")
     costs = fit(fitted, formula)
     print("\n".join(f"/*{name}*/ {costs[name]:.3g}," for name in formula.costs))
-    result = {"costs": costs, "errors": {}}
+    result = {
+        "fit": [path.name for path in options.fit],
+        "judge": [path.name for path in options.judge],
+        "costs": {name: float(f"{cost:.4g}") for name, cost in costs.items()},
+        "errors": {},
+    }
     for name, samples in (("fit", fitted), ("judge", judged)):
         for predicted in (False, True):
             label = f"{name}, {'predicted' if predicted else 'measured'} time"
@@ -187,6 +203,7 @@ def main():
         )
         if not holds
     ]
+    missed += compare_with_table(costs, fitted[0].table)
     if options.hold and missed:
         sys.exit("missed: " + "; ".join(missed))
 

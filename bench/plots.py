@@ -14,6 +14,7 @@ import statistics
 from collections import defaultdict
 
 import element_wise
+import energy_page
 import random_layers
 import report
 from layers import SPARSITIES
@@ -322,7 +323,36 @@ def draw_times(data):
     return plt, figure
 
 
+def energy_data(_):
+    """{tokens: [[times as fast, as little energy]]} of drawn layers over cuBLAS."""
+    return energy_page.points()
+
+
+def draw_energy(data):
+    plt, figure, (axis,) = start(width=5.4, height=4.2)
+    shades = [BLUE, GREEN, ORANGE, PURPLE]
+    for (tokens, points), color in zip(data.items(), shades):
+        axis.plot(*zip(*points), "o", color=color, markersize=4, label=tokens)
+    ends = [value for points in data.values() for point in points for value in point]
+    low, high = 0.9 * min(ends), 1.1 * max(ends)
+    axis.plot([low, high], [low, high], "--", color=GREY, linewidth=0.8)
+    axis.axhline(1, color=GREY, linewidth=0.8)
+    axis.axvline(1, color=GREY, linewidth=0.8)
+    ticks = [t for t in (0.25, 0.5, 1, 2, 4, 8) if low < t < high]
+    for at in (axis.xaxis, axis.yaxis):
+        at.axes.set(xscale="log", yscale="log")
+        at.set_major_locator(plt.FixedLocator(ticks))
+        at.set_major_formatter(plt.FixedFormatter([f"{t:g}x" for t in ticks]))
+        at.set_minor_locator(plt.NullLocator())
+    axis.set(xlim=(low, high), ylim=(low, high))
+    axis.set_xlabel("time, dense cuBLAS / sparse; a dot is a layer")
+    axis.set_ylabel("energy, dense cuBLAS / sparse")
+    axis.legend(title="tokens", loc="upper left")
+    return plt, figure
+
+
 FIGURES = {
+    "energy": (energy_data, draw_energy, "Energy against time of drawn layers"),
     "drawn": (drawn_data, draw_drawn, "Speed over dense cuBLAS of drawn layers"),
     "tokens": (tokens_data, draw_tokens, "Speed over dense cuBLAS by tokens"),
     "times": (element_wise.times_data, draw_times, "Time by tokens, element-wise"),

@@ -31,6 +31,7 @@ import doc_sparse
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import element_wise  # noqa: E402
+import energy_page  # noqa: E402
 import one_token  # noqa: E402
 import plots  # noqa: E402
 import random_layers  # noqa: E402
@@ -199,6 +200,23 @@ class Generators:
         pages = {**random_layers.PAGES, **one_token.PAGES, **element_wise.PAGES}
         pages |= doc_sparse.PAGES
         return pages[what]() if what else report.page()
+
+    def energy(self, what):
+        """A table of docs/Energy.md."""
+        if what == "choice":
+            return energy_page.choice(self.folder)
+        return getattr(energy_page, what)()
+
+    def energyexplained(self, _):
+        """What --explain says of a product, for an H100."""
+        with tempfile.TemporaryDirectory() as scratch:
+            arguments = [EXAMPLE, "--gpu", "h100", "--tokens", "2048", "--explain"]
+            text = self.tool("nm-compile", *arguments, "-o", f"{scratch}/ptx")
+        lines = text.splitlines()
+        first = next(i for i, t in enumerate(lines) if "the dense product takes" in t)
+        command = "nm-compile " + " ".join(arguments) + " -o linear.ptx"
+        shown = [line[:110].rstrip() for line in lines[first : first + 5]]
+        return console(command, "\n".join(shown))
 
     def figure(self, name):
         return plots.make(name, ROOT / "docs/images", write=self.write)

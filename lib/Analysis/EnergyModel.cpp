@@ -18,25 +18,30 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Bytes of an instruction, which holds an element of a weight that is code.
-static constexpr double kInstructionBytes = 16;
-
-/// Bytes of the kept elements of the weight and of their places.
+/// Bytes of the stored elements of the weight and of their places.
 static double countWeightBytes(const MatmulProblem &problem,
                                const ScheduleAttr &schedule) {
-  double elements = double(problem.batch) * problem.density *
-                    double(problem.getDenseRows()) * double(problem.outputs);
-  if (schedule.getProduct().hasWeightInCode())
-    return elements * kInstructionBytes;
-  auto bytes = double(problem.elementBytes);
+  if (auto code = getCost(schedule).countCodeBytes(problem, schedule))
+    return *code;
+  auto outputs = double(problem.outputs);
+  double stored = problem.getStoredRows() * outputs;
+  double bytes = stored * double(problem.elementBytes);
   const EncodingAttr &encoding = problem.encoding;
-  if (problem.bitmap)
-    bytes +=
-        4.0 * double(problem.bitmap->words) / double(problem.bitmap->values);
-  else
-    bytes += double(encoding.getIndexBitWidth()) / 8.0 /
+  if (!problem.bitmap) {
+    double bits = problem.raggedRows ? 32 : encoding.getIndexBitWidth();
+    bytes += stored * bits / 8.0 /
              double(encoding.getBlockK() * encoding.getBlockN());
-  return elements * bytes;
+  } else if (problem.bitmap->isFree) {
+    // A bit for each row, and words that say where segments begin.
+    bytes += double(problem.getDenseRows()) * outputs *
+             double(4 * problem.bitmap->words) / double(problem.bitmap->rows);
+    bytes += stored * 4.0 * BitmapTile::kSegmentWords /
+             double(BitmapTile::kSegmentValues * BitmapTile::kOutputs);
+  } else {
+    bytes += stored * double(4 * problem.bitmap->words) /
+             double(problem.bitmap->values);
+  }
+  return double(problem.batch) * bytes;
 }
 
 /// Rows of x that the CTAs of one tile of outputs read.
@@ -68,6 +73,22 @@ static double countResults(const MatmulProblem &problem) {
          double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
 }
 
+/// Bytes of parts of tiles that CTAs write for each other and read: of all
+/// tiles, or where CTAs have equal shares, at most one for each of them.
+static double countExchanged(const MatmulProblem &problem,
+                             const ScheduleAttr &schedule, double padded,
+                             const Prediction &prediction, const Chip &chip) {
+  constexpr double kBytes = 2 * 4;
+  if (schedule.isStreamK()) {
+    auto ctas = double(std::min(prediction.ctas, chip.multiprocessors));
+    return kBytes * ctas *
+           double(schedule.getTileTokens() * schedule.getTileOutputs());
+  }
+  if (schedule.getSplitK() == 1)
+    return 0;
+  return kBytes * double(problem.batch * schedule.getSplitK()) * padded;
+}
+
 static void addFlops(EnergyEvents &events, MathUnit unit, double flops) {
   switch (unit) {
   case MathUnit::TensorCores:
@@ -96,24 +117,24 @@ EnergyEvents nm_sparse::countEnergyEvents(const MatmulProblem &problem,
       llvm::divideCeil(problem.outputs, schedule.getTileOutputs());
   double padded = double(tokenTiles * schedule.getTileTokens()) *
                   double(outputTiles * schedule.getTileOutputs());
-  auto rows = double(problem.getDenseRows());
   MathUse use = getCost(schedule).getMathUse(problem);
 
   EnergyEvents events;
-  addFlops(events, use.unit,
-           2.0 * double(problem.batch) * padded *
-               (use.multipliesAllRows ? rows : problem.density * rows));
+  addFlops(events, use.unit, 2.0 * double(problem.batch) * padded * use.rows);
   double weight = countWeightBytes(problem, schedule);
   double results = countResults(problem);
-  events.l2Bytes = double(tokenTiles) * weight +
-                   double(outputTiles * problem.batch) *
+  // Code is the same for all of a batch.
+  double weights = double(tokenTiles) * weight;
+  if (schedule.getProduct().hasWeightInCode())
+    weights *= double(problem.batch);
+  double activations = double(outputTiles * problem.batch) *
                        double(problem.tokens * problem.elementBytes) *
-                       countReadRows(problem, schedule) +
-                   results;
-  // Each part of a tile is written to and read from the workspace.
-  if (schedule.getSplitK() > 1)
-    events.l2Bytes +=
-        8.0 * double(problem.batch * schedule.getSplitK()) * padded;
+                       countReadRows(problem, schedule);
+  // The CTAs of a cluster share one or the other.
+  (schedule.gathersX() ? weights : activations) /=
+      double(schedule.getClusterCTAs());
+  events.l2Bytes = weights + activations + results +
+                   countExchanged(problem, schedule, padded, prediction, chip);
   events.dramBytes = countActivations(problem, schedule) + weight + results;
   events.launches = 1;
   events.busySMs =
@@ -123,7 +144,8 @@ EnergyEvents nm_sparse::countEnergyEvents(const MatmulProblem &problem,
   if (!problem.readsInPlace(schedule)) {
     all.launches += 1;
     all.bytes += (1 + *problem.patchShare) * double(problem.batch) *
-                 double(problem.tokens * problem.elementBytes) * rows;
+                 double(problem.tokens * problem.elementBytes) *
+                 double(problem.getDenseRows());
   }
   events.launches += all.launches;
   events.l2Bytes += all.bytes;

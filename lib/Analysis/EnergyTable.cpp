@@ -26,11 +26,11 @@ static constexpr EnergyCosts hopper = {
     /*active*/ 141,
     /*launch*/ 1.45e-6,
     /*tensorFlop*/ 1.05e-12,
-    /*sparseTensorFlop*/ 1.35e-12,
-    /*ffmaFlop*/ 9.1e-12,
-    /*laneFlop*/ 22.8e-12,
-    /*l2Byte*/ 19.8e-12,
-    /*dramByte*/ 64.1e-12,
+    /*sparseTensorFlop*/ 1.36e-12,
+    /*ffmaFlop*/ 9.11e-12,
+    /*laneFlop*/ 22.9e-12,
+    /*l2Byte*/ 19.4e-12,
+    /*dramByte*/ 64.4e-12,
     /*limit*/ 700,
     /*growth*/ 0.191};
 

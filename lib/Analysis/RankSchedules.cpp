@@ -16,7 +16,7 @@ double nm_sparse::getScore(const Prediction &prediction, Objective objective) {
   case Objective::Energy:
     return prediction.joules;
   case Objective::EDP:
-    return prediction.joules * prediction.seconds;
+    return prediction.joules * prediction.sustained;
   }
   llvm_unreachable("all objectives are handled");
 }

@@ -92,7 +92,7 @@ static Preparation getPreparation(MatmulOp op, int64_t tokens) {
 }
 
 /// Predicts `schedule` together with its share of the kernel before it.
-static Prediction predictWhole(const MatmulProblem &problem,
+static Prediction predictPrepared(const MatmulProblem &problem,
                                ScheduleAttr schedule, const Chip &chip,
                                const Preparation &before) {
   Prediction result = predict(problem, schedule, chip);
@@ -104,9 +104,18 @@ static Prediction predictWhole(const MatmulProblem &problem,
   result.seconds +=
       combineKernelsBefore(result.terms, getSharedCosts(chip)) / before.readers;
   if (auto energy =
-          predictEnergy(problem, schedule, result, chip, before.getShare()))
+          predictEnergy(problem, schedule, result, chip, before.getShare())) {
     result.joules = energy->joules;
+    result.sustained = energy->seconds;
+  }
   return result;
+}
+
+Prediction nm_sparse::predictWhole(MatmulOp op, ScheduleAttr schedule,
+                                   const Chip &chip, int64_t tokens) {
+  int64_t expected = getExpectedTokens(op, tokens);
+  return predictPrepared(MatmulProblem::get(op, expected), schedule, chip,
+                      getPreparation(op, expected));
 }
 
 ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
@@ -114,7 +123,7 @@ ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
   int64_t expected = getExpectedTokens(op, tokens);
   MatmulProblem problem = MatmulProblem::get(op, expected);
   Preparation before = getPreparation(op, expected);
-  Prediction whole = predictWhole(problem, op.getScheduleAttr(), chip, before);
+  Prediction whole = predictPrepared(problem, op.getScheduleAttr(), chip, before);
   double dense = predictDense(problem, chip);
   ChosenTime result = {whole.seconds, dense, whole.bound, before.kind};
   result.energy = predictEnergy(problem, op.getScheduleAttr(), whole, chip,
@@ -160,7 +169,7 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     MatmulProblem problem = MatmulProblem::get(op, expected);
     Preparation before = getPreparation(op, expected);
     auto describeWhole = [&](ScheduleAttr schedule) {
-      Prediction whole = predictWhole(problem, schedule, chip, before);
+      Prediction whole = predictPrepared(problem, schedule, chip, before);
       llvm::json::Object object = describe({schedule, whole}, chip);
       if (auto energy =
               predictEnergy(problem, schedule, whole, chip, before.getShare()))
@@ -192,6 +201,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     if (auto energy = predictDenseEnergy(problem, dense, chip))
       product["dense_energy"] =
           describeEnergy(*energy, countDenseEvents(problem, chip));
+    if (const EnergyCosts *costs = findEnergyCosts(chip))
+      product["energy_costs"] = toObject(*costs, energyCostFields);
     if (ScheduleAttr given = op.getScheduleAttr())
       product["given"] = describeWhole(given);
     products.push_back(std::move(product));

@@ -77,6 +77,10 @@ struct ChosenTime {
   std::optional<CombinedEnergy> energy = {}, denseEnergy = {};
 };
 ChosenTime predictChosen(MatmulOp op, const Chip &chip, int64_t tokens);
+/// Predicts `op` under `schedule`, together with its share of the kernel
+/// before.
+Prediction predictWhole(MatmulOp op, ScheduleAttr schedule, const Chip &chip,
+                        int64_t tokens);
 /// Names the sparse matmuls that a dense product is predicted to beat.
 void warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
                         const Chip &chip, int64_t tokens);

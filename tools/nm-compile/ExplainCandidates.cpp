@@ -45,17 +45,22 @@ static void explainCandidate(llvm::raw_ostream &os, const Ranked &entry,
 
 /// What a product takes, at which power, what takes most of that, and what the
 /// dense one takes.
-static void explainEnergy(llvm::raw_ostream &os,
-                          const std::optional<CombinedEnergy> &energy,
-                          const std::optional<CombinedEnergy> &dense) {
+static void explainEnergy(llvm::raw_ostream &os, const ChosenTime &chosen) {
+  const auto &energy = chosen.energy;
   if (!energy)
     return;
-  os << llvm::formatv(
-      "    {0} mJ at {1:f0} W{2}, most of it {3}; the dense product takes {4} "
-      "mJ\n",
-      printMillijoules(energy->joules), energy->getWatts(),
-      energy->isLimited ? ", the limit of the GPU" : "",
-      getName(energy->getLargest()), printMillijoules(dense->joules));
+  std::string limit = llvm::formatv(
+      ", the limit of the GPU, for {0:f1} us in a loop", energy->seconds * 1e6);
+  os << llvm::formatv("    {0} mJ at {1:f0} W{2}; most of it is {3}; the dense "
+                      "product takes {4} mJ\n",
+                      printMillijoules(energy->joules), energy->getWatts(),
+                      energy->isLimited ? limit : "",
+                      getName(energy->getLargest()),
+                      printMillijoules(chosen.denseEnergy->joules));
+}
+
+static std::string describeBefore(const ChosenTime &chosen) {
+  return chosen.before.empty() ? "" : (" with the " + chosen.before).str();
 }
 
 void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
@@ -68,25 +73,28 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
       return;
     MatmulProblem problem =
         MatmulProblem::get(op, getExpectedTokens(op, tokens));
-    Prediction chosen = predict(problem, schedule, chip);
-    double dense = predictDense(problem, chip);
+    ChosenTime chosen = predictChosen(op, chip, tokens);
     SmallVector<Ranked> ranked = rankSchedules(problem, chip, objective);
-    os << llvm::formatv(
-        "  @{0}, {1} tokens: {2:f1} us predicted, bound by {3}; {4}\n",
-        op->getParentOfType<func::FuncOp>().getSymName(), problem.tokens,
-        chosen.seconds * 1e6, chosen.bound,
-        compareWithDense(chosen.seconds, dense));
-    explainEnergy(os, predictEnergy(problem, schedule, chosen, chip),
-                  predictDenseEnergy(problem, dense, chip));
+    os << llvm::formatv("  @{0}, {1} tokens: {2:f1} us predicted{3}, bound by "
+                        "{4}; {5}\n",
+                        op->getParentOfType<func::FuncOp>().getSymName(),
+                        problem.tokens, chosen.seconds * 1e6,
+                        describeBefore(chosen), chosen.bound,
+                        compareWithDense(chosen.seconds, chosen.dense));
+    explainEnergy(os, chosen);
     os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
+    auto explain = [&](ScheduleAttr candidate) {
+      explainCandidate(os,
+                       {candidate, predictWhole(op, candidate, chip, tokens)},
+                       candidate == schedule);
+    };
     bool listed = false;
     for (const Ranked &entry : takeDistinct(ranked, shown, /*ofEach=*/false)) {
-      bool isChosen = entry.first == schedule;
-      listed |= isChosen;
-      explainCandidate(os, entry, isChosen);
+      listed |= entry.first == schedule;
+      explain(entry.first);
     }
     if (!listed)
-      explainCandidate(os, {schedule, chosen}, /*isChosen=*/true);
+      explain(schedule);
   });
 }
 
@@ -103,8 +111,7 @@ void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
           "predicted{3}; {4}\n",
           op->getParentOfType<func::FuncOp>().getSymName(),
           MatmulProblem::get(op, getExpectedTokens(op, tokens)).tokens,
-          seconds * 1e6,
-          chosen.before.empty() ? "" : (" with the " + chosen.before).str(),
+          seconds * 1e6, describeBefore(chosen),
           compareWithDense(seconds, dense));
   });
 }

@@ -6,8 +6,8 @@
 //
 // The formula of the energy model, which knows neither MLIR nor schedules:
 // bench/fit_energy.py calls it through libnm_sparse_cost_model.so
-// (CostModelC.h). In the manner of DSO (Wang et al., Performance Evaluation
-// 2019): power that flows as long as a kernel runs, and energy for each event.
+// (CostModelC.h). Power that flows as long as a kernel runs, and energy for
+// each event (docs/decisions/065-energy-from-events.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ struct EnergyCosts {
   double l2Byte, dramByte;
   /// Watts that the GPU limits itself to, by lower clocks.
   double limit;
-  /// A product whose parts take so many times the limit lasts that to this
-  /// power times as long, once its clocks have fallen.
+  /// An exponent: a product whose parts add up to r times the limit takes
+  /// r^growth times as long once clocks have fallen.
   double growth;
 };
 

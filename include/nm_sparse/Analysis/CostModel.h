@@ -73,6 +73,10 @@ struct MatmulProblem {
     return denseRows ? denseRows : windows * encoding.getWindowRows();
   }
 
+  /// Of each output, the rows that are stored: those that are kept, the zeros
+  /// between free elements, and what ragged panels are filled up by.
+  double getStoredRows() const;
+
   /// Rows of x are single elements, which the tensor memory accelerator cannot
   /// address.
   bool hasRowsOfOne() const {
@@ -99,8 +103,9 @@ int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
 /// Predicted time of one schedule, in seconds, and what bounds it.
 struct Prediction {
   double seconds;
-  /// Predicted energy; 0 on a GPU whose energy nobody measured.
-  double joules;
+  /// Predicted energy, and the time of a product that runs for a second and
+  /// more; 0 on a GPU whose energy nobody measured.
+  double joules, sustained;
   CostTerms terms;
   int64_t ctas;
   int64_t sharedBytes;

@@ -24,8 +24,9 @@ enum class MathUnit { TensorCores, SparseTensorCores, FFMA, Lanes };
 
 struct MathUse {
   MathUnit unit;
-  /// All rows of the dense weight are multiplied, not the kept ones alone.
-  bool multipliesAllRows = false;
+  /// Rows that are multiplied for each output: those that the weight keeps, or
+  /// all of the dense one, or the former several times.
+  double rows;
 };
 
 } // namespace mlir::nm_sparse

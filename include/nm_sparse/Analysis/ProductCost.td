@@ -32,11 +32,18 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
       "::mlir::nm_sparse::MathCeiling", "getCeiling",
       (ins "const ::mlir::nm_sparse::Chip &":$chip)>,
     InterfaceMethod<[{
-        The units that multiply, and whether they multiply what the weight
-        drops, too: what the energy of the products depends on.
+        The units that multiply, and how much: what the energy of the products
+        depends on.
       }],
       "::mlir::nm_sparse::MathUse", "getMathUse",
       (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem)>,
+    InterfaceMethod<[{
+        Bytes of the weight where it is code; none where it is an operand.
+      }],
+      "::std::optional<double>", "countCodeBytes",
+      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
+           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule),
+      "", "return ::std::nullopt;">,
     InterfaceMethod<[{
         Flops of one CTA in a K step, whose tile of activations has `xElements`.
         Other instructions that issue in place of a product count like one.

@@ -107,12 +107,9 @@ static std::pair<double, double> countTile(const MatmulProblem &problem) {
   if (!tile.isFree)
     return {double(tile.values),
             double(tile.values) * element + double(4 * tile.words)};
-  // Zeros keep outputs near each other: measured at 25 to 90 % of random
-  // elements. Of the words behind the bits, only those of segments are read.
-  constexpr double kZeros = 0.035, kLeastDensity = 0.125;
-  double density = std::max(problem.density, kLeastDensity);
-  double values =
-      std::min(1.0, density + kZeros * (1 - density)) * double(tile.rows);
+  // Of the words behind the bits, only those of segments are read.
+  double values = problem.getStoredRows() / double(problem.getDenseRows()) *
+                  double(tile.rows);
   double words = double(tile.words) + values /
                                           double(BitmapTile::kSegmentValues) *
                                           double(BitmapTile::kSegmentWords) /
@@ -213,8 +210,8 @@ struct DotCost : public ProductCostInterface::ExternalModel<DotCost, DotAttr> {
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "instructions"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::Lanes};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::Lanes, problem.getStoredRows()};
   }
   StringRef getFamily(Attribute, const ScheduleAttr &) const { return "dot"; }
   std::optional<CombinedTime> predictDirect(Attribute,

@@ -169,7 +169,13 @@ struct ImmediateCost
   }
   MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
     // Smaller elements are made f32 first.
-    return {problem.elementBytes == 4 ? MathUnit::FFMA : MathUnit::Lanes};
+    return {problem.elementBytes == 4 ? MathUnit::FFMA : MathUnit::Lanes,
+            problem.getStoredRows()};
+  }
+  std::optional<double> countCodeBytes(Attribute, const MatmulProblem &problem,
+                                       const ScheduleAttr &schedule) const {
+    return double(countPanels(problem, schedule)) *
+           countPanel(problem, schedule).bytes;
   }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "immediate";

@@ -38,20 +38,25 @@ static constexpr FamilyCosts h200NarrowPersistent = {
 // Outputs of a tile from which on it is none of them.
 static constexpr int64_t kNarrowOutputs = 64;
 
+/// Panels that share a fragment have a product of it each.
+static double countFragmentProducts(const MatmulProblem &problem) {
+  return std::max(1.0, 8.0 / double(problem.encoding.getBlockN()));
+}
+
 namespace {
 struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.mma, "mma.sync"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::TensorCores};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::TensorCores,
+            countFragmentProducts(problem) * problem.getStoredRows()};
   }
 
   double countFlops(Attribute, const MatmulProblem &problem,
                     const ScheduleAttr &schedule, double) const {
-    // Panels that share a fragment have a product of it each.
-    double products = std::max(1.0, 8.0 / double(problem.encoding.getBlockN()));
-    return products * 2.0 * double(schedule.getTileTokens()) *
+    return countFragmentProducts(problem) * 2.0 *
+           double(schedule.getTileTokens()) *
            double(schedule.getTileOutputs()) * double(schedule.getStepRows());
   }
 

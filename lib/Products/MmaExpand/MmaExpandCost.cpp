@@ -138,8 +138,8 @@ struct MmaExpandCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.mma, "mma"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::TensorCores, /*multipliesAllRows=*/true};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::TensorCores, double(problem.getDenseRows())};
   }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "mma_expand";

@@ -65,8 +65,8 @@ struct MmaSpCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {2 * chip.mma, "mma_sp"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::SparseTensorCores};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::SparseTensorCores, problem.getStoredRows()};
   }
 
   double countFlops(Attribute attribute, const MatmulProblem &problem,

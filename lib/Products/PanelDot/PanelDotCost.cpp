@@ -174,8 +174,8 @@ struct PanelDotCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "instructions"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::Lanes};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::Lanes, problem.getStoredRows()};
   }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "panel_dot";

@@ -35,8 +35,8 @@ struct SimtCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.ffma, "FFMA"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::FFMA};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::FFMA, problem.getStoredRows()};
   }
 
   double countFlops(Attribute attribute, const MatmulProblem &problem,

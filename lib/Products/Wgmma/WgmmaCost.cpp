@@ -43,8 +43,8 @@ struct WgmmaCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.wgmma, "wgmma"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::TensorCores};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::TensorCores, problem.getStoredRows()};
   }
 
   double countFlops(Attribute, const MatmulProblem &,

@@ -200,8 +200,8 @@ struct WgmmaExpandCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.wgmma, "wgmma"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::TensorCores, /*multipliesAllRows=*/true};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::TensorCores, double(problem.getDenseRows())};
   }
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     return schedule.isPersistent() ? "wgmma_expand, persistent"

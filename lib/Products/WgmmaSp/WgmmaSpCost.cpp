@@ -241,8 +241,8 @@ struct WgmmaSpCost
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {2 * chip.wgmma, "wgmma_sp"};
   }
-  MathUse getMathUse(Attribute, const MatmulProblem &) const {
-    return {MathUnit::SparseTensorCores};
+  MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
+    return {MathUnit::SparseTensorCores, problem.getStoredRows()};
   }
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     return schedule.isPersistent() ? "wgmma_sp, persistent" : "wgmma_sp";

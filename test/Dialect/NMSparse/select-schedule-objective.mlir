@@ -4,7 +4,7 @@
 // RUN: not nm-opt %s '--nm-sparse-select-schedule=chip=sm_80 objective=energy' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not nm-opt %s '--nm-sparse-select-schedule=objective=joules' 2>&1 | FileCheck %s --check-prefix=NAME
 
-// Eight CTAs share each tile of outputs to take the least time; what they
+// Several CTAs share each tile of outputs to take the least time; what they
 // exchange, and SMs with a CTA, take energy.
 
 // TIME: #nm_sparse.schedule<{{.*}} product = panel_dot<{{.*}} grid = flat<split_k = {{[248]}}>>

@@ -70,6 +70,7 @@ static bool areDependent(const SetVector<Operation *> &users, MatmulOp other) {
 static void add(Prediction &sum, const Prediction &one) {
   sum.seconds += one.seconds;
   sum.joules += one.joules;
+  sum.sustained += one.sustained;
 }
 
 /// Schedules of one shape for all of `products`, if they are worth a launch.
@@ -97,6 +98,7 @@ static void agree(ArrayRef<const RankedProduct *> products, Objective objective,
   const Shape *chosen = nullptr;
   double launches = kSharedLaunch * double(own.size() - 1);
   best.seconds += launches;
+  best.sustained += launches;
   if (const EnergyCosts *costs = findEnergyCosts(chip))
     best.joules += costs->idle * launches;
   double least = getScore(best, objective);

@@ -64,8 +64,10 @@ static Prediction predictFunction(func::FuncOp function, int64_t tokens,
   auto addCopy = [&](ShapedType type, double seconds) {
     sum.seconds += seconds;
     if (auto energy =
-            predictCopyEnergy(2 * countBytes(type, tokens), seconds, chip))
+            predictCopyEnergy(2 * countBytes(type, tokens), seconds, chip)) {
       sum.joules += energy->joules;
+      sum.sustained += energy->seconds;
+    }
   };
   function.walk([&](Operation *op) {
     auto matmul = dyn_cast<MatmulOp>(op);
@@ -75,6 +77,7 @@ static Prediction predictFunction(func::FuncOp function, int64_t tokens,
                                matmul.getScheduleAttr(), chip);
       sum.seconds += one.seconds;
       sum.joules += one.joules;
+      sum.sustained += one.sustained;
     } else if (isa<linalg::TransposeOp>(op)) {
       auto type = cast<ShapedType>(op->getResultTypes()[0]);
       addCopy(type, predictTranspose(type, tokens, chip));

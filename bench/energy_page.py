@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What products take in joules and how well that is predicted, for docs/Energy.md,
+of the layers that `draw.py --energy` drew."""
+
+import collections
+import json
+import pathlib
+
+import report
+from energy_choice import judge
+from layers import SPARSITIES, parse
+from random_layers import GROUPS, group_of
+
+FIT = report.RESULTS / "h100-energy-fit.json"
+JUDGE = report.RESULTS / "h100-energy-judge.json"
+MODEL = report.RESULTS / "h100-energy-model.json"
+CHOICE = report.RESULTS / "h100-energy-choice.json"
+
+# What the costs are of, with the unit that they are printed in.
+COSTS = {
+    "idle": ("any time", 1, "W"),
+    "active": ("SMs with a CTA, all of them", 1, "W"),
+    "tensorFlop": ("a flop of tensor cores", 1e12, "pJ"),
+    "sparseTensorFlop": ("a flop of sparse tensor cores", 1e12, "pJ"),
+    "ffmaFlop": ("a flop of an f32 FFMA", 1e12, "pJ"),
+    "laneFlop": ("a flop of lanes that decode a weight", 1e12, "pJ"),
+    "l2Byte": ("a byte from or to L2", 1e12, "pJ"),
+    "dramByte": ("a byte from or to memory", 1e12, "pJ"),
+    "limit": ("the GPU, at most", 1, "W"),
+}
+
+
+def read(path):
+    return json.loads(path.read_text("utf-8"))
+
+
+def costs():
+    found = read(MODEL)["costs"]
+    rows = [
+        [what, f"{found[name] * scale:.3g} {unit}"]
+        for name, (what, scale, unit) in COSTS.items()
+    ]
+    return report.table(["of", "takes"], rows)
+
+
+def errors():
+    """The judged products, by family."""
+    found = read(MODEL)["errors"]
+    measured = found["judge, measured time"]
+    predicted = found["judge, predicted time"]
+    rows = [
+        [
+            name,
+            of["products"],
+            *(
+                f"{100 * part[name]['median']:.1f} % "
+                f"({100 * part[name]['within_quarter']:.0f} %)"
+                for part in (measured, predicted)
+            ),
+        ]
+        for name, of in measured.items()
+    ]
+    return report.table(
+        ["family", "products", "error with measured time", "with predicted time"], rows
+    )
+
+
+def products():
+    """[(layer, the dense product's joules, ours, both their seconds and watts)]."""
+    found = []
+    for path in (FIT, JUDGE):
+        for entry in read(path)["layers"]:
+            energy = entry["energy"]
+            if "cublas" in energy:
+                found.append((parse(entry["layer"]), energy["cublas"], energy["ours"]))
+    return found
+
+
+def ratios(found, key):
+    return [dense[key] / ours[key] for dense, ours in found]
+
+
+def headline():
+    """Dense against each sparsity, by the number of tokens."""
+    groups = collections.defaultdict(list)
+    for layer, dense, ours in products():
+        groups[layer.sparsity, group_of(layer.shape[0])].append((dense, ours))
+    rows = []
+    for sparsity in SPARSITIES:
+        for tokens in GROUPS:
+            found = groups.get((sparsity, tokens))
+            if not found:
+                continue
+            watts = [[p[i]["watts"] for p in found] for i in (0, 1)]
+            rows.append(
+                [
+                    f"{sparsity} %",
+                    tokens,
+                    len(found),
+                    f"{report.geomean(ratios(found, 'us')):.2f}x",
+                    f"{report.geomean(ratios(found, 'mj')):.2f}x",
+                    *(f"{sum(w) / len(w):.0f} W" for w in watts),
+                ]
+            )
+    head = [
+        "sparse",
+        "tokens",
+        "layers",
+        "time, dense / sparse",
+        "energy, dense / sparse",
+    ]
+    return report.table([*head, "dense power", "sparse power"], rows)
+
+
+def choice(folder):
+    """What each objective chooses, by the model of the build in `folder`."""
+    return judge(CHOICE, pathlib.Path(folder))[1]
+
+
+def points():
+    """{group of tokens: [[times as fast, as little energy]]}."""
+    found = collections.defaultdict(list)
+    for layer, dense, ours in products():
+        speed, energy = dense["us"] / ours["us"], dense["mj"] / ours["mj"]
+        found[group_of(layer.shape[0])].append([round(speed, 4), round(energy, 4)])
+    return {name: sorted(found[name]) for name in GROUPS if name in found}
