@@ -339,8 +339,8 @@ def draw_energy(data):
     axis.axhline(1, color=GREY, linewidth=0.8)
     axis.axvline(1, color=GREY, linewidth=0.8)
     ticks = [t for t in (0.25, 0.5, 1, 2, 4, 8) if low < t < high]
+    axis.set(xscale="log", yscale="log")
     for at in (axis.xaxis, axis.yaxis):
-        at.axes.set(xscale="log", yscale="log")
         at.set_major_locator(plt.FixedLocator(ticks))
         at.set_major_formatter(plt.FixedFormatter([f"{t:g}x" for t in ticks]))
         at.set_minor_locator(plt.NullLocator())
