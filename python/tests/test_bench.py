@@ -235,9 +235,10 @@ def test_figures_know_their_data(result, tmp_path):
         assert (tmp_path / f"{name}.svg").stat().st_mtime_ns == stamp
 
 
-def test_figures_of_the_page_are_those_of_the_results():
-    page = (ROOT / "docs/Performance.md").read_text("utf-8")
-    found = re.findall(r"\(images/(\w+)\.svg\) <!-- (\w{16}) -->", page)
+def test_figures_of_the_pages_are_those_of_the_results():
+    pages = ("Performance", "Energy")
+    text = "".join((ROOT / f"docs/{page}.md").read_text("utf-8") for page in pages)
+    found = re.findall(r"\(images/(\w+)\.svg\) <!-- (\w{16}) -->", text)
     assert {name for name, _ in found} == set(plots.FIGURES)
     for name, digest in found:
         assert f"data {digest}" in (ROOT / f"docs/images/{name}.svg").read_text()
