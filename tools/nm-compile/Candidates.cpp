@@ -93,8 +93,8 @@ static Preparation getPreparation(MatmulOp op, int64_t tokens) {
 
 /// Predicts `schedule` together with its share of the kernel before it.
 static Prediction predictPrepared(const MatmulProblem &problem,
-                               ScheduleAttr schedule, const Chip &chip,
-                               const Preparation &before) {
+                                  ScheduleAttr schedule, const Chip &chip,
+                                  const Preparation &before) {
   Prediction result = predict(problem, schedule, chip);
   double seconds = 2.0 * before.bytes / chip.dramBytes;
   if (before.kind == "transposition")
@@ -115,7 +115,7 @@ Prediction nm_sparse::predictWhole(MatmulOp op, ScheduleAttr schedule,
                                    const Chip &chip, int64_t tokens) {
   int64_t expected = getExpectedTokens(op, tokens);
   return predictPrepared(MatmulProblem::get(op, expected), schedule, chip,
-                      getPreparation(op, expected));
+                         getPreparation(op, expected));
 }
 
 ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
@@ -123,7 +123,8 @@ ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
   int64_t expected = getExpectedTokens(op, tokens);
   MatmulProblem problem = MatmulProblem::get(op, expected);
   Preparation before = getPreparation(op, expected);
-  Prediction whole = predictPrepared(problem, op.getScheduleAttr(), chip, before);
+  Prediction whole =
+      predictPrepared(problem, op.getScheduleAttr(), chip, before);
   double dense = predictDense(problem, chip);
   ChosenTime result = {whole.seconds, dense, whole.bound, before.kind};
   result.energy = predictEnergy(problem, op.getScheduleAttr(), whole, chip,

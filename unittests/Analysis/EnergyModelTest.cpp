@@ -106,8 +106,8 @@ TEST_F(EnergyModel, CountsPatches) {
   EnergyEvents apart = count(patches, copies);
   EXPECT_EQ(apart.launches, 2);
   double x = 64.0 * 4096 * 2;
-  EXPECT_NEAR(apart.dramBytes - inPlace.dramBytes, x * (1 + 1.0 / 9) + x * 8 / 9,
-              1e-3);
+  EXPECT_NEAR(apart.dramBytes - inPlace.dramBytes,
+              x * (1 + 1.0 / 9) + x * 8 / 9, 1e-3);
 }
 
 TEST_F(EnergyModel, CountsKernelsBefore) {
