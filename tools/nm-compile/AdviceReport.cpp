@@ -74,7 +74,7 @@ static void printTimes(const Advice &advice, size_t i, llvm::raw_ostream &os) {
   TableRow header = {"", "pattern", "zeros", "us", "speed"};
   if (advice.patterns.front().times[i].energy)
     header.insert(header.end(), {"mJ", "W"});
-  header.push_back("MB");
+  header.emplace_back("MB");
   if (!advice.weight.empty())
     header.insert(header.end(), {"kept", "error"});
   auto numbers = llvm::to_vector(llvm::seq<size_t>(2, header.size()));

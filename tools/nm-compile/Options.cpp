@@ -126,6 +126,19 @@ static llvm::Error chooseChip(StringRef chip, StringRef gpu,
   return llvm::Error::success();
 }
 
+/// The chip, and what schedules for it are compared by.
+static llvm::Error chooseTarget(CompileOptions &options) {
+  GPUPipelineOptions &pipeline = options.pipeline;
+  if (llvm::Error error = chooseChip(options.chip, pipeline.gpu, pipeline))
+    return error;
+  auto objective = parseObjective(pipeline.objective,
+                                  *findChip(pipeline.chip, pipeline.gpu));
+  if (!objective)
+    return objective.takeError();
+  options.objective = *objective;
+  return llvm::Error::success();
+}
+
 static llvm::Error checkGPU(StringRef gpu) {
   if (findGPU(gpu))
     return llvm::Error::success();
@@ -216,6 +229,24 @@ static llvm::Error chooseInput(ArrayRef<std::string> positional,
   return checkFiles(options);
 }
 
+/// What is compiled for, and what schedules are compared by.
+static void addTargetOptions(CommandLine &line, CompileOptions &options) {
+  line.addValue("chip", [&](StringRef text) -> llvm::Error {
+    if (getDefaultFeatures(text).empty())
+      return llvm::createStringError("'" + text.str() +
+                                     "' is not a known chip; expected one of " +
+                                     llvm::join(getSupportedChips(), ", "));
+    options.pipeline.chip = options.chip = text.str();
+    return llvm::Error::success();
+  });
+  line.addValue("gpu", [&](StringRef text) {
+    options.pipeline.gpu = text.str();
+    return checkGPU(text);
+  });
+  line.addChoice("objective", options.pipeline.objective,
+                 {"time", "energy", "edp"});
+}
+
 llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
                                            CompileOptions &options) {
   bool hostMemory = false, embedChecked = false, specializeConstants = false;
@@ -242,22 +273,9 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
     return llvm::Error::success();
   });
   line.addNumber<int64_t>("candidates", options.candidates, 1, 1000);
-  line.addValue("chip", [&](StringRef text) -> llvm::Error {
-    if (getDefaultFeatures(text).empty())
-      return llvm::createStringError("'" + text.str() +
-                                     "' is not a known chip; expected one of " +
-                                     llvm::join(getSupportedChips(), ", "));
-    options.pipeline.chip = options.chip = text.str();
-    return llvm::Error::success();
-  });
-  line.addValue("gpu", [&](StringRef text) {
-    options.pipeline.gpu = text.str();
-    return checkGPU(text);
-  });
+  addTargetOptions(line, options);
   line.addChoice("layout", options.pipeline.layout,
                  {"auto", "feature-major", "keep"});
-  line.addChoice("objective", options.pipeline.objective,
-                 {"time", "energy", "edp"});
   line.addChoice("storage", options.pipeline.storage,
                  {"auto", "canonical", "bitmap"});
   line.addChoice("embed", options.pipeline.embed, {"auto", "always", "never"});
@@ -288,15 +306,8 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   options.pipeline.specializeConstants = specializeConstants;
   if (maxCodeBytes > 0)
     options.pipeline.maxCodeBytes = maxCodeBytes;
-  if (llvm::Error error =
-          chooseChip(options.chip, options.pipeline.gpu, options.pipeline))
+  if (llvm::Error error = chooseTarget(options))
     return error;
-  auto objective =
-      parseObjective(options.pipeline.objective,
-                     *findChip(options.pipeline.chip, options.pipeline.gpu));
-  if (!objective)
-    return objective.takeError();
-  options.objective = *objective;
   if (maxKernels > 0)
     options.pipeline.maxKernels = maxKernels;
   options.saysDensity = density >= 0;
