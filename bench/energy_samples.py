@@ -97,7 +97,12 @@ def read(paths, folder):
     tool = str(folder / "nm-compile")
     jobs = []
     for path in paths:
-        report = json.loads(path.read_text("utf-8"))
+        try:
+            report = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"{path}: {error}; legal is a result file") from None
+        if "layers" not in report:
+            raise SystemExit(f"{path} has no layers: `draw.py --energy` makes such")
         jobs += [(entry, tool, gpu_of(report)) for entry in report["layers"]]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         products = list(pool.map(lambda job: ask(*job), jobs))

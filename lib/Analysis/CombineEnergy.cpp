@@ -14,8 +14,8 @@ using namespace mlir::nm_sparse;
 
 const char *mlir::nm_sparse::getName(EnergyPart part) {
   static constexpr const char *names[kNumEnergyParts] = {
-      "idle", "active SMs", "tensor cores", "sparse tensor cores",
-      "FFMA", "lanes",      "L2",           "DRAM"};
+      "idle power", "active SMs",     "tensor cores", "sparse tensor cores",
+      "FFMA",       "decoding lanes", "L2",           "DRAM"};
   return names[static_cast<unsigned>(part)];
 }
 

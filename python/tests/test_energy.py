@@ -119,6 +119,17 @@ def test_gpus():
         energy_samples.gpu_of({"gpu": "Tesla V100"})
 
 
+@pytest.mark.parametrize(
+    "text, said", [(None, "No such file"), ("{", "legal is"), ("{}", "has no layers")]
+)
+def test_files_that_hold_no_energies(tmp_path, text, said):
+    path = tmp_path / "result.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(SystemExit, match=f"result.json.*{said}"):
+        energy_samples.read([path], tmp_path)
+
+
 def test_pages():
     products = energy_page.products()
     assert len(products) == 125

@@ -50,8 +50,9 @@ static void explainEnergy(llvm::raw_ostream &os, const ChosenTime &chosen) {
   if (!energy)
     return;
   std::string limit = llvm::formatv(
-      ", the limit of the GPU, for {0:f1} us in a loop", energy->seconds * 1e6);
-  os << llvm::formatv("    {0} mJ at {1:f0} W{2}; most of it is {3}; the dense "
+      ", the limit of the GPU ({0:f1} us become {1:f1} us in a loop)",
+      chosen.seconds * 1e6, energy->seconds * 1e6);
+  os << llvm::formatv("    {0} mJ at {1:f0} W{2}, mostly {3}; the dense "
                       "product takes {4} mJ\n",
                       printMillijoules(energy->joules), energy->getWatts(),
                       energy->isLimited ? limit : "",
