@@ -28,8 +28,9 @@ from .encoding import (
 )
 from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
 from .packed_file import read_packed, write_packed
+from .pruning import pattern_mask, prune
 from .ragged import pack_ragged
-from .shuffled import decode, encode, prune, search_order
+from .shuffled import decode, encode, search_order
 from .tensor_file import CheckpointError
 from .two_four import Pattern
 
@@ -59,6 +60,7 @@ __all__ = [
     "pack_free_bitmap",
     "pack_ragged",
     "packed_shapes",
+    "pattern_mask",
     "prune",
     "read_packed",
     "search_order",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple, Union, overload
 
 import numpy as np
+
+from . import encoding_text
 
 FORMAT = "nm_sparse"
 # Of one level, of two, and of a free one; and the same of shuffled weights.
@@ -53,23 +55,91 @@ class Level:
         return False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Encoding(Level):
     """`#nm_sparse.encoding<n:m, block = [bk, bn], dim = dim, order = order>`.
 
     n, m, block:  the outer level, which the dense weight obeys; 0:0 stands for
                   `free`, whose panels keep any number of blocks each.
-    dim:          contraction dimension of the weight, one of its last two.
+    dim:          contraction dimension of the weight, one of its last two: 1 for
+                  the weights of PyTorch, outputs x inputs.
     order:        "identity", or "shuffled": the outputs in some other order have
                   the pattern, and that order is stored.
     inner:        a second level, which what the outer one keeps obeys.
 
-    Raises EncodingError when a field is out of its range.
+    In place of n and m there may be a text: "8:32", "free", "4:10 2:4" for two levels,
+    or that of the MLIR attribute, with or without `#nm_sparse.encoding<` around it.
+
+    >>> Encoding("8:32", block=(1, 128), dim=1) == Encoding(8, 32, (1, 128), 1)
+    True
+    >>> encoding = Encoding("4:10 2:4", block=(1, 64), dim=1)
+    >>> encoding.inner
+    Level(n=2, m=4, block=(1, 1))
+    >>> print(encoding)
+    [4:10, block = [1, 64]], [2:4], dim = 1
+    >>> Encoding(encoding.mlir()) == Encoding(str(encoding)) == encoding
+    True
+
+    Raises EncodingError when a field is out of its range, a text is not of these forms,
+    or something is said in the text and beside it.
     """
 
     dim: int = 0
     order: str = "identity"
     inner: Optional[Level] = None
+
+    @overload
+    def __init__(
+        self,
+        n: int,
+        m: int,
+        block: Optional[Tuple[int, int]] = None,
+        dim: Optional[int] = None,
+        order: Optional[str] = None,
+        inner: Optional[Level] = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        n: str,
+        *,
+        block: Optional[Tuple[int, int]] = None,
+        dim: Optional[int] = None,
+        order: Optional[str] = None,
+        inner: Optional[Level] = None,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        n: Union[int, str],
+        m: Optional[int] = None,
+        block: Optional[Tuple[int, int]] = None,
+        dim: Optional[int] = None,
+        order: Optional[str] = None,
+        inner: Optional[Level] = None,
+    ) -> None:
+        fields: Dict[str, Any] = dict(block=block, dim=dim, order=order, inner=inner)
+        if isinstance(n, str) and m is None:
+            for name, value in _read_text(n).items():
+                if fields.get(name) is not None:
+                    raise EncodingError(
+                        f"{name} is {fields[name]!r}, and {n!r} says it, too: legal is "
+                        "one of them"
+                    )
+                fields[name] = value
+        elif isinstance(n, str) and not isinstance(m, int):
+            raise EncodingError(
+                f"m is {m!r} beside the text {n!r}: legal is none; name what else is "
+                "given, as in block=(1, 128)"
+            )
+        else:
+            fields.update(n=n, m=m)
+        defaults = {"block": (1, 1), "dim": 0, "order": "identity"}
+        for name, value in fields.items():
+            value = defaults.get(name) if value is None else value
+            object.__setattr__(self, name, value)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,6 +173,30 @@ class Encoding(Level):
     ) -> "Encoding":
         """`#nm_sparse.encoding<free, block = [bk, bn], dim = dim, order = order>`."""
         return Encoding(0, 0, block, dim, order)
+
+    @staticmethod
+    def parse(text: str) -> "Encoding":
+        """The encoding that `text` says, in any form that the constructor takes.
+
+        >>> Encoding.parse("#nm_sparse.encoding<free, block = [1, 32], dim = 1>")
+        Encoding(n=0, m=0, block=(1, 32), dim=1, order='identity', inner=None)
+
+        Raises EncodingError.
+        """
+        return Encoding(text)
+
+    def mlir(self) -> str:
+        """The text of the attribute in MLIR, as MLIR prints it.
+
+        >>> Encoding(8, 32, (1, 128)).mlir()
+        '#nm_sparse.encoding<8:32, block = [1, 128]>'
+        """
+        return f"{encoding_text.PREFIX}<{self}>"
+
+    def __str__(self) -> str:
+        """What stands between the brackets of the attribute."""
+        levels = [(level.n, level.m, level.block) for level in self.levels]
+        return encoding_text.body(levels, self.dim, self.order)
 
     @property
     def is_free(self) -> bool:
@@ -208,6 +302,8 @@ class Packed:
         nested = d["version"] in (2, 8)
         _check_keys(d, keys + (("inner",) if nested else ()), "metadata")
         inner = None
+        if d["m"] is None:  # `n` would be read as a text
+            raise EncodingError("m is None: legal is an integer")
         if nested:
             i = d["inner"]
             _check_keys(i, ("n", "m", "block"), "inner")
@@ -222,6 +318,22 @@ class Packed:
                 f"{encoding.m}, which has version {encoding.version}"
             )
         return Packed(dict(components), encoding, tuple(d["shape"]), d["dtype"])
+
+
+def _read_text(text: str) -> Dict[str, Any]:
+    """The fields of an encoding that `text` says, by name."""
+    try:
+        said = encoding_text.parse(text)
+    except ValueError as error:
+        raise EncodingError(str(error)) from None
+    outer = said.levels[0]
+    fields: Dict[str, Any] = {"n": outer.n, "m": outer.m}
+    optional = {"block": outer.block, "dim": said.dim, "order": said.order}
+    fields.update((name, v) for name, v in optional.items() if v is not None)
+    if len(said.levels) > 1:
+        inner = said.levels[1]
+        fields["inner"] = Level(inner.n, inner.m, inner.block or (1, 1))
+    return fields
 
 
 def _check_keys(d: Any, keys: Tuple[str, ...], what: str) -> None:
