@@ -7,7 +7,7 @@ A file holds a weight in canonical form, or as bitmaps, as kernels read it.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -102,25 +102,35 @@ def write_packed(
     write_tensors(path, tensors, metadata)
 
 
-def read_packed(path: PathLike) -> Dict[str, Packed]:
+def read_packed(path: PathLike, name: Optional[str] = None) -> Dict[str, Packed]:
     """The packed weights of a safetensors file, in canonical form, by name.
+
+    name:  of one of them, which alone is read; the result is empty where it is not
+           there.
 
     Raises CheckpointError when the file is damaged or a component is missing, and
     EncodingError when the components or bits of a weight are not legal; `decode`
     checks the positions of canonical ones.
     """
     file, weights = TensorFile(path), {}
-    for key, text in file.metadata.items():
-        name, dot, ending = key.rpartition(".")
-        if ending != "nm_sparse":
+    for found, prefix in packed_prefixes(file).items():
+        if name not in (None, found):
             continue
         try:
-            weights[name] = _read(file, name + dot, text)
+            text = file.metadata[f"{prefix}nm_sparse"]
+            weights[found] = _read(file, prefix, text)
         except CheckpointError:
             raise
         except EncodingError as error:
-            raise EncodingError(f"{path}: weight {name!r}: {error}") from None
+            raise EncodingError(f"{path}: weight {found!r}: {error}") from None
     return weights
+
+
+def packed_prefixes(file: TensorFile) -> Dict[str, str]:
+    """What the names of the components of each packed weight in a file begin with, by
+    the name of the weight; a single one may have none."""
+    keys = (key.rpartition(".") for key in file.metadata)
+    return {name: name + dot for name, dot, ending in keys if ending == "nm_sparse"}
 
 
 def _component(file: TensorFile, name: str, legal: Tuple[str, ...]) -> np.ndarray:
