@@ -61,6 +61,10 @@ void nms::raise() {
 
 extern "C" const char *nmsLastError() { return lastError; }
 
+extern "C" void nmsSetLastError(const char *message) {
+  nms::fail("%s", message);
+}
+
 extern "C" void nmsClearError() { lastError[0] = '\0'; }
 
 extern "C" void nmsSetErrorHandler(NmsErrorHandler handler, void *userData) {

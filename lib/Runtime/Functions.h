@@ -43,6 +43,15 @@ FunctionInfo *functionInfo(const Context &cu, cuda::Function function);
 /// those who need the sizes.
 void readParams(const Context &cu, cuda::Function function, FunctionInfo &info);
 
+/// The module of `image` on the calling thread's device, from the cache, for
+/// which it counts as a use: PTX for `level` 0 to 4, a cubin for -1. Null with
+/// the reason recorded.
+cuda::Module loadModule(std::string image, int level);
+
+/// The kernel `name` of `module`; null with the reason recorded.
+cuda::Function findKernel(const Context &cu, cuda::Module module,
+                          const char *name);
+
 /// Notes where a function came from.
 void nameFunction(cuda::Function function, cuda::Module module,
                   const char *name);
@@ -58,6 +67,20 @@ struct LaunchShape {
   bool overlaps = false; // starts before the kernel ahead of it has ended
   bool hasCluster() const { return cluster[0] != 0; }
 };
+
+/// What a launch is asked to be; `entry` is for messages.
+struct LaunchRequest {
+  const char *entry;
+  int64_t cluster[3], grid[3], block[3];
+  int64_t sharedBytes;
+  bool hasCluster;
+};
+
+/// Launches, and records it where launches are recorded. False with the reason
+/// recorded. Nothing is launched, with success, on an empty grid.
+bool launchChecked(const LaunchRequest &want, cuda::Function function,
+                   cuda::Stream stream, void **params, void **extra,
+                   int64_t paramCount);
 
 /// Launches without checks or recording.
 cuda::Result launchRaw(const Context &cu, cuda::Function function,

@@ -31,14 +31,7 @@ std::string &lastKernel() {
   return *instance;
 }
 
-struct Request {
-  const char *entry;
-  int64_t cluster[3], grid[3], block[3];
-  int64_t sharedBytes;
-  bool hasCluster;
-};
-
-bool checkShape(const Request &want, const FunctionInfo &info) {
+bool checkShape(const LaunchRequest &want, const FunctionInfo &info) {
   static constexpr int64_t gridLimit[3] = {2147483647, 65535, 65535};
   static constexpr int64_t blockLimit[3] = {1024, 1024, 64};
   int64_t threads = 1, blocksPerCluster = 1;
@@ -83,8 +76,8 @@ bool checkShape(const Request &want, const FunctionInfo &info) {
 }
 
 /// Raises the function's limits to what the launch needs.
-bool optIn(const Context &cu, cuda::Function function, const Request &want,
-           FunctionInfo &info) {
+bool optIn(const Context &cu, cuda::Function function,
+           const LaunchRequest &want, FunctionInfo &info) {
   int64_t total = want.sharedBytes + info.staticShared;
   if (want.sharedBytes < 0 || total > cu.info().sharedPerBlockOptin)
     return !fail(
@@ -117,9 +110,12 @@ bool optIn(const Context &cu, cuda::Function function, const Request &want,
   return true;
 }
 
-bool launch(const Request &want, void *handle, void *streamHandle,
-            void **params, void **extra, int64_t paramCount) {
-  if (!handle)
+} // namespace
+
+bool nms::launchChecked(const LaunchRequest &want, cuda::Function function,
+                        cuda::Stream stream, void **params, void **extra,
+                        int64_t paramCount) {
+  if (!function)
     return !fail("%s: the function is null: an earlier module load or lookup "
                  "failed",
                  want.entry);
@@ -133,8 +129,6 @@ bool launch(const Request &want, void *handle, void *streamHandle,
   Context cu;
   if (!cu)
     return false;
-  auto function = static_cast<cuda::Function>(handle);
-  auto stream = static_cast<cuda::Stream>(streamHandle);
   FunctionInfo *info = functionInfo(cu, function);
   if (!info || !checkShape(want, *info) || !optIn(cu, function, want, *info))
     return false;
@@ -163,8 +157,6 @@ bool launch(const Request &want, void *handle, void *streamHandle,
     readParams(cu, function, *info);
   return recordLaunch(function, *info, shape, params, extra, paramCount);
 }
-
-} // namespace
 
 std::string nms::lastLaunchedKernel() {
   std::lock_guard<std::mutex> lock(launchMutex());
@@ -204,9 +196,12 @@ extern "C" void mgpuLaunchKernel(void *function, int64_t gridX, int64_t gridY,
                                  int64_t blockZ, int32_t sharedBytes,
                                  void *stream, void **params, void **extra,
                                  int64_t paramCount) {
-  Request want = {"mgpuLaunchKernel",       {0, 0, 0},   {gridX, gridY, gridZ},
-                  {blockX, blockY, blockZ}, sharedBytes, false};
-  if (!launch(want, function, stream, params, extra, paramCount))
+  LaunchRequest want = {"mgpuLaunchKernel",    {0, 0, 0},
+                        {gridX, gridY, gridZ}, {blockX, blockY, blockZ},
+                        sharedBytes,           false};
+  if (!launchChecked(want, static_cast<cuda::Function>(function),
+                     static_cast<cuda::Stream>(stream), params, extra,
+                     paramCount))
     raise();
 }
 
@@ -217,12 +212,13 @@ extern "C" void mgpuLaunchClusterKernel(void *function, int64_t clusterX,
                                         int64_t blockY, int64_t blockZ,
                                         int32_t sharedBytes, void *stream,
                                         void **params, void **extra) {
-  Request want = {"mgpuLaunchClusterKernel",
-                  {clusterX, clusterY, clusterZ},
-                  {gridX, gridY, gridZ},
-                  {blockX, blockY, blockZ},
-                  sharedBytes,
-                  true};
-  if (!launch(want, function, stream, params, extra, -1))
+  LaunchRequest want = {"mgpuLaunchClusterKernel",
+                        {clusterX, clusterY, clusterZ},
+                        {gridX, gridY, gridZ},
+                        {blockX, blockY, blockZ},
+                        sharedBytes,
+                        true};
+  if (!launchChecked(want, static_cast<cuda::Function>(function),
+                     static_cast<cuda::Stream>(stream), params, extra, -1))
     raise();
 }

@@ -80,7 +80,9 @@ cuda::Module loadImage(const Context &cu, const std::string &image, int level) {
   return nullptr;
 }
 
-void *acquire(std::string image, int level) {
+} // namespace
+
+cuda::Module nms::loadModule(std::string image, int level) {
   Context cu;
   if (!cu)
     return nullptr;
@@ -98,7 +100,15 @@ void *acquire(std::string image, int level) {
   return entry->second.module;
 }
 
-} // namespace
+cuda::Function nms::findKernel(const Context &cu, cuda::Module module,
+                               const char *name) {
+  cuda::Function function = nullptr;
+  if (!cu.check(cu->moduleGetFunction(&function, module, name),
+                "finding kernel '%s' in its module", name))
+    return nullptr;
+  nameFunction(function, module, name);
+  return function;
+}
 
 extern "C" void *mgpuModuleLoad(const void *data, size_t size) {
   void *module = nullptr;
@@ -107,7 +117,7 @@ extern "C" void *mgpuModuleLoad(const void *data, size_t size) {
         "mgpuModuleLoad: the image is empty: compile the gpu.module to a cubin "
         "or fatbin first");
   else
-    module = acquire(std::string(static_cast<const char *>(data), size), -1);
+    module = loadModule(std::string(static_cast<const char *>(data), size), -1);
   if (!module)
     raise();
   return module;
@@ -123,7 +133,7 @@ extern "C" void *mgpuModuleLoadJIT(const void *data, int32_t optLevel) {
          "use 0 to 4",
          optLevel);
   else
-    module = acquire(static_cast<const char *>(data), optLevel);
+    module = loadModule(static_cast<const char *>(data), optLevel);
   if (!module)
     raise();
   return module;
@@ -153,12 +163,7 @@ extern "C" void *mgpuModuleGetFunction(void *module, const char *name) {
          "earlier load failed",
          name ? name : "<null>");
   } else if (Context cu; cu) {
-    auto handle = static_cast<cuda::Module>(module);
-    if (cu.check(cu->moduleGetFunction(&function, handle, name),
-                 "finding kernel '%s' in its module", name))
-      nameFunction(function, handle, name);
-    else
-      function = nullptr;
+    function = findKernel(cu, static_cast<cuda::Module>(module), name);
   }
   if (!function)
     raise();

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TensorMap.h"
+
 #include "Context.h"
 #include "Memref.h"
 #include "nm_sparse/Runtime/MGPU.h"
@@ -35,9 +37,8 @@ struct Encoding {
 };
 
 /// Innermost first, as CUDA counts.
-bool describe(const MemrefView &view, int64_t elementBytes, int64_t interleave,
-              const int64_t *boxDims, Encoding &out) {
-  const char *entry = "mgpuTensorMapEncodeTiledMemref";
+bool describe(const char *entry, const MemrefView &view, int64_t elementBytes,
+              int64_t interleave, const int64_t *boxDims, Encoding &out) {
   out.base = static_cast<char *>(view.aligned) + view.offset * elementBytes;
   int64_t alignment = interleave == 2 ? 32 : 16;
   if (reinterpret_cast<uintptr_t>(out.base) % alignment != 0)
@@ -82,35 +83,70 @@ bool describe(const MemrefView &view, int64_t elementBytes, int64_t interleave,
   return true;
 }
 
+/// Device memory for the maps of one device, taken in blocks: memory is
+/// allocated while a CUDA graph is captured, too, which is the slow path.
+struct MapMemory {
+  static constexpr size_t kBlockBytes = size_t(64) << 10;
+  cuda::DevicePtr next = 0;
+  size_t left = 0;
+};
+
+/// Lets the calling thread allocate and copy while it, or another one, captures
+/// a graph. What it does here is no part of the graph.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Context &cu) : cu(cu) {
+    if (cu->threadExchangeCaptureMode)
+      (void)cu->threadExchangeCaptureMode(&mode);
+  }
+  ~RelaxedCapture() {
+    if (cu->threadExchangeCaptureMode)
+      (void)cu->threadExchangeCaptureMode(&mode);
+  }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  const Context &cu;
+  int mode = cuda::captureRelaxed; // after the exchange: the former one
+};
+
 /// A device copy that equal maps share; it is never freed, since kernels may
 /// hold on to it.
 void *deviceCopy(const Context &cu, const cuda::TensorMap &map) {
   static std::mutex *mutex = new std::mutex;
   static auto *copies =
       new std::map<std::pair<int, std::string>, cuda::DevicePtr>;
+  static auto *memory = new std::map<int, MapMemory>;
   std::lock_guard<std::mutex> lock(*mutex);
   std::string bytes(reinterpret_cast<const char *>(&map), sizeof(map));
   cuda::DevicePtr &copy = (*copies)[{cu.info().ordinal, bytes}];
   if (copy)
     return reinterpret_cast<void *>(copy);
-  cuda::DevicePtr fresh = 0;
-  if (!cu.check(cu->memAlloc(&fresh, sizeof(map)),
-                "allocating a tensor map of %zu bytes", sizeof(map)))
-    return nullptr;
-  if (!cu.check(cu->memcpyHtoD(fresh, &map, sizeof(map)),
-                "copying a tensor map to the device")) {
-    (void)cu->memFree(fresh);
-    return nullptr;
+  RelaxedCapture relaxed(cu);
+  MapMemory &block = (*memory)[cu.info().ordinal];
+  if (block.left < sizeof(map)) {
+    if (!cu.check(cu->memAlloc(&block.next, MapMemory::kBlockBytes),
+                  "allocating %zu bytes for tensor maps",
+                  MapMemory::kBlockBytes))
+      return nullptr;
+    block.left = MapMemory::kBlockBytes;
   }
-  copy = fresh;
+  if (!cu.check(cu->memcpyHtoD(block.next, &map, sizeof(map)),
+                "copying a tensor map to the device"))
+    return nullptr;
+  copy = block.next;
+  block.next += sizeof(map);
+  block.left -= sizeof(map);
   return reinterpret_cast<void *>(copy);
 }
 
-void *encode(int64_t rank, void *descriptor, int64_t dataType,
-             int64_t interleave, int64_t swizzle, int64_t l2Promotion,
-             int64_t oobFill, const int64_t *boxDims) {
-  const char *entry = "mgpuTensorMapEncodeTiledMemref";
-  int64_t elementBytes = dataTypeBytes(dataType);
+} // namespace
+
+void *nms::encodeTensorMap(const char *entry, int64_t rank,
+                           const void *descriptor,
+                           const TensorMapFormat &format) {
+  int64_t elementBytes = dataTypeBytes(format.dataType);
   Encoding encoding = {};
   for (uint32_t &stride : encoding.elementStrides)
     stride = 1;
@@ -121,16 +157,16 @@ void *encode(int64_t rank, void *descriptor, int64_t dataType,
   }
   if (elementBytes == 0) {
     fail("%s: data type %lld is no CUtensorMapDataType, must be 0 to 12", entry,
-         static_cast<long long>(dataType));
+         static_cast<long long>(format.dataType));
     return nullptr;
   }
-  if (!descriptor || !boxDims) {
+  if (!descriptor || !format.boxDims) {
     fail("%s: the descriptor or the box dimensions are null", entry);
     return nullptr;
   }
   Context cu;
-  if (!cu || !describe(MemrefView(rank, descriptor), elementBytes, interleave,
-                       boxDims, encoding))
+  if (!cu || !describe(entry, MemrefView(rank, descriptor), elementBytes,
+                       format.interleave, format.boxDims, encoding))
     return nullptr;
   if (!cu->tensorMapEncodeTiled) {
     fail("%s: this driver cannot encode tensor maps: install a driver for CUDA "
@@ -139,22 +175,23 @@ void *encode(int64_t rank, void *descriptor, int64_t dataType,
     return nullptr;
   }
   cuda::TensorMap map = {};
-  if (!cu.check(cu->tensorMapEncodeTiled(
-                    &map, static_cast<int>(dataType),
-                    static_cast<uint32_t>(rank), encoding.base, encoding.sizes,
-                    encoding.strideBytes, encoding.box, encoding.elementStrides,
-                    static_cast<int>(interleave), static_cast<int>(swizzle),
-                    static_cast<int>(l2Promotion), static_cast<int>(oobFill)),
-                "encoding a tensor map of rank %lld (innermost box %u x %lld "
-                "bytes, swizzle mode %lld)",
-                static_cast<long long>(rank), encoding.box[0],
-                static_cast<long long>(elementBytes),
-                static_cast<long long>(swizzle)))
+  if (!cu.check(
+          cu->tensorMapEncodeTiled(&map, static_cast<int>(format.dataType),
+                                   static_cast<uint32_t>(rank), encoding.base,
+                                   encoding.sizes, encoding.strideBytes,
+                                   encoding.box, encoding.elementStrides,
+                                   static_cast<int>(format.interleave),
+                                   static_cast<int>(format.swizzle),
+                                   static_cast<int>(format.l2Promotion),
+                                   static_cast<int>(format.oobFill)),
+          "encoding a tensor map of rank %lld (innermost box %u x %lld bytes, "
+          "swizzle mode %lld)",
+          static_cast<long long>(rank), encoding.box[0],
+          static_cast<long long>(elementBytes),
+          static_cast<long long>(format.swizzle)))
     return nullptr;
   return deviceCopy(cu, map);
 }
-
-} // namespace
 
 extern "C" void *
 mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dataType,
@@ -164,8 +201,9 @@ mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dataType,
   // Nothing is launched on an empty memref, so no map is needed.
   if (rank > 0 && descriptor && MemrefView(rank, descriptor).elements() == 0)
     return nullptr;
-  void *map = encode(rank, descriptor, dataType, interleave, swizzle,
-                     l2Promotion, oobFill, boxDims);
+  void *map = encodeTensorMap(
+      "mgpuTensorMapEncodeTiledMemref", rank, descriptor,
+      {dataType, interleave, swizzle, l2Promotion, oobFill, boxDims});
   if (!map)
     raise();
   return map;

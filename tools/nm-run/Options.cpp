@@ -6,10 +6,10 @@
 
 #include "Options.h"
 
-#include "../common/CommandLine.h"
-#include "../common/OutputFile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/CommandLine.h"
+#include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;

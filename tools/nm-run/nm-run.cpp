@@ -6,10 +6,10 @@
 
 #include "Options.h"
 
-#include "../common/Version.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Support/Version.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"

@@ -26,6 +26,9 @@ FailureOr<std::string> runLLVM(gpu::GPUModuleOp kernels,
 /// all are in the module that is returned.
 OwningOpRef<ModuleOp> splitKernels(gpu::GPUModuleOp kernels);
 
+/// The text of `kernels` that the emulator runs in place of PTX.
+std::string printKernels(gpu::GPUModuleOp kernels);
+
 /// One PTX file of several, which may declare the same things.
 std::string joinPTX(ArrayRef<std::string> parts);
 

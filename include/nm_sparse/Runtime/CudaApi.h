@@ -91,6 +91,7 @@ enum : unsigned {
   eventDisableTiming = 2,
   memAttachGlobal = 1,
   captureThreadLocal = 1,
+  captureRelaxed = 2,
   launchAttributeCluster = 4,
   launchAttributeProgrammaticSerialization = 6,
 };
@@ -182,6 +183,7 @@ struct alignas(64) TensorMap {
     (const LaunchConfig *, Function, void **, void **))                        \
   X(funcGetParamInfo, "cuFuncGetParamInfo",                                    \
     (Function, size_t, size_t *, size_t *))                                    \
+  X(threadExchangeCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *))   \
   X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                            \
     (TensorMap *, int, uint32_t, void *, const uint64_t *, const uint64_t *,   \
      const uint32_t *, const uint32_t *, int, int, int, int))

@@ -23,6 +23,10 @@ extern "C" {
 /// stays valid until the next failing call on the same thread.
 NMS_API const char *nmsLastError(void);
 
+/// Makes `message` the last failure of the calling thread: for libraries that
+/// add to what the runtime does.
+NMS_API void nmsSetLastError(const char *message);
+
 /// Forgets the last failure of the calling thread.
 NMS_API void nmsClearError(void);
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "WidenDivisions.h"
 #include "nm_sparse/GPU/Codegen.h"
 
 #include "mlir/Target/LLVM/NVVM/Utils.h"
@@ -77,6 +78,8 @@ protected:
     llvm::ModulePassManager passes;
     if (llvm::Error error = builder.parsePassPipeline(passes, kPasses))
       return getOperation().emitError(llvm::toString(std::move(error)));
+    passes.addPass(
+        llvm::createModuleToFunctionPassAdaptor(WidenDivisionsPass()));
     passes.run(module, modules);
     return success();
   }

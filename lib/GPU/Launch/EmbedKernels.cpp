@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "nm_sparse/GPU/Codegen.h"
 #include "nm_sparse/GPU/Passes.h"
 
 namespace mlir::nm_sparse {
@@ -23,13 +24,7 @@ static NVVM::NVVMTargetAttr findTarget(gpu::GPUModuleOp kernels) {
   return nullptr;
 }
 
-static LogicalResult embedKernels(gpu::GPUModuleOp kernels) {
-  NVVM::NVVMTargetAttr target = findTarget(kernels);
-  if (!target)
-    return kernels.emitError("nm-sparse-embed-kernels: gpu.module @")
-           << kernels.getName()
-           << " has no #nvvm.target: attach one, with --nvvm-attach-target";
-
+std::string nm_sparse::printKernels(gpu::GPUModuleOp kernels) {
   // Aliases, such as those of locations, are printed with an operation that has
   // no parent only.
   OwningOpRef<gpu::GPUModuleOp> alone =
@@ -40,6 +35,17 @@ static LogicalResult embedKernels(gpu::GPUModuleOp kernels) {
   // not be: behind `nvvm.barrier`, a location is taken for an attribute.
   alone->print(stream,
                OpPrintingFlags().enableDebugInfo().printGenericOpForm());
+  return text;
+}
+
+static LogicalResult embedKernels(gpu::GPUModuleOp kernels) {
+  NVVM::NVVMTargetAttr target = findTarget(kernels);
+  if (!target)
+    return kernels.emitError("nm-sparse-embed-kernels: gpu.module @")
+           << kernels.getName()
+           << " has no #nvvm.target: attach one, with --nvvm-attach-target";
+
+  std::string text = nm_sparse::printKernels(kernels);
   text += '\0';
 
   OpBuilder builder(kernels);

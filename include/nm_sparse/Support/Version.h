@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_COMMON_VERSION_H
-#define NM_SPARSE_TOOLS_COMMON_VERSION_H
+#ifndef NM_SPARSE_SUPPORT_VERSION_H
+#define NM_SPARSE_SUPPORT_VERSION_H
 
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Version.h"
@@ -24,4 +24,4 @@ inline std::string describeVersion(llvm::StringRef tool) {
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_COMMON_VERSION_H
+#endif // NM_SPARSE_SUPPORT_VERSION_H

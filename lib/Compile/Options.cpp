@@ -6,11 +6,11 @@
 
 #include "Options.h"
 
-#include "../common/CommandLine.h"
-#include "../common/OutputFile.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/CommandLine.h"
+#include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -26,8 +26,10 @@ Compiles linalg with sparse weights to GPU kernels.
   --chip C           GPU to compile for; default sm_90a
   --gpu G            GPU whose rates to choose kernels by, such as h100; default
                      h200 where the chip is sm_90a. It names the chip, too
-  --emit WHAT        ptx (default), cubin, or the IR after a stage; linalg is the
-                     program itself, as it was read or made of a checkpoint
+  --emit WHAT        ptx (default), cubin, emulator (the kernels as text that the
+                     emulator takes in place of PTX), or the IR after a stage;
+                     linalg is the program itself, as it was read or made of a
+                     checkpoint
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
   --tokens LIST      where the number of tokens is dynamic: auto (default; what
@@ -100,7 +102,7 @@ static std::string listStages() {
   std::string names = kInputStage.str() + ", ";
   for (const Stage &stage : getStages())
     names += (stage.name + ", ").str();
-  return names + "ptx, cubin";
+  return names + "ptx, cubin, emulator";
 }
 
 std::string nm_sparse::describeUsage() { return usage + listStages() + "\n"; }
@@ -292,7 +294,8 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   line.addChoice("pack", options.pipeline.pack, {"auto", "device", "host"});
   line.addChoice("launches", options.pipeline.launches, {"merged", "separate"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
-    if (text != "ptx" && text != "cubin" && !isStage(text))
+    bool isImage = text == "ptx" || text == "cubin" || text == "emulator";
+    if (!isImage && !isStage(text))
       return llvm::createStringError("'" + text.str() + "' is not one of " +
                                      listStages());
     options.emit = text.str();

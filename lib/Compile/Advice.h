@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_NM_COMPILE_ADVICE_H
-#define NM_SPARSE_TOOLS_NM_COMPILE_ADVICE_H
+#ifndef NM_SPARSE_LIB_COMPILE_ADVICE_H
+#define NM_SPARSE_LIB_COMPILE_ADVICE_H
 
 #include "Options.h"
 #include "nm_sparse/Advice/KeptQuality.h"
@@ -76,9 +76,8 @@ void printAdvice(const Advice &advice, llvm::raw_ostream &os);
 llvm::json::Value toJSON(const Advice &advice);
 
 /// Does what --advise asks for.
-llvm::Error advise(MLIRContext &context, const CompileOptions &options,
-                   llvm::raw_ostream &os);
+llvm::Error advise(MLIRContext &context, const CompileOptions &options);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_NM_COMPILE_ADVICE_H
+#endif // NM_SPARSE_LIB_COMPILE_ADVICE_H

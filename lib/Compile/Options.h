@@ -4,12 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
-#define NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
+#ifndef NM_SPARSE_LIB_COMPILE_OPTIONS_H
+#define NM_SPARSE_LIB_COMPILE_OPTIONS_H
 
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Compile/Compile.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -38,6 +39,7 @@ struct RecommendOptions {
 };
 
 struct CompileOptions {
+  CompileHost host;
   std::string output, emit = "ptx", manifest, chip;
   GPUPipelineOptions pipeline;
   Objective objective = Objective::Time;
@@ -83,4 +85,4 @@ bool isStage(StringRef name);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_NM_COMPILE_OPTIONS_H
+#endif // NM_SPARSE_LIB_COMPILE_OPTIONS_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_NM_COMPILE_TABLE_H
-#define NM_SPARSE_TOOLS_NM_COMPILE_TABLE_H
+#ifndef NM_SPARSE_LIB_COMPILE_TABLE_H
+#define NM_SPARSE_LIB_COMPILE_TABLE_H
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLExtras.h"
@@ -43,4 +43,4 @@ inline void printTable(llvm::raw_ostream &os, ArrayRef<TableRow> rows,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_NM_COMPILE_TABLE_H
+#endif // NM_SPARSE_LIB_COMPILE_TABLE_H

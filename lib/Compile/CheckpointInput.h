@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_NM_COMPILE_CHECKPOINTINPUT_H
-#define NM_SPARSE_TOOLS_NM_COMPILE_CHECKPOINTINPUT_H
+#ifndef NM_SPARSE_LIB_COMPILE_CHECKPOINTINPUT_H
+#define NM_SPARSE_LIB_COMPILE_CHECKPOINTINPUT_H
 
-#include "../common/OutputFile.h"
 #include "Options.h"
 #include "nm_sparse/Checkpoint/LinearLayers.h"
+#include "nm_sparse/Support/OutputFile.h"
 
 namespace mlir::nm_sparse {
 
@@ -43,4 +43,4 @@ llvm::Error printWeights(const CompileOptions &options, llvm::raw_ostream &os);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_NM_COMPILE_CHECKPOINTINPUT_H
+#endif // NM_SPARSE_LIB_COMPILE_CHECKPOINTINPUT_H

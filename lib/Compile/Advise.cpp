@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../common/OutputFile.h"
 #include "Advice.h"
+#include "nm_sparse/Support/OutputFile.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "nm_sparse/Analysis/Chip.h"
@@ -138,9 +138,9 @@ static llvm::Expected<NamedWeight> readWeight(const CompileOptions &options) {
         llvm::formatv("{0} has no weight {1}; --list prints those that it has",
                       options.checkpoint, quoteName(name)));
   if (!weight->scale.empty())
-    llvm::errs() << "nm-compile: warning: " << quoteName(name)
-                 << " has the scale " << quoteName(weight->scale)
-                 << ", which is not applied to what patterns keep\n";
+    *options.host.err << "nm-compile: warning: " << quoteName(name)
+                      << " has the scale " << quoteName(weight->scale)
+                      << ", which is not applied to what patterns keep\n";
   auto data = checkpoint->read(*weight);
   if (!data)
     return data.takeError();
@@ -193,20 +193,19 @@ static llvm::Error measure(Advice &advice, const NamedWeight &named,
   return llvm::Error::success();
 }
 
-static llvm::Error report(const Advice &advice, StringRef json,
-                          llvm::raw_ostream &os) {
+static llvm::Error report(const Advice &advice, const CompileOptions &options) {
+  const std::string &json = options.advice.json;
   if (json != "-")
-    printAdvice(advice, os);
+    printAdvice(advice, *options.host.out);
   if (json.empty())
     return llvm::Error::success();
-  auto file =
-      OutputFile::create(json, llvm::formatv("{0:2}\n", toJSON(advice)).str());
+  auto file = options.host.createFile(
+      json, llvm::formatv("{0:2}\n", toJSON(advice)).str());
   return file ? file->keep() : file.takeError();
 }
 
 llvm::Error nm_sparse::advise(MLIRContext &context,
-                              const CompileOptions &options,
-                              llvm::raw_ostream &os) {
+                              const CompileOptions &options) {
   Advice advice;
   advice.chip = findChip(options.pipeline.chip, options.pipeline.gpu);
   advice.shape = {options.advice.outputs, options.advice.inputs,
@@ -248,5 +247,5 @@ llvm::Error nm_sparse::advise(MLIRContext &context,
     if (llvm::Error error = measure(advice, *named, options.advice, context))
       return error;
   compare(advice);
-  return report(advice, options.advice.json, os);
+  return report(advice, options);
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
-#define NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
+#ifndef NM_SPARSE_LIB_COMPILE_EXPLAIN_H
+#define NM_SPARSE_LIB_COMPILE_EXPLAIN_H
 
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -93,4 +93,4 @@ void printSupport(MLIRContext &context, llvm::raw_ostream &os);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_NM_COMPILE_EXPLAIN_H
+#endif // NM_SPARSE_LIB_COMPILE_EXPLAIN_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_NM_COMPILE_RECOMMEND_H
-#define NM_SPARSE_TOOLS_NM_COMPILE_RECOMMEND_H
+#ifndef NM_SPARSE_LIB_COMPILE_RECOMMEND_H
+#define NM_SPARSE_LIB_COMPILE_RECOMMEND_H
 
 #include "Options.h"
 #include "nm_sparse/Advice/ClockModel.h"
@@ -45,9 +45,8 @@ llvm::json::Value toJSON(const ClockModel &model,
 
 /// Does what --recommend asks for, with the products of `module` as the
 /// schedule stage left it.
-llvm::Error recommend(ModuleOp module, const CompileOptions &options,
-                      llvm::raw_ostream &os);
+llvm::Error recommend(ModuleOp module, const CompileOptions &options);
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_NM_COMPILE_RECOMMEND_H
+#endif // NM_SPARSE_LIB_COMPILE_RECOMMEND_H

@@ -72,8 +72,8 @@ static std::string describeViolations(const CheckpointWeight &weight,
       pattern.firstWindow, pattern.firstOutput);
 }
 
-static void warn(const llvm::Twine &text) {
-  llvm::errs() << "nm-compile: warning: " << text << "\n";
+static void warn(const CompileOptions &options, const llvm::Twine &text) {
+  *options.host.err << "nm-compile: warning: " << text << "\n";
 }
 
 llvm::Expected<CheckpointInput>
@@ -99,12 +99,13 @@ CheckpointInput::open(const CompileOptions &options) {
         return llvm::createStringError(options.checkpoint + ": weight " + text +
                                        "; prune the weight");
       if (pattern->isNearlyTwoFour())
-        warn("left out: " + text);
+        warn(options, "left out: " + text);
       continue;
     }
     if (!weight->scale.empty())
-      warn(quoteName(weight->name) + " has the scale " +
-           quoteName(weight->scale) + ", which the function does not apply");
+      warn(options, quoteName(weight->name) + " has the scale " +
+                        quoteName(weight->scale) +
+                        ", which the function does not apply");
     taken.push_back(weight);
   }
   if (taken.empty())

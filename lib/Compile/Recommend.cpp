@@ -12,12 +12,12 @@
 
 #include "Recommend.h"
 
-#include "../common/OutputFile.h"
 #include "Explain.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <tuple>
 
@@ -101,8 +101,8 @@ static llvm::Error checkGPU(const ClockSweep &sweep, const Chip &chip) {
                     sweep.path, quoteName(sweep.gpu), chip.gpu, hint));
 }
 
-llvm::Error nm_sparse::recommend(ModuleOp module, const CompileOptions &options,
-                                 llvm::raw_ostream &os) {
+llvm::Error nm_sparse::recommend(ModuleOp module,
+                                 const CompileOptions &options) {
   const Chip &chip = *findChip(options.pipeline.chip, options.pipeline.gpu);
   auto sweep = readClockSweep(options.recommend.clocks);
   if (!sweep)
@@ -126,10 +126,10 @@ llvm::Error nm_sparse::recommend(ModuleOp module, const CompileOptions &options,
                         "is no kernel to recommend clocks for");
   const std::string &json = options.advice.json;
   if (json != "-")
-    printRecommendation(*model, products, maxLoss, os);
+    printRecommendation(*model, products, maxLoss, *options.host.out);
   if (json.empty())
     return llvm::Error::success();
-  auto file = OutputFile::create(
+  auto file = options.host.createFile(
       json, llvm::formatv("{0:2}\n", toJSON(*model, products, maxLoss)).str());
   return file ? file->keep() : file.takeError();
 }

@@ -4,14 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_COMMON_OUTPUTFILE_H
-#define NM_SPARSE_TOOLS_COMMON_OUTPUTFILE_H
+#ifndef NM_SPARSE_SUPPORT_OUTPUTFILE_H
+#define NM_SPARSE_SUPPORT_OUTPUTFILE_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 #include <optional>
 #include <string>
 
@@ -59,7 +60,21 @@ public:
     return file;
   }
 
+  /// An entry of `files`, made when `keep` is called.
+  static OutputFile createIn(std::map<std::string, std::string> &files,
+                             llvm::StringRef path, std::string contents) {
+    OutputFile file;
+    file.path = path.str();
+    file.contents = std::move(contents);
+    file.files = &files;
+    return file;
+  }
+
   llvm::Error keep() {
+    if (files) {
+      (*files)[path] = std::move(contents);
+      return llvm::Error::success();
+    }
     if (temporary) {
       if (llvm::Error error = temporary->keep(path))
         return getError(llvm::toString(std::move(error)));
@@ -123,8 +138,9 @@ private:
 
   std::string path, contents;
   std::optional<llvm::sys::fs::TempFile> temporary;
+  std::map<std::string, std::string> *files = nullptr;
 };
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_COMMON_OUTPUTFILE_H
+#endif // NM_SPARSE_SUPPORT_OUTPUTFILE_H

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_TOOLS_COMMON_COMMANDLINE_H
-#define NM_SPARSE_TOOLS_COMMON_COMMANDLINE_H
+#ifndef NM_SPARSE_SUPPORT_COMMANDLINE_H
+#define NM_SPARSE_SUPPORT_COMMANDLINE_H
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -109,4 +109,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_TOOLS_COMMON_COMMANDLINE_H
+#endif // NM_SPARSE_SUPPORT_COMMANDLINE_H

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../common/CommandLine.h"
-#include "../common/OutputFile.h"
 #include "Options.h"
+#include "nm_sparse/Support/CommandLine.h"
+#include "nm_sparse/Support/OutputFile.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

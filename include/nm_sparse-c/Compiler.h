@@ -1,0 +1,105 @@
+//===- Compiler.h - the compiler behind a C interface -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What libnm_sparse exports beside the runtime (nm_sparse/Runtime/*.h): the
+// compiler as text in, text out, and the oracle, which runs a program on the
+// CPU. No type of MLIR or LLVM crosses this border. All functions may be called
+// from any thread.
+//
+// Texts are UTF-8. Those that a function returns end in a zero byte, belong to
+// the object that they come from, and live as long as it does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_C_COMPILER_H
+#define NM_SPARSE_C_COMPILER_H
+
+#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Runtime/Program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Changes when a function here changes what it takes or returns.
+enum { NM_SPARSE_ABI_VERSION = 1 };
+
+/// NM_SPARSE_ABI_VERSION of the library.
+NMS_API int32_t nmSparseAbiVersion(void);
+
+/// One line: version, commit and LLVM's version.
+NMS_API const char *nmSparseVersion(void);
+
+/// What one run of the compiler made.
+typedef struct NmSparseOutput NmSparseOutput;
+
+/// Does what `nm-compile ARGUMENTS` does, where the input `-` is `program`,
+/// MLIR text or bytecode of `bytes` bytes, and files that are written are kept
+/// in the result instead. (Weights of checkpoints, --packed, still go to a
+/// file.) Never null; destroy it with nmSparseOutputDestroy.
+NMS_API NmSparseOutput *nmSparseCompile(const char *const *arguments,
+                                        int32_t count, const char *program,
+                                        size_t bytes);
+
+/// The exit status: 0, 1 for what cannot be compiled, 2 for wrong arguments.
+NMS_API int32_t nmSparseOutputStatus(const NmSparseOutput *output);
+
+/// What the tool says to people, on standard output and as errors and warnings.
+NMS_API const char *nmSparseOutputText(const NmSparseOutput *output,
+                                       size_t *bytes);
+NMS_API const char *nmSparseOutputErrors(const NmSparseOutput *output,
+                                         size_t *bytes);
+
+/// The file that an option names `name` (-o PTX, --manifest JSON), or null.
+NMS_API const char *nmSparseOutputFile(const NmSparseOutput *output,
+                                       const char *name, size_t *bytes);
+
+NMS_API void nmSparseOutputDestroy(NmSparseOutput *output);
+
+/// A function of a program, compiled for the CPU of this machine with weights
+/// unpacked and no kernel: what kernels are compared with.
+typedef struct NmSparseOracle NmSparseOracle;
+
+/// Compiles function `entry` of `program` (null or empty: the only public one).
+/// Null with nmsLastError() set where it cannot be.
+NMS_API NmSparseOracle *nmSparseOracleCreate(const char *program, size_t bytes,
+                                             const char *entry);
+
+/// Elements of an array in host memory, row by row without gaps, or a number.
+typedef struct NmSparseHostArray {
+  void *data;
+  int32_t kind;         // NmsKind of a result; of an argument it is not read
+  int32_t elementBytes; // of one element
+  int32_t rank;         // -1: a number
+  const int64_t *sizes;
+} NmSparseHostArray;
+
+/// How many arrays the function takes: a weight with an encoding takes those of
+/// its canonical packed form (docs/Encoding.md, sections 3 to 5), in the order
+/// that is given there.
+NMS_API int32_t nmSparseOracleArguments(const NmSparseOracle *oracle);
+
+/// Calls the function. Returns 0, or nonzero with nmsLastError() set. Results
+/// are read with nmSparseOracleResult until the next call.
+NMS_API int nmSparseOracleCall(NmSparseOracle *oracle,
+                               const NmSparseHostArray *arguments,
+                               int32_t count);
+
+NMS_API int32_t nmSparseOracleResults(const NmSparseOracle *oracle);
+NMS_API NmSparseHostArray nmSparseOracleResult(const NmSparseOracle *oracle,
+                                               int32_t number);
+
+NMS_API void nmSparseOracleDestroy(NmSparseOracle *oracle);
+
+/// From now on the runtime of this process runs kernels in the emulator, of
+/// `chip` (sm_90a, ...). Programs are then made of what `nm-compile --emit
+/// emulator` wrote in place of PTX. Returns 0, or nonzero with nmsLastError()
+/// set, also where the process has used a GPU.
+NMS_API int nmSparseUseEmulator(const char *chip);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // NM_SPARSE_C_COMPILER_H

@@ -1,0 +1,286 @@
+//===- Compile.cpp - linalg to PTX ----------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Compile/Compile.h"
+#include "Advice.h"
+#include "CheckpointInput.h"
+#include "Explain.h"
+#include "Options.h"
+#include "Recommend.h"
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/GPU/Codegen.h"
+#include "nm_sparse/InitAll.h"
+#include "nm_sparse/Pipelines/ErrorCollector.h"
+#include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/OutputFile.h"
+#include "nm_sparse/Support/Version.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <chrono>
+#include <optional>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// The options were checked.
+static const Chip &getChip(const CompileOptions &options) {
+  return *findChip(options.pipeline.chip, options.pipeline.gpu);
+}
+
+/// Standard output, unless a result goes there.
+static llvm::raw_ostream &getLog(const CompileOptions &options) {
+  return options.output == "-" || options.manifest == "-" ? *options.host.err
+                                                          : *options.host.out;
+}
+
+/// Says what `stage` did, which took `milliseconds`.
+static void explain(const Stage &stage, ModuleOp module,
+                    const CompileOptions &options,
+                    ArrayRef<ScheduledProduct> products, const OpCounts &before,
+                    const OpCounts &after, double milliseconds) {
+  llvm::raw_ostream &log = getLog(options);
+  explainStage(log, stage.name, before, after, milliseconds);
+  if (stage.name == "specialize")
+    explainClasses(log, module);
+  if (stage.name == "layout")
+    explainTransposes(log, module, getChip(options),
+                      getExpectedTokens(options.pipeline));
+  if (stage.name == "schedule") {
+    explainProducts(log, products);
+    explainCandidates(log, module, getChip(options),
+                      getExpectedTokens(options.pipeline), options.objective);
+  }
+  if (stage.name == "nvvm")
+    explainLaunches(log, module);
+}
+
+/// Runs the stages up to the one that `options` name, and collects `products`
+/// and how the weights of `checkpoint` are stored.
+static llvm::Error runStages(ModuleOp module, const CompileOptions &options,
+                             std::vector<ScheduledProduct> &products,
+                             CheckpointInput *checkpoint) {
+  OpCounts before = countOps(module);
+  for (const Stage &stage : getStages()) {
+    auto start = std::chrono::steady_clock::now();
+    if (llvm::Error error = runPipeline(
+            module, ("stage " + stage.name).str(),
+            [&](OpPassManager &pm) { stage.build(pm, options.pipeline); }))
+      return error;
+    std::chrono::duration<double, std::milli> time =
+        std::chrono::steady_clock::now() - start;
+    if (stage.name == "front" && checkpoint)
+      if (llvm::Error error = checkpoint->findStorage(module))
+        return error;
+    if (stage.name == "layout" && options.candidates)
+      return llvm::Error::success();
+    if (stage.name == "schedule") {
+      products = collectProducts(module);
+      warnOfSlowProducts(*options.host.err, module, getChip(options),
+                         getExpectedTokens(options.pipeline));
+    }
+    if (options.explain) {
+      OpCounts after = countOps(module);
+      explain(stage, module, options, products, before, after, time.count());
+      before = std::move(after);
+    }
+    // Where no kernels are asked for, weights still are.
+    bool isLast = options.recommend.isAsked ? stage.name == "schedule"
+                  : options.output.empty() || options.emit == kInputStage
+                      ? stage.name == "front"
+                      : stage.name == options.emit;
+    if (isLast && !options.candidates)
+      break;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error makeNoKernelError(const CompileOptions &options) {
+  return llvm::createStringError(
+      options.input +
+      " has no contraction with an encoded weight, so there is no kernel");
+}
+
+/// The kernels as text that the emulator takes.
+static llvm::Expected<std::string>
+makeEmulatorImage(ModuleOp module, const CompileOptions &options) {
+  auto kernels = module.getOps<gpu::GPUModuleOp>();
+  if (kernels.empty())
+    return makeNoKernelError(options);
+  if (!llvm::hasSingleElement(kernels))
+    return llvm::createStringError(
+        "--emit emulator takes one gpu.module, and there are several");
+  return printKernels(*kernels.begin());
+}
+
+/// Text or object code of the kernels; `assembled` is filled where they were
+/// assembled.
+static llvm::Expected<std::string>
+makeKernels(ModuleOp module, const CompileOptions &options,
+            std::optional<Assembled> &assembled) {
+  if (options.emit == "emulator")
+    return makeEmulatorImage(module, options);
+  auto ptx = translateToPTX(module);
+  if (!ptx)
+    return ptx.takeError();
+  if (ptx->empty())
+    return makeNoKernelError(options);
+  if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
+    auto result = assemblePTX(*ptx, options.pipeline.chip);
+    if (!result)
+      return result.takeError();
+    assembled = std::move(*result);
+  }
+  if (options.explain)
+    explainPTX(getLog(options), *ptx, assembled ? &*assembled : nullptr);
+  return options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
+}
+
+/// Writes all files that `options` name, or none.
+static llvm::Error writeFiles(const CompileOptions &options, std::string output,
+                              std::string description,
+                              const CheckpointInput *checkpoint) {
+  SmallVector<OutputFile, 3> files;
+  auto add = [&](llvm::Expected<OutputFile> file) -> llvm::Error {
+    if (file)
+      files.push_back(std::move(*file));
+    return file.takeError();
+  };
+  llvm::Error error = llvm::Error::success();
+  if (!options.packed.empty())
+    error = add(checkpoint->pack(options.packed));
+  if (!error && !options.manifest.empty())
+    error =
+        add(options.host.createFile(options.manifest, std::move(description)));
+  if (!error && !options.output.empty())
+    error = add(options.host.createFile(options.output, std::move(output)));
+  for (OutputFile &file : files) {
+    if (error)
+      file.discard();
+    else
+      error = file.keep();
+  }
+  return error;
+}
+
+/// Whether a type or an attribute of `module` is of a weight of free elements.
+static bool hasFreeWeights(ModuleOp module) {
+  bool found = false;
+  AttrTypeWalker walker;
+  walker.addWalk([&](EncodingAttr encoding) { found |= encoding.isFree(); });
+  module.walk([&](Operation *op) {
+    walker.walk(op->getAttrDictionary());
+    for (Type type : op->getResultTypes())
+      walker.walk(type);
+  });
+  return found;
+}
+
+static llvm::Expected<OwningOpRef<ModuleOp>>
+readProgram(MLIRContext &context, const CompileOptions &options) {
+  if (options.input == "-" && options.host.program)
+    return parseModule(context, *options.host.program, "<program>");
+  return readModule(context, options.input);
+}
+
+static llvm::Error compile(MLIRContext &context,
+                           const CompileOptions &options) {
+  std::optional<CheckpointInput> checkpoint;
+  if (!options.checkpoint.empty()) {
+    auto opened = CheckpointInput::open(options);
+    if (!opened)
+      return opened.takeError();
+    checkpoint = std::move(*opened);
+  }
+  auto read = checkpoint ? checkpoint->makeModule(context)
+                         : readProgram(context, options);
+  if (!read)
+    return read.takeError();
+  ModuleOp module = **read;
+  if (llvm::Error error = bindWeights(module, options.bindings))
+    return error;
+  if (options.saysDensity && !hasFreeWeights(module))
+    *options.host.err << "nm-compile: warning: --density says what free "
+                         "weights keep, and there are none\n";
+  std::string program;
+  if (options.emit == kInputStage)
+    llvm::raw_string_ostream(program) << module << "\n";
+  std::vector<ScheduledProduct> products;
+  if (llvm::Error error = runStages(module, options, products,
+                                    checkpoint ? &*checkpoint : nullptr))
+    return error;
+  if (options.candidates)
+    return printCandidates(
+        module, getChip(options), getExpectedTokens(options.pipeline),
+        options.candidates, options.objective, *options.host.out);
+  if (options.recommend.isAsked)
+    return recommend(module, options);
+
+  std::string output;
+  std::optional<Assembled> assembled;
+  if (options.output.empty()) {
+    // The weights alone are written.
+  } else if (options.emit == kInputStage) {
+    output = std::move(program);
+  } else if (isStage(options.emit)) {
+    llvm::raw_string_ostream(output) << module << "\n";
+  } else {
+    auto kernels = makeKernels(module, options, assembled);
+    if (!kernels)
+      return kernels.takeError();
+    output = std::move(*kernels);
+  }
+
+  std::string description;
+  if (!options.manifest.empty()) {
+    ErrorCollector errors(&context);
+    auto manifest = makeManifest(module, products,
+                                 assembled ? &assembled->resources : nullptr);
+    if (failed(manifest))
+      return llvm::createStringError(errors.getFirst());
+    description =
+        llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*manifest))).str();
+  } else if (!isStage(options.emit) && !options.output.empty()) {
+    std::string left = describeHostOps(module, options.pipeline.hostMemory);
+    if (!left.empty())
+      *options.host.err << "nm-compile: warning: " << left << "\n";
+  }
+  return writeFiles(options, std::move(output), std::move(description),
+                    checkpoint ? &*checkpoint : nullptr);
+}
+
+int nm_sparse::runCompiler(ArrayRef<const char *> arguments,
+                           const CompileHost &host) {
+  CompileOptions options;
+  options.host = host;
+  if (llvm::Error error = parseCompileOptions(arguments, options)) {
+    *host.err << "nm-compile: " << llvm::toString(std::move(error)) << "\n";
+    return 2;
+  }
+  if (options.help) {
+    *host.out << describeUsage();
+    return 0;
+  }
+  if (options.version) {
+    *host.out << describeVersion("nm-compile");
+    return 0;
+  }
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  if (options.printSupport) {
+    printSupport(context, *host.out);
+    return 0;
+  }
+  if (llvm::Error error = options.list ? printWeights(options, *host.out)
+                          : options.advice.isAsked
+                              ? advise(context, options)
+                              : compile(context, options)) {
+    *host.err << "nm-compile: " << llvm::toString(std::move(error)) << "\n";
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,247 @@
+//===- Expression.cpp - numbers that depend on sizes ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Expression.h"
+
+#include "ErrorState.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace nms {
+
+/// By recursive descent: sum = product {+ product}, product = factor {*
+/// factor}.
+class ExpressionParser {
+public:
+  ExpressionParser(std::string_view text, Expression &result)
+      : text(text), result(result) {}
+
+  bool parse() {
+    if (!parseSum())
+      return false;
+    skipSpace();
+    return at == text.size() || refuse("an operator");
+  }
+
+private:
+  using Op = Expression::Op;
+  // Deeper than what the compiler writes by far, and far from the stack's end.
+  static constexpr int kMostNested = 200;
+
+  bool refuse(const char *expected) {
+    return !fail("'%.*s' is no expression: %s was expected at position %zu",
+                 static_cast<int>(text.size()), text.data(), expected, at);
+  }
+
+  void skipSpace() {
+    while (at < text.size() && text[at] == ' ')
+      ++at;
+  }
+
+  bool take(char c) {
+    skipSpace();
+    if (at == text.size() || text[at] != c)
+      return false;
+    ++at;
+    return true;
+  }
+
+  bool parseSum() {
+    if (nested == kMostNested)
+      return refuse("less nesting");
+    ++nested;
+    if (!parseProduct())
+      return false;
+    while (take('+')) {
+      if (!parseProduct())
+        return false;
+      result.nodes.push_back({Op::Add, 0});
+    }
+    --nested;
+    return true;
+  }
+
+  bool parseProduct() {
+    if (!parseFactor())
+      return false;
+    while (take('*')) {
+      if (!parseFactor())
+        return false;
+      result.nodes.push_back({Op::Mul, 0});
+    }
+    return true;
+  }
+
+  bool parseNumber(int64_t &number) {
+    skipSpace();
+    bool isNegative = at < text.size() && text[at] == '-';
+    size_t begin = at + isNegative, end = begin;
+    uint64_t magnitude = 0;
+    constexpr uint64_t most = std::numeric_limits<int64_t>::max();
+    for (; end < text.size() && isdigit(text[end]); ++end) {
+      unsigned digit = text[end] - '0';
+      if (magnitude > (most - digit) / 10)
+        return refuse("a number of 64 bits");
+      magnitude = 10 * magnitude + digit;
+    }
+    if (end == begin)
+      return refuse("a number");
+    at = end;
+    number = isNegative ? -static_cast<int64_t>(magnitude)
+                        : static_cast<int64_t>(magnitude);
+    return true;
+  }
+
+  std::string_view parseName() {
+    size_t begin = at;
+    while (at < text.size() && (isalnum(text[at]) || text[at] == '_'))
+      ++at;
+    return text.substr(begin, at - begin);
+  }
+
+  bool parseFactor() {
+    skipSpace();
+    if (take('('))
+      return parseSum() && (take(')') || refuse("')'"));
+    if (at == text.size())
+      return refuse("a value");
+    if (text[at] == '-' || isdigit(text[at])) {
+      int64_t number = 0;
+      if (!parseNumber(number))
+        return false;
+      result.nodes.push_back({Op::Number, number});
+      return true;
+    }
+    std::string_view name = parseName();
+    if (name.empty())
+      return refuse("a value");
+    if (take('('))
+      return parseCall(name);
+    return parseQuantity(name);
+  }
+
+  bool parseCall(std::string_view name) {
+    static constexpr std::pair<const char *, Op> functions[] = {
+        {"add", Op::Add},           {"sub", Op::Sub},
+        {"mul", Op::Mul},           {"ceildiv", Op::CeilDiv},
+        {"floordiv", Op::FloorDiv}, {"mod", Op::Mod},
+        {"min", Op::Min},           {"max", Op::Max}};
+    const auto *found =
+        std::find_if(std::begin(functions), std::end(functions),
+                     [&](const auto &entry) { return name == entry.first; });
+    if (found == std::end(functions))
+      return refuse("a function that is known");
+    if (!parseSum())
+      return false;
+    bool takesMore = found->second == Op::Min || found->second == Op::Max;
+    int operands = 1;
+    for (; take(','); ++operands) {
+      if (!parseSum())
+        return false;
+      result.nodes.push_back({found->second, 0});
+    }
+    if (operands < 2 || (operands > 2 && !takesMore))
+      return refuse("two operands");
+    return take(')') || refuse("')'");
+  }
+
+  bool parseQuantity(std::string_view name) {
+    Quantity quantity;
+    quantity.name = std::string(name);
+    if (at < text.size() && text[at] == '.') {
+      ++at;
+      std::string_view field = parseName();
+      quantity.field = field == "size"     ? Quantity::Field::Size
+                       : field == "stride" ? Quantity::Field::Stride
+                                           : Quantity::Field::Offset;
+      if (quantity.field == Quantity::Field::Offset) {
+        if (field != "offset")
+          return refuse("size, stride or offset");
+      } else if (!take('[') || !parseNumber(quantity.dim) || !take(']')) {
+        return refuse("the number of a dimension in brackets");
+      }
+    }
+    result.nodes.push_back(
+        {Op::Quantity, static_cast<int64_t>(result.quantities.size())});
+    result.quantities.push_back(std::move(quantity));
+    return true;
+  }
+
+  std::string_view text;
+  Expression &result;
+  size_t at = 0;
+  int nested = 0;
+};
+
+bool Expression::parse(std::string_view text, Expression &result) {
+  result = Expression();
+  result.text = std::string(text);
+  return ExpressionParser(text, result).parse();
+}
+
+bool Expression::apply(Op op, int64_t a, int64_t b, int64_t &value) {
+  bool divides = op == Op::CeilDiv || op == Op::FloorDiv || op == Op::Mod;
+  // Sizes are not negative, and the compiler divides by positive numbers.
+  if (divides && b <= 0)
+    return !fail("a division by %lld", static_cast<long long>(b));
+  int64_t quotient = divides ? a / b : 0, rest = divides ? a % b : 0;
+  switch (op) {
+  case Op::Add:
+    return !__builtin_add_overflow(a, b, &value) || !fail("a sum is too large");
+  case Op::Sub:
+    return !__builtin_sub_overflow(a, b, &value) ||
+           !fail("a difference is too large");
+  case Op::Mul:
+    return !__builtin_mul_overflow(a, b, &value) ||
+           !fail("a product is too large");
+  case Op::CeilDiv:
+    value = quotient + (rest > 0);
+    return true;
+  case Op::FloorDiv:
+    value = quotient - (rest < 0);
+    return true;
+  case Op::Mod:
+    value = rest < 0 ? rest + b : rest;
+    return true;
+  case Op::Min:
+    value = std::min(a, b);
+    return true;
+  case Op::Max:
+    value = std::max(a, b);
+    return true;
+  case Op::Number:
+  case Op::Quantity:
+    break;
+  }
+  return false;
+}
+
+bool Expression::evaluate(const QuantityReader &read, int64_t &value) const {
+  std::vector<int64_t> stack;
+  for (const Node &node : nodes) {
+    if (node.op == Op::Number) {
+      stack.push_back(node.number);
+      continue;
+    }
+    if (node.op == Op::Quantity) {
+      stack.push_back(0);
+      if (!read(quantities[node.number], stack.back()))
+        return false;
+      continue;
+    }
+    int64_t b = stack.back();
+    stack.pop_back();
+    if (!apply(node.op, stack.back(), b, stack.back()))
+      return !fail("'%s' cannot be computed: %s", text.c_str(),
+                   std::string(nmsLastError()).c_str());
+  }
+  value = stack.back();
+  return true;
+}
+
+} // namespace nms

@@ -1,0 +1,338 @@
+//===- Program.cpp - launching what a manifest describes ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Runtime/Program.h"
+
+#include "ProgramPlan.h"
+#include "TensorMap.h"
+#include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Runtime/MGPU.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+using namespace nms;
+
+/// The kernels of a program on one device.
+struct LoadedKernels {
+  cuda::Module module = nullptr;
+  std::vector<cuda::Function> functions;
+
+  LoadedKernels() = default;
+  LoadedKernels(const LoadedKernels &) = delete;
+  LoadedKernels &operator=(const LoadedKernels &) = delete;
+  ~LoadedKernels() { mgpuModuleUnload(module); }
+};
+
+struct NmsProgram {
+  Manifest manifest;
+  std::string image;
+  KernelNumbers kernels;
+
+  std::mutex mutex; ///< Of what follows.
+  /// By the bytes of function, sizes and strides.
+  std::unordered_map<std::string, std::shared_ptr<const ProgramPlan>> plans;
+  std::map<int, std::shared_ptr<const LoadedKernels>> loaded; ///< By device.
+};
+
+namespace {
+
+// Plans are a few KB: a server that sees every token count keeps them all.
+constexpr size_t kMostPlans = 8192;
+
+const ManifestFunction *getFunction(const NmsProgram *program,
+                                    int32_t function) {
+  if (!program) {
+    fail("the program is null: an earlier nmsProgramCreate failed");
+    return nullptr;
+  }
+  const auto &functions = program->manifest.functions;
+  if (function < 0 || function >= static_cast<int32_t>(functions.size())) {
+    fail("the program has no function %d, only 0 to %zu", function,
+         functions.size() - 1);
+    return nullptr;
+  }
+  return &functions[function];
+}
+
+std::string makeKey(int32_t function, const NmsArray *arguments,
+                    int32_t count) {
+  std::string key;
+  key.reserve(256);
+  auto add = [&](const void *data, size_t bytes) {
+    key.append(static_cast<const char *>(data), bytes);
+  };
+  add(&function, sizeof(function));
+  for (int32_t i = 0; i < count; ++i) {
+    const NmsArray &array = arguments[i];
+    add(&array.rank, sizeof(array.rank));
+    if (array.rank < 0) {
+      add(static_cast<const void *>(&array.data), sizeof(array.data));
+      continue;
+    }
+    add(array.sizes, array.rank * sizeof(int64_t));
+    bool hasStrides = array.strides;
+    add(&hasStrides, sizeof(hasStrides));
+    if (hasStrides)
+      add(array.strides, array.rank * sizeof(int64_t));
+  }
+  return key;
+}
+
+/// The plan of a call, made on first use; null with the reason recorded.
+std::shared_ptr<const ProgramPlan> findPlan(NmsProgram *program,
+                                            int32_t function,
+                                            const NmsArray *arguments,
+                                            int32_t count) {
+  const ManifestFunction *called = getFunction(program, function);
+  if (!called)
+    return nullptr;
+  for (int32_t i = 0; i < count; ++i)
+    if (arguments[i].rank > NMS_MAX_RANK ||
+        (arguments[i].rank > 0 && !arguments[i].sizes)) {
+      fail("argument %d of @%s has rank %d, at most %d are legal, each with a "
+           "size",
+           i, called->name.c_str(), arguments[i].rank, int(NMS_MAX_RANK));
+      return nullptr;
+    }
+  std::string key = makeKey(function, arguments, count);
+  {
+    std::lock_guard<std::mutex> lock(program->mutex);
+    auto found = program->plans.find(key);
+    if (found != program->plans.end())
+      return found->second;
+  }
+  std::shared_ptr<const ProgramPlan> plan =
+      planCall(program->manifest, *called, program->kernels, arguments, count);
+  if (!plan)
+    return nullptr;
+  std::lock_guard<std::mutex> lock(program->mutex);
+  if (program->plans.size() >= kMostPlans)
+    program->plans.clear();
+  program->plans[std::move(key)] = plan;
+  return plan;
+}
+
+/// The kernels on the calling thread's device, loaded on first use; null with
+/// the reason recorded.
+std::shared_ptr<const LoadedKernels> findKernels(NmsProgram *program,
+                                                 const Context &cu) {
+  std::lock_guard<std::mutex> lock(program->mutex);
+  std::shared_ptr<const LoadedKernels> &kernels =
+      program->loaded[cu.info().ordinal];
+  if (kernels)
+    return kernels;
+  // Text is PTX, which the driver compiles; what begins so is an ELF file.
+  bool isCubin = program->image.compare(0, 4, "\x7f" "ELF") == 0;
+  auto fresh = std::make_shared<LoadedKernels>();
+  fresh->module = loadModule(program->image, isCubin ? -1 : 4);
+  if (!fresh->module)
+    return nullptr;
+  for (const std::string &name : program->kernels) {
+    fresh->functions.push_back(findKernel(cu, fresh->module, name.c_str()));
+    if (!fresh->functions.back())
+      return nullptr;
+  }
+  kernels = std::move(fresh);
+  return kernels;
+}
+
+/// A launch with the pointers of one call.
+class Launcher {
+public:
+  Launcher(const ProgramPlan &plan, const NmsArray *arguments, void *workspace,
+           cuda::Stream stream)
+      : plan(plan), arguments(arguments), workspace(workspace), stream(stream) {
+  }
+
+  bool fill(const Context &cu) const;
+  bool launch(const PlannedLaunch &launch, cuda::Function function);
+
+private:
+  char *resolve(const PlannedPointer &pointer) const {
+    void *base =
+        pointer.argument < 0 ? workspace : arguments[pointer.argument].data;
+    return static_cast<char *>(base) + pointer.offset;
+  }
+  void *makeMap(const PlannedParameter &parameter) const;
+
+  const ProgramPlan &plan;
+  const NmsArray *arguments;
+  void *workspace;
+  cuda::Stream stream;
+  std::vector<uint64_t> slots;
+  std::vector<void *> parameters;
+};
+
+bool Launcher::fill(const Context &cu) const {
+  for (const PlannedFill &fill : plan.fills) {
+    auto at = reinterpret_cast<cuda::DevicePtr>(static_cast<char *>(workspace) +
+                                                fill.offset);
+    auto value = static_cast<unsigned>(fill.value);
+    // Space of the workspace is whole words.
+    int64_t words = (fill.count * fill.elementBytes + 3) / 4;
+    bool isSame = fill.elementBytes == 4 || fill.value == 0;
+    cuda::Result result =
+        isSame ? cu->memsetD32Async(at, value, words, stream)
+               : cu->memsetD16Async(at, static_cast<unsigned short>(value),
+                                    fill.count, stream);
+    if (!isSame && fill.elementBytes != 2)
+      return !nms::fail(
+          "a buffer of elements of %lld bytes cannot begin as %lld",
+          static_cast<long long>(fill.elementBytes),
+          static_cast<long long>(fill.value));
+    if (!cu.check(result, "filling a buffer of %lld bytes",
+                  static_cast<long long>(4 * words)))
+      return false;
+  }
+  return true;
+}
+
+void *Launcher::makeMap(const PlannedParameter &parameter) const {
+  const PlannedMap &map = plan.maps[parameter.map];
+  int64_t descriptor[3 + 2 * NMS_MAX_RANK];
+  size_t rank = map.sizes.size();
+  descriptor[0] = descriptor[1] =
+      reinterpret_cast<int64_t>(resolve(parameter.pointer));
+  descriptor[2] = 0;
+  std::copy(map.sizes.begin(), map.sizes.end(), descriptor + 3);
+  std::copy(map.strides.begin(), map.strides.end(), descriptor + 3 + rank);
+  TensorMapFormat format;
+  format.dataType = map.dataType;
+  format.swizzle = map.swizzle;
+  format.l2Promotion = map.l2Promotion;
+  format.boxDims = map.box.data();
+  return encodeTensorMap("nmsProgramLaunch", static_cast<int64_t>(rank),
+                         descriptor, format);
+}
+
+bool Launcher::launch(const PlannedLaunch &launch, cuda::Function function) {
+  size_t count = launch.parameters.size();
+  slots.resize(count);
+  parameters.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const PlannedParameter &parameter = launch.parameters[i];
+    switch (parameter.kind) {
+    case ManifestParameter::Kind::Number:
+      slots[i] = static_cast<uint64_t>(parameter.number);
+      break;
+    case ManifestParameter::Kind::Pointer:
+      slots[i] = reinterpret_cast<uint64_t>(resolve(parameter.pointer));
+      break;
+    case ManifestParameter::Kind::TensorMap:
+      void *map = makeMap(parameter);
+      if (!map)
+        return false;
+      slots[i] = reinterpret_cast<uint64_t>(map);
+      break;
+    }
+    parameters[i] = &slots[i];
+  }
+  return launchChecked(launch.shape, function, stream, parameters.data(),
+                       nullptr, static_cast<int64_t>(count));
+}
+
+} // namespace
+
+NmsProgram *nmsProgramCreate(const char *manifest, size_t manifestBytes,
+                             const char *image, size_t imageBytes) {
+  if (!manifest || !image || imageBytes == 0) {
+    fail("nmsProgramCreate: the manifest or the image is empty");
+    return nullptr;
+  }
+  auto program = std::make_unique<NmsProgram>();
+  if (!Manifest::parse({manifest, manifestBytes}, program->manifest))
+    return nullptr;
+  program->image.assign(image, imageBytes);
+  for (const ManifestFunction &function : program->manifest.functions)
+    for (const ManifestLaunch &launch : function.launches)
+      if (std::find(program->kernels.begin(), program->kernels.end(),
+                    launch.kernel) == program->kernels.end())
+        program->kernels.push_back(launch.kernel);
+  return program.release();
+}
+
+void nmsProgramDestroy(NmsProgram *program) { delete program; }
+
+int32_t nmsProgramFunction(const NmsProgram *program, const char *name) {
+  if (!getFunction(program, 0))
+    return -1;
+  if (!name || !*name)
+    return 0;
+  const auto &functions = program->manifest.functions;
+  for (size_t i = 0; i < functions.size(); ++i)
+    if (functions[i].name == name)
+      return static_cast<int32_t>(i);
+  fail("the program has no function @%s; its first is @%s", name,
+       functions.front().name.c_str());
+  return -1;
+}
+
+int32_t nmsProgramArguments(const NmsProgram *program, int32_t function) {
+  const ManifestFunction *found = getFunction(program, function);
+  return found ? static_cast<int32_t>(found->arguments.size()) : -1;
+}
+
+int32_t nmsProgramResults(const NmsProgram *program, int32_t function) {
+  const ManifestFunction *found = getFunction(program, function);
+  if (!found)
+    return -1;
+  if (!found->cases.empty())
+    found = &program->manifest.functions[found->cases.front().function];
+  return static_cast<int32_t>(found->results.size());
+}
+
+int64_t nmsProgramWorkspace(NmsProgram *program, int32_t function,
+                            const NmsArray *arguments, int32_t count) {
+  auto plan = findPlan(program, function, arguments, count);
+  return plan ? plan->workspaceBytes : -1;
+}
+
+int nmsProgramResult(NmsProgram *program, int32_t function,
+                     const NmsArray *arguments, int32_t count, int32_t number,
+                     NmsResult *result) {
+  auto plan = findPlan(program, function, arguments, count);
+  if (!plan)
+    return 1;
+  if (number < 0 || number >= static_cast<int32_t>(plan->results.size()))
+    return fail("@%s has %zu results, and number %d was asked for",
+                program->manifest.functions[function].name.c_str(),
+                plan->results.size(), number);
+  *result = plan->results[number];
+  return 0;
+}
+
+int nmsProgramLaunch(NmsProgram *program, int32_t function,
+                     const NmsArray *arguments, int32_t count, void *workspace,
+                     void *stream) {
+  auto plan = findPlan(program, function, arguments, count);
+  if (!plan)
+    return 1;
+  if (plan->workspaceBytes > 0 &&
+      (!workspace || reinterpret_cast<uintptr_t>(workspace) % 256 != 0))
+    return fail("the workspace, of %lld bytes, begins at %p, which is no "
+                "multiple of 256: allocate it for itself",
+                static_cast<long long>(plan->workspaceBytes), workspace);
+  if (plan->launches.empty() && plan->fills.empty())
+    return 0;
+  Context cu;
+  if (!cu)
+    return 1;
+  auto kernels = findKernels(program, cu);
+  if (!kernels)
+    return 1;
+  Launcher launcher(*plan, arguments, workspace,
+                    static_cast<cuda::Stream>(stream));
+  if (!launcher.fill(cu))
+    return 1;
+  for (const PlannedLaunch &launch : plan->launches)
+    if (!launcher.launch(launch, kernels->functions[launch.kernel]))
+      return 1;
+  return 0;
+}
