@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Python side of nm_sparse: the packed format of N:M-sparse weights.
 
-The format itself is specified in docs/Encoding.md; `encode`, `decode` and
-`prune` are its reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a
-trained model (docs/Checkpoints.md); `kept_importance` and `output_error` say what a
-pattern keeps of one (docs/Advise.md).
+`prune` makes a weight fit an `Encoding`, `pack` makes a `PackedTensor` of it; both take
+arrays of numpy, torch and cupy. The format itself is specified in docs/Encoding.md;
+`encode` and `decode` are its reference, in plain numpy. `Checkpoint` finds the 2:4
+weights of a trained model (docs/Checkpoints.md); `kept_importance` and `output_error`
+say what a pattern keeps of one (docs/Advise.md).
 """
 
 from .advice import kept_importance, kept_magnitude, output_error
@@ -28,6 +29,7 @@ from .encoding import (
 )
 from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
 from .packed_file import read_packed, write_packed
+from .packed_tensor import PackedTensor, pack
 from .pruning import pattern_mask, prune
 from .ragged import pack_ragged
 from .shuffled import decode, encode, search_order
@@ -46,6 +48,7 @@ __all__ = [
     "EncodingError",
     "Level",
     "Packed",
+    "PackedTensor",
     "Pattern",
     "Weight",
     "bitmap_shape",
@@ -56,6 +59,7 @@ __all__ = [
     "kept_importance",
     "kept_magnitude",
     "output_error",
+    "pack",
     "pack_bitmap",
     "pack_free_bitmap",
     "pack_ragged",
