@@ -146,8 +146,8 @@ class NMLinear(nn.Module):
         """An `nn.Linear` with the same weight and bias, and zeros where nothing is
         kept; followed by the activation in an `nn.Sequential` if there is one."""
         weight = self.weight.to_dense().detach()
-        linear = nn.Linear(0, 0, bias=False, device="meta")
-        linear.in_features, linear.out_features = self.in_features, self.out_features
+        size = (self.in_features, self.out_features)
+        linear = nn.Linear(*size, bias=False, device="meta")
         linear.weight = nn.Parameter(weight, requires_grad=self.values.requires_grad)
         if self.bias is not None:
             bias = self.bias.detach().clone()
