@@ -22,6 +22,7 @@ from typing import (
     Tuple,
 )
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
@@ -256,8 +257,8 @@ def _pack(
         if not source.requires_grad:
             parameter.requires_grad_(False)
     replacement.train(module.training)
-    total = float(weight.double().abs().sum())
-    kept = float(pruned.double().abs().sum()) / total if total else 1.0
+    total, after = (float(w.abs().sum(dtype=torch.float64)) for w in (weight, pruned))
+    kept = after / total if total else 1.0
     row = _row(layer, config, "", predictions, kept, packed.nbytes)
     return row, replacement
 

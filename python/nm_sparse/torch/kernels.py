@@ -22,6 +22,7 @@ from .spec import LinearSpec
 from .storage import to_storage
 
 
+@functools.lru_cache(maxsize=None)
 def chip_of(device: torch.device) -> str:
     """The chip for which a GPU's kernels are compiled, such as sm_90a."""
     major, minor = torch.cuda.get_device_capability(device)
@@ -49,13 +50,13 @@ def _warn(reason: str) -> None:
 
 
 @functools.lru_cache(maxsize=None)
-def _program(spec: str, chip: str) -> Optional[Any]:
+def _program(spec: LinearSpec, chip: str) -> Optional[Any]:
     """The compiled program of a spec; None where the library cannot be loaded."""
     compiler = _compiler()
     if compiler is None:
         return None
     try:
-        return compiler.linear_program(LinearSpec.parse(spec), chip)
+        return compiler.linear_program(spec, chip)
     except (ImportError, OSError) as error:
         _warn(str(error))
         return None
@@ -74,13 +75,12 @@ class _Stored:
         parts = [part.detach() for part in weight]
         # What is made while a graph is captured exists only when it is replayed, and
         # inference tensors do not say when they change.
-        is_kept = not torch.cuda.is_current_stream_capturing()
-        is_kept = is_kept and not any(part.is_inference() for part in parts)
-        if not is_kept:
+        is_captured = parts[0].is_cuda and torch.cuda.is_current_stream_capturing()
+        if is_captured or any(part.is_inference() for part in parts):
             return to_storage(parts, s, form)
         # A weak reference keeps the name of the memory from being used again.
         reference = StorageWeakRef(weight[0].untyped_storage())
-        key = (reference.cdata, weight[0].storage_offset(), form, s.text)
+        key = (reference.cdata, weight[0].storage_offset(), form, s)
         version = [(part.data_ptr(), part._version) for part in weight]
         known = self._forms.get(key)
         if known is None or known[1] != version:
@@ -109,13 +109,20 @@ def run_linear(
     wider activations) is unpacked, and multiplied densely.
     """
     has_kernels = spec.dtype != "f64" and x.dtype == spec.torch_dtype
-    program = _program(spec.text, chip_of(x.device)) if has_kernels else None
+    program = _program(spec, chip_of(x.device)) if has_kernels else None
     if program is None or x.numel() == 0:
         return unpacked_linear(x, weight, bias, spec)
-    with torch.cuda.device(x.device):
-        parts = _stored.get(weight, spec, program.storage)
-        stream = torch.cuda.current_stream(x.device).cuda_stream
-        rows = as_rows(x.detach()).contiguous()
-        flat = None if bias is None else bias.detach().contiguous()
-        y = program(rows, parts, flat, stream)
+    parts = _stored.get(weight, spec, program.storage)
+    rows = as_rows(x.detach()).contiguous()
+    flat = None if bias is None else bias.detach().contiguous()
+    y = _launch(program, rows, parts, flat)
     return y.reshape(x.shape[:-1] + (spec.shape[0],))
+
+
+def _launch(
+    program: Any, x: Tensor, parts: List[Tensor], bias: Optional[Tensor]
+) -> Tensor:
+    """[tokens, N], on the current stream of x's GPU."""
+    with torch.cuda.device(x.device):
+        stream = torch.cuda.current_stream(x.device).cuda_stream
+        return program(x, parts, bias, stream)
