@@ -101,10 +101,9 @@ def test_wanda_is_magnitude_times_norm_of_the_input():
     weight = torch.randn(5, 7, generator=draw)
     x = torch.randn(11, 7, generator=draw)
     expected = weight.abs().double() * x.double().norm(dim=0)
-    torch.testing.assert_close(wanda(weight, x.norm(dim=0)), expected, rtol=1e-6, atol=0)
-    torch.testing.assert_close(
-        element_scores(weight, "wanda", statistics(x)), expected, rtol=1e-6, atol=0
-    )
+    by_layer = element_scores(weight, "wanda", statistics(x))
+    for found in (wanda(weight, x.norm(dim=0)), by_layer):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
 
 
 def test_surgeon_is_the_least_error_of_dropping_one_element():

@@ -20,6 +20,7 @@ from typing import (
     Mapping,
     Optional,
     Sequence,
+    Tuple,
     Union,
 )
 
@@ -45,7 +46,7 @@ class Group:
     """Layers with the same input, in the order in which they run.
 
     names:  of the modules, as `model.named_modules()` has them.
-    calls:  how often each is called for a batch.
+    calls:  how often each is called for a batch, at most.
     """
 
     names: List[str]
@@ -87,50 +88,64 @@ class Calibration:
         """A progress bar on stderr, or one that shows nothing."""
         return tqdm(total=total, desc=what, disable=not self.progress, leave=True)
 
+    def each_batch(self, what: str) -> Iterator[Batch]:
+        """The batches, with a bar of their own that goes when they are done."""
+        return iter(
+            tqdm(
+                self.batches,
+                desc=f"inputs of {what}",
+                disable=not self.progress,
+                leave=False,
+            )
+        )
+
     def groups(self, model: nn.Module, names: Sequence[str]) -> List[Group]:
         """The named layers in the order in which they run, grouped by their input.
         Layers that never run are in no group."""
         recorder = _Recorder()
         with recorder.watching(model, names):
-            if self.function is None:
-                call(model, self.batches[0])
-            else:
+            if self.function is not None:
                 with _evaluating(model):
                     self.function(model)
+            for batch in self.batches:
+                recorder.begin()
+                call(model, batch)
+                if len(recorder.most) == len(set(names)):
+                    break
         return recorder.groups()
 
     def inputs(
         self,
         model: nn.Module,
-        name: str,
-        calls: int,
+        group: Group,
         visit: Callable[[Tensor, Optional[Tensor]], None],
     ) -> None:
-        """Calls `visit(x, token_mask)` with each input of a layer."""
+        """Calls `visit(x, token_mask)` with each input of the layers of a group."""
+        name = group.names[0]
         if self.function is not None:
             with _evaluating(model), _hook(model, name, lambda x: visit(x, None)):
                 self.function(model)
             return
-        for batch in self.batches:
-            for x in captured(model, name, calls, batch):
+        for batch in self.each_batch(name):
+            for x in self.captured(model, group, batch):
                 visit(x, self.token_mask(batch))
 
+    def captured(self, model: nn.Module, group: Group, batch: Batch) -> List[Tensor]:
+        """The inputs of the layers of a group in a run on one batch, which ends there
+        if they run once."""
+        found: List[Tensor] = []
 
-def captured(model: nn.Module, name: str, calls: int, batch: Batch) -> List[Tensor]:
-    """The inputs of a layer in a run on one batch, which ends there."""
-    found: List[Tensor] = []
+        def take(x: Tensor) -> None:
+            found.append(x)
+            if group.calls == 1:
+                raise _Stop
 
-    def take(x: Tensor) -> None:
-        found.append(x)
-        if len(found) == calls:
-            raise _Stop
-
-    with _hook(model, name, take):
-        try:
-            call(model, batch)
-        except _Stop:
-            pass
-    return found
+        with _hook(model, group.names[0], take):
+            try:
+                call(model, batch)
+            except _Stop:
+                pass
+        return found
 
 
 def call(model: nn.Module, batch: Batch) -> Any:
@@ -197,10 +212,15 @@ class _Recorder:
     """In which order layers run, and which are given the same tensor."""
 
     def __init__(self) -> None:
+        self.most: Dict[str, int] = {}  # calls of each layer for a batch, at most
         self.calls: Dict[str, int] = {}
         self.runs: List[List[str]] = []
         self.last: Optional[Tensor] = None  # held, so that its memory is not reused
         self.version = 0
+
+    def begin(self) -> None:
+        """A new batch."""
+        self.calls, self.last = {}, None
 
     @contextmanager
     def watching(self, model: nn.Module, names: Sequence[str]) -> Iterator[None]:
@@ -220,41 +240,38 @@ class _Recorder:
     def _hook(self, name: str) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Dict[str, Any]) -> None:
             x = _argument(args, kwargs)
-            if self.last is None or not self._is_last(x):
+            if not self._is_last(x):
                 self.runs.append([])
                 self.last, self.version = x, _version(x)
             self.runs[-1].append(name)
             self.calls[name] = self.calls.get(name, 0) + 1
+            self.most[name] = max(self.most.get(name, 0), self.calls[name])
 
         return hook
 
     def _is_last(self, x: Tensor) -> bool:
         last = self.last
-        return x is last and _version(x) == self.version or (
-            last is not None
-            and x.data_ptr() == last.data_ptr()
-            and (x.shape, x.stride(), x.dtype) == (last.shape, last.stride(), last.dtype)
-            and _version(x) == self.version
+        if last is None or _version(x) != self.version:
+            return False
+        return x is last or (
+            x.data_ptr() == last.data_ptr()
+            and x.shape == last.shape
+            and x.stride() == last.stride()
+            and x.dtype == last.dtype
         )
 
     def groups(self) -> List[Group]:
-        seen: Dict[str, Group] = {}
-        result: List[Group] = []
-        for run in self.runs:
+        """Layers that were given the same tensors each time, in the order in which
+        they first ran."""
+        runs_of: Dict[str, List[int]] = {}
+        for number, run in enumerate(self.runs):
             for name in run:
-                # A layer that is called again may have other company each time.
-                if name in seen:
-                    continue
-                calls, mate = self.calls[name], None
-                if calls == 1:
-                    mates = [seen[n] for n in run if n in seen and self.calls[n] == 1]
-                    mate = mates[0] if mates else None
-                if mate is None:
-                    mate = Group([], calls)
-                    result.append(mate)
-                mate.names.append(name)
-                seen[name] = mate
-        return result
+                runs_of.setdefault(name, []).append(number)
+        groups: Dict[Tuple[int, ...], Group] = {}
+        for name, numbers in runs_of.items():
+            group = groups.setdefault(tuple(numbers), Group([], self.most[name]))
+            group.names.append(name)
+        return list(groups.values())
 
 
 def _version(x: Tensor) -> int:
