@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a linear layer with a packed weight is: encoding, shape, type, activation.
+
+The operator `nm_sparse::linear` takes it as text, so that graphs hold it as a
+constant, and so that two layers that are alike share a compiled program.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Dict, Optional, Tuple, Union
+
+import torch
+
+from ..encoding import Encoding, EncodingError, Level
+
+# Element type, spelled as in MLIR -> that of torch.
+DTYPES: Dict[str, torch.dtype] = {
+    "f64": torch.float64,
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
+    "i8": torch.int8,
+}
+DTYPE_NAMES: Dict[torch.dtype, str] = {dtype: name for name, dtype in DTYPES.items()}
+# Elements of 8 bits are multiplied by activations of another type, which they become.
+NARROW = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
+ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
+
+_LEVEL = r"(free|\d+\s*:\s*\d+)(?:\s*,\s*block\s*=\s*\[\s*(\d+)\s*,\s*(\d+)\s*\])?"
+_TEXT = re.compile(
+    rf"(?:{_LEVEL}|\[\s*{_LEVEL}\s*\](?:\s*,\s*\[\s*{_LEVEL}\s*\])?)"
+    r"((?:\s*,\s*(?:dim\s*=\s*\d+|order\s*=\s*\w+))*)"
+)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name in MLIR of the element type of a weight.
+
+    Raises EncodingError when no weight can have it.
+    """
+    if dtype not in DTYPE_NAMES:
+        legal = ", ".join(str(known) for known in DTYPE_NAMES)
+        raise EncodingError(f"element type is {dtype}: legal is {legal}")
+    return DTYPE_NAMES[dtype]
+
+
+def encoding_text(encoding: Encoding) -> str:
+    """The attribute of MLIR, `#nm_sparse.encoding<...>`."""
+
+    def level_text(level: Level) -> str:
+        text = "free" if level.is_free else f"{level.n}:{level.m}"
+        if level.block == (1, 1):
+            return text
+        return f"{text}, block = [{level.block[0]}, {level.block[1]}]"
+
+    levels = [level_text(level) for level in encoding.levels]
+    text = levels[0] if len(levels) == 1 else ", ".join(f"[{one}]" for one in levels)
+    if encoding.dim:
+        text += f", dim = {encoding.dim}"
+    if encoding.is_shuffled:
+        text += f", order = {encoding.order}"
+    return f"#nm_sparse.encoding<{text}>"
+
+
+def parse_encoding(text: str, dim: int = 0) -> Encoding:
+    """The encoding that `text` spells: `8:32, block = [1, 128]`, with or without
+    `#nm_sparse.encoding<...>` around it.
+
+    dim:  that of text which has none.
+
+    Raises EncodingError when the text is no encoding.
+    """
+    inside = text.strip()
+    if inside.startswith("#nm_sparse.encoding<") and inside.endswith(">"):
+        inside = inside[len("#nm_sparse.encoding<") : -1].strip()
+    match = _TEXT.fullmatch(inside)
+    if match is None:
+        raise EncodingError(
+            f"encoding is {text!r}: legal is like '8:32, block = [1, 128]' or "
+            "'[4:10, block = [1, 64]], [2:4]', then ', dim = 1' and "
+            "', order = shuffled'"
+        )
+    groups = match.groups()
+    levels = [
+        _level(*groups[at : at + 3]) for at in (0, 3, 6) if groups[at] is not None
+    ]
+    keys = re.findall(r"(dim|order)\s*=\s*(\w+)", groups[9])
+    given = dict(keys)
+    if len(given) != len(keys):
+        raise EncodingError(f"encoding is {text!r}: legal is each key once")
+    outer, inner = levels[0], levels[1] if len(levels) == 2 else None
+    if inner is not None and inner.is_free:
+        raise EncodingError(f"encoding is {text!r}: legal is an inner level n:m")
+    return Encoding(
+        outer.n,
+        outer.m,
+        outer.block,
+        int(given.get("dim", dim)),
+        given.get("order", "identity"),
+        inner if inner is None else Level(inner.n, inner.m, inner.block),
+    )
+
+
+def _level(pattern: str, rows: Optional[str], outputs: Optional[str]) -> Encoding:
+    block = (int(rows or 1), int(outputs or 1))
+    if pattern == "free":
+        return Encoding.free(block)
+    n, m = (int(part) for part in pattern.split(":"))
+    if n < 1:
+        raise EncodingError(f"n:m is {n}:{m}: legal is 1 <= n <= m, or 'free'")
+    return Encoding(n, m, block)
+
+
+def linear_encoding(encoding: Union[Encoding, str]) -> Encoding:
+    """The encoding of a weight [outputs, inputs], which contracts dimension 1.
+
+    encoding:  an Encoding or its text. One with `dim = 0`, the default of `Encoding`,
+               is turned: torch has no linear layer that it could be of.
+
+    Raises EncodingError when the text is no encoding, `dim` is 2, or the encoding is
+    `free`, which layers of torch do not support.
+    """
+    e = parse_encoding(encoding, 1) if isinstance(encoding, str) else encoding
+    if not isinstance(e, Encoding):
+        raise EncodingError(f"encoding is {e!r}: legal is an Encoding or its text")
+    if e.dim == 2:
+        raise EncodingError("dim is 2: a weight [outputs, inputs] contracts dim 1")
+    if e.is_free:
+        raise EncodingError(
+            "encoding is free: layers of torch have n:m levels; choose one, such as "
+            "8:32, or pack the weight with nm_sparse.encode"
+        )
+    return replace(e, dim=1)
+
+
+@dataclass(frozen=True)
+class LinearSpec:
+    """A linear layer: y = activation(x W^T + bias) with a packed W.
+
+    encoding:    of W, with dim = 1.
+    shape:       [N, K]: outputs and inputs.
+    dtype:       element type of W, spelled as in MLIR.
+    activation:  one of "none", "relu", "gelu", "gelu_tanh", "silu".
+    storage:     the packed form that the operands have; "canonical" is that of
+                 section 2 of docs/Encoding.md.
+
+    Raises EncodingError when a field is none of these.
+    """
+
+    encoding: Encoding
+    shape: Tuple[int, int]
+    dtype: str
+    activation: str = "none"
+    storage: str = "canonical"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoding", linear_encoding(self.encoding))
+        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+        if len(self.shape) != 2 or min(self.shape) < 0:
+            raise EncodingError(f"shape is {list(self.shape)}: legal is [N, K]")
+        if self.dtype not in DTYPES:
+            raise EncodingError(
+                f"dtype is {self.dtype!r}: legal is {', '.join(DTYPES)}"
+            )
+        if self.activation not in ACTIVATIONS:
+            raise EncodingError(
+                f"activation is {self.activation!r}: legal is {', '.join(ACTIVATIONS)}"
+            )
+
+    @property
+    def text(self) -> str:
+        """Compact JSON, the same for equal specs."""
+        fields = {
+            "encoding": encoding_text(self.encoding),
+            "shape": list(self.shape),
+            "dim": 1,
+            "dtype": self.dtype,
+            "activation": self.activation,
+            "storage": self.storage,
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        return DTYPES[self.dtype]
+
+    @staticmethod
+    def parse(text: str) -> "LinearSpec":
+        """The spec whose `text` this is. Raises EncodingError when it is none."""
+        return _parse(text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> LinearSpec:
+    try:
+        fields = json.loads(text)
+        encoding = parse_encoding(fields["encoding"], 1)
+        shape, dim, dtype = fields["shape"], fields.get("dim", 1), fields["dtype"]
+        others = {
+            key: fields[key] for key in ("activation", "storage") if key in fields
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, EncodingError):
+            raise
+        raise EncodingError(
+            f"spec is {text!r}: legal is the text of a LinearSpec"
+        ) from None
+    if dim != 1 or encoding.dim != 1:
+        raise EncodingError(f"spec says dim {dim}: a weight [N, K] contracts dim 1")
+    return LinearSpec(encoding, shape, dtype, **others)
