@@ -39,3 +39,15 @@ def ragged_shape(rng, encoding):
     rows, outputs = encoding.m * encoding.block[0], encoding.block[1]
     n = outputs + rng.integers(0, 2 * outputs + 3)
     return int(n), int(rows + rng.integers(0, 2 * rows + 1))
+
+
+def random_weight(encoding, seed, dtype=torch.float64, shape=None):
+    """A packed weight of random numbers, with some zeros, and its dense form."""
+    from nm_sparse.torch import PackedWeight
+    from nm_sparse.torch.masks import prune_weight
+
+    rng = np.random.default_rng(seed)
+    n, k = shape or ragged_shape(rng, encoding)
+    dense = torch.from_numpy(rng.standard_normal((n, k)) * (rng.random((n, k)) < 0.9))
+    dense, perm = prune_weight(dense.to(dtype), encoding)
+    return PackedWeight.from_dense(dense, encoding, perm), dense

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A linear layer whose weight is packed: `NMLinear`, in the place of `nn.Linear`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+
+from ..encoding import Encoding, EncodingError, packed_shapes
+from .levels import signless
+from .masks import Score, prune_weight
+from .spec import (
+    DTYPES,
+    NARROW,
+    LinearSpec,
+    component_types,
+    encoding_text,
+    linear_encoding,
+)
+from .weight import PackedWeight
+
+_MODULES = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
+    "silu": nn.SiLU,
+}
+_EXTRA = "_extra_state"
+
+
+class NMLinear(nn.Module):
+    """y = activation(x W^T + b) with a packed weight W of `encoding`.
+
+    in_features, out_features:  K and N.
+    encoding:    an Encoding or its text, such as "8:32, block = [1, 128]"; block is
+                 [along the inputs, along the outputs].
+    bias:        whether there is one.
+    activation:  "none", or "relu", "gelu", "gelu_tanh", "silu", computed by the same
+                 kernel.
+
+    A new layer has a weight of zeros that keeps the first blocks of every window: it is
+    for `load_state_dict`. `from_dense` makes one of a dense layer.
+
+    The parameter `values` has the elements that are kept, and optimizers train it like
+    any other; the buffers `index`, `inner_index` and `perm` say where they are. So
+    training never leaves the pattern. Change them under `torch.no_grad()`, never
+    through `.data`, which hides from kernels that the weight has changed. Weights of 8
+    bits are not trained. Input [..., K] of any batch shape, output [..., N].
+
+    Raises EncodingError when the encoding is no encoding of a linear layer.
+    """
+
+    values: nn.Parameter
+    bias: Optional[nn.Parameter]
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        encoding: Union[Encoding, str],
+        bias: bool = True,
+        activation: str = "none",
+        device: Any = None,
+        dtype: Optional[torch.dtype] = None,
+    ) -> None:
+        super().__init__()
+        e, shape = linear_encoding(encoding), (out_features, in_features)
+        dtype = dtype or torch.get_default_dtype()
+        types, parts = component_types(e, dtype), {}
+        for name, size in packed_shapes(e, shape).items():
+            parts[name] = torch.zeros(size, dtype=types[name], device=device)
+        for name, level in zip(("index", "inner_index"), e.levels):
+            first = torch.arange(level.n, device=device).to(types[name])
+            windows, panels = parts[name].shape[0] // level.n, parts[name].shape[1]
+            parts[name] = first.repeat(windows)[:, None].repeat(1, panels)
+        if e.is_shuffled:
+            parts["perm"] = torch.arange(out_features, device=device).to(torch.int32)
+        wide = torch.get_default_dtype() if dtype in NARROW else dtype
+        zeros = torch.zeros(out_features, dtype=wide, device=device) if bias else None
+        self._set(PackedWeight(parts, e, torch.Size(shape)), zeros, activation)
+
+    def _set(
+        self, weight: PackedWeight, bias: Optional[Tensor], activation: str
+    ) -> None:
+        self.out_features, self.in_features = weight.shape
+        self.encoding, self.activation = weight.encoding, activation
+        shape = (self.out_features, self.in_features)
+        self._specs: Dict[torch.dtype, str] = {
+            dtype: LinearSpec(weight.encoding, shape, name, activation).text
+            for name, dtype in DTYPES.items()
+        }
+        self._names = tuple(weight.components)
+        for name, part in weight.components.items():
+            if name != "values":
+                self.register_buffer(name, part)
+                continue
+            is_trained = part.dtype not in NARROW
+            self.values = nn.Parameter(part.detach(), requires_grad=is_trained)
+        self.register_parameter(
+            "bias", None if bias is None else nn.Parameter(bias.detach())
+        )
+
+    @classmethod
+    def from_packed(
+        cls,
+        weight: PackedWeight,
+        bias: Optional[Tensor] = None,
+        activation: str = "none",
+    ) -> "NMLinear":
+        """A layer with these tensors, which are not copied."""
+        layer = cls.__new__(cls)
+        nn.Module.__init__(layer)
+        layer._set(weight, bias, activation)
+        return layer
+
+    @classmethod
+    def from_dense(
+        cls,
+        linear: nn.Linear,
+        encoding: Union[Encoding, str],
+        score: Score = "magnitude",
+        prune: bool = True,
+        activation: str = "none",
+        perm: Optional[Tensor] = None,
+    ) -> "NMLinear":
+        """The layer that keeps of `linear` what `encoding` allows.
+
+        score:       what is kept: "magnitude", non-negative importances [N, K] of the
+                     elements, or a function of the weight that returns them.
+        prune:       False where the weight has the pattern and must not be changed.
+        activation:  what follows the layer, and is computed by the same kernel.
+        perm:        [N], the order of the outputs of a shuffled encoding; found by
+                     default.
+
+        The bias is copied. Raises EncodingError when the encoding, scores or perm do
+        not fit, and, without `prune`, when the weight breaks the pattern.
+        """
+        weight = linear.weight.detach()
+        if prune:
+            weight, perm = prune_weight(weight, encoding, score, perm)
+        packed = PackedWeight.from_dense(weight, encoding, perm)
+        bias = None if linear.bias is None else linear.bias.detach().clone()
+        layer = cls.from_packed(packed, bias, activation)
+        if not linear.weight.requires_grad:
+            layer.values.requires_grad_(False)
+        if linear.bias is not None and layer.bias is not None:
+            layer.bias.requires_grad_(linear.bias.requires_grad)
+        return layer.train(linear.training)
+
+    def to_dense(self) -> nn.Module:
+        """An `nn.Linear` with the same weight and bias, and zeros where nothing is
+        kept; followed by the activation in an `nn.Sequential` if there is one."""
+        weight = self.weight.to_dense().detach()
+        size = (self.in_features, self.out_features)
+        linear = nn.Linear(*size, bias=False, device="meta")
+        linear.weight = nn.Parameter(weight, requires_grad=self.values.requires_grad)
+        if self.bias is not None:
+            bias = self.bias.detach().clone()
+            linear.bias = nn.Parameter(bias, requires_grad=self.bias.requires_grad)
+        dense: nn.Module = linear
+        if self.activation != "none":
+            dense = nn.Sequential(linear, _MODULES[self.activation]())
+        return dense.train(self.training)
+
+    @property
+    def weight(self) -> PackedWeight:
+        """The packed weight: the tensors of this layer, not copies."""
+        parts = {name: getattr(self, name) for name in self._names}
+        shape = torch.Size((self.out_features, self.in_features))
+        return PackedWeight(parts, self.encoding, shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight: List[Tensor] = [getattr(self, name) for name in self._names]
+        spec = self._specs[self.values.dtype]
+        return torch.ops.nm_sparse.linear(x, weight, self.bias, spec)
+
+    def extra_repr(self) -> str:
+        text = encoding_text(self.encoding)[len("#nm_sparse.encoding<") : -1]
+        text = text.replace(", dim = 1", "")
+        parts = f"in_features={self.in_features}, out_features={self.out_features}"
+        parts += f", encoding='{text}', bias={self.bias is not None}"
+        if self.activation != "none":
+            parts += f", activation={self.activation}"
+        return parts
+
+    def _identity(self) -> str:
+        """What a checkpoint must have in common with the layer."""
+        shape = [self.out_features, self.in_features]
+        text = encoding_text(self.encoding)
+        return json.dumps({"encoding": text, "shape": shape})
+
+    def get_extra_state(self) -> Tensor:
+        """Encoding and shape, as the bytes of JSON: safetensors holds tensors alone."""
+        data = bytearray(self._identity().encode())
+        return torch.frombuffer(data, dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Raises EncodingError unless the state is of a layer like this one."""
+        problem = self._difference(state)
+        if problem is not None:
+            raise EncodingError(problem)
+
+    def _difference(self, state: Any) -> Optional[str]:
+        try:
+            stored = json.loads(bytes(state.cpu().tolist()).decode())
+            found = f"{stored['encoding']} of shape {stored['shape']}"
+        except (AttributeError, ValueError, TypeError, KeyError):
+            return f"the checkpoint has {_EXTRA} that no NMLinear has written"
+        own = json.loads(self._identity())
+        if own == {key: stored[key] for key in own}:
+            return None
+        return (
+            f"the checkpoint has {found}, the layer {own['encoding']} of shape "
+            f"{own['shape']}: make the layer with the encoding of the checkpoint"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: List[str],
+        unexpected_keys: List[str],
+        error_msgs: List[str],
+    ) -> None:
+        """Checks what is loaded before any of it is copied."""
+        stored, problem = self._check_state(state_dict, prefix)
+        if problem is not None:
+            error_msgs.append(f"{prefix[:-1] or 'NMLinear'}: {problem}")
+            return
+        super()._load_from_state_dict(
+            stored,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
+    def _check_state(
+        self, state_dict: Mapping[str, Any], prefix: str
+    ) -> Tuple[Dict[str, Any], Optional[str]]:
+        """The state with signless positions, and what is wrong with it."""
+        state = dict(state_dict)
+        if f"{prefix}weight" in state and f"{prefix}values" not in state:
+            return state, (
+                "the checkpoint has a dense weight: load it before the layer is made "
+                "sparse, then call sparsify_ or NMLinear.from_dense"
+            )
+        if f"{prefix}{_EXTRA}" in state:
+            problem = self._difference(state[f"{prefix}{_EXTRA}"])
+            if problem is not None:
+                return state, problem
+        keys = {name: f"{prefix}{name}" for name in self._names}
+        if any(not isinstance(state.get(key), Tensor) for key in keys.values()):
+            return state, None  # the caller says which are missing
+        for key in keys.values():
+            state[key] = signless(state[key])
+        parts = {name: state[key] for name, key in keys.items()}
+        try:
+            shape = (self.out_features, self.in_features)
+            weight = PackedWeight.from_components(parts, self.encoding, shape)
+            if weight.device.type != "meta":
+                weight.validate()
+        except EncodingError as error:
+            return state, str(error)
+        return state, None

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operator `nm_sparse::linear`: a linear layer with a packed weight.
+
+    nm_sparse::linear(Tensor x, Tensor[] weight, Tensor? bias, str spec) -> Tensor
+
+On CUDA it runs a compiled kernel (`kernels.py`). Elsewhere it unpacks the weight and
+multiplies in torch, with sums in float32 for f16 and bf16: that is the reference.
+
+The gradient of x is multiplied by the weight unpacked from the same packed copy, and
+nothing dense is kept between the passes. The gradient of `values`, the first component,
+is gathered at the positions that are kept, so that training never leaves the pattern;
+past the end of the weight it is zero. A zero within a kept block is a part of the
+pattern like any other element, and may change. Of an activation with a smooth
+derivative the backward pass computes the sums before it a second time, by another call
+of the operator, rather than keep them; of ReLU the result says what it needs.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..encoding import EncodingError
+from .spec import DTYPE_NAMES, NARROW, LinearSpec
+from .weight import PackedWeight, gather_rows, inverse, unpack_rows
+
+LIBRARY = torch.library.Library("nm_sparse", "FRAGMENT")
+LIBRARY.define(
+    "linear(Tensor x, Tensor[] weight, Tensor? bias, str spec) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+
+def packed_linear(
+    x: Tensor,
+    weight: PackedWeight,
+    bias: Optional[Tensor] = None,
+    activation: str = "none",
+) -> Tensor:
+    """activation(x W^T + bias), as `torch.nn.functional.linear` with a packed W.
+
+    x:           [..., K], of the type of the weight; of any float type where the
+                 weight has 8 bits.
+    bias:        [N], of the type of x.
+    activation:  one of "none", "relu", "gelu", "gelu_tanh", "silu".
+
+    Returns [..., N] in the type of x.
+    """
+    n, k = weight.shape
+    spec = LinearSpec(weight.encoding, (n, k), DTYPE_NAMES[weight.dtype], activation)
+    parts = list(weight.components.values())
+    return torch.ops.nm_sparse.linear(x, parts, bias, spec.text)
+
+
+def check_operands(
+    x: Tensor, weight: Sequence[Tensor], bias: Optional[Tensor], s: LinearSpec
+) -> None:
+    """Raises EncodingError unless shapes, types and devices fit the spec."""
+    n, k = s.shape
+    if s.storage != "canonical":
+        raise EncodingError(
+            f"storage is {s.storage!r}: legal is 'canonical', of which the operator "
+            "makes what its kernels read"
+        )
+    if x.ndim < 1 or x.shape[-1] != k:
+        raise EncodingError(
+            f"x has shape {list(x.shape)}: a weight [{n}, {k}] needs [..., {k}]"
+        )
+    legal = s.components
+    if len(weight) != len(legal) or any(
+        part.shape != size or part.dtype != dtype
+        for part, (size, dtype) in zip(weight, legal.values())
+    ):
+        found = ", ".join(f"{list(part.shape)} of {part.dtype}" for part in weight)
+        parts = (f"{name} {list(size)} of {d}" for name, (size, d) in legal.items())
+        raise EncodingError(
+            f"weight has components {found}: the spec says {', '.join(parts)}"
+        )
+    type_of_x, type_of_weight = x.dtype, s.torch_dtype
+    if type_of_x != type_of_weight and type_of_weight not in NARROW:
+        raise EncodingError(
+            f"x is {type_of_x} and the weight {type_of_weight}: legal is the same "
+            "type; convert one with .to(), or use torch.autocast"
+        )
+    if not type_of_x.is_floating_point or type_of_x in NARROW:
+        raise EncodingError(
+            f"x is {type_of_x}: legal are float types of 16 bits or more"
+        )
+    if bias is not None and (bias.shape != (n,) or bias.dtype != type_of_x):
+        raise EncodingError(
+            f"bias is {list(bias.shape)} of {bias.dtype}: legal is [{n}] of {type_of_x}"
+        )
+    device = x.device
+    if any(part.device != device for part in weight):
+        raise EncodingError(
+            f"x is on {x.device} and the weight on {weight[0].device}: legal is one "
+            "device; move the module with .to()"
+        )
+
+
+def accumulator(x: Tensor) -> torch.dtype:
+    """The type in which a product with x is computed: on the CPU float32 or wider;
+    elsewhere matrix products of f16 and bf16 add up in float32 themselves."""
+    is_half = x.dtype in (torch.float16, torch.bfloat16)
+    return torch.float32 if is_half and x.device.type == "cpu" else x.dtype
+
+
+def as_rows(x: Tensor) -> Tensor:
+    """[..., K] as [tokens, K]."""
+    return x.unsqueeze(0) if x.ndim == 1 else x.flatten(0, -2)
+
+
+def activate(y: Tensor, activation: str) -> Tensor:
+    """The activation of that name."""
+    if activation == "relu":
+        return F.relu(y)
+    if activation == "silu":
+        return F.silu(y)
+    if activation == "none":
+        return y
+    return F.gelu(y, approximate="tanh" if activation == "gelu_tanh" else "none")
+
+
+def unpacked_linear(
+    x: Tensor, weight: Sequence[Tensor], bias: Optional[Tensor], s: LinearSpec
+) -> Tensor:
+    """The reference: [..., N] by a dense product with the unpacked weight."""
+    wide = accumulator(x)
+    dense = unpack_rows(weight, s.encoding, s.shape).to(wide)
+    y = as_rows(x).to(wide) @ dense
+    if s.encoding.is_shuffled:
+        y = y.index_select(1, inverse(weight[-1]))
+    if bias is not None:
+        y = y + bias.to(wide)
+    y = activate(y, s.activation).to(x.dtype)
+    return y.reshape(x.shape[:-1] + (s.shape[0],))
+
+
+def _linear_reference(
+    x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
+) -> Tensor:
+    s = LinearSpec.parse(spec)
+    check_operands(x, weight, bias, s)
+    return unpacked_linear(x, weight, bias, s)
+
+
+def _linear_cuda(
+    x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
+) -> Tensor:
+    from .kernels import run_linear
+
+    s = LinearSpec.parse(spec)
+    check_operands(x, weight, bias, s)
+    return run_linear(x, weight, bias, s)
+
+
+def _linear_fake(
+    x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
+) -> Tensor:
+    s = LinearSpec.parse(spec)
+    check_operands(x, weight, bias, s)
+    return x.new_empty(x.shape[:-1] + (s.shape[0],))
+
+
+@functools.lru_cache(maxsize=4096)
+def _with(spec: str, **fields: str) -> str:
+    """The text of the spec with other fields."""
+    return replace(LinearSpec.parse(spec), **fields).text
+
+
+def _save_for_backward(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
+    x, weight, bias, spec = inputs
+    activation = LinearSpec.parse(spec).activation
+    is_recomputed = activation not in ("none", "relu")
+    # The operands in one row: x, then the components.
+    has_x = is_recomputed or ctx.needs_input_grad[1]
+    ctx.spec, ctx.x_shape = spec, x.shape
+    ctx.x_like, ctx.bias_type = x.new_empty(0), None if bias is None else bias.dtype
+    ctx.save_for_backward(
+        x if has_x else None,
+        bias if is_recomputed else None,
+        output if activation == "relu" else None,
+        *weight,
+    )
+
+
+def _before_activation(
+    dy: Tensor,
+    saved: Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]],
+    weight: List[Tensor],
+    spec: str,
+) -> Tensor:
+    """The gradient of what the activation is applied to."""
+    x, bias, y = saved
+    activation = LinearSpec.parse(spec).activation
+    if activation == "none":
+        return dy
+    if y is not None:
+        return torch.ops.aten.threshold_backward(dy, y, 0)
+    before = torch.ops.nm_sparse.linear(x, weight, bias, _with(spec, activation="none"))
+    if activation == "silu":  # written out, so that it has a derivative itself
+        gate = torch.sigmoid(before)
+        return dy * (gate * (1 + before * (1 - gate)))
+    kind = "tanh" if activation == "gelu_tanh" else "none"
+    return torch.ops.aten.gelu_backward(dy, before, approximate=kind)
+
+
+def _linear_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+    x, bias, y, *weight = ctx.saved_tensors
+    s = LinearSpec.parse(ctx.spec)
+    needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+    wide = accumulator(ctx.x_like)
+    dz = _before_activation(dy, (x, bias, y), weight, ctx.spec)
+    dz = as_rows(dz).to(wide)
+    db = dz.sum(0).to(ctx.bias_type) if needs_bias else None
+    if s.encoding.is_shuffled:
+        dz = dz.index_select(1, weight[-1].to(torch.int64))
+    dx, dvalues = None, None
+    if needs_x:
+        dense = unpack_rows(weight, s.encoding, s.shape).to(wide)
+        dx = (dz @ dense.t()).to(dy.dtype).reshape(ctx.x_shape)
+    if needs_weight[0]:
+        rows = as_rows(x).to(wide).t() @ dz
+        dvalues = gather_rows(rows, weight, s.encoding).to(weight[0].dtype)
+    return dx, [dvalues] + [None] * (len(weight) - 1), db, None
+
+
+def _autocast(device: str) -> None:
+    """Registers that operands become those of `torch.autocast`, except float64 and
+    weights of 8 bits."""
+    key = getattr(torch._C.DispatchKey, f"Autocast{device}")
+
+    def is_cast(tensor: Optional[Tensor]) -> bool:
+        return (
+            tensor is not None
+            and tensor.dtype.is_floating_point
+            and tensor.dtype not in (torch.float64, *NARROW)
+        )
+
+    def linear(
+        x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
+    ) -> Tensor:
+        dtype = torch.get_autocast_dtype(device.lower())
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
+            if is_cast(weight[0]):
+                weight = [weight[0].to(dtype), *weight[1:]]
+                spec = _with(spec, dtype=DTYPE_NAMES[dtype])
+            x = x.to(dtype) if is_cast(x) else x
+            bias = bias.to(dtype) if is_cast(bias) else bias
+            return torch.ops.nm_sparse.linear(x, weight, bias, spec)
+
+    LIBRARY.impl("linear", linear, f"Autocast{device}")
+
+
+LIBRARY.impl("linear", _linear_reference, "CompositeExplicitAutograd")
+LIBRARY.impl("linear", _linear_cuda, "CUDA")
+torch.library.register_fake("nm_sparse::linear", _linear_fake, lib=LIBRARY)
+torch.library.register_autograd(
+    "nm_sparse::linear",
+    _linear_backward,
+    setup_context=_save_for_backward,
+    lib=LIBRARY,
+)
+_autocast("CPU")
+_autocast("CUDA")
