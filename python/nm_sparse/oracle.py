@@ -58,7 +58,7 @@ class Oracle:
 
         Raises OperandError for an array that the function does not take.
         """
-        sources = [np.ascontiguousarray(array) for array in arrays]
+        sources = [np.asarray(array, order="C") for array in arrays]
         given = (HostArray * len(sources))()
         for one, array in zip(given, sources):
             one.data, one.elementBytes = array.ctypes.data, array.itemsize
