@@ -156,8 +156,8 @@ class Function:
         for i, one in enumerate(opened):
             if one is not None and one.device != first.device:
                 raise OperandError(
-                    f"{self._say(i)} is on {_place_name(one.device)}, and others are on "
-                    f"{_place_name(first.device)}: all must be in one place"
+                    f"{self._say(i)} is on {_place_name(one.device)}, and others are "
+                    f"on {_place_name(first.device)}: all must be in one place"
                 )
         if first.device == HOST:
             results = self._run_on_host(arguments, opened)
@@ -403,7 +403,7 @@ def _place(array: np.ndarray, element: str, like: Any) -> Any:
     cupy = sys.modules.get("cupy")
     if cupy is None:
         raise OperandError(
-            f"a weight cannot be copied to where {type(like).__name__} arrays are: pass "
-            "arrays of torch or cupy"
+            f"a weight cannot be copied to where {type(like).__name__} arrays are: "
+            "pass arrays of torch or cupy"
         )
     return cupy.asarray(array)

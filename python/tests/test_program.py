@@ -106,7 +106,7 @@ func.func @f(%x: tensor<3x8xf32>, %w: tensor<8x16xf32, #w>,
     y, z = program["f"](x, pack(weight, e), init)
     np.testing.assert_allclose(z, x @ weight, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(y, z + 1, rtol=1e-4, atol=1e-5)
-    assert y is init and program["f"].results_in == [2, None]
+    assert y is init and program["f"].results_in == [3, None]
     with pytest.raises(KeyError, match="no function @g; there are f"):
         program["g"]
 
