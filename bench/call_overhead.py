@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a call of a compiled program costs the host, from Python, on a GPU.
+
+usage: call_overhead.py [--json OUT] [--calls N] [--repeats N]
+
+Layers are so small that the GPU waits for the host: the time of many calls, divided
+by their number, is what the host takes for one. Beside it are the dense layer of
+torch, and an NMLinear with and without gradients. Needs the package with its library,
+and torch with a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from typing import Any, Callable, Dict, List, Tuple
+
+import torch
+import torch.nn.functional as F
+
+import nm_sparse as nm
+from nm_sparse.torch import NMLinear
+
+LAYERS = (
+    ("2:4", 1),
+    ("2:4", 64),
+    ("8:32, block = [1, 128]", 1),
+    ("8:32, block = [1, 128]", 64),
+)
+SIZE = 512
+
+
+def microseconds(call: Callable[[], Any], calls: int, repeats: int) -> List[float]:
+    """Of one call, for each repeat."""
+    for _ in range(50):
+        call()
+    found = []
+    for _ in range(repeats):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        found.append((time.perf_counter() - start) / calls * 1e6)
+        torch.cuda.synchronize()
+    return found
+
+
+def make_calls(pattern: str, tokens: int) -> Tuple[Dict[str, Callable[[], Any]], float]:
+    """What is timed, by name, and the largest relative error of the program."""
+    torch.manual_seed(tokens)
+    encoding = nm.Encoding.parse(f"{pattern}, dim = 1")
+    dense = torch.nn.Linear(SIZE, SIZE, dtype=torch.float16, device="cuda")
+    layer = NMLinear.from_dense(dense, encoding)
+    weight = layer.to_dense().weight.detach()
+    program = nm.compile(nm.LinearSpec(encoding.mlir(), SIZE, SIZE, bias=True))
+    x = torch.randn(tokens, SIZE, dtype=torch.float16, device="cuda")
+    bias = dense.bias.detach()
+    packed = program.prepare(nm.pack(weight.cpu(), encoding), like=x)
+    y = torch.full((tokens, SIZE), float("nan"), dtype=torch.float16, device="cuda")
+    program(x, packed, bias, y)
+    expected = F.linear(x.double(), weight.double(), bias.double())
+    error = float((y - expected).abs().max() / expected.abs().max())
+    names = program["linear"]
+    flat = names.flatten([x, packed, bias, y])
+
+    def without_gradients() -> Any:
+        with torch.no_grad():
+            return layer(x)
+
+    return {
+        "program": lambda: program(x, packed, bias, y),
+        "direct": lambda: names.direct(flat, 0),
+        "NMLinear, no_grad": without_gradients,
+        "NMLinear": lambda: layer(x),
+        "dense": lambda: F.linear(x, weight, bias),
+    }, error
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json")
+    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    rows = []
+    for pattern, tokens in LAYERS:
+        calls, error = make_calls(pattern, tokens)
+        row: Dict[str, Any] = {"pattern": pattern, "tokens": tokens, "error": error}
+        for name, call in calls.items():
+            row[name] = statistics.median(
+                microseconds(call, options.calls, options.repeats)
+            )
+        rows.append(row)
+        print(
+            f"{pattern}, {tokens} tokens, error {error:.1e}: "
+            + ", ".join(f"{name} {row[name]:.1f} us" for name in calls),
+            flush=True,
+        )
+    if options.json:
+        about = {
+            "gpu": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "library": nm.library.version(),
+            "size": SIZE,
+            "rows": rows,
+        }
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(about, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
