@@ -8,28 +8,29 @@ more, nor the other way round.
 
 from __future__ import annotations
 
-from typing import Any, List, Sequence
+import ctypes
+from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
 from . import compiler
 from .function import Function, PreparedWeight, set_device
-from .library import RuntimeFailure, last_error, library
+from .library import Result, RuntimeFailure, last_error, library
 from .operands import NativeArrays, Operand, contiguous
+from .oracle import NUMPY_TYPES
 from .program import Program
 
 _KERNELS = "kernels"
 
 
 def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.ndarray]:
-    """The arguments of the kernels after a call of `program` in the emulator.
+    """The results of a call of `program` in the emulator.
 
     arguments:  arrays of numpy, and packed weights, as `Function` takes them.
     function:   its name; none: the first.
 
-    Returns one array for each argument of the kernels, in the order of the manifest:
-    results are in those that the program writes to. Raises RuntimeFailure for what the
-    emulator finds, such as a race.
+    Arguments are not written to. Raises RuntimeFailure for what the emulator finds,
+    such as a race.
     """
     called = program[function] if function else next(iter(program.functions.values()))
     flat = _flatten(called, arguments)
@@ -54,7 +55,19 @@ def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.nd
             handle, number, native.arrays, native.count, where, None
         ):
             raise RuntimeFailure(last_error())
-        return [_copy_out(a, one.data) for a, one in zip(flat, native.arrays)]
+        count = lib.nmsProgramResults(handle, number)
+        found = [Result() for _ in range(count)]
+        for i, result in enumerate(found):
+            if lib.nmsProgramResult(
+                handle, number, native.arrays, native.count, i, ctypes.byref(result)
+            ):
+                raise RuntimeFailure(last_error())
+        return [
+            _copy_result(one, native.arrays[one.argument].data, flat[one.argument])
+            if one.argument >= 0
+            else _copy_result(one, where + one.offset, None)
+            for one in found
+        ]
     finally:
         for address in memory:
             lib.mgpuMemFree(address, None)
@@ -95,11 +108,18 @@ def _copy_in(array: np.ndarray, memory: List[int]) -> Operand:
     return Operand(0, address, array.shape, contiguous(array.shape), "", array)
 
 
-def _copy_out(like: np.ndarray, address: int) -> np.ndarray:
-    result = np.empty_like(like)
-    if result.nbytes:
-        library().mgpuMemcpy(result.ctypes.data, address, result.nbytes, None)
-    return result
+def _copy_result(
+    result: Result, address: int, like: Optional[np.ndarray]
+) -> np.ndarray:
+    dtype = np.dtype(NUMPY_TYPES[result.kind]) if like is None else like.dtype
+    shape = tuple(result.sizes[: result.rank])
+    strides = tuple(result.strides[: result.rank])
+    span = 1 + sum((size - 1) * step for size, step in zip(shape, strides))
+    flat = np.empty(0 if 0 in shape else span, dtype)
+    if flat.nbytes:
+        library().mgpuMemcpy(flat.ctypes.data, address, flat.nbytes, None)
+    bytes_apart = tuple(step * dtype.itemsize for step in strides)
+    return np.lib.stride_tricks.as_strided(flat, shape, bytes_apart).copy()
 
 
 __all__ = ["emulate"]

@@ -39,11 +39,11 @@ class PreparedWeight:
     """A weight as the kernels of one function read it: see `Function.prepare`.
 
     arrays:  its components, in the order of the function's arguments.
-    packed:  the weight in its canonical form, on the host.
+    packed:  the weight in its canonical form, on the host, where it is known.
     """
 
     arrays: Tuple[Any, ...]
-    packed: Packed
+    packed: Optional[Packed]
 
     @property
     def nbytes(self) -> int:
@@ -156,8 +156,8 @@ class Function:
         for i, one in enumerate(opened):
             if one is not None and one.device != first.device:
                 raise OperandError(
-                    f"{self._say(i)} is on {_place_name(one.device)}, and others are on "
-                    f"{_place_name(first.device)}: all must be in one place"
+                    f"{self._say(i)} is on {_place_name(one.device)}, and others are "
+                    f"on {_place_name(first.device)}: all must be in one place"
                 )
         if first.device == HOST:
             results = self._run_on_host(arguments, opened)
@@ -283,7 +283,9 @@ class Function:
         stream = current_stream(first) if stream is None else stream
         if None not in self.results_in and all(is_torch(array) for array in flat):
             if self.launch(*flat, device=first.device, stream=stream):
-                return [flat[number] for number in self.results_in if number is not None]
+                return [
+                    flat[number] for number in self.results_in if number is not None
+                ]
         operands = [open_operand(a, self._say(i)) for i, a in enumerate(flat)]
         for i, operand in enumerate(operands):
             self._check(i, operand, first)
@@ -390,7 +392,9 @@ def _place(array: np.ndarray, element: str, like: Any) -> Any:
     """A copy of `array` on the GPU where `like` is."""
     if is_torch(like):
         torch = sys.modules["torch"]
-        signed = array.view(f"int{8 * array.itemsize}") if array.dtype.kind == "u" else array
+        signed = (
+            array.view(f"int{8 * array.itemsize}") if array.dtype.kind == "u" else array
+        )
         tensor = torch.from_numpy(np.ascontiguousarray(signed))
         dtype = torch_dtype(element)
         if dtype is not None and tensor.dtype != dtype:
@@ -399,7 +403,7 @@ def _place(array: np.ndarray, element: str, like: Any) -> Any:
     cupy = sys.modules.get("cupy")
     if cupy is None:
         raise OperandError(
-            f"a weight cannot be copied to where {type(like).__name__} arrays are: pass "
-            "arrays of torch or cupy"
+            f"a weight cannot be copied to where {type(like).__name__} arrays are: "
+            "pass arrays of torch or cupy"
         )
     return cupy.asarray(array)

@@ -13,7 +13,7 @@ from .library import HostArray, RuntimeFailure, last_error, library
 from .operands import OperandError
 
 # numpy's type for the elements of a result, by NmsKind; bits of bf16 and f8.
-_TYPES = {
+NUMPY_TYPES = {
     0: np.float32,
     1: np.float16,
     2: np.uint16,
@@ -72,7 +72,7 @@ class Oracle:
 
 
 def _copy(result: HostArray) -> np.ndarray:
-    dtype = _TYPES.get(result.kind)
+    dtype = NUMPY_TYPES.get(result.kind)
     if dtype is None:
         raise RuntimeFailure(f"a result has elements of kind {result.kind}")
     shape = tuple(result.sizes[i] for i in range(result.rank))

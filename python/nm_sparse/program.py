@@ -9,8 +9,15 @@ from typing import Any, Dict, List, Optional, Protocol, Sequence, Union
 
 from . import cache, compiler
 from .compiler import CompileError
-from .function import Function
-from .library import RuntimeFailure, device_chip, device_gpu, last_error, library, version
+from .function import Function, PreparedWeight
+from .library import (
+    RuntimeFailure,
+    device_chip,
+    device_gpu,
+    last_error,
+    library,
+    version,
+)
 
 DEFAULT_CHIP = "sm_90a"
 _KERNELS, _MANIFEST = "kernels", "manifest"
@@ -55,7 +62,9 @@ class Program:
         by_name = {one["name"]: one for one in self.manifest["functions"]}
         self._by_name = by_name
         chosen = {
-            case["function"] for one in by_name.values() for case in one.get("cases", ())
+            case["function"]
+            for one in by_name.values()
+            for case in one.get("cases", ())
         }
         self.functions: Dict[str, Function] = {
             name: Function(self, one)
@@ -71,7 +80,9 @@ class Program:
     def __getitem__(self, name: str) -> Function:
         """Raises KeyError with the names that there are."""
         if name not in self.functions:
-            raise KeyError(f"no function @{name}; there are {', '.join(self.functions)}")
+            raise KeyError(
+                f"no function @{name}; there are {', '.join(self.functions)}"
+            )
         return self.functions[name]
 
     def __call__(self, *arguments: Any, stream: Optional[int] = None) -> Any:
@@ -211,4 +222,4 @@ def advise(
     return json.loads(_advise((*arguments, "--json=-")))
 
 
-__all__ = ["CompileError", "Program", "advise", "compile"]
+__all__ = ["CompileError", "PreparedWeight", "Program", "advise", "compile"]

@@ -3,7 +3,6 @@
 
 import gc
 import warnings
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +12,9 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS, random_weight  # noqa: E402
 
-from nm_sparse import Encoding  # noqa: E402
+from nm_sparse import Encoding, library  # noqa: E402
+from nm_sparse.emulator import emulate  # noqa: E402
+from nm_sparse.program import PreparedWeight  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     NMLinear,
@@ -24,19 +25,27 @@ from nm_sparse.torch import (  # noqa: E402
 )
 from nm_sparse.torch.storage import to_storage  # noqa: E402
 
+needs_library = pytest.mark.skipif(
+    not library.available(), reason="no library of the compiler"
+)
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-class Program:
-    """A program that multiplies by the dense weight, and keeps its operands."""
+class StandIn(kernels.LinearKernels):
+    """Kernels that multiply by the dense weight, and keep their operands."""
 
     def __init__(self, dense, storage):
         self.dense, self.storage, self.calls = dense, storage, []
 
-    def __call__(self, x, components, bias, stream):
+    def made_for(self, spec):
+        self.spec, self.encoding = spec, spec.encoding
+        self.names = kernels._stored_names(spec, self.storage)
+        return self
+
+    def __call__(self, x, parts, bias, stream):
         assert x.ndim == 2 and x.is_contiguous()
-        assert all(part.is_contiguous() for part in components)
-        self.calls.append([*components])
+        assert all(part.is_contiguous() for part in parts)
+        self.calls.append([*parts])
         return F.linear(x, self.dense, bias)
 
 
@@ -47,27 +56,27 @@ def weight():
 
 @pytest.fixture
 def install(monkeypatch):
-    """Puts a program in the place of the compiler's."""
+    """Puts a stand-in in the place of compiled kernels."""
 
-    def put(program):
+    def put(stand_in):
         made = []
 
-        def linear_program(spec, chip):
-            made.append((spec, chip))
-            return program
+        def find(spec, has_bias, device):
+            made.append((spec, has_bias))
+            return stand_in.made_for(spec)
 
-        compiler = SimpleNamespace(linear_program=linear_program)
-        kernels._program.cache_clear()
-        monkeypatch.setattr(kernels, "_compiler", lambda: compiler)
-        monkeypatch.setattr(kernels, "chip_of", lambda device: "sm_90a")
-        monkeypatch.setattr(
-            kernels, "_launch", lambda program, *operands: program(*operands, 0)
-        )
+        monkeypatch.setattr(kernels, "find_kernels", find)
+        monkeypatch.setattr(kernels, "stream_of", lambda x: 0)
         monkeypatch.setattr(kernels, "_stored", kernels._Stored())
         return made
 
-    yield put
-    kernels._program.cache_clear()
+    return put
+
+
+def as_bits(tensor):
+    """A tensor as an array of numpy, of bf16 its bits."""
+    plain = tensor.contiguous()
+    return (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()
 
 
 def run(packed, x, bias=None, name="f32"):
@@ -78,7 +87,7 @@ def run(packed, x, bias=None, name="f32"):
 @pytest.mark.parametrize("storage", ["canonical", "bitmap"])
 def test_a_program_gets_its_storage(weight, install, storage):
     packed, dense = weight
-    program = Program(dense, storage)
+    program = StandIn(dense, storage)
     made = install(program)
     n, k = packed.shape
     bias = torch.randn(n)
@@ -86,17 +95,20 @@ def test_a_program_gets_its_storage(weight, install, storage):
         torch.testing.assert_close(run(packed, x, bias), F.linear(x, dense, bias))
     assert run(packed, torch.randn(0, k)).shape == (0, n)
     spec = LinearSpec(packed.encoding, (n, k), "f32")
-    assert made == [(spec, "sm_90a")] and len(program.calls) == 3
+    assert set(made) == {(spec, True), (spec, False)} and len(program.calls) == 3
     expected = to_storage(list(packed.components.values()), spec, storage)
     for parts in program.calls:
-        assert all(map(torch.equal, parts, expected))
+        for part, one in zip(parts, expected):
+            # Kernels take integers as signed ones.
+            assert part.dtype in (torch.float32, torch.int8, torch.int32)
+            assert torch.equal(part, one.view(part.dtype))
     first, last = program.calls[0], program.calls[-1]
     assert all(a is b for a, b in zip(first, last)) or storage == "canonical"
 
 
 def test_a_stored_form_follows_its_weight(weight, install):
     packed, dense = weight
-    program = Program(dense, "bitmap")
+    program = StandIn(dense, "bitmap")
     install(program)
     x = torch.randn(2, packed.shape[1])
     run(packed, x)
@@ -124,7 +136,7 @@ def test_a_stored_form_follows_its_weight(weight, install):
 
 def test_inference_tensors_are_not_kept(weight, install):
     packed, dense = weight
-    program = Program(dense, "bitmap")
+    program = StandIn(dense, "bitmap")
     install(program)
     with torch.inference_mode():
         copied = packed.to(torch.float32, copy=True)
@@ -146,23 +158,47 @@ def test_types_without_kernels_are_unpacked(install):
 
 def test_without_the_library_it_warns_once(weight, monkeypatch):
     packed, dense = weight
-
-    class Missing:
-        @staticmethod
-        def linear_program(spec, chip):
-            raise OSError("libnm_sparse.so: cannot open")
-
-    kernels._program.cache_clear()
-    monkeypatch.setattr(kernels, "_compiler", lambda: Missing)
-    monkeypatch.setattr(kernels, "chip_of", lambda device: "sm_90a")
+    monkeypatch.setenv("NM_SPARSE_LIBRARY", "/nowhere")
+    monkeypatch.setattr(kernels, "chip_of", lambda device: "sm_80")
+    kernels.find_kernels.cache_clear()
     x = torch.randn(2, packed.shape[1])
-    with pytest.warns(RuntimeWarning, match="library is missing .libnm_sparse.so: can"):
+    with pytest.warns(RuntimeWarning, match="NM_SPARSE_LIBRARY is '/nowhere'"):
         y = run(packed, x)
     torch.testing.assert_close(y, F.linear(x, dense))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(packed, x)
-    kernels._program.cache_clear()
+    kernels.find_kernels.cache_clear()
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "encoding, dtype, tokens",
+    [
+        ("2:4", torch.float16, 5),
+        ("8:16", torch.bfloat16, 1),
+        ("8:32, block = [1, 128]", torch.float16, 37),
+        ("[4:10, block = [1, 64]], [2:4]", torch.float16, 3),
+        ("1:4, block = [4, 4]", torch.float32, 9),
+        ("2:4, order = shuffled", torch.float16, 2),
+    ],
+)
+def test_compiled_kernels_read_what_is_stored(encoding, dtype, tokens):
+    """Through the emulator: what a GPU would be given, and would compute."""
+    rng = torch.Generator().manual_seed(3)
+    n, k = 136, 200
+    linear = nn.Linear(k, n, dtype=dtype)
+    layer = NMLinear.from_dense(linear, encoding, activation="silu")
+    spec = LinearSpec.parse(layer._specs[dtype])
+    made = kernels.LinearKernels(spec, has_bias=True, chip="sm_90a")
+    parts = made.store([getattr(layer, name) for name in layer._names])
+    x = torch.randn(tokens, k, generator=rng).to(dtype)
+    y = torch.full((tokens, n), float("nan"), dtype=dtype)
+    flat = [as_bits(t) for t in (x, *parts, layer.bias.detach(), y)]
+    (out,) = emulate(made.program, flat[0], PreparedWeight(tuple(flat[1:-2]), None),
+                      flat[-2], flat[-1])  # fmt: skip
+    got = torch.from_numpy(out).view(dtype)
+    torch.testing.assert_close(got, layer(x), rtol=1e-2, atol=1e-2)
 
 
 @CUDA

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pruning of linear layers to any encoding, and what makes up for it.
+
+Scores say what an element counts, masks which elements stay, and a least-squares fit on
+calibration inputs what those become. `prune_` does it to a model, layer by layer.
+"""
+
+from .calibration import Calibration
+from .layer import PruneConfig, prune_linear_
+from .least_squares import Fit, fit
+from .masks import pattern_mask
+from .permute import output_order
+from .report import LayerReport, PruneReport
+from .scores import Score, ScoreFunction, element_scores, magnitude, surgeon, wanda
+from .sequential import prune_
+from .statistics import Statistics
+
+__all__ = [
+    "Calibration",
+    "Fit",
+    "LayerReport",
+    "PruneConfig",
+    "PruneReport",
+    "Score",
+    "ScoreFunction",
+    "Statistics",
+    "element_scores",
+    "fit",
+    "magnitude",
+    "output_order",
+    "pattern_mask",
+    "prune_",
+    "prune_linear_",
+    "surgeon",
+    "wanda",
+]

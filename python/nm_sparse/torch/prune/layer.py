@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prunes one linear layer, given what is known of its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Union
+
+import torch
+from torch import Tensor, nn
+
+from ...encoding import Encoding, EncodingError
+from .least_squares import fit
+from .masks import check_density, checked_perm, layer_encoding, pattern_mask
+from .permute import output_order
+from .report import LayerReport
+from .scores import Score, element_scores, needs_statistics
+from .statistics import Statistics
+
+
+@dataclass(frozen=True)
+class PruneConfig:
+    """How a layer is pruned.
+
+    encoding:  an Encoding or its text, of a weight [outputs, inputs].
+    density:   of a free encoding: the share of the blocks that stay, 0 to 1.
+    score:     "magnitude", "wanda" (magnitude times norm of the input), "surgeon" (what
+               dropping it costs at least) or a function of weight and statistics.
+    fit:       whether the kept weights are set to their least-squares fit.
+    damping:   of the fit, of the mean of the Gram matrix's diagonal, 0 to 1.
+    fit_bias:  whether the bias, where the layer has one, makes up for the mean of what
+               pruning changes.
+    seed:      of the search for the order of a shuffled encoding.
+
+    Raises EncodingError when encoding and density do not fit.
+    """
+
+    encoding: Union[Encoding, str]
+    density: Optional[float] = None
+    score: Score = "wanda"
+    fit: bool = True
+    damping: float = 0.01
+    fit_bias: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoding", layer_encoding(self.encoding))
+        check_density(self.pattern, self.density)
+
+    @property
+    def pattern(self) -> Encoding:
+        """The encoding, with dim = 1."""
+        return layer_encoding(self.encoding)
+
+    @property
+    def needs_calibration(self) -> bool:
+        return self.fit or needs_statistics(self.score)
+
+
+def as_config(config: Any) -> PruneConfig:
+    """A PruneConfig of an encoding, its text, or any object with an `encoding`."""
+    if isinstance(config, PruneConfig):
+        return config
+    if isinstance(config, (str, Encoding)):
+        return PruneConfig(config)
+    if hasattr(config, "encoding"):
+        names = ("density", "score", "fit", "damping", "fit_bias", "seed")
+        given = {name: getattr(config, name) for name in names if hasattr(config, name)}
+        return PruneConfig(config.encoding, **given)
+    raise EncodingError(
+        f"config is {config!r}: legal is a PruneConfig, an Encoding or its text"
+    )
+
+
+def prune_linear_(
+    linear: nn.Linear,
+    config: Any,
+    statistics: Optional[Statistics] = None,
+    name: str = "",
+    perm: Optional[Tensor] = None,
+    progress: Optional[Callable[[int, int], None]] = None,
+) -> LayerReport:
+    """Prunes the weight of a layer in place, and fits it and the bias.
+
+    config:      a PruneConfig, an Encoding or its text.
+    statistics:  of the layer's inputs; needed for a fit and for most scores.
+    perm:        the order of the outputs of a shuffled encoding; found by default.
+    progress:    of that search: called with steps done, and of how many.
+
+    Returns what became of the layer. Raises EncodingError when something does not fit;
+    the layer is as before then.
+    """
+    config = as_config(config)
+    if config.needs_calibration and statistics is None:
+        raise EncodingError(
+            "calibration is None: the fit and the scores 'wanda' and 'surgeon' need "
+            "inputs; pass calibration, or fit=False and score='magnitude'"
+        )
+    weight, e = linear.weight.detach(), config.pattern
+    if e.is_shuffled and perm is not None:
+        perm = checked_perm(perm, len(weight))
+    scores = element_scores(weight, config.score, statistics)
+    if e.is_shuffled and perm is None:
+        perm = output_order(scores, e, config.density, config.seed, progress)
+    mask = pattern_mask(scores, e, config.density, perm)
+    zero = torch.zeros((), dtype=weight.dtype, device=weight.device)
+    pruned = torch.where(mask, weight, zero)
+    total = float(scores.double().square().sum())
+    kept = float((scores.double().square() * mask).sum())
+    shape = (weight.shape[0], weight.shape[1])
+    row = LayerReport(name, e, shape, 0.0, kept / total if total else 1.0, perm=perm)
+    if statistics is not None:
+        row.tokens = statistics.tokens
+        pruned = _fitted(linear, mask, pruned, config, statistics, row)
+    with torch.no_grad():
+        linear.weight.copy_(pruned)
+    row.zeros = float((pruned == 0).double().mean()) if pruned.numel() else 0.0
+    return row
+
+
+def _fitted(
+    linear: nn.Linear,
+    mask: Tensor,
+    pruned: Tensor,
+    config: PruneConfig,
+    statistics: Statistics,
+    row: LayerReport,
+) -> Tensor:
+    """The weight after the fit. Sets the bias, and what the report says of errors."""
+    weight, bias = linear.weight.detach(), linear.bias
+    energy = statistics.output_energy(weight)
+
+    def relative(seen: Statistics, new: Tensor) -> float:
+        ratio = float(seen.output_error(weight, new) / energy) if energy > 0 else 0.0
+        return ratio**0.5
+
+    row.error_before = row.error_after = relative(statistics, pruned)
+    if not config.fit:
+        return pruned
+    moves_bias = bias is not None and config.fit_bias
+    seen = statistics.centered() if moves_bias else statistics
+    found = fit(weight, mask, seen.gram, seen.cross, config.damping)
+    row.damping, row.raised = found.damping, found.raised
+    row.error_after = relative(seen, found.weight)
+    if moves_bias and statistics.tokens:
+        mean = statistics.sums / statistics.tokens
+        wanted = statistics.target_sums
+        wanted = mean if wanted is None else wanted / statistics.tokens
+        change = weight.to(mean) @ wanted - found.weight.to(mean) @ mean
+        with torch.no_grad():
+            bias += change.to(bias)
+    return found.weight

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Prunes a model layer by layer, in the order in which its layers run.
+
+The inputs of each layer are computed with all layers before it already pruned and
+fitted, so that it makes up for some of what these have changed.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+
+from ...encoding import EncodingError
+from .calibration import Calibration, Group, Source
+from .layer import PruneConfig, as_config, prune_linear_
+from .report import PruneReport
+from .statistics import Statistics
+
+Filter = Callable[[nn.Module, str], bool]
+TARGETS = ("dense", "layer")
+
+
+def prune_(
+    model: nn.Module,
+    config: Any,
+    calibration: Union[Calibration, Source, None] = None,
+    *,
+    filter_fn: Optional[Filter] = None,
+    target: str = "dense",
+    dtype: torch.dtype = torch.float64,
+    progress: bool = True,
+) -> PruneReport:
+    """Prunes the `nn.Linear` layers of a model in place.
+
+    config:       a PruneConfig, an Encoding or its text, for all layers; or a mapping
+                  of patterns of names, such as "encoder.*.query", to these or None.
+                  The first pattern that matches decides; a layer that none matches,
+                  or one of None, stays dense.
+    calibration:  batches, or a function that runs the model: see `Calibration`. Not
+                  needed for `PruneConfig(..., score="magnitude", fit=False)`.
+    filter_fn:    filter_fn(module, name): whether a layer is pruned at all; by default
+                  those whose weight no other module has.
+    target:       what layers are fitted to: "dense", the outputs of the dense model, or
+                  "layer", those of the dense layer for the inputs that it gets from the
+                  pruned layers before it. "dense" holds the dense weights, too, and
+                  needs batches.
+    dtype:        of the Gram matrices, float64 or float32.
+    progress:     whether stderr shows how far things are.
+
+    The weights of the layers obey their patterns afterwards, and can be packed without
+    further pruning; `report[name].perm` is the order of a shuffled one. Raises
+    EncodingError when something does not fit.
+    """
+    if target not in TARGETS:
+        raise EncodingError(f"target is {target!r}: legal is 'dense' or 'layer'")
+    plan = plan_layers(model, config, filter_fn)
+    names = [name for name, own in plan.items() if own.needs_calibration]
+    if calibration is None and names:
+        raise EncodingError(
+            f"calibration is None: the fit or the score of {names[0]} needs inputs; "
+            "pass batches, or fit=False and score='magnitude'"
+        )
+    if calibration is None:
+        return _without_calibration(model, plan, progress)
+    if not isinstance(calibration, Calibration):
+        calibration = Calibration(calibration, progress=progress)
+    if calibration.function is not None and target == "dense":
+        raise EncodingError(
+            "target is 'dense' with a function as calibration: legal are batches, so "
+            "that both models see the same; or target='layer'"
+        )
+    groups = calibration.groups(model, list(plan))
+    _check_all_run(plan, groups)
+    dense = _DenseWeights(model, list(plan)) if target == "dense" else None
+    report = PruneReport()
+    with calibration.bar(len(plan), "pruning layers") as bar:
+        for group in groups:
+            bar.set_postfix_str(group.names[0])
+            seen = _collect(model, group, calibration, dense, dtype)
+            for name in group.names:
+                linear = model.get_submodule(name)
+                row = prune_linear_(linear, plan[name], seen, name)
+                report.layers.append(row)
+                bar.update()
+    return report
+
+
+def plan_layers(
+    model: nn.Module, config: Any, filter_fn: Optional[Filter] = None
+) -> Dict[str, PruneConfig]:
+    """The layers that are pruned, and how, by name. Raises EncodingError when there are
+    none, or a pattern of a mapping matches none."""
+    rules: List[Tuple[str, Optional[PruneConfig]]]
+    if isinstance(config, Mapping):
+        rules = [(key, c if c is None else as_config(c)) for key, c in config.items()]
+    else:
+        rules = [("*", as_config(config))]
+    allowed = filter_fn or _has_own_weight(model)
+    plan: Dict[str, PruneConfig] = {}
+    used = set()
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.Linear) or not allowed(module, name):
+            continue
+        for pattern, own in rules:
+            if fnmatchcase(name, pattern):
+                used.add(pattern)
+                if own is not None:
+                    plan[name] = own
+                break
+    unused = [pattern for pattern, _ in rules if pattern not in used]
+    if unused or not plan:
+        what = f"{unused[0]!r} of config matches no" if unused else "there is no"
+        raise EncodingError(
+            f"{what} nn.Linear to prune: legal are patterns of names as in "
+            "model.named_modules(), of layers that no rule before has taken"
+        )
+    return plan
+
+
+def _has_own_weight(model: nn.Module) -> Filter:
+    """Whether no other module has the weight of a layer, as a tied embedding has."""
+    owners: Dict[int, int] = {}
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            owners[id(parameter)] = owners.get(id(parameter), 0) + 1
+    return lambda module, name: owners.get(id(module.weight), 0) <= 1
+
+
+def _without_calibration(
+    model: nn.Module, plan: Mapping[str, PruneConfig], progress: bool
+) -> PruneReport:
+    report = PruneReport()
+    with Calibration([()], progress=progress).bar(len(plan), "pruning layers") as bar:
+        for name, own in plan.items():
+            bar.set_postfix_str(name)
+            linear = model.get_submodule(name)
+            report.layers.append(prune_linear_(linear, own, name=name))
+            bar.update()
+    return report
+
+
+def _check_all_run(plan: Mapping[str, PruneConfig], groups: List[Group]) -> None:
+    ran = {name for group in groups for name in group.names}
+    idle = [name for name in plan if name not in ran]
+    if idle:
+        raise EncodingError(
+            f"calibration never runs {idle[0]}"
+            + (f" and {len(idle) - 1} more layers" if len(idle) > 1 else "")
+            + ": legal are layers that have inputs; add data that reaches them, or map "
+            "their names to None"
+        )
+
+
+class _DenseWeights:
+    """The weights and biases of layers as they were, to run the dense model again."""
+
+    def __init__(self, model: nn.Module, names: List[str]) -> None:
+        self.kept: List[Tuple[nn.Parameter, Tensor]] = []
+        for name in names:
+            for parameter in model.get_submodule(name).parameters(recurse=False):
+                self.kept.append((parameter, parameter.detach().clone()))
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Has the model dense as long as the context lasts."""
+        pruned = [parameter.data for parameter, _ in self.kept]
+        for parameter, dense in self.kept:
+            parameter.data = dense
+        try:
+            yield
+        finally:
+            for (parameter, _), data in zip(self.kept, pruned):
+                parameter.data = data
+
+
+def _collect(
+    model: nn.Module,
+    group: Group,
+    calibration: Calibration,
+    dense: Optional[_DenseWeights],
+    dtype: torch.dtype,
+) -> Statistics:
+    """What the layers of a group are given on all of the calibration data."""
+    name = group.names[0]
+    weight = model.get_submodule(name).weight
+    seen = Statistics(weight.shape[1], dtype, weight.device, dense is not None)
+    if dense is None:
+        calibration.inputs(model, group, lambda x, mask: seen.add(x, None, mask))
+        return seen
+    for batch in calibration.each_batch(name):
+        with dense.in_place():
+            wanted = calibration.captured(model, group, batch)
+        found = calibration.captured(model, group, batch)
+        if [x.shape for x in found] != [x.shape for x in wanted]:
+            raise EncodingError(
+                f"{name} is given other tokens in the pruned model than in the dense "
+                "one: legal is target='layer' where the data decide which layers run"
+            )
+        for x, target in zip(found, wanted):
+            seen.add(x, target, calibration.token_mask(batch))
+    return seen

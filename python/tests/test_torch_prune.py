@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pruning of models: order of layers, shared inputs, targets, errors, packing."""
+
+import copy
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from nm_sparse import Encoding, EncodingError, encode, prune  # noqa: E402
+from nm_sparse.torch import NMLinear  # noqa: E402
+from nm_sparse.torch.prune import (  # noqa: E402
+    Calibration,
+    PruneConfig,
+    Statistics,
+    prune_,
+    prune_linear_,
+)
+
+torch.set_num_threads(1)  # the problems are small
+
+
+class Block(nn.Module):
+    """Attention without softmax, and a gated MLP; defined in another order than run."""
+
+    def __init__(self, size, hidden):
+        super().__init__()
+        self.down = nn.Linear(hidden, size)
+        self.up = nn.Linear(size, hidden)
+        self.gate = nn.Linear(size, hidden, bias=False)
+        self.out = nn.Linear(size, size)
+        self.query, self.key, self.value = (nn.Linear(size, size) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = self.query(x), self.key(x), self.value(input=x)
+        x = x + self.out(torch.sigmoid(q * k) * v)
+        return x + self.down(torch.relu(self.gate(x)) * self.up(x))
+
+
+class Model(nn.Module):
+    def __init__(self, size=12, hidden=20, blocks=2, seed=0):
+        torch.manual_seed(seed)
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(size, hidden) for _ in range(blocks))
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x, attention_mask=None):
+        for block in self.blocks:
+            x = self.dropout(block(x))
+        return x
+
+
+def batches(count=3, size=12, seed=1):
+    draw = torch.Generator().manual_seed(seed)
+    mixed = torch.randn(size, size, generator=draw) / size**0.5
+    return [torch.randn(4, 16, size, generator=draw) @ mixed for _ in range(count)]
+
+
+def relative(model, dense, data):
+    with torch.no_grad():
+        wanted = torch.cat([dense.eval()(x) for x in data])
+        found = torch.cat([model.eval()(x) for x in data])
+    return float((found - wanted).norm() / wanted.norm())
+
+
+def quiet(model, config, data=None, **more):
+    return prune_(model, config, data, progress=False, **more)
+
+
+def test_layers_run_in_order_and_share_inputs():
+    model = Model()
+    names = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)]
+    groups = Calibration(batches(), progress=False).groups(model, names)
+    assert [group.names for group in groups] == [
+        [f"blocks.{block}.{name}" for name in part]
+        for block in (0, 1)
+        for part in (["query", "key", "value"], ["out"], ["gate", "up"], ["down"])
+    ]
+    assert {group.calls for group in groups} == {1}
+
+
+def test_a_tensor_that_is_changed_in_place_is_another_input():
+    class Changing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            y = x.clone()
+            a = self.first(y)
+            y += 1
+            return a + self.second(y)
+
+    groups = Calibration([torch.ones(2, 4)]).groups(Changing(), ["first", "second"])
+    assert [group.names for group in groups] == [["first"], ["second"]]
+
+
+def test_a_layer_that_runs_again_sees_all_inputs():
+    class Again(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.layer(self.layer(x) + self.other(x))
+
+    model = Again()
+    calibration = Calibration([torch.ones(2, 4), torch.ones(3, 4)], progress=False)
+    groups = calibration.groups(model, ["layer", "other"])
+    assert [(g.names, g.calls) for g in groups] == [(["layer"], 2), (["other"], 1)]
+    report = quiet(model, "2:4", calibration)
+    assert report["layer"].tokens == 10 and report["other"].tokens == 5
+
+
+def dense_inputs(model, name, data):
+    seen = []
+
+    def take(module, args):
+        seen.append(args[0].detach().reshape(-1, args[0].shape[-1]))
+
+    hook = model.get_submodule(name).register_forward_pre_hook(take)
+    with torch.no_grad():
+        for x in data:
+            model.eval()(x)
+    hook.remove()
+    return torch.cat(seen)
+
+
+@pytest.mark.parametrize("target", ["layer", "dense"])
+def test_inputs_are_those_of_the_pruned_layers_before(target):
+    dense, data = Model(), batches()
+    model = copy.deepcopy(dense)
+    quiet(model, PruneConfig("2:4", score="magnitude"), data, target=target)
+    for name in ("blocks.0.out", "blocks.1.gate", "blocks.1.down"):
+        x = dense_inputs(model, name, data).double()
+        wanted = x if target == "layer" else dense_inputs(dense, name, data).double()
+        linear, source = model.get_submodule(name), dense.get_submodule(name)
+        y = wanted @ source.weight.double().t()
+        if source.bias is not None:  # which takes the means
+            x, y = x - x.mean(0), y - y.mean(0)
+        # Further rows hold weights to what they were.
+        root = (0.01 * x.square().sum(0).mean()).sqrt()
+        for output, w in enumerate(source.weight.detach().double()):
+            kept = linear.weight[output].detach() != 0
+            rows = torch.cat([x, root * torch.eye(len(w), dtype=x.dtype)])[:, kept]
+            right = torch.cat([y[:, output], root * w])
+            best = torch.linalg.lstsq(rows, right[:, None]).solution[:, 0]
+            found = linear.weight[output, kept].detach().double()
+            torch.testing.assert_close(found, best, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_step_makes_the_outputs_better(seed):
+    dense, data = Model(seed=seed), batches(6, seed=seed)
+    test = batches(6, seed=seed)
+    patterns = ["2:4", "3:6, block = [1, 4]", "[4:6, block = [1, 4]], [2:4]", "5:8"]
+    pattern = patterns[seed]
+    errors = []
+    for config in (
+        PruneConfig(pattern, score="magnitude", fit=False),
+        PruneConfig(pattern, fit=False),
+        PruneConfig(pattern),
+    ):
+        model = copy.deepcopy(dense)
+        report = quiet(model, config, data)
+        errors.append(relative(model, dense, test))
+        for row in report.layers:
+            assert config.fit == (row.damping is not None)
+            assert row.error_after <= row.error_before
+    assert errors[2] < min(errors[:2])
+
+
+def test_wanda_agrees_with_the_reference():
+    data, model = batches(), nn.Sequential(nn.Linear(12, 9))
+    weight = model[0].weight.detach().double().numpy()
+    norms = torch.cat(data).reshape(-1, 12).double().norm(dim=0).numpy()
+    encoding = Encoding(3, 4, (2, 4), 1)
+    kept = prune(np.abs(weight) * norms, encoding) != 0
+    report = quiet(model, PruneConfig(encoding, fit=False), data)
+    assert np.array_equal(model[0].weight.detach().numpy() != 0, kept)
+    scores = (weight * norms) ** 2
+    assert report["0"].kept == pytest.approx((scores * kept).sum() / scores.sum())
+    assert report["0"].zeros == pytest.approx(1 - kept.mean())
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "2:4",
+        "8:16, block = [1, 8], order = shuffled",
+        "[4:10, block = [1, 16]], [2:4]",
+        "[4:8, block = [1, 16]], [2:4], order = shuffled",
+        "1:2, block = [3, 5]",
+    ],
+)
+def test_pruned_layers_pack_without_further_pruning(pattern):
+    model, data = Model(), batches()
+    report = quiet(model, pattern, data)
+    assert len(report.layers) == 14
+    for row in report.layers:
+        linear = model.get_submodule(row.name)
+        assert (row.perm is not None) == ("shuffled" in pattern)
+        perm = None if row.perm is None else row.perm.numpy()
+        encode(linear.weight.detach().numpy(), row.encoding, perm=perm)
+        packed = NMLinear.from_dense(linear, row.encoding, prune=False, perm=row.perm)
+        x = torch.randn(5, linear.in_features)
+        torch.testing.assert_close(packed(x), linear(x), rtol=1e-4, atol=1e-5)
+
+
+def test_free_encodings_keep_a_share():
+    model = nn.Sequential(nn.Linear(12, 10))
+    config = PruneConfig("free, block = [1, 5]", density=0.25)
+    report = quiet(model, config, batches())
+    assert report["0"].zeros == 0.75
+    encode(model[0].weight.detach().numpy(), report["0"].encoding)
+
+
+def test_names_decide():
+    model, dense = Model(), Model()
+    config = {
+        "*.query": None,
+        "blocks.0.*": "2:4",
+        "*.down": PruneConfig("1:4", score="magnitude", fit=False),
+    }
+    report = quiet(model, config, batches())
+    assert str(report["blocks.0.down"].encoding) == "2:4, dim = 1"
+    assert report["blocks.1.down"].zeros == 0.75
+    assert len(report.layers) == 7
+    for name in ("blocks.0.query", "blocks.1.up"):
+        found, wanted = model.get_submodule(name), dense.get_submodule(name)
+        assert torch.equal(found.weight, wanted.weight)
+    with pytest.raises(KeyError):
+        report["blocks.1.up"]
+
+
+def test_any_object_with_an_encoding_is_a_config():
+    report = quiet(Model(), SimpleNamespace(encoding="2:4", score="surgeon"), batches())
+    assert all(row.zeros == 0.5 for row in report.layers)
+
+
+def test_tied_weights_stay_dense_unless_asked_for():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.body = nn.Embedding(7, 12), nn.Linear(12, 12)
+            self.head = nn.Linear(12, 7, bias=False)
+            self.head.weight = self.embedding.weight
+
+        def forward(self, tokens):
+            return self.head(self.body(self.embedding(tokens)))
+
+    data = [torch.arange(7)[None]]
+    assert [row.name for row in quiet(Tied(), "2:4", data).layers] == ["body"]
+    report = quiet(Tied(), "2:4", data, filter_fn=lambda module, name: True)
+    assert [row.name for row in report.layers] == ["body", "head"]
+
+
+def test_padding_does_not_count():
+    model, data = Model(), batches(2)
+    masks = [torch.ones(4, 16, dtype=torch.int64) for _ in data]
+    for mask in masks:
+        mask[:, 10:] = 0
+    cut = copy.deepcopy(model)
+    padded = [dict(x=x, attention_mask=mask) for x, mask in zip(data, masks)]
+    assert quiet(model, "2:4", padded)["blocks.0.out"].tokens == 2 * 4 * 10
+    quiet(cut, "2:4", [(x[:, :10], None) for x in data])
+    for found, wanted in zip(model.parameters(), cut.parameters()):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_function_may_run_the_model():
+    data, by_function, by_batches = batches(), Model(), Model()
+
+    def run(model):
+        for x in data:
+            model(x)
+
+    quiet(by_function, "2:4", run, target="layer")
+    quiet(by_batches, "2:4", data, target="layer")
+    for found, wanted in zip(by_function.parameters(), by_batches.parameters()):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_modes_and_hooks_are_as_before():
+    model = Model().train()
+    model.blocks[0].eval()
+    modes = [module.training for module in model.modules()]
+    parameters = list(model.parameters())
+    quiet(model, "2:4", batches())
+    assert modes == [module.training for module in model.modules()]
+    assert all(a is b for a, b in zip(parameters, model.parameters()))
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_other_types(dtype):
+    model = Model().to(dtype)
+    quiet(model, "2:4", [x.to(dtype) for x in batches()], dtype=torch.float32)
+    assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+
+
+def test_the_bias_makes_up_for_the_mean():
+    torch.manual_seed(0)
+    x = torch.randn(50, 8) + 3
+    dense = nn.Linear(8, 6)
+    errors = []
+    for fit_bias in (False, True):
+        linear, seen = copy.deepcopy(dense), Statistics(8)
+        seen.add(x)
+        row = prune_linear_(linear, PruneConfig("2:4", fit_bias=fit_bias), seen)
+        with torch.no_grad():
+            change = (linear(x) - dense(x)).norm() / (dense(x) - dense.bias).norm()
+        assert row.error_after == pytest.approx(float(change), rel=1e-3)
+        errors.append(row.error_after)
+    assert errors[1] < errors[0]
+
+
+def test_the_report_is_a_table_and_json():
+    report = quiet(Model(), "8:16, block = [1, 4], order = shuffled", batches())
+    lines = str(report).splitlines()
+    assert len(lines) == 15 and lines[0].startswith("layer")
+    assert "8:16, block = [1, 4], order = shuffled" in lines[1]
+    rows = json.loads(report.to_json())
+    assert rows[0]["name"] == "blocks.0.query" and rows[0]["shape"] == [12, 12]
+    assert rows[0]["tokens"] == 3 * 4 * 16
+
+
+def test_progress_is_shown_on_stderr(capfd):
+    prune_(Model(), "2:4", batches())
+    shown = capfd.readouterr()
+    assert "pruning layers: 100%" in shown.err and not shown.out
+    quiet(Model(), "2:4", batches())
+    assert not capfd.readouterr().err
+
+
+def test_without_calibration():
+    model = Model()
+    report = quiet(model, PruneConfig("2:4", score="magnitude", fit=False))
+    assert report["blocks.0.up"].error_after is None
+    found, dense = (m.blocks[0].up.weight.detach().numpy() for m in (model, Model()))
+    assert np.array_equal(found, prune(dense, Encoding("2:4", dim=1)))
+
+
+class Idle(Model):
+    def __init__(self):
+        super().__init__()
+        self.spare = nn.Linear(12, 12)
+
+
+@pytest.mark.parametrize(
+    "model, config, data, more, message",
+    [
+        (Model, "2:4", None, {}, "calibration is None: the fit or the score of blocks"),
+        (Model, "2:4", [], {}, "calibration has no batch"),
+        (Model, "2:4", batches(), {"target": "both"}, "target is 'both': legal is"),
+        (Model, "2:4", lambda m: m(batches()[0]), {}, "with a function as calibration"),
+        (Model, {"*.no": "2:4"}, batches(), {}, r"'\*.no' of config matches no nn.Lin"),
+        (Model, {"*": None}, batches(), {}, "there is no nn.Linear to prune"),
+        (Model, 5, batches(), {}, "config is 5: legal is a PruneConfig"),
+        (Model, "2:5:4", batches(), {}, "encoding '2:5:4'"),
+        (Model, "2:4", batches(), {"dtype": torch.float16}, "dtype is torch.float16"),
+        (Idle, "2:4", batches(), {}, "calibration never runs spare: legal are layers"),
+        (Model, "2:4", [batches()[0] / 0], {}, "NaN or infinite: legal are finite"),
+    ],
+)
+def test_errors(model, config, data, more, message):
+    with pytest.raises(EncodingError, match=message):
+        quiet(model(), config, data, **more)
+
+
+def test_wrong_layers():
+    with pytest.raises(EncodingError, match="pass calibration, or fit=False"):
+        prune_linear_(nn.Linear(4, 4), "2:4")
+    with pytest.raises(EncodingError, match=r"input has shape \[3, 5\]: legal is"):
+        Statistics(4).add(torch.ones(3, 5))
+    with pytest.raises(EncodingError, match="has_target was said"):
+        Statistics(4, has_target=True).add(torch.ones(3, 4))
