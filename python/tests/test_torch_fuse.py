@@ -3,8 +3,8 @@
 
 import copy
 import io
-from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -15,6 +15,8 @@ from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS, random_weight  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError  # noqa: E402
+from nm_sparse.emulator import emulate  # noqa: E402
+from nm_sparse.function import PreparedWeight  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     NMLinear,
@@ -27,7 +29,7 @@ from nm_sparse.torch import (  # noqa: E402
 from nm_sparse.torch.fuse import find_activation, fuse_  # noqa: E402
 from nm_sparse.torch.mlp import GatedMLP, share_input_, shared_linear  # noqa: E402
 from nm_sparse.torch.ops import activate  # noqa: E402
-from nm_sparse.torch.shared_spec import parse_shared, shared_text  # noqa: E402
+from nm_sparse.torch.shared_spec import parse_shared, shared_text, with_activation  # noqa: E402
 from nm_sparse.torch.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
 
 EACH = pytest.mark.parametrize("e", ENCODINGS, ids=encoding_text)
@@ -108,10 +110,8 @@ def test_shared_layers_are_dense_layers(dtype):
 
 def test_opcheck():
     (x, gate, up, spec), _ = gated_operands(ENCODINGS[0], 2, torch.float32)
-    torch.library.opcheck(GATED, (x, gate, up, spec))
     torch.library.opcheck(GATED, (*leaves(x), leaves(*gate), leaves(*up), spec))
     x, weights, counts, biases, spec = shared_operands(2, torch.float32)[0]
-    torch.library.opcheck(SHARED, (x, weights, counts, biases, spec))
     biases = [
         None if bias is None else bias.clone().requires_grad_() for bias in biases
     ]
@@ -168,45 +168,149 @@ def test_wrong_operands_are_named():
         GatedMLP(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4), "tanh")
 
 
-def test_programs_of_the_compiler_are_called(monkeypatch):
+def as_bits(tensor):
+    plain = tensor.detach().contiguous()
+    return (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()
+
+
+def emulated(made, x, weights, others):
+    """What the kernels of a program compute, in the emulator."""
+    tokens = as_bits(x)
+    outs = [np.full((len(x), n), np.nan, tokens.dtype.newbyteorder("="))
+            if tokens.dtype.kind == "f" else np.zeros((len(x), n), tokens.dtype)
+            for n in made.outputs]  # fmt: skip
+    whole = [
+        PreparedWeight(tuple(map(as_bits, form.store(parts))), None)
+        for form, parts in zip(made.forms, weights)
+    ]
+    rest = [as_bits(one) for one in others]
+    found = emulate(made.program, tokens, *whole, *rest, *outs)
+    return [torch.from_numpy(one).view(x.dtype) for one in found]
+
+
+@pytest.fixture
+def hopper(monkeypatch):
+    """A device that programs can be compiled for, and the emulator for it."""
+    if torch.cuda.is_available():
+        pytest.skip("a process that has used the emulator cannot use a GPU")
+    monkeypatch.setattr(kernels, "chip_of", lambda device: "sm_90a")
+    monkeypatch.setattr(kernels, "device_gpu_of", lambda device: None)
+    return torch.device("cuda", 0)
+
+
+def components(layer):
+    return [getattr(layer, name) for name in layer._names]
+
+
+@needs_library
+def test_compiled_kernels_of_a_gated_mlp(hopper):
+    """Through the emulator: what a GPU would be given, and would compute."""
+    x = torch.randn(1, 96).half()
+    layers = [packed(96, 64, "8:32, block = [1, 32]").half() for _ in range(2)]
+    text = with_activation(layers[0]._specs[torch.float16], "silu")
+    made = shared_kernels.find_gated.__wrapped__(LinearSpec.parse(text), hopper)
+    with torch.no_grad():
+        (found,) = emulated(made, x, map(components, layers), [])
+        wanted = F.silu(layers[0](x)) * layers[1](x)
+        torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
+
+
+@needs_library
+def test_compiled_kernels_of_shared_layers(hopper):
+    x = torch.randn(3, 64).bfloat16()
+    layers = [packed(64, n, "2:4", bias).bfloat16() for n, bias in ((40, 0), (32, 1))]
+    specs = tuple(LinearSpec.parse(one._specs[x.dtype]) for one in layers)
+    made = shared_kernels.find_shared.__wrapped__(specs, (False, True), hopper)
+    with torch.no_grad():
+        several = emulated(made, x, map(components, layers), [layers[1].bias])
+        for found, layer in zip(several, layers):
+            torch.testing.assert_close(found, layer(x), rtol=0.02, atol=0.02)
+
+
+class StandIn(shared_kernels.SharedKernels):
+    """Kernels that multiply by the dense weights."""
+
+    def __init__(self, specs, compute):
+        names = [list(spec.components) for spec in specs]
+        self.forms = [
+            shared_kernels.StoredForm(
+                spec,
+                {
+                    "encoding": encoding_text(spec.encoding),
+                    "components": [{"name": name} for name in own],
+                    "packed_layout": spec.encoding.version,
+                },
+            )
+            for spec, own in zip(specs, names)
+        ]
+        self.compute = compute
+
+    def __call__(self, x, weights, others, stream):
+        assert x.ndim == 2 and stream == 7
+        assert len(weights) == len(self.forms)
+        return self.compute(x, *others)
+
+
+def test_programs_are_called(monkeypatch):
     (x, gate, up, spec), dense = gated_operands(Encoding(2, 4, dim=1), 6, torch.float32)
     shared, weights = shared_operands(6, torch.float32)
     made = []
 
-    class Program:
-        storage = "bitmap"
+    def find_gated(spec, device):
+        made.append(spec)
+        inside = lambda x: [F.silu(x @ dense[0].t()) * (x @ dense[1].t())]  # noqa: E731
+        return StandIn((spec, spec), inside)
 
-        def __init__(self, run):
-            self.run = run
+    def find_shared(specs, biases, device):
+        made.append((specs, biases))
+        first, second = weights
+        products = lambda x, b: [x @ first.t(), F.linear(x, second, b)]  # noqa: E731
+        return StandIn(specs, products)
 
-        def __call__(self, x, *operands):
-            assert x.ndim == 2 and operands[-1] == 7
-            return self.run(x, *operands[:-1])
-
-    def make_gated(spec, chip):
-        made.append((spec, chip))
-        return Program(lambda x, g, u: F.silu(x @ dense[0].t()) * (x @ dense[1].t()))
-
-    def make_shared(specs, chip):
-        made.append((specs, chip))
-        return Program(lambda x, p, b: [F.linear(x, *one) for one in zip(weights, b)])
-
-    compiler = SimpleNamespace(
-        gated_mlp_program=make_gated, linear_shared_program=make_shared
-    )
-    monkeypatch.setattr(kernels, "_compiler", lambda: compiler)
-    monkeypatch.setattr(kernels, "chip_of", lambda device: "sm_90a")
-    monkeypatch.setattr(shared_kernels, "_stream", lambda x: 7)
-    shared_kernels._program.cache_clear()
-    specs = shared_kernels.LinearSpec.parse(spec)
-    found = shared_kernels.run_gated_mlp(x, gate, up, (specs, specs))
+    monkeypatch.setattr(shared_kernels, "find_gated", find_gated)
+    monkeypatch.setattr(shared_kernels, "find_shared", find_shared)
+    monkeypatch.setattr(kernels, "stream_of", lambda x: 7)
+    one = LinearSpec.parse(spec)
+    found = shared_kernels.run_gated_mlp(x, gate, up, (one, one))
     torch.testing.assert_close(found, GATED(x, gate, up, spec))
     x, parts, counts, biases, spec = shared
     layers = list(zip([parts[:2], parts[2:]], biases, parse_shared(spec)))
-    for one, other in zip(shared_kernels.run_shared(x, layers), SHARED(*shared)):
-        torch.testing.assert_close(one, other)
-    assert made == [(specs, "sm_90a"), (parse_shared(spec), "sm_90a")]
-    shared_kernels._program.cache_clear()
+    for found, wanted in zip(shared_kernels.run_shared(x, layers), SHARED(*shared)):
+        torch.testing.assert_close(found, wanted)
+    assert made == [one, (parse_shared(spec), (False, True))]
+
+
+def test_layers_run_alone_without_a_compiler(monkeypatch):
+    monkeypatch.setattr(shared_kernels, "find_gated", lambda *_: None)
+    monkeypatch.setattr(shared_kernels, "find_shared", lambda *_: None)
+    monkeypatch.setattr(kernels, "find_kernels", lambda *_: None)
+    x, gate, up, spec = gated_operands(ENCODINGS[0], 7, torch.float32)[0]
+    both = LinearSpec.parse(spec), LinearSpec.parse(spec.replace("silu", "none"))
+    found = shared_kernels.run_gated_mlp(x, gate, up, both)
+    torch.testing.assert_close(found, GATED(x, gate, up, spec))
+    shared = shared_operands(7, torch.float32)[0]
+    x, parts, counts, biases, spec = shared
+    layers = list(zip([parts[:2], parts[2:]], biases, parse_shared(spec)))
+    for found, wanted in zip(shared_kernels.run_shared(x, layers), SHARED(*shared)):
+        torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_cuda(dtype):
+    model = nn.Module()
+    sizes = ((64, 96), (64, 96), (96, 64))
+    model.mlp = GatedMLP(*(packed(*size, "8:32, block = [1, 32]") for size in sizes))
+    model.to(device="cuda", dtype=dtype)
+    x = torch.randn(2, 3, 64, dtype=dtype, device="cuda")
+    layers = [packed(64, 32), packed(64, 48, bias=True)]
+    layers = [layer.to(device="cuda", dtype=dtype) for layer in layers]
+    with torch.no_grad():
+        gate, up, down = (m.to_dense() for m in model.mlp.children())
+        wanted = down(F.silu(gate(x)) * up(x))
+        torch.testing.assert_close(model.mlp(x), wanted, rtol=0.03, atol=0.03)
+        for y, layer in zip(shared_linear(x, layers), layers):
+            torch.testing.assert_close(y, layer.to_dense()(x), rtol=0.03, atol=0.03)
 
 
 def packed(k, n, encoding="2:4", bias=False, **options):
@@ -266,7 +370,8 @@ def make(name, **options):
 
 def sparsify(model):
     config = NMSparseConfig("2:4", keep_slower=True)
-    return sparsify_(model, {"*lm_head": None, "*": config})
+    layers = {"*lm_head": None, "*": config}
+    return sparsify_(model, layers, predictor=lambda *_: ())
 
 
 def operators(function):

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers of one input by compiled kernels: one program, or one for each layer.
+"""Layers of one input by compiled kernels: one program for all of them.
 
-The compiler's package may have `gated_mlp_program(spec, chip)` and
-`linear_shared_program(specs, chip)`, like its `linear_program`. Their programs have
-`storage`, the packed form of all their weights, and are called with the rows of x, the
-lists of components, the list of biases (of linear_shared alone) and a stream. Where
-there is none, the layers run one after the other.
+Weights are stored as `kernels.py` does for single layers. Without the compiler's
+library, or for types that have no kernels, the layers run one after the other.
 """
 
 from __future__ import annotations
@@ -16,36 +13,143 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
+from .. import program as compiler
+from ..encoding import Encoding, EncodingError
+from ..gated_mlp import gated_mlp_mlir
+from ..library import LibraryNotFoundError
+from ..linear_shared import SharedLayer, linear_shared_mlir
 from . import kernels
 from .ops import as_rows
 from .shared_ops import Layer
 from .spec import LinearSpec
 
 
+class StoredForm(kernels.LinearKernels):
+    """How one of the weights of a program is stored.
+
+    spec:         of its layer.
+    description:  of the weight, in the manifest.
+    """
+
+    def __init__(self, spec: LinearSpec, description: Any) -> None:
+        self.spec = spec
+        self.encoding = Encoding.parse(description["encoding"])
+        self.names = [one["name"] for one in description["components"]]
+        layout = description["packed_layout"]
+        if layout not in kernels._CANONICAL + kernels._BITMAP:
+            raise EncodingError(
+                f"kernels read layout {layout}, which layers do not have"
+            )
+        self.storage = "canonical" if layout in kernels._CANONICAL else "bitmap"
+
+
+class SharedKernels:
+    """A compiled program of several layers of one input.
+
+    source:   its text, whose function takes x, the weights, further arrays, and those
+              that the results are written to.
+    specs:    of the layers, in the order of the weights.
+    outputs:  columns of each result.
+
+    Raises CompileError, and LibraryNotFoundError.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        specs: Sequence[LinearSpec],
+        outputs: Sequence[int],
+        chip: str,
+        gpu: Optional[str] = None,
+    ) -> None:
+        self.program = compiler.compile(source, chip=chip, gpu=gpu)
+        self.function = next(iter(self.program.functions.values()))
+        self.outputs = list(outputs)
+        self.forms = [
+            StoredForm(spec, one) for spec, one in zip(specs, self.function.weights)
+        ]
+
+    def __call__(
+        self,
+        x: Tensor,
+        weights: Sequence[Sequence[Tensor]],
+        others: Sequence[Tensor],
+        stream: int,
+    ) -> List[Tensor]:
+        """A result [tokens, N] of each layer, for x [tokens, K], contiguous.
+
+        weights:  in their stored forms.
+        others:   what the function takes between weights and results.
+        stream:   its address.
+        """
+        outs = [x.new_empty((x.shape[0], size)) for size in self.outputs]
+        whole = [compiler.PreparedWeight(tuple(parts), None) for parts in weights]
+        arguments = [x, *whole, *others, *outs]
+        flat = self.function.flatten(arguments)
+        first = len(flat) - len(outs)
+        # Where all kernels write to the results; those of shuffled weights do not.
+        if self.function.results_in == list(range(first, len(flat))):
+            if self.function.direct(flat, x.get_device(), stream):
+                return outs
+        results = self.function(*arguments, stream=stream)
+        return list(results) if isinstance(results, tuple) else [results]
+
+
 @functools.lru_cache(maxsize=None)
-def _program(name: str, spec: Any, chip: str) -> Optional[Any]:
-    """What the compiler's function of that name makes; None where it has none."""
-    make = getattr(kernels._compiler(), name, None)
-    if make is None:
-        return None
+def find_gated(spec: LinearSpec, device: torch.device) -> Optional[SharedKernels]:
+    """The program of a gated MLP on a GPU; None where there is no compiler."""
+    n, k = spec.shape
+    text = gated_mlp_mlir(k, n, spec.encoding.mlir(), spec.dtype, spec.activation)
+    return _make(text, (spec, spec), (n,), device)
+
+
+@functools.lru_cache(maxsize=None)
+def find_shared(
+    specs: Tuple[LinearSpec, ...], biases: Tuple[bool, ...], device: torch.device
+) -> Optional[SharedKernels]:
+    """The program of several layers on a GPU; None where there is no compiler."""
+    layers = [
+        SharedLayer(spec.shape[0], spec.encoding.mlir(), bias, spec.activation)
+        for spec, bias in zip(specs, biases)
+    ]
+    text = linear_shared_mlir(specs[0].shape[1], layers, specs[0].dtype)
+    return _make(text, specs, [spec.shape[0] for spec in specs], device)
+
+
+def _make(
+    text: str,
+    specs: Sequence[LinearSpec],
+    outputs: Sequence[int],
+    device: torch.device,
+) -> Optional[SharedKernels]:
+    chip = kernels.chip_of(device)
+    is_known = chip == compiler.DEFAULT_CHIP
+    gpu = kernels.device_gpu_of(device) if is_known else None
     try:
-        return make(spec, chip)
-    except (ImportError, OSError) as error:
+        return SharedKernels(text, specs, outputs, chip, gpu)
+    except LibraryNotFoundError as error:
         kernels._warn(str(error))
         return None
 
 
-def _find(name: str, x: Tensor, spec: Any, specs: Sequence[LinearSpec]) -> Any:
-    has_kernels = all(
-        one.dtype != "f64" and x.dtype == one.torch_dtype for one in specs
-    )
-    if not has_kernels or x.numel() == 0:
-        return None
-    return _program(name, spec, kernels.chip_of(x.device))
+def _has_kernels(x: Tensor, specs: Sequence[LinearSpec]) -> bool:
+    types = {spec.torch_dtype for spec in specs}
+    return types == {x.dtype} and x.dtype != torch.float64 and x.numel() > 0
 
 
-def _stream(x: Tensor) -> int:
-    return torch.cuda.current_stream(x.device).cuda_stream
+def _run(
+    made: SharedKernels,
+    x: Tensor,
+    weights: Sequence[Sequence[Tensor]],
+    others: Sequence[Tensor],
+) -> List[Tensor]:
+    stored = [
+        kernels._stored.get(weight, form) for weight, form in zip(weights, made.forms)
+    ]
+    rows = kernels.aligned(as_rows(x.detach()).contiguous())
+    flat = [kernels.aligned(one.detach().contiguous()) for one in others]
+    results = made(rows, stored, flat, kernels.stream_of(x))
+    return [y.reshape(x.shape[:-1] + (y.shape[-1],)) for y in results]
 
 
 def run_gated_mlp(
@@ -61,18 +165,11 @@ def run_gated_mlp(
 
     Returns [..., N] in x's type.
     """
-    program = _find("gated_mlp_program", x, specs[0], specs)
-    if program is None:
+    made = find_gated(specs[0], x.device) if _has_kernels(x, specs) else None
+    if made is None:
         first = kernels.run_linear(x, gate, None, specs[0])
         return first * kernels.run_linear(x, up, None, specs[1])
-    parts = [
-        kernels._stored.get(weight, spec, program.storage)
-        for weight, spec in zip((gate, up), specs)
-    ]
-    rows = as_rows(x.detach()).contiguous()
-    with torch.cuda.device_of(x):
-        y = program(rows, *parts, _stream(x))
-    return y.reshape(x.shape[:-1] + (specs[0].shape[0],))
+    return _run(made, x, [gate, up], [])[0]
 
 
 def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
@@ -83,16 +180,11 @@ def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
     Returns [..., N] in x's type for each layer.
     """
     specs = tuple(spec for _, _, spec in layers)
-    program = _find("linear_shared_program", x, specs, specs)
-    if program is None:
+    biases = [bias for _, bias, _ in layers if bias is not None]
+    made = None
+    if _has_kernels(x, specs):
+        has_bias = tuple(bias is not None for _, bias, _ in layers)
+        made = find_shared(specs, has_bias, x.device)
+    if made is None:
         return [kernels.run_linear(x, *layer) for layer in layers]
-    parts = [
-        kernels._stored.get(weight, spec, program.storage) for weight, _, spec in layers
-    ]
-    biases = [None if b is None else b.detach().contiguous() for _, b, _ in layers]
-    rows = as_rows(x.detach()).contiguous()
-    with torch.cuda.device_of(x):
-        results = program(rows, parts, biases, _stream(x))
-    return [
-        y.reshape(x.shape[:-1] + (spec.shape[0],)) for y, spec in zip(results, specs)
-    ]
+    return _run(made, x, [weight for weight, _, _ in layers], biases)
