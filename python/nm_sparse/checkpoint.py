@@ -181,11 +181,15 @@ class Checkpoint:
             )
         return self.weights[name]
 
-    def tensor(self, name: str) -> np.ndarray:
-        """Any tensor, as it is stored; bf16 and f8 as unsigned views."""
+    def file_of(self, name: str) -> TensorFile:
+        """The file that has a tensor. Raises CheckpointError where there is none."""
         if name not in self._places:
             raise CheckpointError(f"{self.path}: there is no tensor {name!r}")
-        return self._places[name].read(name)
+        return self._places[name]
+
+    def tensor(self, name: str) -> np.ndarray:
+        """Any tensor, as it is stored; bf16 and f8 as unsigned views."""
+        return self.file_of(name).read(name)
 
     def dense(self, name: str) -> np.ndarray:
         """A weight, outputs x inputs; bf16 and f8 as unsigned views."""

@@ -12,8 +12,9 @@ from typing import Optional, Tuple
 
 import numpy as np
 
+from . import packing
 from .encoding import Encoding, EncodingError, Packed
-from .reference import _bits, encode
+from .reference import _bits
 
 ENCODING = Encoding(2, 4, dim=1)
 NEARLY = 0.01  # share of windows; of elements that are half zeros at random, 5 / 16
@@ -75,15 +76,7 @@ def check(weight: np.ndarray, dtype: str) -> Pattern:
 
 def pack(weight: np.ndarray, dtype: str) -> Packed:
     """What `encode` makes of a 2:4 weight [outputs, inputs], with less memory."""
-    parts = [
-        encode(weight[start : start + CHUNK], ENCODING, dtype).components
-        for start in range(0, max(len(weight), 1), CHUNK)
-    ]
-    components = {
-        name: np.concatenate([part[name] for part in parts], axis=1)
-        for name in parts[0]
-    }
-    return Packed(components, ENCODING, weight.shape, dtype)
+    return packing.encode(weight, ENCODING, dtype)
 
 
 def decode_bitmask(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program of a gated MLP: one function whose products share their input.
+"""Programs of layers that share their input: a gated MLP, and layers of any kind.
 
 What needs a build is skipped without NM_BUILD_DIR.
 """
@@ -15,6 +15,7 @@ import pytest
 from nm_sparse import Encoding, EncodingError, decode, encode, library, prune
 from nm_sparse.activation_text import ACTIVATIONS, activation_steps
 from nm_sparse.gated_mlp import gated_mlp_mlir
+from nm_sparse.linear_shared import SharedLayer, linear_shared_mlir
 from nm_sparse.oracle import Oracle
 
 BUILD = Path(os.environ.get("NM_BUILD_DIR", ""))
@@ -68,11 +69,21 @@ def test_it_computes_a_gated_mlp(activation, down):
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+PANELS = "8:32, block = [1, 128], dim = 1"
+
+
 @needs_tools
-def test_x_is_transposed_once(tmp_path):
+@pytest.mark.parametrize(
+    "text",
+    [
+        gated_mlp_mlir(2048, 4096, PANELS),
+        linear_shared_mlir(2048, [SharedLayer(n, PANELS, True) for n in (2048, 512)]),
+    ],
+)
+def test_x_is_transposed_once(text, tmp_path):
     """And what is elementwise is in the kernels of the two products."""
     source, ptx, manifest = (tmp_path / n for n in ("g.mlir", "g.ptx", "g.json"))
-    source.write_text(gated_mlp_mlir(2048, 4096, "8:32, block = [1, 128], dim = 1"))
+    source.write_text(text)
     tool = BUILD / "bin" / "nm-compile"
     command = [tool, source, "-o", ptx, "--manifest", manifest, "--tokens", "512"]
     result = subprocess.run(command, capture_output=True, text=True)
@@ -80,6 +91,33 @@ def test_x_is_transposed_once(tmp_path):
     functions = json.loads(manifest.read_text())["functions"]
     launches = [one for one in functions if "launches" in one][-1]["launches"]
     assert ["transpose" in one["kernel"] for one in launches] == [True, False, False]
+
+
+LAYERS = [
+    SharedLayer(24, "4:8, block = [1, 4], dim = 1", activation="silu"),
+    SharedLayer(16, "2:4, dim = 1", bias=True),
+    SharedLayer(9, "2:4, dim = 1", bias=True, activation="relu"),
+]
+
+
+@needs_library
+def test_it_computes_several_layers():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((4, 32)).astype(np.float32)
+    weights, biases, wanted = [], [], []
+    for layer in LAYERS:
+        e = Encoding.parse(layer.encoding)
+        dense = prune(rng.standard_normal((layer.outputs, 32)).astype(np.float32), e)
+        weights += encode(dense, e).components.values()
+        y = x.astype(np.float64) @ dense.T
+        if layer.bias:
+            biases.append(rng.standard_normal(layer.outputs).astype(np.float32))
+            y = y + biases[-1]
+        wanted.append(activate(y, layer.activation))
+    outs = [np.zeros(y.shape, np.float32) for y in wanted]
+    found = Oracle(linear_shared_mlir(32, LAYERS, "f32"))([x, *weights, *biases, *outs])
+    for one, other in zip(found, wanted):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
@@ -100,5 +138,9 @@ def test_wrong_arguments_are_named():
         gated_mlp_mlir(8, 8, "2:4, dim = 0")
     with pytest.raises(EncodingError, match="activation is 'sine': legal is one of"):
         gated_mlp_mlir(8, 8, "2:4, dim = 1", activation="sine")
+    with pytest.raises(EncodingError, match="there are 0 layers: legal is at least 1"):
+        linear_shared_mlir(8, [])
+    with pytest.raises(EncodingError, match="outputs is 0: legal is at least 1"):
+        linear_shared_mlir(8, [SharedLayer(0, "2:4, dim = 1")])
     with pytest.raises(EncodingError, match="activation is 'sine'"):
         activation_steps("sine", "%x", "%")

@@ -4,28 +4,66 @@
 `sparsify_` replaces the linear layers of a model by `NMLinear`, whose weight is packed
 (docs/Encoding.md); `NMSparseConfig` says how. On a GPU they run compiled kernels, on
 the CPU a reference in torch. The operator is `torch.ops.nm_sparse.linear`.
+
+`fuse_` makes one operator of layers that share their input (docs/Fusion.md),
+`export_mlir` writes a model as MLIR (docs/Export.md), and `load_into` and
+`convert_checkpoint` read checkpoints with 2:4 weights (docs/Checkpoints.md).
 """
 
+from typing import Any
+
+from .compressed import (
+    Conversion,
+    LoadReport,
+    convert_checkpoint,
+    load_compressed,
+    load_into,
+)
 from .config import NMSparseConfig
 from .convert import sparsify_
+from .fuse import FuseReport, Fusion, fuse_
 from .linear import NMLinear
 from .masks import prune_weight
+from .mlp import GatedMLP, share_input_, shared_linear
 from .ops import packed_linear
 from .report import Prediction, Report, Row
 from .spec import LinearSpec, encoding_text, parse_encoding
 from .weight import PackedWeight
 
 __all__ = [
+    "Conversion",
+    "Exported",
+    "ExportError",
+    "FuseReport",
+    "Fusion",
+    "GatedMLP",
     "LinearSpec",
+    "LoadReport",
     "NMLinear",
     "NMSparseConfig",
     "PackedWeight",
     "Prediction",
     "Report",
     "Row",
+    "convert_checkpoint",
     "encoding_text",
+    "export_mlir",
+    "fuse_",
+    "load_compressed",
+    "load_into",
     "packed_linear",
     "parse_encoding",
     "prune_weight",
+    "share_input_",
+    "shared_linear",
     "sparsify_",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Names of `export`, whose imports take half a second, when they are asked for."""
+    if name in ("Exported", "ExportError", "export_mlir"):
+        from . import export
+
+        return getattr(export, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

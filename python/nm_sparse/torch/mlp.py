@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Parts of transformer blocks whose linear layers share an input: `GatedMLP`, and
+`share_input_` for the layers of queries, keys and values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Dict, List, Optional, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..encoding import EncodingError
+from . import shared_ops  # noqa: F401  registers the operators
+from .linear import NMLinear
+from .ops import activate
+from .shared_spec import with_activation
+from .spec import ACTIVATIONS
+
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+
+
+def is_plain(layer: Any) -> bool:
+    """Whether a layer is a packed one that computes x W^T + bias and nothing else."""
+    if type(layer) is not NMLinear or layer.activation != "none":
+        return False
+    return not any(getattr(layer, hooks) for hooks in _HOOKS)
+
+
+def _components(layer: NMLinear) -> List[Tensor]:
+    return [getattr(layer, name) for name in layer._names]
+
+
+def _spec(layer: NMLinear) -> str:
+    return layer._specs[layer.values.dtype]
+
+
+class GatedMLP(nn.Module):
+    """down(activation(gate(x)) * up(x)), with gate and up as one operator.
+
+    gate_proj, up_proj, down_proj:  linear layers, dense or packed, of any device. They
+                 keep these names, so a `state_dict` is that of the module which they
+                 come from.
+    activation:  "silu", "gelu", "gelu_tanh", "relu" or "none".
+
+    The operator is `nm_sparse::gated_mlp` while gate and up are packed by one encoding,
+    have no bias and no hooks; they may be replaced at any time, as `sparsify_` does.
+    Otherwise the layers are called one after the other. Input [..., hidden], output
+    [..., hidden].
+
+    Raises EncodingError for another activation.
+    """
+
+    def __init__(
+        self,
+        gate_proj: nn.Module,
+        up_proj: nn.Module,
+        down_proj: nn.Module,
+        activation: str = "silu",
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise EncodingError(
+                f"activation is {activation!r}: legal is {', '.join(ACTIVATIONS)}"
+            )
+        self.gate_proj, self.up_proj, self.down_proj = gate_proj, up_proj, down_proj
+        self.activation = activation
+
+    def obstacle(self) -> Optional[str]:
+        """Why gate and up are no single operator now; None where they are."""
+        gate, up = self.gate_proj, self.up_proj
+        for name, layer in (("gate_proj", gate), ("up_proj", up)):
+            if not is_plain(layer):
+                return f"{name} is no packed layer without activation and hooks"
+            if layer.bias is not None:
+                return f"{name} has a bias"
+        if _spec(gate) != _spec(up):
+            return "gate_proj and up_proj have other encodings, shapes or types"
+        return None
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, up = self.gate_proj, self.up_proj
+        if self.obstacle() is None:
+            spec = with_activation(_spec(gate), self.activation)
+            inside = torch.ops.nm_sparse.gated_mlp(
+                x, _components(gate), _components(up), spec
+            )
+        else:
+            inside = activate(gate(x), self.activation) * up(x)
+        return self.down_proj(inside)
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}"
+
+
+def shared_linear(x: Tensor, layers: Sequence[NMLinear]) -> List[Tensor]:
+    """What several packed layers make of one input, by `nm_sparse::linear_shared`.
+
+    x:  [..., K]. The layers must be packed, without activation.
+
+    Returns [..., N] for each layer.
+    """
+    parts = [_components(layer) for layer in layers]
+    weights = [part for one in parts for part in one]
+    counts = [len(one) for one in parts]
+    spec = f"[{','.join([_spec(layer) for layer in layers])}]"
+    biases = [layer.bias for layer in layers]
+    return torch.ops.nm_sparse.linear_shared(x, weights, counts, biases, spec)
+
+
+class _Ready:
+    """In the place of a layer whose result for `x` is there."""
+
+    def __init__(self, layer: nn.Module, x: Tensor, result: Tensor) -> None:
+        self.layer, self.x, self.result = layer, x, result
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.result if x is self.x else self.layer(x)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["layer"], name)
+
+
+class SharedInput:
+    """A module whose layers `ready` have results already, for one call of its forward.
+
+    It stands for `self` there, so that a call changes nothing of the module: several
+    threads may run it, and graphs may be traced.
+    """
+
+    def __init__(self, module: nn.Module, ready: Dict[str, _Ready]) -> None:
+        self.__dict__["_module"] = module
+        self.__dict__.update(ready)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_module"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__dict__["_module"], name, value)
+
+
+def _forward(
+    module: nn.Module, names: Sequence[str], parameter: str, *args: Any, **kwargs: Any
+) -> Any:
+    """Forward of a module, with the layers `names` applied to its first input."""
+    x = args[0] if args else kwargs[parameter]
+    layers = [getattr(module, name) for name in names]
+    forward = type(module).forward
+    if not all([is_plain(layer) for layer in layers]):
+        return forward(module, *args, **kwargs)
+    results = shared_linear(x, layers)
+    ready = {
+        name: _Ready(layer, x, result)
+        for name, layer, result in zip(names, layers, results)
+    }
+    return forward(SharedInput(module, ready), *args, **kwargs)
+
+
+def share_input_(
+    module: nn.Module, names: Sequence[str] = ("q_proj", "k_proj", "v_proj")
+) -> None:
+    """Makes one operator of layers that a module applies to its first input.
+
+    module:  such as an attention layer. Its class, its layers and its `state_dict` stay
+             what they are; only its `forward` is wrapped, and `del module.forward`
+             undoes that.
+    names:   of the layers. They run one after the other while one of them is dense, has
+             an activation or hooks; they may be replaced at any time.
+
+    Raises EncodingError when the module has no such layer, or has a `forward` of its
+    own already.
+    """
+    missing = [name for name in names if not isinstance(getattr(module, name, None),
+                                                        nn.Module)]  # fmt: skip
+    if missing:
+        raise EncodingError(
+            f"{type(module).__name__} has no layer {', '.join(missing)}: legal are "
+            "names of its linear layers"
+        )
+    if "forward" in module.__dict__:
+        raise EncodingError(
+            f"the {type(module).__name__} has a forward of its own: legal is that of "
+            "its class; remove what wraps it first"
+        )
+    parameters = list(inspect.signature(type(module).forward).parameters)
+    module.forward = functools.partial(  # type: ignore[method-assign]
+        _forward, module, tuple(names), parameters[1]
+    )

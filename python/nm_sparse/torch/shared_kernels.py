@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Layers of one input by compiled kernels: one program for all of them.
+
+Weights are stored as `kernels.py` does for single layers. Without the compiler's
+library, or for types that have no kernels, the layers run one after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+from .. import program as compiler
+from ..encoding import Encoding, EncodingError
+from ..gated_mlp import gated_mlp_mlir
+from ..library import LibraryNotFoundError
+from ..linear_shared import SharedLayer, linear_shared_mlir
+from . import kernels
+from .ops import as_rows
+from .shared_ops import Layer
+from .spec import LinearSpec
+
+
+class StoredForm(kernels.LinearKernels):
+    """How one of the weights of a program is stored.
+
+    spec:         of its layer.
+    description:  of the weight, in the manifest.
+    """
+
+    def __init__(self, spec: LinearSpec, description: Any) -> None:
+        self.spec = spec
+        self.encoding = Encoding.parse(description["encoding"])
+        self.names = [one["name"] for one in description["components"]]
+        layout = description["packed_layout"]
+        if layout not in kernels._CANONICAL + kernels._BITMAP:
+            raise EncodingError(
+                f"kernels read layout {layout}, which layers do not have"
+            )
+        self.storage = "canonical" if layout in kernels._CANONICAL else "bitmap"
+
+
+class SharedKernels:
+    """A compiled program of several layers of one input.
+
+    source:   its text, whose function takes x, the weights, further arrays, and those
+              that the results are written to.
+    specs:    of the layers, in the order of the weights.
+    outputs:  columns of each result.
+
+    Raises CompileError, and LibraryNotFoundError.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        specs: Sequence[LinearSpec],
+        outputs: Sequence[int],
+        chip: str,
+        gpu: Optional[str] = None,
+    ) -> None:
+        self.program = compiler.compile(source, chip=chip, gpu=gpu)
+        self.function = next(iter(self.program.functions.values()))
+        self.outputs = list(outputs)
+        self.forms = [
+            StoredForm(spec, one) for spec, one in zip(specs, self.function.weights)
+        ]
+
+    def __call__(
+        self,
+        x: Tensor,
+        weights: Sequence[Sequence[Tensor]],
+        others: Sequence[Tensor],
+        stream: int,
+    ) -> List[Tensor]:
+        """A result [tokens, N] of each layer, for x [tokens, K], contiguous.
+
+        weights:  in their stored forms.
+        others:   what the function takes between weights and results.
+        stream:   its address.
+        """
+        outs = [x.new_empty((x.shape[0], size)) for size in self.outputs]
+        whole = [compiler.PreparedWeight(tuple(parts), None) for parts in weights]
+        arguments = [x, *whole, *others, *outs]
+        flat = self.function.flatten(arguments)
+        first = len(flat) - len(outs)
+        # Where all kernels write to the results; those of shuffled weights do not.
+        if self.function.results_in == list(range(first, len(flat))):
+            if self.function.direct(flat, x.get_device(), stream):
+                return outs
+        results = self.function(*arguments, stream=stream)
+        return list(results) if isinstance(results, tuple) else [results]
+
+
+@functools.lru_cache(maxsize=None)
+def find_gated(spec: LinearSpec, device: torch.device) -> Optional[SharedKernels]:
+    """The program of a gated MLP on a GPU; None where there is no compiler."""
+    n, k = spec.shape
+    text = gated_mlp_mlir(k, n, spec.encoding.mlir(), spec.dtype, spec.activation)
+    return _make(text, (spec, spec), (n,), device)
+
+
+@functools.lru_cache(maxsize=None)
+def find_shared(
+    specs: Tuple[LinearSpec, ...], biases: Tuple[bool, ...], device: torch.device
+) -> Optional[SharedKernels]:
+    """The program of several layers on a GPU; None where there is no compiler."""
+    layers = [
+        SharedLayer(spec.shape[0], spec.encoding.mlir(), bias, spec.activation)
+        for spec, bias in zip(specs, biases)
+    ]
+    text = linear_shared_mlir(specs[0].shape[1], layers, specs[0].dtype)
+    return _make(text, specs, [spec.shape[0] for spec in specs], device)
+
+
+def _make(
+    text: str,
+    specs: Sequence[LinearSpec],
+    outputs: Sequence[int],
+    device: torch.device,
+) -> Optional[SharedKernels]:
+    chip = kernels.chip_of(device)
+    is_known = chip == compiler.DEFAULT_CHIP
+    gpu = kernels.device_gpu_of(device) if is_known else None
+    try:
+        return SharedKernels(text, specs, outputs, chip, gpu)
+    except LibraryNotFoundError as error:
+        kernels._warn(str(error))
+        return None
+
+
+def _has_kernels(x: Tensor, specs: Sequence[LinearSpec]) -> bool:
+    types = {spec.torch_dtype for spec in specs}
+    return types == {x.dtype} and x.dtype != torch.float64 and x.numel() > 0
+
+
+def _run(
+    made: SharedKernels,
+    x: Tensor,
+    weights: Sequence[Sequence[Tensor]],
+    others: Sequence[Tensor],
+) -> List[Tensor]:
+    stored = [
+        kernels._stored.get(weight, form) for weight, form in zip(weights, made.forms)
+    ]
+    rows = kernels.aligned(as_rows(x.detach()).contiguous())
+    flat = [kernels.aligned(one.detach().contiguous()) for one in others]
+    results = made(rows, stored, flat, kernels.stream_of(x))
+    return [y.reshape(x.shape[:-1] + (y.shape[-1],)) for y in results]
+
+
+def run_gated_mlp(
+    x: Tensor,
+    gate: Sequence[Tensor],
+    up: Sequence[Tensor],
+    specs: Tuple[LinearSpec, LinearSpec],
+) -> Tensor:
+    """activation(x Wg^T) * (x Wu^T) on the current stream of x's GPU.
+
+    x:      [..., K], in any strides.
+    specs:  of the gate, with its activation, and of what is multiplied by it.
+
+    Returns [..., N] in x's type.
+    """
+    made = find_gated(specs[0], x.device) if _has_kernels(x, specs) else None
+    if made is None:
+        first = kernels.run_linear(x, gate, None, specs[0])
+        return first * kernels.run_linear(x, up, None, specs[1])
+    return _run(made, x, [gate, up], [])[0]
+
+
+def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
+    """activation(x W^T + bias) of each layer, on the current stream of x's GPU.
+
+    x:  [..., K], in any strides.
+
+    Returns [..., N] in x's type for each layer.
+    """
+    specs = tuple(spec for _, _, spec in layers)
+    biases = [bias for _, bias, _ in layers if bias is not None]
+    made = None
+    if _has_kernels(x, specs):
+        has_bias = tuple(bias is not None for _, bias, _ in layers)
+        made = find_shared(specs, has_bias, x.device)
+    if made is None:
+        return [kernels.run_linear(x, *layer) for layer in layers]
+    return _run(made, x, [weight for weight, _, _ in layers], biases)
