@@ -7,11 +7,12 @@ import pytest
 
 from nm_sparse import Encoding, EncodingError, encode, pack, prune
 from nm_sparse import library as native
+from nm_sparse.activation_text import ACTIVATIONS
 from nm_sparse.compiler import CompileError
 from nm_sparse.emulator import emulate
 from nm_sparse.operands import OperandError
 from nm_sparse.program import advise, compile
-from nm_sparse.specs import ACTIVATIONS, LinearSpec
+from nm_sparse.specs import LinearSpec
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="no library of the compiler"
