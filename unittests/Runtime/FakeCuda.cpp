@@ -291,6 +291,7 @@ FAKE Result cuMemcpyAsync(DevicePtr dst, DevicePtr src, size_t bytes, Stream) {
   return success;
 }
 FAKE Result cuMemcpyHtoD_v2(DevicePtr dst, const void *src, size_t bytes) {
+  ++state.copiesWithoutStream;
   memcpy(reinterpret_cast<void *>(dst), src, bytes);
   return success;
 }
@@ -308,6 +309,7 @@ FAKE Result cuMemsetD32Async(DevicePtr dst, unsigned value, size_t count,
 }
 FAKE Result cuMemsetD16Async(DevicePtr dst, unsigned short value, size_t count,
                              Stream) {
+  ++state.memsets;
   for (size_t i = 0; i < count; ++i)
     reinterpret_cast<unsigned short *>(dst)[i] = value;
   return success;

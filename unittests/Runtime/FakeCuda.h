@@ -16,6 +16,7 @@ struct FakeState {
   int graphLaunches = 0;
   int frees = 0;
   int syncs = 0;
+  int copiesWithoutStream = 0; // to the device
   int contextDepth = 0;
   int maxDynamicShared = 0;
   int memsets = 0;
