@@ -11,6 +11,7 @@
 
 #include "Context.h"
 #include "Memref.h"
+#include "RelaxedCapture.h"
 #include "nm_sparse/Runtime/MGPU.h"
 
 #include <cstring>
@@ -107,26 +108,6 @@ bool MapMemory::copy(const Context &cu, const cuda::TensorMap &map) {
                   what) &&
          cu.check(cu->streamSynchronize(stream), "%s", what);
 }
-
-/// Lets the calling thread allocate and copy while it, or another one, captures
-/// a graph. What it does here is no part of the graph.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Context &cu) : cu(cu) {
-    if (cu->threadExchangeCaptureMode)
-      (void)cu->threadExchangeCaptureMode(&mode);
-  }
-  ~RelaxedCapture() {
-    if (cu->threadExchangeCaptureMode)
-      (void)cu->threadExchangeCaptureMode(&mode);
-  }
-  RelaxedCapture(const RelaxedCapture &) = delete;
-  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
-
-private:
-  const Context &cu;
-  int mode = cuda::captureRelaxed; // after the exchange: the former one
-};
 
 /// A device copy that equal maps share; it is never freed, since kernels may
 /// hold on to it.

@@ -16,6 +16,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 using namespace nms::cuda;
 using nms::cublas::Handle;
@@ -150,6 +151,7 @@ FAKE Result cuModuleLoadDataEx(Module *module, const void *data, unsigned count,
     return errorInvalidPtx;
   }
   ++state.moduleLoads;
+  state.loadedInMode = state.captureMode;
   *module = box<Module>(0);
   return success;
 }
@@ -227,6 +229,10 @@ FAKE Result cuStreamSynchronize(Stream) {
   return success;
 }
 FAKE Result cuStreamWaitEvent(Stream, Event, unsigned) { return success; }
+FAKE Result cuThreadExchangeStreamCaptureMode(int *mode) {
+  std::swap(*mode, state.captureMode);
+  return success;
+}
 FAKE Result cuStreamBeginCapture_v2(Stream, int) {
   capturing = true;
   capturedUs = 0;

@@ -10,7 +10,9 @@
 #include <cstdint>
 
 struct FakeState {
+  int captureMode = 0; // of the calling thread
   int moduleLoads = 0;
+  int loadedInMode = -1; // of captures, the last module
   int moduleUnloads = 0;
   int launches = 0; // outside of graphs
   int graphLaunches = 0;

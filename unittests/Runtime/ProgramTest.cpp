@@ -206,6 +206,9 @@ TEST_F(ProgramTest, ModulesAreLoadedOnceAndGivenBack) {
                 0);
   }
   EXPECT_EQ(fake().moduleLoads, loads + 1);
+  // Also where the first call is captured in a graph, whose mode then goes on.
+  EXPECT_EQ(fake().loadedInMode, 2);
+  EXPECT_EQ(fake().captureMode, 0);
   program.reset();
   int unloads = fake().moduleUnloads;
   EXPECT_EQ(nmsModuleCacheClear(), 0);
