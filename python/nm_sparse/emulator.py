@@ -15,7 +15,14 @@ import numpy as np
 
 from . import compiler
 from .function import Function, PreparedWeight, set_device
-from .library import Result, RuntimeFailure, element_of_kind, last_error, library
+from .library import (
+    Result,
+    RuntimeFailure,
+    element_of_kind,
+    last_error,
+    library,
+    use_emulator,
+)
 from .operands import (
     NativeArrays,
     Operand,
@@ -41,8 +48,7 @@ def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.nd
     called = program[function] if function else next(iter(program.functions.values()))
     flat = _flatten(called, arguments)
     lib = library()
-    if lib.nmSparseUseEmulator(program.chip.encode()):
-        raise RuntimeFailure(last_error())
+    use_emulator(program.chip)
     set_device(-1)
     manifest = program.manifest_text.encode()
     image = _image(program)

@@ -28,8 +28,8 @@ def check_sizes(dtype: str, **sizes: int) -> None:
     if dtype not in DTYPES:
         raise EncodingError(f"dtype is {dtype!r}: legal is {', '.join(DTYPES)}")
     for name, size in sizes.items():
-        if size < 1:
-            raise EncodingError(f"{name} is {size}: legal is at least 1")
+        if not isinstance(size, int) or size < 1:
+            raise EncodingError(f"{name} is {size!r}: legal is an integer from 1 on")
 
 
 def attribute(text: str) -> str:

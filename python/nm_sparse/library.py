@@ -23,6 +23,7 @@ MAX_RANK = 8
 # Element types by NmsKind, spelled as in MLIR.
 KINDS = ("f32", "f16", "bf16", "i8", "i32", "f64", "f8E4M3FN", "f8E5M2")
 _NAME = "libnm_sparse.so"
+_emulates = False
 
 
 class LibraryNotFoundError(RuntimeError):
@@ -246,9 +247,25 @@ def launcher() -> Optional[ModuleType]:
     return module
 
 
-@lru_cache(maxsize=None)
+def use_emulator(chip: str) -> None:
+    """From now on kernels run in the emulator, of `chip`.
+
+    Raises RuntimeFailure, also where the process has used a GPU.
+    """
+    global _emulates
+    if library().nmSparseUseEmulator(chip.encode()):
+        raise RuntimeFailure(last_error())
+    _emulates = True
+
+
 def device_info(ordinal: int = 0) -> Optional[DeviceInfo]:
-    """What the driver says of GPU `ordinal`, or None where there is none."""
+    """What the driver says of GPU `ordinal`, or None where there is none, as in a
+    process that uses the emulator."""
+    return None if _emulates else _device_info(ordinal)
+
+
+@lru_cache(maxsize=None)
+def _device_info(ordinal: int) -> Optional[DeviceInfo]:
     lib = library()
     info = DeviceInfo()
     before = lib.nmsSetDevice(ordinal)

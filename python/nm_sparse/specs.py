@@ -36,11 +36,7 @@ class LinearSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text.attribute(self.encoding))
-        for name in ("outputs", "inputs"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise EncodingError(f"{name} is {value!r}: legal is at least 1")
-        text.check_sizes(self.dtype)
+        text.check_sizes(self.dtype, outputs=self.outputs, inputs=self.inputs)
         if self.activation not in ACTIVATIONS:
             raise EncodingError(
                 f"activation is {self.activation!r}: legal is one of "

@@ -130,7 +130,9 @@ def test_sizes_are_in_the_text(dtype):
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(EncodingError, match="hidden is 0: legal is at least 1"):
+    with pytest.raises(
+        EncodingError, match="hidden is 0: legal is an integer from 1 on"
+    ):
         gated_mlp_mlir(0, 8, "2:4, dim = 1")
     with pytest.raises(EncodingError, match="dtype is 'i8': legal is f16, bf16, f32"):
         gated_mlp_mlir(8, 8, "2:4, dim = 1", "i8")
@@ -140,7 +142,7 @@ def test_wrong_arguments_are_named():
         gated_mlp_mlir(8, 8, "2:4, dim = 1", activation="sine")
     with pytest.raises(EncodingError, match="there are 0 layers: legal is at least 1"):
         linear_shared_mlir(8, [])
-    with pytest.raises(EncodingError, match="outputs is 0: legal is at least 1"):
+    with pytest.raises(EncodingError, match="outputs is 0: legal is an integer from 1 on"):
         linear_shared_mlir(8, [SharedLayer(0, "2:4, dim = 1")])
     with pytest.raises(EncodingError, match="activation is 'sine'"):
         activation_steps("sine", "%x", "%")

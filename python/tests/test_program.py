@@ -172,7 +172,8 @@ def test_specs():
     spec = LinearSpec(text, 64, 32, "bf16", True, "gelu")
     assert LinearSpec.from_json(spec.to_json()) == spec
     for fields, message in (
-        ((text, 0, 32), "outputs is 0"),
+        ((text, 0, 32), "outputs is 0: legal is an integer from 1 on"),
+        ((text, 8, "32"), "inputs is '32'"),
         ((text, 8, 32, "f64"), "dtype is 'f64'"),
         ((text, 8, 32, "f16", True, "tanh"), "activation is 'tanh'"),
         (("2:4", 8, 32), "has dim 0"),
@@ -235,6 +236,13 @@ def test_the_launcher_of_tensors(monkeypatch):
         assert launcher.launch(call, -1, 0, allocate, *tensors) is None
         assert launcher.launch(call, 0, 0, allocate, *tensors[1:]) is None
         assert launcher.launch(call, 0, 0, allocate, *wrong) is None
+        no_tensor = type("NoTensor", (), {"dtype": kinds[0]})()
+        rest = tensors[1:]
+        assert launcher.launch(call, 0, 0, allocate, no_tensor, *rest) is None
+        other = Tensor(found["native"][0], None, kinds[0])
+        other.shape = tuple(size + 1 for size in other.shape)
+        assert launcher.launch(call, 0, 0, allocate, other, *rest) == -1
+        assert "argument 0 of @linear" in native.last_error()
         return launcher.launch(call, 0, 0, allocate, *tensors)
 
     class Recording(NativeArrays):

@@ -10,7 +10,16 @@ import types
 import numpy as np
 import pytest
 
-from nm_sparse import Encoding, EncodingError, cache, compiler, function, pack, prune
+from nm_sparse import (
+    Encoding,
+    EncodingError,
+    cache,
+    compiler,
+    direct,
+    function,
+    pack,
+    prune,
+)
 from nm_sparse import library as native
 from nm_sparse.compiler import CompileError
 from nm_sparse.emulator import emulate
@@ -80,6 +89,19 @@ def test_weights_that_kernels_read_as_another_pattern_are_taken():
     program, packed, weight = make("1:4")
     x, out = np.ones((2, 32), np.float16), np.zeros((2, 16), np.float16)
     np.testing.assert_allclose(program(x, packed, out), x @ weight.T, atol=2e-2)
+
+
+def test_the_emulator_is_no_gpu_to_compile_for():
+    text = "#nm_sparse.encoding<2:4, dim = 1>"
+    program = compile(LinearSpec(text, 16, 32), chip="sm_80")
+    packed = make()[1]
+    x, out = np.ones((0, 32), np.float16), np.zeros((0, 16), np.float16)
+    assert emulate(program, x, packed, out)[0].shape == (0, 16)
+    native._device_info.cache_clear()
+    assert (
+        native.device_info() is None
+        and compile(LinearSpec(text, 16, 32)).chip == "sm_90a"
+    )
 
 
 def test_numbers_are_no_arguments_of_calls():
@@ -180,6 +202,24 @@ def test_arrays_on_a_gpu():
         assert native.element_of_kind(kind) == name and np.dtype(numpy_type(name))
     with pytest.raises(native.RuntimeFailure, match="elements of kind -1: legal are"):
         native.element_of_kind(-1)
+
+
+@pytest.mark.parametrize(
+    "status, error", [(-1, OperandError), (1, native.RuntimeFailure)]
+)
+def test_wrong_sizes_are_told_from_failures(monkeypatch, status, error):
+    answers = [0, None, status]
+    launcher = types.SimpleNamespace(
+        prepare=lambda *arguments: "call", launch=lambda *arguments: answers.pop(0)
+    )
+    monkeypatch.setattr(direct, "torch_dtype", lambda element: element)
+    monkeypatch.setattr(direct, "launcher", lambda: None)
+    assert not direct.DirectCall(0, 0, ["f16"])(["x"], -1, 0)
+    monkeypatch.setattr(direct, "launcher", lambda: launcher)
+    call = direct.DirectCall(0, 0, ["f16"])
+    assert call(["x"], -1, 0) and not call(["x"], -1, 0)
+    with pytest.raises(error):
+        call(["x"], -1, 0)
 
 
 def test_memory_is_of_the_stream_that_kernels_are_on(monkeypatch):

@@ -181,7 +181,7 @@ class StandIn(shared_kernels.SharedKernels):
     def __init__(self, specs, compute):
         names = [list(spec.components) for spec in specs]
         self.forms = [
-            shared_kernels.StoredForm(
+            kernels.StoredForm(
                 spec,
                 {
                     "encoding": spec.encoding.mlir(),

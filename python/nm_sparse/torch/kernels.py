@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -39,37 +39,24 @@ def chip_of(device: torch.device) -> str:
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
-class LinearKernels:
-    """The compiled program of a linear layer, as layers of torch call it.
+class StoredForm:
+    """How kernels read a weight.
 
-    spec:      the layer.
-    has_bias:  whether it has a bias.
-    chip:      sm_90a, ...
-    gpu:       whose measured rates choose kernels, or None.
+    spec:         of its layer.
+    description:  of the weight, in the manifest of a program.
 
-    Raises CompileError, and LibraryNotFoundError.
+    Raises EncodingError for a layout that layers do not have.
     """
 
-    def __init__(
-        self, spec: LinearSpec, has_bias: bool, chip: str, gpu: Optional[str] = None
-    ) -> None:
-        made = compiler.compile(
-            ProgramSpec(
-                spec.encoding.mlir(), *spec.shape, spec.dtype, has_bias, spec.activation
-            ),
-            chip=chip,
-            gpu=gpu,
-        )
-        self.program = made
-        self.function = made["linear"]
+    def __init__(self, spec: LinearSpec, description: Mapping[str, Any]) -> None:
         self.spec = spec
-        (weight,) = self.function.weights
-        self.encoding = Encoding.parse(weight["encoding"])
-        self.names = [one["name"] for one in weight["components"]]
-        layout = weight["packed_layout"]
+        self.encoding = Encoding.parse(description["encoding"])
+        self.names = [one["name"] for one in description["components"]]
+        layout = description["packed_layout"]
         if layout not in _CANONICAL + _BITMAP:
             raise EncodingError(
-                f"kernels read layout {layout}, which layers do not have"
+                f"kernels read layout {layout}, which layers do not have: legal are "
+                f"{', '.join(map(str, sorted(_CANONICAL + _BITMAP)))}"
             )
         self.storage = "canonical" if layout in _CANONICAL else "bitmap"
 
@@ -92,6 +79,32 @@ class LinearKernels:
             )
         )
         return [_as_operand(parts[name]) for name in self.names]
+
+
+class LinearKernels(StoredForm):
+    """The compiled program of a linear layer, as layers of torch call it.
+
+    spec:      the layer.
+    has_bias:  whether it has a bias.
+    chip:      sm_90a, ...
+    gpu:       whose measured rates choose kernels, or None.
+
+    Raises CompileError, and LibraryNotFoundError.
+    """
+
+    def __init__(
+        self, spec: LinearSpec, has_bias: bool, chip: str, gpu: Optional[str] = None
+    ) -> None:
+        self.program = compiler.compile(
+            ProgramSpec(
+                spec.encoding.mlir(), *spec.shape, spec.dtype, has_bias, spec.activation
+            ),
+            chip=chip,
+            gpu=gpu,
+        )
+        self.function = self.program["linear"]
+        (weight,) = self.function.weights
+        super().__init__(spec, weight)
 
     def __call__(
         self, x: Tensor, parts: Sequence[Tensor], bias: Optional[Tensor], stream: int
@@ -183,7 +196,7 @@ class _Form:
         memory: StorageWeakRef,
         version: List[Tuple[int, int]],
         weight: Sequence[Tensor],
-        kernels: LinearKernels,
+        kernels: StoredForm,
     ) -> "_Form":
         parts = kernels.store(weight)
         if not weight[0].is_cuda:
@@ -209,7 +222,7 @@ class _Stored:
     def __init__(self) -> None:
         self._forms: Dict[Tuple[Any, ...], _Form] = {}
 
-    def get(self, weight: Sequence[Tensor], kernels: LinearKernels) -> List[Tensor]:
+    def get(self, weight: Sequence[Tensor], kernels: StoredForm) -> List[Tensor]:
         """The components of `weight` as `kernels` read them."""
         parts = [part.detach() for part in weight]
         if kernels.storage == "canonical" and kernels.encoding == kernels.spec.encoding:

@@ -8,13 +8,12 @@ library, or for types that have no kernels, the layers run one after the other.
 from __future__ import annotations
 
 import functools
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
 
 from .. import program as compiler
-from ..encoding import Encoding, EncodingError
 from ..gated_mlp import gated_mlp_mlir
 from ..library import LibraryNotFoundError
 from ..linear_shared import SharedLayer, linear_shared_mlir
@@ -22,25 +21,6 @@ from . import kernels
 from .ops import as_rows
 from .shared_ops import Layer
 from .spec import LinearSpec
-
-
-class StoredForm(kernels.LinearKernels):
-    """How one of the weights of a program is stored.
-
-    spec:         of its layer.
-    description:  of the weight, in the manifest.
-    """
-
-    def __init__(self, spec: LinearSpec, description: Any) -> None:
-        self.spec = spec
-        self.encoding = Encoding.parse(description["encoding"])
-        self.names = [one["name"] for one in description["components"]]
-        layout = description["packed_layout"]
-        if layout not in kernels._CANONICAL + kernels._BITMAP:
-            raise EncodingError(
-                f"kernels read layout {layout}, which layers do not have"
-            )
-        self.storage = "canonical" if layout in kernels._CANONICAL else "bitmap"
 
 
 class SharedKernels:
@@ -66,7 +46,8 @@ class SharedKernels:
         self.function = next(iter(self.program.functions.values()))
         self.outputs = list(outputs)
         self.forms = [
-            StoredForm(spec, one) for spec, one in zip(specs, self.function.weights)
+            kernels.StoredForm(spec, one)
+            for spec, one in zip(specs, self.function.weights)
         ]
 
     def __call__(
