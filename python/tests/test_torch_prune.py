@@ -131,14 +131,14 @@ def dense_inputs(model, name, data):
     return torch.cat(seen)
 
 
-@pytest.mark.parametrize("target", ["layer", "dense"])
+@pytest.mark.parametrize("target", [0.0, 0.3, 1.0])
 def test_inputs_are_those_of_the_pruned_layers_before(target):
     dense, data = Model(), batches()
     model = copy.deepcopy(dense)
-    quiet(model, PruneConfig("2:4", score="magnitude"), data, target=target)
+    quiet(model, PruneConfig("2:4", score="magnitude", target=target), data)
     for name in ("blocks.0.out", "blocks.1.gate", "blocks.1.down"):
         x = dense_inputs(model, name, data).double()
-        wanted = x if target == "layer" else dense_inputs(dense, name, data).double()
+        wanted = x.lerp(dense_inputs(dense, name, data).double(), target)
         linear, source = model.get_submodule(name), dense.get_submodule(name)
         y = wanted @ source.weight.double().t()
         if source.bias is not None:  # which takes the means
@@ -273,15 +273,17 @@ def test_padding_does_not_count():
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_a_function_may_run_the_model():
-    data, by_function, by_batches = batches(), Model(), Model()
+@pytest.mark.parametrize("target", [0.0, 0.5])
+def test_a_function_may_run_the_model(target):
+    data, config = batches(), PruneConfig("2:4", target=target)
+    by_function, by_batches = Model(), Model()
 
     def run(model):
         for x in data:
             model(x)
 
-    quiet(by_function, "2:4", run, target="layer")
-    quiet(by_batches, "2:4", data, target="layer")
+    quiet(by_function, config, run)
+    quiet(by_batches, config, data)
     for found, wanted in zip(by_function.parameters(), by_batches.parameters()):
         torch.testing.assert_close(found, wanted)
 
@@ -358,8 +360,6 @@ class Idle(Model):
     [
         (Model, "2:4", None, {}, "calibration is None: the fit or the score of blocks"),
         (Model, "2:4", [], {}, "calibration has no batch"),
-        (Model, "2:4", batches(), {"target": "both"}, "target is 'both': legal is"),
-        (Model, "2:4", lambda m: m(batches()[0]), {}, "with a function as calibration"),
         (Model, {"*.no": "2:4"}, batches(), {}, r"'\*.no' of config matches no nn.Lin"),
         (Model, {"*": None}, batches(), {}, "there is no nn.Linear to prune"),
         (Model, 5, batches(), {}, "config is 5: legal is a PruneConfig"),
@@ -372,6 +372,29 @@ class Idle(Model):
 def test_errors(model, config, data, more, message):
     with pytest.raises(EncodingError, match=message):
         quiet(model(), config, data, **more)
+
+
+def test_wrong_configs():
+    for name, value in (("damping", -1), ("target", 2)):
+        with pytest.raises(EncodingError, match=f"{name} is {value}: legal is from 0"):
+            PruneConfig("2:4", **{name: value})
+    with pytest.raises(EncodingError, match="density is None of free"):
+        PruneConfig("free")
+
+
+def test_other_tokens_than_in_the_dense_model():
+    class Routed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate, self.layer = nn.Linear(12, 4), nn.Linear(12, 12)
+
+        def forward(self, x):
+            return self.layer(x[self.gate(x)[..., 0] > 0])
+
+    with pytest.raises(EncodingError, match="layer is given other tokens in the pr"):
+        quiet(Routed(), PruneConfig("1:4", fit_bias=False), batches())
+    report = quiet(Routed(), PruneConfig("1:4", target=0), batches())
+    assert report["layer"].zeros == 0.75
 
 
 def test_wrong_layers():

@@ -6,6 +6,7 @@ calibration inputs what those become. `prune_` does it to a model, layer by laye
 """
 
 from .calibration import Calibration
+from .finetune import DistillReport, HeldMasks, distill, hold_masks
 from .layer import PruneConfig, prune_linear_
 from .least_squares import Fit, fit
 from .masks import pattern_mask
@@ -17,15 +18,19 @@ from .statistics import Statistics
 
 __all__ = [
     "Calibration",
+    "DistillReport",
     "Fit",
+    "HeldMasks",
     "LayerReport",
     "PruneConfig",
     "PruneReport",
     "Score",
     "ScoreFunction",
     "Statistics",
+    "distill",
     "element_scores",
     "fit",
+    "hold_masks",
     "magnitude",
     "output_order",
     "pattern_mask",

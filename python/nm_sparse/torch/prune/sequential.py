@@ -21,7 +21,6 @@ from .report import PruneReport
 from .statistics import Statistics
 
 Filter = Callable[[nn.Module, str], bool]
-TARGETS = ("dense", "layer")
 
 
 def prune_(
@@ -30,7 +29,6 @@ def prune_(
     calibration: Union[Calibration, Source, None] = None,
     *,
     filter_fn: Optional[Filter] = None,
-    target: str = "dense",
     dtype: torch.dtype = torch.float64,
     progress: bool = True,
 ) -> PruneReport:
@@ -44,19 +42,14 @@ def prune_(
                   needed for `PruneConfig(..., score="magnitude", fit=False)`.
     filter_fn:    filter_fn(module, name): whether a layer is pruned at all; by default
                   those whose weight no other module has.
-    target:       what layers are fitted to: "dense", the outputs of the dense model, or
-                  "layer", those of the dense layer for the inputs that it gets from the
-                  pruned layers before it. "dense" holds the dense weights, too, and
-                  needs batches.
     dtype:        of the Gram matrices, float64 or float32.
     progress:     whether stderr shows how far things are.
 
     The weights of the layers obey their patterns afterwards, and can be packed without
-    further pruning; `report[name].perm` is the order of a shuffled one. Raises
-    EncodingError when something does not fit.
+    further pruning; `report[name].perm` is the order of a shuffled one. Where a target
+    is above 0, the dense weights are held, too, until all is done. Raises EncodingError
+    when something does not fit.
     """
-    if target not in TARGETS:
-        raise EncodingError(f"target is {target!r}: legal is 'dense' or 'layer'")
     plan = plan_layers(model, config, filter_fn)
     names = [name for name, own in plan.items() if own.needs_calibration]
     if calibration is None and names:
@@ -68,14 +61,10 @@ def prune_(
         return _without_calibration(model, plan, progress)
     if not isinstance(calibration, Calibration):
         calibration = Calibration(calibration, progress=progress)
-    if calibration.function is not None and target == "dense":
-        raise EncodingError(
-            "target is 'dense' with a function as calibration: legal are batches, so "
-            "that both models see the same; or target='layer'"
-        )
     groups = calibration.groups(model, list(plan))
     _check_all_run(plan, groups)
-    dense = _DenseWeights(model, list(plan)) if target == "dense" else None
+    wants_dense = any(own.fit and own.target > 0 for own in plan.values())
+    dense = _DenseWeights(model, list(plan)) if wants_dense else None
     report = PruneReport()
     with calibration.bar(len(plan), "pruning layers") as bar:
         for group in groups:
@@ -189,17 +178,19 @@ def _collect(
     weight = model.get_submodule(name).weight
     seen = Statistics(weight.shape[1], dtype, weight.device, dense is not None)
     if dense is None:
-        calibration.inputs(model, group, lambda x, mask: seen.add(x, None, mask))
+        for part in calibration.parts(name):
+            for x in calibration.captured(model, group, part):
+                seen.add(x, None, calibration.tokens_of(part))
         return seen
-    for batch in calibration.each_batch(name):
+    for part in calibration.parts(name):
         with dense.in_place():
-            wanted = calibration.captured(model, group, batch)
-        found = calibration.captured(model, group, batch)
+            wanted = calibration.captured(model, group, part)
+        found = calibration.captured(model, group, part)
         if [x.shape for x in found] != [x.shape for x in wanted]:
             raise EncodingError(
                 f"{name} is given other tokens in the pruned model than in the dense "
-                "one: legal is target='layer' where the data decide which layers run"
+                "one: legal is target=0 where the data decide which layers run"
             )
         for x, target in zip(found, wanted):
-            seen.add(x, target, calibration.token_mask(batch))
+            seen.add(x, target, calibration.tokens_of(part))
     return seen
