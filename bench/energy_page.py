@@ -15,6 +15,7 @@ FIT = report.RESULTS / "h100-energy-fit.json"
 JUDGE = report.RESULTS / "h100-energy-judge.json"
 MODEL = report.RESULTS / "h100-energy-model.json"
 CHOICE = report.RESULTS / "h100-energy-choice.json"
+REGRESSORS = report.RESULTS / "h100-energy-regressors.json"
 
 # What the costs are of, with the unit that they are printed in.
 COSTS = {
@@ -27,6 +28,27 @@ COSTS = {
     "l2Byte": ("a byte from or to L2", 1e12, "pJ"),
     "dramByte": ("a byte from or to memory", 1e12, "pJ"),
     "limit": ("the GPU, at most", 1, "W"),
+}
+
+# What rows of the regressors' tables know, of all products and of sparse ones.
+KNOWN = {
+    "all": [
+        "none",
+        "static",
+        "static, predicted time",
+        "static, measured time",
+        "dynamic",
+        "both",
+    ],
+    "sparse": [
+        "code",
+        "static",
+        "static, code",
+        "static, measured time",
+        "static, code, measured time",
+        "dynamic",
+        "both",
+    ],
 }
 
 
@@ -62,6 +84,59 @@ def errors():
     ]
     return report.table(
         ["family", "products", "error with measured time", "with predicted time"], rows
+    )
+
+
+def error(row):
+    return (
+        f"{100 * row['median']:.1f} % / {100 * row['p95']:.0f} % "
+        f"({100 * row['within_quarter']:.0f} %)"
+    )
+
+
+def compared(rows, which):
+    """One table of compare_energy_models.py: of all products, or sparse ones."""
+    found = {}
+    for row in rows:
+        if row["products_of"] == which:
+            kinds = found.setdefault((row["features"], row["model"]), {})
+            kinds[row["validation"], row["target"]] = row
+    lines = []
+    for known in KNOWN[which]:
+        for (features, model), kinds in found.items():
+            if features == known:
+                unseen = kinds["family left out", "energy"]
+                families = unseen["families"]
+                worst = max(families, key=lambda name: families[name]["median"])
+                lines.append(
+                    [
+                        known,
+                        model,
+                        error(unseen),
+                        f"{worst}, {100 * families[worst]['median']:.0f} %",
+                        error(kinds["family left out", "power"]),
+                        error(kinds["other layers", "energy"]),
+                    ]
+                )
+    head = ["known", "model", "energy, family left out", "worst family"]
+    head += ["power, family left out", "energy, other layers"]
+    return report.table(head, lines)
+
+
+def regressors():
+    """The energy model beside what knows no physics."""
+    found = read(REGRESSORS)
+    counters = (
+        "Counters were not measured: rows of what is dynamic, and of both, await a "
+        "profile."
+        if found["counters"] is None
+        else f"Counters: `{found['counters']}`."
+    )
+    return (
+        f"{found['products']} products, half of them dense:\n\n"
+        f"{compared(found['rows'], 'all')}\n\n"
+        f"The sparse ones by themselves:\n\n"
+        f"{compared(found['rows'], 'sparse')}\n\n{counters}"
     )
 
 

@@ -48,12 +48,12 @@ def gpu_of(report):
     return found[0]
 
 
-def ask(entry, tool, gpu):
-    """The product's description by nm-compile; a reason why there is none."""
+def compile_entry(entry, tool, gpu, options):
+    """What nm-compile does of a measured layer, with its schedule and layout."""
     layer = parse(entry["layer"])
     transposes = any(TRANSPOSED in kernel for kernel in entry["kernels"])
-    done = subprocess.run(
-        [tool, "-", "--candidates", "1", "--gpu", gpu]
+    return subprocess.run(
+        [tool, "-", *options, "--gpu", gpu]
         + ["--layout", "feature-major" if transposes else "keep"]
         + ["--tokens", str(entry["tokens"])],
         input=layer.text(entry["schedule"]),
@@ -61,6 +61,11 @@ def ask(entry, tool, gpu):
         text=True,
         check=False,
     )
+
+
+def ask(entry, tool, gpu):
+    """The product's description by nm-compile; a reason why there is none."""
+    done = compile_entry(entry, tool, gpu, ["--candidates", "1"])
     if done.returncode:
         return done.stderr.strip().splitlines()[-1]
     (product,) = json.loads(done.stdout)
@@ -92,8 +97,22 @@ def samples_of(entry, product):
             )
 
 
-def read(paths, folder):
-    """The samples of result files of `draw.py --energy`, by nm-compile of `folder`."""
+def run_jobs(work, jobs):
+    """What `work` makes of each entry, tool and GPU; a reason why not is text."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = list(pool.map(lambda job: work(*job), jobs))
+    failed = [
+        f"{job[0]['layer']}: {made}"
+        for job, made in zip(jobs, done)
+        if isinstance(made, str)
+    ]
+    if failed:
+        raise SystemExit("\n".join(failed))
+    return done
+
+
+def read_jobs(paths, folder):
+    """[(a layer of result files of `draw.py --energy`, nm-compile, its GPU)]."""
     tool = str(folder / "nm-compile")
     jobs = []
     for path in paths:
@@ -104,15 +123,13 @@ def read(paths, folder):
         if "layers" not in report:
             raise SystemExit(f"{path} has no layers: `draw.py --energy` makes such")
         jobs += [(entry, tool, gpu_of(report)) for entry in report["layers"]]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        products = list(pool.map(lambda job: ask(*job), jobs))
-    failed = [
-        f"{job[0]['layer']}: {product}"
-        for job, product in zip(jobs, products)
-        if isinstance(product, str)
-    ]
-    if failed:
-        raise SystemExit("\n".join(failed))
+    return jobs
+
+
+def read(paths, folder):
+    """The samples of result files of `draw.py --energy`, by nm-compile of `folder`."""
+    jobs = read_jobs(paths, folder)
+    products = run_jobs(ask, jobs)
     return [s for job, p in zip(jobs, products) for s in samples_of(job[0], p)]
 
 

@@ -93,13 +93,13 @@ def passed(sample, us, costs, formula):
 
 def fit_growth(samples, costs, formula):
     """How much longer products take once their clocks have fallen: their times in a
-    loop of a second over those of a few runs."""
+    loop of a second over those of a few runs. Not at all, where none show it."""
     found = []
     for s in samples:
         times = passed(s, s.few_us, costs, formula)
         if s.is_at_limit and times > CLEARLY:
             found.append(math.log(s.us / s.few_us) / math.log(times))
-    return statistics.median(found)
+    return statistics.median(found) if found else 0.0
 
 
 def errors(samples, costs, formula, predicted=False):

@@ -37,7 +37,7 @@ done < <(find "$build/unittests" -type f -executable -name '*Tests' -print0 2>/d
 
 say "pytest"
 NM_BUILD_DIR=$build HYPOTHESIS_STORAGE_DIRECTORY=$build/hypothesis \
-  "$python" -m pytest -q -c python/pyproject.toml --rootdir . \
+  "$python" -m pytest -q -c pyproject.toml --rootdir . \
   -p no:cacheprovider --junitxml "$results/pytest.xml" python/tests test/Package ||
   [ -f "$results/pytest.xml" ] || broken+=("pytest")
 exit 0

@@ -79,7 +79,7 @@ tidy() {
 
 python_files() {
   local ruff=$venv/bin/ruff
-  local where=(--quiet --config python/pyproject.toml bench python scripts test)
+  local where=(--quiet --config pyproject.toml bench python scripts test)
   if [ -n "$fix" ]; then
     "$ruff" check --fix "${where[@]}" && "$ruff" format "${where[@]}"
   else

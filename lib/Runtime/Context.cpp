@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <utility>
 
 using namespace nms;
 
@@ -123,6 +124,10 @@ const DeviceState *openDevice(const cuda::Api &api, int ordinal) {
 bool nms::isAnyDeviceOpen() { return anyDeviceOpen; }
 
 void nms::setCurrentDevice(int ordinal) { chosenDevice = ordinal; }
+
+extern "C" int32_t nmsSetDevice(int32_t ordinal) {
+  return std::exchange(chosenDevice, ordinal < 0 ? -1 : ordinal);
+}
 
 const DeviceState *nms::currentDevice() {
   const cuda::Api *api = driver();

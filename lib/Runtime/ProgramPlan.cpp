@@ -98,6 +98,16 @@ std::string list(const std::vector<int64_t> &sizes) {
   return text + "]";
 }
 
+/// Whether an array of such sizes has an address for each of its bytes.
+bool fitsInMemory(const std::vector<int64_t> &sizes, int64_t elementBytes) {
+  constexpr int64_t most = int64_t(1) << 48;
+  int64_t bytes = elementBytes;
+  for (int64_t size : sizes)
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes) || bytes > most)
+      return false;
+  return true;
+}
+
 /// Of CUtensorMapDataType; bytes of any meaning are copied as bytes.
 int64_t getDataType(const ManifestType &type) {
   static constexpr std::pair<const char *, int64_t> types[] = {
@@ -135,7 +145,8 @@ bool Planner::checkArgument(int number) {
                               : "is an array, and a number was given");
   }
   extents.sizes.assign(value.sizes, value.sizes + value.rank);
-  bool fits = extents.sizes.size() == type.shape.size();
+  bool fits = extents.sizes.size() == type.shape.size() &&
+              fitsInMemory(extents.sizes, type.elementBytes);
   for (size_t i = 0; fits && i < type.shape.size(); ++i)
     fits = extents.sizes[i] >= 0 &&
            (type.shape[i] == kDynamicSize || type.shape[i] == extents.sizes[i]);
@@ -232,10 +243,9 @@ bool Planner::placeBuffers() {
     Extents extents;
     if (!evaluate(buffer.sizes, extents.sizes))
       return false;
-    for (int64_t size : extents.sizes)
-      if (size < 0)
-        return !fail("%s of @%s has the sizes %s", buffer.name.c_str(),
-                     function.name.c_str(), list(extents.sizes).c_str());
+    if (!fitsInMemory(extents.sizes, buffer.type.elementBytes))
+      return !fail("%s of @%s has the sizes %s", buffer.name.c_str(),
+                   function.name.c_str(), list(extents.sizes).c_str());
     extents.setContiguous();
     int64_t elements = extents.countElements();
     bufferOffsets.push_back(plan->workspaceBytes);

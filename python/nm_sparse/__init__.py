@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Python side of nm_sparse: the packed format of N:M-sparse weights.
+"""N:M-sparse weights: pruned, packed, and multiplied by compiled kernels.
 
-The format itself is specified in docs/Encoding.md; `encode`, `decode` and
-`prune` are its reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a
-trained model (docs/Checkpoints.md); `kept_importance` and `output_error` say what a
-pattern keeps of one (docs/Advise.md).
+`prune` makes a weight fit an `Encoding`, `pack` makes a `PackedTensor` of it; both take
+arrays of numpy, torch and cupy. `compile` makes a `Program` of MLIR text or of a layer,
+which is called on arrays; `advise` predicts how fast patterns are. `nm_sparse.torch`
+has layers and pruning for PyTorch.
+
+The packed format is specified in docs/Encoding.md; `encode` and `decode` are its
+reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a trained model
+(docs/Checkpoints.md); `kept_importance` and `output_error` say what a pattern keeps of
+one (docs/Advise.md).
 """
 
 from .advice import kept_importance, kept_magnitude, output_error
@@ -16,6 +21,8 @@ from .bitmap import (
     unpack_bitmap,
 )
 from .checkpoint import Checkpoint, Weight
+from .compiler import CompileError
+from .emulator import emulate
 from .encoding import (
     FORMAT,
     VERSIONS,
@@ -27,10 +34,16 @@ from .encoding import (
     packed_shapes,
 )
 from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
+from .function import Function, PreparedWeight
+from .library import LibraryNotFoundError, RuntimeFailure
+from .operands import OperandError
 from .packed_file import read_packed, write_packed
+from .packed_tensor import PackedTensor, pack
+from .program import Program, advise, compile
 from .pruning import pattern_mask, prune
 from .ragged import pack_ragged
 from .shuffled import decode, encode, search_order
+from .specs import LinearSpec
 from .tensor_file import CheckpointError
 from .two_four import Pattern
 
@@ -42,20 +55,33 @@ __all__ = [
     "BitmapShape",
     "Checkpoint",
     "CheckpointError",
+    "CompileError",
     "Encoding",
     "EncodingError",
+    "Function",
     "Level",
+    "LibraryNotFoundError",
+    "LinearSpec",
+    "OperandError",
     "Packed",
+    "PackedTensor",
     "Pattern",
+    "PreparedWeight",
+    "Program",
+    "RuntimeFailure",
     "Weight",
+    "advise",
     "bitmap_shape",
+    "compile",
     "decode",
+    "emulate",
     "encode",
     "index_dtype",
     "innermost_weight",
     "kept_importance",
     "kept_magnitude",
     "output_error",
+    "pack",
     "pack_bitmap",
     "pack_free_bitmap",
     "pack_ragged",

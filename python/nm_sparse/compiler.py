@@ -69,7 +69,8 @@ def run(
         errors = _read(lib.nmSparseOutputErrors, output).decode(errors="replace")
         status = lib.nmSparseOutputStatus(output)
         if status != 0:
-            message = _messages(errors).strip()
+            lines = _messages(errors).splitlines()
+            message = "\n".join(x for x in lines if not x.startswith("warning: "))
             raise CompileError(message or f"exit status {status}", status)
         found = {
             name: contents

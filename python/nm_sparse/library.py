@@ -124,9 +124,10 @@ _FUNCTIONS: dict[str, Tuple[Any, list]] = {
         [c_void_p, c_int32, POINTER(Array), c_int32, c_void_p, c_void_p],
     ),
     "nmsLastError": (c_char_p, []),
+    "nmsSetErrorHandler": (None, [c_void_p, c_void_p]),
     "nmsDeviceAvailable": (c_int32, []),
     "nmsDeviceInfo": (c_int32, [POINTER(DeviceInfo)]),
-    "mgpuSetDefaultDevice": (None, [c_int32]),
+    "nmsSetDevice": (c_int32, [c_int32]),
     "mgpuMemAlloc": (c_void_p, [ctypes.c_uint64, c_void_p, c_bool]),
     "mgpuMemFree": (None, [c_void_p, c_void_p]),
     "mgpuMemcpy": (None, [c_void_p, c_void_p, c_size_t, c_void_p]),
@@ -157,6 +158,11 @@ def _find() -> Path:
     )
 
 
+@ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
+def _keep_message(message: bytes, data: int) -> None:
+    """Where a function has no status: it returns null, and `last_error` says why."""
+
+
 @lru_cache(maxsize=None)
 def _load(path: Path) -> ctypes.CDLL:
     try:
@@ -174,6 +180,7 @@ def _load(path: Path) -> ctypes.CDLL:
             f"{path} has ABI version {found}, this package knows {ABI_VERSION}: "
             "install both anew"
         )
+    library.nmsSetErrorHandler(ctypes.cast(_keep_message, c_void_p), None)
     return library
 
 
@@ -224,9 +231,12 @@ def launcher() -> Optional[ModuleType]:
 def device_info(ordinal: int = 0) -> Optional[DeviceInfo]:
     """What the driver says of GPU `ordinal`, or None where there is none."""
     lib = library()
-    lib.mgpuSetDefaultDevice(ordinal)
     info = DeviceInfo()
-    return None if lib.nmsDeviceInfo(ctypes.byref(info)) else info
+    before = lib.nmsSetDevice(ordinal)
+    try:
+        return None if lib.nmsDeviceInfo(ctypes.byref(info)) else info
+    finally:
+        lib.nmsSetDevice(before)
 
 
 def device_chip(ordinal: int = 0) -> Optional[str]:

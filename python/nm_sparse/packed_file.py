@@ -7,7 +7,7 @@ A file holds a weight in canonical form, or as bitmaps, as kernels read it.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from .tensor_file import (
 )
 
 BITMAP_VERSIONS = {1: 4, 2: 6}  # by the version of the canonical form
+COMPONENTS = ("values", "index", "offsets", "inner_index", "perm", "bits")
 _Tensor = Tuple[str, np.ndarray]
 _POSITIONS = {1: "U8", 2: "U16", 4: "U32"}  # by their bytes
 
@@ -60,11 +61,19 @@ def _metadata(packed: Packed, version: int) -> str:
     return json.dumps(keys, sort_keys=True, separators=(",", ":"))
 
 
-def _sources(name: str, packed: Packed, storage: str) -> Dict[str, _Tensor]:
-    components = dict(packed.components)
+def stored_tensors(
+    name: str, packed: Packed, storage: str = "canonical"
+) -> Tuple[Dict[str, _Tensor], Dict[str, str]]:
+    """The tensors of a packed weight in a file, {name: (type, array)}, and the metadata
+    beside them. Raises EncodingError as `write_packed` does."""
+    if packed.dtype not in FILE_TYPES:
+        raise EncodingError(
+            f"weight {name!r} is {packed.dtype}: legal is {', '.join(FILE_TYPES)}"
+        )
+    version, components = packed.encoding.version, dict(packed.components)
     if storage == "bitmap":
-        components = _bitmaps(packed)
-    return {
+        version, components = BITMAP_VERSIONS.get(version, 0), _bitmaps(packed)
+    tensors = {
         f"{name}.{part}": (
             FILE_TYPES[packed.dtype]
             if part == "values"
@@ -73,6 +82,7 @@ def _sources(name: str, packed: Packed, storage: str) -> Dict[str, _Tensor]:
         )
         for part, array in components.items()
     }
+    return tensors, {f"{name}.nm_sparse": _metadata(packed, version)}
 
 
 def write_packed(
@@ -90,37 +100,49 @@ def write_packed(
     tensors: Dict[str, _Tensor] = {}
     metadata: Dict[str, str] = {}
     for name, packed in weights.items():
-        if packed.dtype not in FILE_TYPES:
-            raise EncodingError(
-                f"weight {name!r} is {packed.dtype}: legal is {', '.join(FILE_TYPES)}"
-            )
-        version = packed.encoding.version
-        tensors.update(_sources(name, packed, storage))
-        if storage == "bitmap":
-            version = BITMAP_VERSIONS[version]
-        metadata[f"{name}.nm_sparse"] = _metadata(packed, version)
+        own, text = stored_tensors(name, packed, storage)
+        tensors.update(own)
+        metadata.update(text)
     write_tensors(path, tensors, metadata)
 
 
-def read_packed(path: PathLike) -> Dict[str, Packed]:
+def read_packed(path: PathLike, name: Optional[str] = None) -> Dict[str, Packed]:
     """The packed weights of a safetensors file, in canonical form, by name.
+
+    name:  of one of them, which alone is read; the result is empty where it is not
+           there.
 
     Raises CheckpointError when the file is damaged or a component is missing, and
     EncodingError when the components or bits of a weight are not legal; `decode`
     checks the positions of canonical ones.
     """
     file, weights = TensorFile(path), {}
-    for key, text in file.metadata.items():
-        name, dot, ending = key.rpartition(".")
-        if ending != "nm_sparse":
+    for found, prefix in packed_prefixes(file).items():
+        if name not in (None, found):
             continue
         try:
-            weights[name] = _read(file, name + dot, text)
+            text = file.metadata[f"{prefix}nm_sparse"]
+            weights[found] = _read(file, prefix, text)
         except CheckpointError:
             raise
         except EncodingError as error:
-            raise EncodingError(f"{path}: weight {name!r}: {error}") from None
+            raise EncodingError(f"{path}: weight {found!r}: {error}") from None
     return weights
+
+
+def packed_prefixes(file: TensorFile) -> Dict[str, str]:
+    """What the names of the components of each packed weight in a file begin with, by
+    the name of the weight; a single one may have none."""
+    keys = (key.rpartition(".") for key in file.metadata)
+    return {name: name + dot for name, dot, ending in keys if ending == "nm_sparse"}
+
+
+def packed_parts(file: TensorFile) -> Dict[str, List[str]]:
+    """The names of the tensors that hold each packed weight in a file, by its name."""
+    return {
+        name: [p for part in COMPONENTS if (p := prefix + part) in file.tensors]
+        for name, prefix in packed_prefixes(file).items()
+    }
 
 
 def _component(file: TensorFile, name: str, legal: Tuple[str, ...]) -> np.ndarray:
@@ -130,20 +152,25 @@ def _component(file: TensorFile, name: str, legal: Tuple[str, ...]) -> np.ndarra
     return array
 
 
-def _read(file: TensorFile, prefix: str, text: str) -> Packed:
+def read_description(text: str) -> Tuple[Packed, bool]:
+    """What metadata says: the weight without its components, and whether they are
+    bitmaps. Raises EncodingError."""
     try:
         keys: Dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EncodingError(f"metadata is not JSON: {error}") from None
     stored = keys.get("version") if isinstance(keys, dict) else None
     canonical = [c for c, version in BITMAP_VERSIONS.items() if stored == version]
-    is_bitmap = bool(canonical)
-    if is_bitmap:
+    if canonical:
         text = json.dumps({**keys, "version": canonical[0]})
     try:
-        packed = Packed.from_tensors({}, text)
+        return Packed.from_tensors({}, text), bool(canonical)
     except (TypeError, KeyError) as error:
         raise EncodingError(f"metadata is not legal: {error!r}") from None
+
+
+def _read(file: TensorFile, prefix: str, text: str) -> Packed:
+    packed, is_bitmap = read_description(text)
     e, shape = packed.encoding, packed.shape
     if packed.dtype not in FILE_TYPES:
         raise EncodingError(

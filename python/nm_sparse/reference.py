@@ -91,13 +91,7 @@ def _pack_level(
     counts = live.sum(axis=2)
     if (counts > n).any():
         b, w, p = np.argwhere(counts > n)[0]
-        within, panel, has_batch = where
-        raise EncodingError(
-            f"weight is not {n}:{level.m}{within}: window {w} of {panel} {p}"
-            + (f" of batch {b}" if has_batch else "")
-            + f" has {counts[b, w, p]} nonzero blocks, legal is at most {n}; "
-            "prune the weight or use a larger n"
-        )
+        raise _too_many(level, where, (b, w, p), counts[b, w, p])
     # Nonzero blocks first, then those with a -0, then the lowest positions.
     order = np.argsort(2 - live.astype(np.int8) - marked, axis=2, kind="stable")
     kept = np.sort(order[:, :, :n], axis=2)
@@ -106,6 +100,31 @@ def _pack_level(
         values.reshape(batch, windows * n * bk, panels * bn),
         kept.reshape(batch, windows * n, panels),
     )
+
+
+def _too_many(
+    level: Level, where: Tuple[str, str, bool], place: Tuple[int, int, int], count: int
+) -> EncodingError:
+    """Of a window with more live blocks than the n of its level. `place` is its batch
+    entry, window and panel, `where` what the error says of the level, of the panel, and
+    whether there is a batch."""
+    (b, w, p), (within, panel, has_batch) = place, where
+    return EncodingError(
+        f"weight is not {level.n}:{level.m}{within}: window {w} of {panel} {p}"
+        + (f" of batch {b}" if has_batch else "")
+        + f" has {count} nonzero blocks, legal is at most {level.n}; "
+        "prune the weight or use a larger n"
+    )
+
+
+def _places_of_errors(
+    e: Encoding, note: str, has_batch: bool
+) -> List[Tuple[str, str, bool]]:
+    """What an error says of each level."""
+    return [
+        (note, "panel", has_batch),
+        (f" in what {e.n}:{e.m} keeps{note}", "inner panel", has_batch),
+    ]
 
 
 def _unpack_level(
@@ -149,9 +168,7 @@ def encode(
     if e.is_free:
         blocks = _blocks(rows, Level(1, 1, e.block))[:, :, 0]
         return Packed(free.pack(blocks, weight.dtype), e, weight.shape, dtype)
-    batched = weight.ndim == 3
-    where = [(note, "panel", batched)]
-    where.append((f" in what {e.n}:{e.m} keeps{note}", "inner panel", batched))
+    where = _places_of_errors(e, note, weight.ndim == 3)
     positions: List[np.ndarray] = []
     for level, place in zip(e.levels, where):
         rows, kept = _pack_level(rows, level, sign, place)

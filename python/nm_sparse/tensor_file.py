@@ -12,9 +12,21 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    BinaryIO,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 
@@ -70,6 +82,11 @@ class TensorInfo:
     shape: Tuple[int, ...]
     start: int
     end: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return self.end - self.start
 
     @property
     def element_type(self) -> Optional[str]:
@@ -253,25 +270,48 @@ class TensorFile:
             ) from None
 
 
-def _header(
-    order: Sequence[str],
-    tensors: Mapping[str, Tuple[str, np.ndarray]],
-    metadata: Mapping[str, str],
+def make_header(
+    entries: Mapping[str, Tuple[str, Sequence[int], int]], metadata: Mapping[str, str]
 ) -> bytes:
+    """What a file begins with, of {name: (type, shape, bytes)} in their order there."""
     header: Dict[str, Any] = {}
     at = 0
-    for name in order:
-        dtype, array = tensors[name]
-        end = at + array.nbytes
-        header[name] = {"data_offsets": [at, end], "dtype": dtype}
-        header[name]["shape"] = list(array.shape)
-        at = end
+    for name, (dtype, shape, size) in entries.items():
+        header[name] = {"data_offsets": [at, at + size], "dtype": dtype}
+        header[name]["shape"] = list(shape)
+        at += size
     if metadata:
         header["__metadata__"] = dict(metadata)
     text = json.dumps(
         header, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     ).encode()
-    return text + b" " * (-len(text) % 8)
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def file_order(tensors: Mapping[str, Tuple[str, Any]]) -> List[str]:
+    """The names of tensors as they lie in a file, {name: (type, anything)}: wide
+    elements first, which aligns all of them, then by name."""
+    return sorted(tensors, key=lambda name: (-DTYPES[tensors[name][0]][0], name))
+
+
+@contextmanager
+def replaced_file(path: PathLike) -> Iterator[BinaryIO]:
+    """A new file, which is at `path` when the block ends, whole, and not at all when it
+    raises."""
+    # A link stays one: what it names is replaced.
+    target = Path(path).resolve()
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def write_tensors(
@@ -285,27 +325,27 @@ def write_tensors(
     Raises CheckpointError when an array has not the type that is said.
     """
     for name, (dtype, array) in tensors.items():
-        if dtype not in DTYPES or array.dtype != DTYPES[dtype][1]:
-            raise CheckpointError(
-                f"{path}: tensor {name!r} is an array of {array.dtype}, which is not "
-                f"{dtype}"
-            )
-    order = sorted(tensors, key=lambda name: (-tensors[name][1].itemsize, name))
-    text = _header(order, tensors, metadata)
-    # A link stays one: what it names is replaced.
-    target = Path(path).resolve()
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for name in order:
-                array = tensors[name][1]
-                little = array.dtype.newbyteorder("<")
-                file.write(array.astype(little, copy=False).tobytes())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        check_type(path, name, dtype, array)
+    order = file_order(tensors)
+    entries = {
+        name: (tensors[name][0], tensors[name][1].shape, tensors[name][1].nbytes)
+        for name in order
+    }
+    with replaced_file(path) as file:
+        file.write(make_header(entries, metadata))
+        for name in order:
+            file.write(little_endian(tensors[name][1]))
+
+
+def check_type(path: PathLike, name: str, dtype: str, array: np.ndarray) -> None:
+    """Raises CheckpointError unless `array` has the type that a file names `dtype`."""
+    if dtype not in DTYPES or array.dtype != DTYPES[dtype][1]:
+        raise CheckpointError(
+            f"{path}: tensor {name!r} is an array of {array.dtype}, which is not "
+            f"{dtype}"
+        )
+
+
+def little_endian(array: np.ndarray) -> bytes:
+    """The bytes of an array as they stand in a file."""
+    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()

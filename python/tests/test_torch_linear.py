@@ -311,5 +311,7 @@ def test_checkpointed_and_functional_calls():
     model(x).sum().backward()
     torch.testing.assert_close(grad, x.grad)
     parameters = {name: 2 * p.detach() for name, p in model.named_parameters()}
-    doubled = torch.func.functional_call(model.up, {"values": parameters["up.values"]}, x)
+    doubled = torch.func.functional_call(
+        model.up, {"values": parameters["up.values"]}, x
+    )
     assert not torch.equal(doubled, model.up(x))

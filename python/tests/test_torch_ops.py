@@ -184,7 +184,11 @@ def test_operands_must_fit():
         ((x.double(), parts, bias, spec), "x is torch.float64 and the weight torch.fl"),
         ((x, parts, bias[1:], spec), rf"bias is .* legal is \[{n}\] of torch.float32"),
         ((x, parts, bias.double(), spec), "bias is .* of torch.float64"),
-        ((x, [parts[0].half(), parts[1]], bias, spec), "the spec says torch.float32"),
+        (
+            (x, [parts[0].half(), parts[1]], bias, spec),
+            r"of torch.float16, .*: the spec says values \[.*\] of torch.float32,",
+        ),
+        ((x, [parts[0], parts[1].long()], bias, spec), "of torch.int64: the spec says"),
         ((x, parts, bias, spec.replace("canonical", "bitmap")), "storage is 'bitmap'"),
         ((x, parts, bias, "linear"), "spec is 'linear'"),
         ((x.to("meta"), parts, bias, spec), "x is on meta and the weight on cpu"),

@@ -17,26 +17,123 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from .. import program as compiler
+from ..encoding import Encoding, EncodingError
+from ..library import LibraryNotFoundError
+from ..specs import LinearSpec as ProgramSpec
 from .ops import as_rows, unpacked_linear
 from .spec import LinearSpec
 from .storage import to_storage
+from .weight import PackedWeight
+
+_ALIGNMENT = 16  # bytes, of what kernels read
+_CANONICAL, _BITMAP = (1, 2, 7, 8), (4, 6)  # layouts of docs/Encoding.md
+_SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32}
 
 
+@functools.lru_cache(maxsize=None)
 def chip_of(device: torch.device) -> str:
     """The chip for which a GPU's kernels are compiled, such as sm_90a."""
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
-@functools.lru_cache(maxsize=None)
-def _compiler() -> Optional[Any]:
-    """`nm_sparse.program`, or None, with a warning, where there is no compiler."""
-    try:
-        from .. import program  # type: ignore[attr-defined]
-    except (ImportError, OSError) as error:
-        _warn(str(error))
-        return None
-    return program
+class LinearKernels:
+    """The compiled program of a linear layer, as layers of torch call it.
+
+    spec:      the layer.
+    has_bias:  whether it has a bias.
+    chip:      sm_90a, ...
+    gpu:       whose measured rates choose kernels, or None.
+
+    Raises CompileError, and LibraryNotFoundError.
+    """
+
+    def __init__(
+        self, spec: LinearSpec, has_bias: bool, chip: str, gpu: Optional[str] = None
+    ) -> None:
+        made = compiler.compile(
+            ProgramSpec(
+                spec.encoding.mlir(), *spec.shape, spec.dtype, has_bias, spec.activation
+            ),
+            chip=chip,
+            gpu=gpu,
+        )
+        self.program = made
+        self.function = made["linear"]
+        self.spec = spec
+        (weight,) = self.function.weights
+        self.encoding = Encoding.parse(weight["encoding"])
+        self.names = [one["name"] for one in weight["components"]]
+        layout = weight["packed_layout"]
+        if layout not in _CANONICAL + _BITMAP:
+            raise EncodingError(
+                f"kernels read layout {layout}, which layers do not have"
+            )
+        self.storage = "canonical" if layout in _CANONICAL else "bitmap"
+
+    def store(self, weight: Sequence[Tensor]) -> List[Tensor]:
+        """The components as the kernels read them, of the canonical ones."""
+        spec = self.spec
+        if self.encoding != spec.encoding:
+            # All weights of the layer's encoding are of this one, too.
+            names = list(spec.components)
+            own = PackedWeight(
+                dict(zip(names, weight)), spec.encoding, torch.Size(spec.shape)
+            )
+            other = PackedWeight.from_dense(own.to_dense().detach(), self.encoding)
+            spec = LinearSpec(self.encoding, spec.shape, spec.dtype)
+            weight = list(other.components.values())
+        parts = dict(
+            zip(
+                _stored_names(spec, self.storage),
+                to_storage(weight, spec, self.storage),
+            )
+        )
+        return [_as_operand(parts[name]) for name in self.names]
+
+    def __call__(
+        self, x: Tensor, parts: Sequence[Tensor], bias: Optional[Tensor], stream: int
+    ) -> Tensor:
+        """y [tokens, N] for x [tokens, K], contiguous, on the stream of this address.
+
+        parts:  of `store`.
+        """
+        y = x.new_empty((x.shape[0], self.spec.shape[0]))
+        rest = [y] if bias is None else [bias, y]
+        # Where all kernels write to y, which those of shuffled weights do not.
+        if self.function.results_in == [len(parts) + len(rest)]:
+            device = x.get_device()
+            if self.function.launch(x, *parts, *rest, device=device, stream=stream):
+                return y
+        # By what takes longer, and says which argument is wrong.
+        whole = compiler.PreparedWeight(tuple(parts), None)
+        return self.function(x, whole, *rest, stream=stream)
+
+
+def _stored_names(spec: LinearSpec, storage: str) -> List[str]:
+    names = list(spec.components)
+    if storage == "bitmap":
+        names[len(spec.encoding.levels)] = "bits"
+    return names
+
+
+def _as_operand(part: Tensor) -> Tensor:
+    """A component as programs declare it: contiguous, and integers signed."""
+    part = part.detach().contiguous()
+    if part.dtype.is_floating_point:
+        return part
+    return part.view(_SIGNED[part.element_size()])
+
+
+def aligned(x: Tensor) -> Tensor:
+    """x, or a copy of it that begins where kernels can read."""
+    return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
+
+
+def stream_of(x: Tensor) -> int:
+    """The address of the current stream of x's GPU."""
+    return torch.cuda.current_stream(x.device).cuda_stream
 
 
 def _warn(reason: str) -> None:
@@ -49,16 +146,24 @@ def _warn(reason: str) -> None:
 
 
 @functools.lru_cache(maxsize=None)
-def _program(spec: str, chip: str) -> Optional[Any]:
-    """The compiled program of a spec; None where the library cannot be loaded."""
-    compiler = _compiler()
-    if compiler is None:
-        return None
+def find_kernels(
+    spec: LinearSpec, has_bias: bool, device: torch.device
+) -> Optional[LinearKernels]:
+    """The compiled program of a layer on a GPU; None, with a warning the first time,
+    where the compiler's library cannot be loaded."""
+    chip = chip_of(device)
+    gpu = device_gpu_of(device) if chip == compiler.DEFAULT_CHIP else None
     try:
-        return compiler.linear_program(LinearSpec.parse(spec), chip)
-    except (ImportError, OSError) as error:
+        return LinearKernels(spec, has_bias, chip, gpu)
+    except LibraryNotFoundError as error:
         _warn(str(error))
         return None
+
+
+def device_gpu_of(device: torch.device) -> Optional[str]:
+    """h100, h200, or None where the compiler knows no rates of the GPU."""
+    name = torch.cuda.get_device_name(device).lower()
+    return next((gpu for gpu in ("h200", "h100") if gpu in name), None)
 
 
 class _Stored:
@@ -67,20 +172,20 @@ class _Stored:
     def __init__(self) -> None:
         self._forms: Dict[Tuple[Any, ...], Tuple[Any, Any, List[Tensor]]] = {}
 
-    def get(self, weight: Sequence[Tensor], s: LinearSpec, form: str) -> List[Tensor]:
-        """The components of `weight` in `form`, of contiguous tensors."""
-        if form == "canonical":
-            return [part.contiguous() for part in weight]
+    def get(self, weight: Sequence[Tensor], kernels: LinearKernels) -> List[Tensor]:
+        """The components of `weight` as `kernels` read them."""
         parts = [part.detach() for part in weight]
+        if kernels.storage == "canonical" and kernels.encoding == kernels.spec.encoding:
+            return [_as_operand(part) for part in parts]
         # What is made while a graph is captured exists only when it is replayed, and
         # inference tensors do not say when they change.
-        is_kept = not torch.cuda.is_current_stream_capturing()
-        is_kept = is_kept and not any(part.is_inference() for part in parts)
-        if not is_kept:
-            return to_storage(parts, s, form)
+        is_captured = parts[0].is_cuda and torch.cuda.is_current_stream_capturing()
+        if is_captured or any(part.is_inference() for part in parts):
+            return kernels.store(parts)
         # A weak reference keeps the name of the memory from being used again.
         reference = StorageWeakRef(weight[0].untyped_storage())
-        key = (reference.cdata, weight[0].storage_offset(), form, s.text)
+        form = (kernels.storage, kernels.encoding)
+        key = (reference.cdata, weight[0].storage_offset(), form, kernels.spec)
         version = [(part.data_ptr(), part._version) for part in weight]
         known = self._forms.get(key)
         if known is None or known[1] != version:
@@ -89,7 +194,7 @@ class _Stored:
                 for name, entry in self._forms.items()
                 if not entry[0].expired()
             }
-            known = (reference, version, to_storage(parts, s, form))
+            known = (reference, version, kernels.store(parts))
             self._forms[key] = known
         return known[2]
 
@@ -109,13 +214,11 @@ def run_linear(
     wider activations) is unpacked, and multiplied densely.
     """
     has_kernels = spec.dtype != "f64" and x.dtype == spec.torch_dtype
-    program = _program(spec.text, chip_of(x.device)) if has_kernels else None
-    if program is None or x.numel() == 0:
+    kernels = find_kernels(spec, bias is not None, x.device) if has_kernels else None
+    if kernels is None or x.numel() == 0:
         return unpacked_linear(x, weight, bias, spec)
-    with torch.cuda.device(x.device):
-        parts = _stored.get(weight, spec, program.storage)
-        stream = torch.cuda.current_stream(x.device).cuda_stream
-        rows = as_rows(x.detach()).contiguous()
-        flat = None if bias is None else bias.detach().contiguous()
-        y = program(rows, parts, flat, stream)
+    parts = _stored.get(weight, kernels)
+    rows = aligned(as_rows(x.detach()).contiguous())
+    flat = None if bias is None else aligned(bias.detach().contiguous())
+    y = kernels(rows, parts, flat, stream_of(x))
     return y.reshape(x.shape[:-1] + (spec.shape[0],))

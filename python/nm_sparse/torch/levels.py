@@ -78,7 +78,7 @@ def unpack_level(values: Tensor, positions: Tensor, level: Level) -> Tensor:
     (windows, n, panels), (bk, bn) = positions.shape, level.block
     stored = values.reshape(windows, n, bk, panels, bn)
     blocks = stored.new_zeros(windows, level.m, bk, panels, bn)
-    blocks = blocks.scatter(1, _along(positions, level), stored)
+    blocks = blocks.scatter_(1, _along(positions, level), stored)
     return blocks.reshape(windows * level.m * bk, panels * bn)
 
 

@@ -12,8 +12,15 @@ from torch import Tensor, nn
 from ..encoding import Encoding, EncodingError, packed_shapes
 from .levels import signless
 from .masks import Score, prune_weight
-from .spec import DTYPES, NARROW, LinearSpec, encoding_text, linear_encoding
-from .weight import PackedWeight, component_types
+from .spec import (
+    DTYPES,
+    NARROW,
+    LinearSpec,
+    component_types,
+    encoding_text,
+    linear_encoding,
+)
+from .weight import PackedWeight
 
 _MODULES = {
     "relu": nn.ReLU,
@@ -39,8 +46,9 @@ class NMLinear(nn.Module):
 
     The parameter `values` has the elements that are kept, and optimizers train it like
     any other; the buffers `index`, `inner_index` and `perm` say where they are. So
-    training never leaves the pattern. Weights of 8 bits are not trained. Input
-    [..., K] of any batch shape, output [..., N].
+    training never leaves the pattern. Change them under `torch.no_grad()`, never
+    through `.data`, which hides from kernels that the weight has changed. Weights of 8
+    bits are not trained. Input [..., K] of any batch shape, output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
     """

@@ -108,7 +108,7 @@ def keep_mask(weight: Tensor, scores: Optional[Tensor], e: Encoding) -> Tensor:
 
 
 def _keep(dense: Tensor, mask: Tensor) -> Tensor:
-    return torch.where(mask, dense, torch.zeros((), dtype=dense.dtype)).contiguous()
+    return torch.where(mask, dense, dense.new_zeros(())).contiguous()
 
 
 def _search(dense: Tensor, scores: Optional[Tensor], e: Encoding) -> Tensor:

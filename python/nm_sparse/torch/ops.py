@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..encoding import EncodingError, packed_shapes
+from ..encoding import EncodingError
 from .spec import DTYPE_NAMES, NARROW, LinearSpec
 from .weight import PackedWeight, gather_rows, inverse, unpack_rows
 
@@ -71,28 +71,32 @@ def check_operands(
         raise EncodingError(
             f"x has shape {list(x.shape)}: a weight [{n}, {k}] needs [..., {k}]"
         )
-    legal = packed_shapes(s.encoding, s.shape)
-    if [tuple(part.shape) for part in weight] != list(legal.values()):
-        found = ", ".join(str(list(part.shape)) for part in weight)
-        raise EncodingError(f"weight has components {found}: legal is {legal}")
-    if weight[0].dtype != s.torch_dtype:
-        raise EncodingError(
-            f"values are {weight[0].dtype}: the spec says {s.torch_dtype}"
-        )
-    if x.dtype != s.torch_dtype and not (
-        s.torch_dtype in NARROW and x.dtype.is_floating_point and x.element_size() > 1
+    legal = s.components
+    if len(weight) != len(legal) or any(
+        part.shape != size or part.dtype != dtype
+        for part, (size, dtype) in zip(weight, legal.values())
     ):
+        found = ", ".join(f"{list(part.shape)} of {part.dtype}" for part in weight)
+        parts = (f"{name} {list(size)} of {d}" for name, (size, d) in legal.items())
         raise EncodingError(
-            f"x is {x.dtype} and the weight {s.torch_dtype}: legal is the same type; "
-            "convert one with .to(), or use torch.autocast"
+            f"weight has components {found}: the spec says {', '.join(parts)}"
         )
-    if not x.dtype.is_floating_point or x.element_size() == 1:
-        raise EncodingError(f"x is {x.dtype}: legal are float types of 16 bits or more")
-    if bias is not None and (tuple(bias.shape) != (n,) or bias.dtype != x.dtype):
+    type_of_x, type_of_weight = x.dtype, s.torch_dtype
+    if type_of_x != type_of_weight and type_of_weight not in NARROW:
         raise EncodingError(
-            f"bias is {list(bias.shape)} of {bias.dtype}: legal is [{n}] of {x.dtype}"
+            f"x is {type_of_x} and the weight {type_of_weight}: legal is the same "
+            "type; convert one with .to(), or use torch.autocast"
         )
-    if any(part.device != x.device for part in weight):
+    if not type_of_x.is_floating_point or type_of_x in NARROW:
+        raise EncodingError(
+            f"x is {type_of_x}: legal are float types of 16 bits or more"
+        )
+    if bias is not None and (bias.shape != (n,) or bias.dtype != type_of_x):
+        raise EncodingError(
+            f"bias is {list(bias.shape)} of {bias.dtype}: legal is [{n}] of {type_of_x}"
+        )
+    device = x.device
+    if any(part.device != device for part in weight):
         raise EncodingError(
             f"x is on {x.device} and the weight on {weight[0].device}: legal is one "
             "device; move the module with .to()"

@@ -15,7 +15,8 @@ from typing import Dict, Optional, Tuple, Union
 
 import torch
 
-from ..encoding import Encoding, EncodingError, Level
+from ..encoding import Encoding, EncodingError, Level, packed_shapes
+from .levels import index_dtype
 
 # Element type, spelled as in MLIR -> that of torch.
 DTYPES: Dict[str, torch.dtype] = {
@@ -139,6 +140,16 @@ def linear_encoding(encoding: Union[Encoding, str]) -> Encoding:
     return replace(e, dim=1)
 
 
+def component_types(encoding: Encoding, dtype: torch.dtype) -> Dict[str, torch.dtype]:
+    """Type of each component, by name, of elements of `dtype`."""
+    types = {"values": dtype}
+    for name, level in zip(("index", "inner_index"), encoding.levels):
+        types[name] = index_dtype(level.m)
+    if encoding.is_shuffled:
+        types["perm"] = torch.int32
+    return types
+
+
 @dataclass(frozen=True)
 class LinearSpec:
     """A linear layer: y = activation(x W^T + bias) with a packed W.
@@ -186,7 +197,14 @@ class LinearSpec:
         }
         return json.dumps(fields, separators=(",", ":"))
 
-    @property
+    @functools.cached_property
+    def components(self) -> Dict[str, Tuple[Tuple[int, ...], torch.dtype]]:
+        """Shape and type of the canonical components, by name, in their order."""
+        types = component_types(self.encoding, self.torch_dtype)
+        shapes = packed_shapes(self.encoding, self.shape)
+        return {name: (shape, types[name]) for name, shape in shapes.items()}
+
+    @functools.cached_property
     def torch_dtype(self) -> torch.dtype:
         return DTYPES[self.dtype]
 

@@ -9,7 +9,7 @@ same for the elements alone, and differentiable.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import torch
@@ -27,19 +27,9 @@ from .levels import (
     signless,
     unpack_level,
 )
-from .spec import DTYPES, dtype_name, linear_encoding
+from .spec import DTYPES, component_types, dtype_name, linear_encoding
 
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
-
-
-def component_types(encoding: Encoding, dtype: torch.dtype) -> Dict[str, torch.dtype]:
-    """Type of each component, by name, of elements of `dtype`."""
-    types = {"values": dtype}
-    for name, level in zip(("index", "inner_index"), encoding.levels):
-        types[name] = index_dtype(level.m)
-    if encoding.is_shuffled:
-        types["perm"] = torch.int32
-    return types
 
 
 def unpack_rows(

@@ -28,9 +28,7 @@ class ScoreFunction(Protocol):
     Returns non-negative numbers [N, K].
     """
 
-    def __call__(
-        self, weight: Tensor, statistics: Optional[Statistics]
-    ) -> Tensor: ...
+    def __call__(self, weight: Tensor, statistics: Optional[Statistics]) -> Tensor: ...
 
 
 Score = Union[str, ScoreFunction]

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`inspect`: what a checkpoint holds, and which patterns its weights have."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Dict, List, Optional, Sequence
+
+from ..checkpoint import PARTS, Checkpoint
+from ..detection import count_live, detect
+from ..encoding import Encoding, EncodingError
+from ..packed_file import (
+    packed_parts,
+    packed_prefixes,
+    read_description,
+    read_packed,
+)
+from ..packed_tensor import PackedTensor
+from ..tensor_file import TensorFile
+from ..two_four import ENCODING
+from .common import OK, add_json, print_json, print_table, progress, shown_shape
+
+BITMASK = "sparse-24-bitmask"  # as `Checkpoint` calls it
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="list the tensors of a checkpoint and their patterns",
+        description="Lists weights with their encodings, packed ones as their files "
+        "say, dense ones as their zeros lie; and all other tensors.",
+    )
+    parser.add_argument(
+        "input", help="a .safetensors file, an index of several, or a model's folder"
+    )
+    parser.add_argument(
+        "--dim", type=int, choices=(0, 1), default=1,
+        help="which dimension of dense weights is summed over (1: outputs x inputs)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--quick", action="store_true", help="read no elements: no patterns, no density"
+    )
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    checkpoint = Checkpoint(args.input)
+    rows = list_rows(checkpoint, args.dim, args.quick)
+    if args.json:
+        print_json({"input": str(args.input), "tensors": rows})
+        return OK
+    print_table(
+        ["tensor", "shape", "type", "stored", "encoding", "density", "bytes"],
+        [
+            [
+                row["name"],
+                shown_shape(row["shape"]),
+                row["dtype"],
+                row["stored"],
+                row["encoding"],
+                "" if row["density"] is None else f"{row['density']:.4f}",
+                row["bytes"],
+            ]
+            for row in rows
+        ],
+    )
+    total = sum(row["bytes"] for row in rows)
+    print(f"{len(rows)} tensors, {total} bytes")
+    return OK
+
+
+def list_rows(checkpoint: Checkpoint, dim: int, is_quick: bool) -> List[Dict[str, Any]]:
+    """A dictionary for each weight and each other tensor."""
+    taken, jobs = set(), []
+    for file in checkpoint.files.values():
+        for name, parts in packed_parts(file).items():
+            taken.update(parts)
+            jobs.append((packed_row, (file, name, parts, is_quick)))
+    for name, weight in checkpoint.weights.items():
+        if weight.stored == BITMASK:
+            names = [f"{name.rpartition('.')[0]}.{part}" for part in PARTS]
+            taken.update(names)
+            jobs.append((bitmask_row, (checkpoint, name, names, is_quick)))
+    jobs += [
+        (tensor_row, (checkpoint, file, name, dim, is_quick))
+        for file in checkpoint.files.values()
+        for name in file.tensors
+        if name not in taken
+    ]
+    return [make(*arguments) for make, arguments in progress(jobs, "tensors")]
+
+
+def _row(
+    name: str,
+    shape: Sequence[int],
+    dtype: str,
+    stored: str,
+    size: int,
+    encoding: Optional[Encoding] = None,
+    density: Optional[float] = None,
+) -> Dict[str, Any]:
+    return {
+        "name": name,
+        "shape": list(shape),
+        "dtype": dtype,
+        "stored": stored,
+        "encoding": None if encoding is None else str(encoding),
+        "density": density,
+        "bytes": size,
+    }
+
+
+def packed_row(
+    file: TensorFile, name: str, parts: List[str], is_quick: bool
+) -> Dict[str, Any]:
+    """Of a weight whose components are the tensors `parts`."""
+    size = sum(file.tensors[part].size for part in parts)
+    text = file.metadata[f"{packed_prefixes(file)[name]}nm_sparse"]
+    try:
+        packed, is_bitmap = read_description(text)
+    except EncodingError as error:
+        raise EncodingError(f"{file.path}: weight {name!r}: {error}") from None
+    density = None
+    if not is_quick:
+        density = PackedTensor(read_packed(file.path, name)[name]).density
+    stored = "bitmap" if is_bitmap else "packed"
+    return _row(
+        name, packed.shape, packed.dtype, stored, size, packed.encoding, density
+    )
+
+
+def bitmask_row(
+    checkpoint: Checkpoint, name: str, parts: List[str], is_quick: bool
+) -> Dict[str, Any]:
+    """Of a weight in the layout of compressed-tensors."""
+    weight = checkpoint.weights[name]
+    sizes = [f.tensors[p].size for f in checkpoint.files.values() for p in parts
+             if p in f.tensors]  # fmt: skip
+    shape, density = (weight.outputs, weight.inputs), None
+    if not is_quick:
+        live = count_live(checkpoint.dense(name), weight.dtype)
+        density = live / (weight.outputs * weight.inputs)
+    return _row(name, shape, weight.dtype, BITMASK, sum(sizes), ENCODING, density)
+
+
+def tensor_row(
+    checkpoint: Checkpoint, file: TensorFile, name: str, dim: int, is_quick: bool
+) -> Dict[str, Any]:
+    """Of a tensor that is no part of a packed weight."""
+    tensor = file.tensors[name]
+    dtype = tensor.element_type or tensor.dtype
+    if is_quick or name not in checkpoint.weights:
+        return _row(name, tensor.shape, dtype, "dense", tensor.size)
+    weight = file.read(name)
+    density = count_live(weight, dtype) / weight.size
+    encoding = detect(weight, dtype, dim)
+    return _row(name, tensor.shape, dtype, "dense", tensor.size, encoding, density)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The kernels of a program, run thread by thread on the CPU (docs/Emulator.md).
+
+It finds races and accesses out of bounds that a GPU hides, and takes seconds for a
+small layer. A process that has used it cannot use a GPU through this package any
+more, nor the other way round.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from . import compiler
+from .function import Function, PreparedWeight, set_device
+from .library import Result, RuntimeFailure, last_error, library
+from .operands import NativeArrays, Operand, contiguous
+from .oracle import NUMPY_TYPES
+from .program import Program
+
+_KERNELS = "kernels"
+
+
+def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.ndarray]:
+    """The results of a call of `program` in the emulator.
+
+    arguments:  arrays of numpy, and packed weights, as `Function` takes them.
+    function:   its name; none: the first.
+
+    Arguments are not written to. Raises RuntimeFailure for what the emulator finds,
+    such as a race.
+    """
+    called = program[function] if function else next(iter(program.functions.values()))
+    flat = _flatten(called, arguments)
+    lib = library()
+    if lib.nmSparseUseEmulator(program.chip.encode()):
+        raise RuntimeFailure(last_error())
+    set_device(-1)
+    manifest = program.manifest_text.encode()
+    image = _image(program)
+    handle = lib.nmsProgramCreate(manifest, len(manifest), image, len(image))
+    if not handle:
+        raise RuntimeFailure(last_error())
+    memory: List[int] = []
+    try:
+        number = lib.nmsProgramFunction(handle, called.name.encode())
+        native = NativeArrays([_copy_in(array, memory) for array in flat])
+        size = lib.nmsProgramWorkspace(handle, number, native.arrays, native.count)
+        if size < 0:
+            raise RuntimeFailure(last_error())
+        where = _allocate(max(size, 1), memory)
+        if lib.nmsProgramLaunch(
+            handle, number, native.arrays, native.count, where, None
+        ):
+            raise RuntimeFailure(last_error())
+        count = lib.nmsProgramResults(handle, number)
+        found = [Result() for _ in range(count)]
+        for i, result in enumerate(found):
+            if lib.nmsProgramResult(
+                handle, number, native.arrays, native.count, i, ctypes.byref(result)
+            ):
+                raise RuntimeFailure(last_error())
+        return [
+            _copy_result(one, native.arrays[one.argument].data, flat[one.argument])
+            if one.argument >= 0
+            else _copy_result(one, where + one.offset, None)
+            for one in found
+        ]
+    finally:
+        for address in memory:
+            lib.mgpuMemFree(address, None)
+        lib.nmsProgramDestroy(handle)
+
+
+def _image(program: Program) -> bytes:
+    arguments = [*program.arguments, "--emit=emulator"]
+    return compiler.run(arguments, program.source, (_KERNELS,)).files[_KERNELS]
+
+
+def _flatten(function: Function, arguments: Sequence[Any]) -> List[np.ndarray]:
+    prepared = []
+    number = 0
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            prepared.append(argument)
+            continue
+        if not isinstance(argument, PreparedWeight):
+            argument = function.prepare(argument, number)
+        number += 1
+        prepared.append(argument)
+    return [np.ascontiguousarray(a) for a in function.flatten(prepared)]
+
+
+def _allocate(size: int, memory: List[int]) -> int:
+    address = library().mgpuMemAlloc(size, None, False)
+    if not address:
+        raise RuntimeFailure(last_error())
+    memory.append(address)
+    return address
+
+
+def _copy_in(array: np.ndarray, memory: List[int]) -> Operand:
+    address = _allocate(max(array.nbytes, 1), memory)
+    if array.nbytes:
+        library().mgpuMemcpy(address, array.ctypes.data, array.nbytes, None)
+    return Operand(0, address, array.shape, contiguous(array.shape), "", array)
+
+
+def _copy_result(
+    result: Result, address: int, like: Optional[np.ndarray]
+) -> np.ndarray:
+    dtype = np.dtype(NUMPY_TYPES[result.kind]) if like is None else like.dtype
+    shape = tuple(result.sizes[: result.rank])
+    strides = tuple(result.strides[: result.rank])
+    span = 1 + sum((size - 1) * step for size, step in zip(shape, strides))
+    flat = np.empty(0 if 0 in shape else span, dtype)
+    if flat.nbytes:
+        library().mgpuMemcpy(flat.ctypes.data, address, flat.nbytes, None)
+    bytes_apart = tuple(step * dtype.itemsize for step in strides)
+    return np.lib.stride_tricks.as_strided(flat, shape, bytes_apart).copy()
+
+
+__all__ = ["emulate"]

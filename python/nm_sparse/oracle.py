@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs on the CPU: weights are unpacked and no kernel runs."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List, Optional, Sequence
+
+import numpy as np
+
+from .compiler import CompileError
+from .library import HostArray, RuntimeFailure, last_error, library
+from .operands import OperandError
+
+# numpy's type for the elements of a result, by NmsKind; bits of bf16 and f8.
+NUMPY_TYPES = {
+    0: np.float32,
+    1: np.float16,
+    2: np.uint16,
+    3: np.int8,
+    4: np.int32,
+    5: np.float64,
+    6: np.uint8,
+    7: np.uint8,
+}
+
+
+class Oracle:
+    """A function of a program, compiled for the CPU of this machine.
+
+    program:   MLIR text.
+    function:  its name; None: the only public one.
+
+    Raises CompileError where the program cannot be compiled.
+    """
+
+    def __init__(self, program: str, function: Optional[str] = None) -> None:
+        self._handle: Any = None
+        self._library = library()
+        text = program.encode()
+        name = (function or "").encode()
+        self._handle = self._library.nmSparseOracleCreate(text, len(text), name)
+        if not self._handle:
+            raise CompileError(last_error())
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._library.nmSparseOracleDestroy(self._handle)
+
+    @property
+    def arguments(self) -> int:
+        """How many arrays it takes: the components of a packed weight, canonical
+        ones, for each weight."""
+        return self._library.nmSparseOracleArguments(self._handle)
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        """The results for `arrays`, which it does not change.
+
+        Raises OperandError for an array that the function does not take.
+        """
+        sources = [np.asarray(array, order="C") for array in arrays]
+        given = (HostArray * len(sources))()
+        for one, array in zip(given, sources):
+            one.data, one.elementBytes = array.ctypes.data, array.itemsize
+            one.rank = array.ndim
+            one.sizes = (ctypes.c_int64 * array.ndim)(*array.shape)
+        lib = self._library
+        if lib.nmSparseOracleCall(self._handle, given, len(sources)):
+            raise OperandError(last_error())
+        count = lib.nmSparseOracleResults(self._handle)
+        return [_copy(lib.nmSparseOracleResult(self._handle, i)) for i in range(count)]
+
+
+def _copy(result: HostArray) -> np.ndarray:
+    dtype = NUMPY_TYPES.get(result.kind)
+    if dtype is None:
+        raise RuntimeFailure(f"a result has elements of kind {result.kind}")
+    shape = tuple(result.sizes[i] for i in range(result.rank))
+    size = int(np.prod(shape, dtype=np.int64)) * result.elementBytes
+    data = ctypes.string_at(result.data, size) if size else b""
+    return np.frombuffer(data, dtype).reshape(shape).copy()

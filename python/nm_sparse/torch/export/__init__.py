@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""PyTorch models as MLIR text whose sparse weights have encodings.
+
+`export_mlir` takes what `torch.export` takes. The text is `linalg` on tensors, as
+docs/Input.md describes it: for nm-compile, nm-run and `nm_sparse.compile`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from ...encoding import Packed
+from ..weight import PackedWeight
+from .graph import Argument, Walk
+from .text import ExportError
+
+__all__ = ["Argument", "ExportError", "Exported", "export_mlir"]
+
+# Operators that have a form of their own here, and stay whole.
+_WHOLE = (
+    torch.ops.aten.linear.default,
+    torch.ops.aten.silu.default,
+    torch.ops.aten.gelu.default,
+    torch.ops.aten._safe_softmax.default,
+)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model as MLIR.
+
+    text:       the module, with one function.
+    arguments:  what each argument of the function is, in order.
+    results:    how many tensors it returns: the tensors of the model's output, in the
+                order of torch.utils._pytree.
+    """
+
+    text: str
+    arguments: Tuple[Argument, ...]
+    results: int
+    _state: Dict[str, Tensor] = field(repr=False, default_factory=dict)
+    _packed: Dict[str, Packed] = field(repr=False, default_factory=dict)
+
+    @property
+    def parameters(self) -> Dict[str, str]:
+        """{argument: name in the model's state_dict} of all but inputs and packed
+        weights, whose components `arguments` names."""
+        kinds = ("parameter", "buffer", "constant")
+        return {one.name: one.target for one in self.arguments if one.kind in kinds}
+
+    def operands(self, *args: Any) -> List[Union[Tensor, Packed]]:
+        """What `nm_sparse.compile(self.text)` is called with, in its order: tensors,
+        and packed weights as they were when this was called first.
+
+        args:  the inputs of the model, as for `torch.export`.
+
+        Raises ExportError when there are more or fewer tensors than the function has
+        inputs.
+        """
+        tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, Tensor)]
+        inputs = [one.name for one in self.arguments if one.kind == "input"]
+        if len(tensors) != len(inputs):
+            raise ExportError(
+                f"{len(tensors)} tensors are given: legal are {len(inputs)}, for "
+                f"{', '.join(inputs)}"
+            )
+        found: List[Union[Tensor, Packed]] = []
+        given = iter(tensors)
+        for one in self.arguments:
+            if one.kind == "input":
+                found.append(next(given))
+            elif one.kind == "weight":
+                found.append(self._weight(one))
+            else:
+                found.append(self._state[one.target].detach())
+        return found
+
+    def _weight(self, argument: Argument) -> Packed:
+        """The same object each time: a program keeps its copy on a GPU by it."""
+        if argument.name not in self._packed:
+            parts = {k: self._state[name] for k, name in argument.components.items()}
+            assert argument.spec is not None
+            weight = PackedWeight.from_components(
+                parts, argument.spec.encoding, argument.spec.shape
+            )
+            self._packed[argument.name] = weight.to_packed()
+        return self._packed[argument.name]
+
+
+def export_mlir(
+    model: nn.Module,
+    args: Sequence[Any],
+    dynamic_shapes: Any = None,
+    name: str = "main",
+) -> Exported:
+    """Exports a model to MLIR text.
+
+    model:           in eval(); its layers with packed weights are `NMLinear` or call
+                     the operators of nm_sparse.
+    args:            example inputs, a tuple.
+    dynamic_shapes:  as for `torch.export.export`: which sizes may differ.
+    name:            of the function. It takes the inputs, then parameters and buffers,
+                     then packed weights, each as a dense tensor with an encoding.
+
+    Raises ExportError, which names node, operator, module and line, for an operator
+    that has no form in MLIR here, and whatever torch.export raises.
+    """
+    if not re.fullmatch(r"[A-Za-z_][\w$.]*", name):
+        raise ExportError(f"name is {name!r}: legal is a name of MLIR, such as 'main'")
+    if isinstance(args, Tensor):
+        raise ExportError("args is a tensor: legal is a tuple of inputs, such as (x,)")
+    with torch.no_grad():
+        program = torch.export.export(
+            model, tuple(args), dynamic_shapes=dynamic_shapes, strict=False
+        )
+        table = torch.export.default_decompositions()
+        for operator in _WHOLE:
+            table.pop(operator, None)
+        program = program.run_decompositions(table)
+        program.graph.eliminate_dead_code()
+    walk = Walk(program, name)
+    text = walk.run()
+    state: Dict[str, Tensor] = {**program.constants, **program.state_dict}
+    return Exported(text, tuple(walk.arguments), len(walk.results), state)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What `sparsify_` did with each linear layer of a model, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional, Tuple
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted times of one layer, in microseconds, for a number of tokens."""
+
+    tokens: int
+    dense_us: float
+    sparse_us: float
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as the dense layer the sparse one is."""
+        return self.dense_us / self.sparse_us if self.sparse_us else float("inf")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One linear layer.
+
+    name:            its name in the model; of a layer that has several, the first.
+    shape:           (outputs, inputs).
+    encoding:        text of its pattern; None where no config is for the layer.
+    is_converted:    whether it is an NMLinear now.
+    reason:          why not; "" for one that is.
+    kept_magnitude:  the share of the sum of |w| that is kept, 0 to 1; None where
+                     nothing was pruned.
+    dense_bytes:     bytes of the weight before.
+    packed_bytes:    bytes of the packed weight; None where there is none.
+    predictions:     for each number of tokens of the config; empty without a predictor.
+    """
+
+    name: str
+    shape: Tuple[int, int]
+    encoding: Optional[str]
+    is_converted: bool
+    reason: str
+    kept_magnitude: Optional[float]
+    dense_bytes: int
+    packed_bytes: Optional[int]
+    predictions: Tuple[Prediction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All linear layers of a model, in the order of the model.
+
+    rows:             one for each layer.
+    unused_patterns:  patterns of the config that decided about no layer.
+    note:             what is to be said of the predictions; "" if nothing.
+    """
+
+    rows: Tuple[Row, ...]
+    unused_patterns: Tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def converted(self) -> List[str]:
+        """Names of the layers that are sparse now."""
+        return [row.name for row in self.rows if row.is_converted]
+
+    @property
+    def left_dense(self) -> Dict[str, str]:
+        """Why each other layer is not, by its name."""
+        return {row.name: row.reason for row in self.rows if not row.is_converted}
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Plain data, for JSON."""
+        rows = []
+        for row in self.rows:
+            plain = asdict(row)
+            plain["shape"] = list(row.shape)
+            plain["predictions"] = [asdict(one) for one in row.predictions]
+            rows.append(plain)
+        return {
+            "rows": rows,
+            "unused_patterns": list(self.unused_patterns),
+            "note": self.note,
+        }
+
+    def __str__(self) -> str:
+        counts = sorted({one.tokens for row in self.rows for one in row.predictions})
+        head = ["layer", "outputs x inputs", "encoding", "kept", "KiB"]
+        head += [f"us, {count} tokens" for count in counts] + ["result"]
+        lines = [head] + [self._cells(row, counts) for row in self.rows]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+        text = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+            for line in lines
+        ]
+        text.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(text + self._summary())
+
+    @staticmethod
+    def _cells(row: Row, counts: List[int]) -> List[str]:
+        size = f"{row.dense_bytes / 1024:.0f}"
+        if row.packed_bytes is not None:
+            size += f" -> {row.packed_bytes / 1024:.0f}"
+        kept = "" if row.kept_magnitude is None else f"{100 * row.kept_magnitude:.1f} %"
+        known = {one.tokens: one for one in row.predictions}
+        times = [
+            f"{known[count].dense_us:.1f} -> {known[count].sparse_us:.1f}"
+            if count in known
+            else ""
+            for count in counts
+        ]
+        shape = f"{row.shape[0]} x {row.shape[1]}"
+        result = "sparse" if row.is_converted else f"dense: {row.reason}"
+        return [row.name, shape, row.encoding or "", kept, size, *times, result]
+
+    def _summary(self) -> List[str]:
+        done = [row for row in self.rows if row.is_converted]
+        before = sum(row.dense_bytes for row in self.rows)
+        after = sum(
+            row.packed_bytes
+            if row.is_converted and row.packed_bytes is not None
+            else row.dense_bytes
+            for row in self.rows
+        )
+        lines = [
+            "",
+            f"{len(done)} of {len(self.rows)} linear layers are sparse; their weights "
+            f"take {after / 2**20:.1f} MiB instead of {before / 2**20:.1f} MiB",
+        ]
+        if self.unused_patterns:
+            lines.append(f"no layer for: {', '.join(self.unused_patterns)}")
+        return lines + ([self.note] if self.note else [])

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What several linear layers of one input are: a list of `LinearSpec`, as text."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Sequence, Tuple
+
+from ..encoding import EncodingError
+from .spec import LinearSpec
+
+
+def shared_text(specs: Sequence[LinearSpec]) -> str:
+    """A JSON array of the layers, the same for equal ones."""
+    return f"[{','.join(spec.text for spec in specs)}]"
+
+
+@functools.lru_cache(maxsize=4096)
+def parse_shared(text: str) -> Tuple[LinearSpec, ...]:
+    """The layers whose `shared_text` this is. Raises EncodingError when it is none."""
+    try:
+        fields = json.loads(text)
+        if not isinstance(fields, list) or not fields:
+            raise ValueError
+        texts = [json.dumps(one, separators=(",", ":")) for one in fields]
+    except ValueError:
+        raise EncodingError(
+            f"spec is {text!r}: legal is a JSON array of the texts of LinearSpec"
+        ) from None
+    return tuple(LinearSpec.parse(one) for one in texts)

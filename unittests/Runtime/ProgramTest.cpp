@@ -1,0 +1,330 @@
+//===- ProgramTest.cpp - Manifests read and launched on a fake driver -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DriverTest.h"
+
+#include "nm_sparse/Runtime/Driver.h"
+#include "nm_sparse/Runtime/Program.h"
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace {
+
+/// An argument of f16 of any number of rows, and one buffer of `sizes`.
+std::string makeManifest(const std::string &sizes,
+                         const std::string &launches = "",
+                         const std::string &more = "") {
+  return R"({"manifest_version": 2, "functions": [{"name": "f", "arguments": [
+      {"name": "arg0", "role": "data", "type": "memref<?x64xf16>"},
+      {"name": "arg1", "role": "data",
+       "type": "memref<?x64xf16, strided<[?, 1], offset: ?>>"}],
+      "weights": [], "buffers": [{"name": "buffer0", "type": "memref<?xf32>",
+      "sizes": [")" +
+         sizes + R"("])" + more + R"(}], "launches": [)" + launches +
+         R"(], "results": [{"buffer": "arg1", "type": "memref<?x64xf16>"},
+      {"buffer": "buffer0", "type": "memref<?xf32>", "offset": "8",
+       "sizes": ["2", "arg0.size[0]"], "strides": ["buffer0.stride[0]", "1"]}
+      ]}]})";
+}
+
+const char *const kLaunch =
+    R"({"kernel": "k", "grid": ["arg0.size[0]", "2", "1"],
+    "block": ["128", "1", "1"], "dynamic_shared_memory": "1024", "parameters": [
+    {"type": "ptr", "source": "arg1", "field": "aligned"},
+    {"type": "i64", "source": "arg0", "field": "stride[0]"},
+    {"type": "i64", "source": "arg1", "field": "stride[0]"}]})";
+
+class ProgramTest : public DriverTest {
+protected:
+  void load(const std::string &manifest, const std::string &image = "// ptx") {
+    program.reset(nmsProgramCreate(manifest.data(), manifest.size(),
+                                   image.data(), image.size()));
+  }
+
+  /// Two arrays of `rows` x 64, the second one with rows of `stride` elements.
+  std::vector<NmsArray> makeArrays(int64_t rows, int64_t stride = 64) {
+    sizes[0] = rows;
+    sizes[1] = 64;
+    strides[0] = stride;
+    strides[1] = 1;
+    return {{memory, 2, sizes, nullptr}, {memory + 256, 2, sizes, strides}};
+  }
+
+  int64_t countBytes(const std::string &expression, int64_t rows = 5) {
+    load(makeManifest(expression));
+    if (!program)
+      return -2;
+    auto arrays = makeArrays(rows);
+    return nmsProgramWorkspace(program.get(), 0, arrays.data(), 2);
+  }
+
+  void TearDown() override {
+    program.reset();
+    DriverTest::TearDown();
+  }
+
+  struct Destroy {
+    void operator()(NmsProgram *p) const { nmsProgramDestroy(p); }
+  };
+  std::unique_ptr<NmsProgram, Destroy> program;
+  alignas(256) char memory[4096];
+  int64_t sizes[2], strides[2];
+};
+
+TEST_F(ProgramTest, ExpressionsAreOfSizes) {
+  // 64 floats are the 256 bytes that buffers are a multiple of.
+  EXPECT_EQ(countBytes("64"), 256);
+  EXPECT_EQ(countBytes("(arg0.size[0] * 64)"), 5 * 256);
+  EXPECT_EQ(countBytes("(arg0.size[0] + 3) * arg0.stride[0]"), 8 * 256);
+  EXPECT_EQ(countBytes("ceildiv(arg0.size[0], 2) * 64"), 3 * 256);
+  EXPECT_EQ(countBytes("floordiv(arg0.size[0], 2) * 64"), 2 * 256);
+  EXPECT_EQ(countBytes("mod(arg0.size[0], 3) * 64"), 2 * 256);
+  EXPECT_EQ(countBytes("max(64, min(128, 192, 256), 65)"), 2 * 256);
+  EXPECT_EQ(countBytes("sub(mul(64, 4), add(64, arg0.offset))"), 3 * 256);
+  EXPECT_EQ(countBytes("0"), 0);
+  EXPECT_EQ(countBytes("1"), 256);
+}
+
+TEST_F(ProgramTest, WrongExpressionsSayWhere) {
+  auto expect = [&](const char *text, const char *message) {
+    EXPECT_LT(countBytes(text), 0) << text;
+    EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
+        << text << ": " << nmsLastError();
+  };
+  expect("", "a value was expected at position 0");
+  expect("1 +", "a value was expected at position 3");
+  expect("1 2", "an operator was expected at position 2");
+  expect("(1", "')' was expected");
+  expect("half(2, 1)", "a function that is known");
+  expect("ceildiv(2)", "two operands");
+  expect("mod(4, 3, 2)", "two operands");
+  expect("arg0.rank", "size, stride or offset");
+  expect("arg0.size[0", "the number of a dimension");
+  expect("99999999999999999999", "a number of 64 bits");
+  expect(std::string(5000, '(').c_str(), "less nesting");
+  expect("arg7.size[0]", "'arg7' is no argument or buffer of @f");
+  expect("arg0.size[2]", "has no such dimension");
+  expect("arg0", "is no number");
+  expect("ceildiv(1, sub(arg0.size[0], 5))", "a division by 0");
+  expect("9223372036854775807 + arg0.size[0]", "a sum is too large");
+  expect("sub(0, arg0.size[0])", "has the sizes [-5]");
+  expect("4611686018427387904", "has the sizes [4611686018427387904]");
+}
+
+/// Whatever bytes come, the answer is a program or a sentence.
+TEST_F(ProgramTest, DamagedManifestsAreErrors) {
+  std::string whole = makeManifest("64", kLaunch);
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = whole;
+    for (int edits = 1 + int(random() % 4); edits > 0 && !text.empty();
+         --edits) {
+      size_t at = random() % text.size();
+      switch (random() % 4) {
+      case 0:
+        text[at] = char(32 + random() % 95);
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 20);
+        break;
+      case 2:
+        text.insert(at, text.substr(random() % text.size(), random() % 20));
+        break;
+      default:
+        text.resize(at + 1);
+      }
+    }
+    nmsClearError();
+    load(text);
+    refused += !program;
+    if (!program) {
+      EXPECT_STRNE(nmsLastError(), "") << text;
+      continue;
+    }
+    auto arrays = makeArrays(5);
+    (void)nmsProgramWorkspace(program.get(), 0, arrays.data(), 2);
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST_F(ProgramTest, ManifestsThatAreNoneSayWhy) {
+  auto expect = [&](const std::string &text, const char *message) {
+    load(text);
+    EXPECT_FALSE(program);
+    EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
+        << nmsLastError();
+  };
+  expect("{", "the manifest is not JSON");
+  expect("{}", "'manifest_version' is missing");
+  expect(R"({"manifest_version": 9, "functions": []})",
+         "manifest_version is 9, legal are 2 and 3");
+  expect(R"({"manifest_version": 2, "functions": []})", "it has no functions");
+  std::string wrong = makeManifest("1");
+  wrong.replace(wrong.find("memref<?x64xf16>"), 16, "memref<?x64qf16>");
+  expect(wrong, "is no type of a manifest");
+  load(makeManifest("1"), "");
+  EXPECT_STREQ(nmsLastError(),
+               "nmsProgramCreate: the manifest or the image is empty");
+}
+
+TEST_F(ProgramTest, LaunchesWithPointersAndStrides) {
+  load(makeManifest("64", kLaunch));
+  ASSERT_TRUE(program) << nmsLastError();
+  auto arrays = makeArrays(5, 72);
+  int before = fake().launches;
+  ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 1024,
+                             nullptr),
+            0)
+      << nmsLastError();
+  EXPECT_EQ(fake().launches, before + 1);
+  EXPECT_EQ(fake().grid[0], 5u);
+  EXPECT_EQ(fake().grid[1], 2u);
+  EXPECT_EQ(fake().firstParam, reinterpret_cast<uint64_t>(memory + 256));
+}
+
+TEST_F(ProgramTest, ModulesAreLoadedOnceAndGivenBack) {
+  int loads = fake().moduleLoads;
+  for (int i = 0; i < 2; ++i) {
+    load(makeManifest("64", kLaunch), "// of programs");
+    auto arrays = makeArrays(5);
+    for (int call = 0; call < 2; ++call)
+      ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
+                                 memory + 1024, nullptr),
+                0);
+  }
+  EXPECT_EQ(fake().moduleLoads, loads + 1);
+  program.reset();
+  int unloads = fake().moduleUnloads;
+  EXPECT_EQ(nmsModuleCacheClear(), 0);
+  EXPECT_GT(fake().moduleUnloads, unloads);
+}
+
+TEST_F(ProgramTest, AnEmptyGridLaunchesNothing) {
+  load(makeManifest("64", kLaunch));
+  auto arrays = makeArrays(0);
+  int before = fake().launches;
+  EXPECT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 1024,
+                             nullptr),
+            0);
+  EXPECT_EQ(fake().launches, before);
+}
+
+TEST_F(ProgramTest, BuffersBeginWithTheirValue) {
+  load(makeManifest("64", kLaunch, R"(, "initial": "0")"));
+  auto arrays = makeArrays(5);
+  int before = fake().memsets;
+  EXPECT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 1024,
+                             nullptr),
+            0);
+  EXPECT_EQ(fake().memsets, before + 1);
+}
+
+TEST_F(ProgramTest, ResultsLieInArgumentsOrTheWorkspace) {
+  load(makeManifest("arg0.size[0] * 64"));
+  ASSERT_EQ(nmsProgramResults(program.get(), 0), 2);
+  auto arrays = makeArrays(5, 72);
+  NmsResult result;
+  ASSERT_EQ(nmsProgramResult(program.get(), 0, arrays.data(), 2, 0, &result),
+            0);
+  EXPECT_EQ(result.argument, 1);
+  EXPECT_EQ(result.kind, NMS_F16);
+  EXPECT_EQ(result.sizes[0], 5);
+  EXPECT_EQ(result.strides[0], 72);
+  ASSERT_EQ(nmsProgramResult(program.get(), 0, arrays.data(), 2, 1, &result),
+            0);
+  EXPECT_EQ(result.argument, -1);
+  EXPECT_EQ(result.offset, 32);
+  EXPECT_EQ(result.sizes[1], 5);
+  EXPECT_NE(nmsProgramResult(program.get(), 0, arrays.data(), 2, 2, &result),
+            0);
+  EXPECT_STREQ(nmsLastError(), "@f has 2 results, and number 2 was asked for");
+}
+
+TEST_F(ProgramTest, WrongCallsSayWhatIsLegal) {
+  load(makeManifest("64", kLaunch));
+  auto arrays = makeArrays(5);
+  auto expect = [&](const char *message) {
+    EXPECT_EQ(nmsProgramWorkspace(program.get(), 0, arrays.data(),
+                                  static_cast<int32_t>(arrays.size())),
+              -1);
+    EXPECT_STREQ(nmsLastError(), message);
+  };
+  strides[0] = 63;
+  arrays[0].strides = strides;
+  expect("argument 0 of @f, memref<?x64xf16>, was given an array with the "
+         "strides [63, 1]: pass one whose rows follow each other without gaps, "
+         "such as a copy");
+  arrays = makeArrays(5);
+  sizes[1] = 65;
+  expect("argument 0 of @f, memref<?x64xf16>, was given an array of the shape "
+         "[5, 65]");
+  arrays = makeArrays(5);
+  arrays[1].rank = -1;
+  expect(
+      "argument 1 of @f, memref<?x64xf16, strided<[?, 1], offset: ?>>, is an "
+      "array, and a number was given");
+  arrays = makeArrays(5);
+  arrays.pop_back();
+  expect("@f takes 2 arguments, got 1");
+  arrays = makeArrays(5);
+  EXPECT_EQ(
+      nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 8, nullptr),
+      1);
+  EXPECT_NE(std::string(nmsLastError()).find("no multiple of 256"),
+            std::string::npos);
+  EXPECT_EQ(nmsProgramFunction(program.get(), "g"), -1);
+  EXPECT_STREQ(nmsLastError(),
+               "the program has no function @g; its first is @f");
+  EXPECT_EQ(nmsProgramWorkspace(program.get(), 4, arrays.data(), 2), -1);
+  EXPECT_STREQ(nmsLastError(), "the program has no function 4, only 0 to 0");
+}
+
+TEST_F(ProgramTest, FunctionsSelectOthersByTokens) {
+  std::string one = makeManifest("64");
+  // The same function twice, with buffers of other sizes, and one that selects.
+  size_t begin = one.find("[{\"name\": \"f\"") + 1, end = one.rfind("]}");
+  std::string small = one.substr(begin, end - begin), large = small;
+  large.replace(large.find("[\"64\"]"), 6, "[\"128\"]");
+  small.replace(small.find("\"f\""), 3, "\"small\"");
+  large.replace(large.find("\"f\""), 3, "\"large\"");
+  std::string arguments =
+      small.substr(small.find("\"arguments\""),
+                   small.find("\"buffers\"") - small.find("\"arguments\""));
+  load(R"({"manifest_version": 3, "functions": [{"name": "f", )" + arguments +
+       R"("tokens": "arg0.size[0]", "cases": [{"at_most": 5,
+       "function": "small"}, {"function": "large"}]}, )" +
+       small + ", " + large + "]}");
+  ASSERT_TRUE(program) << nmsLastError();
+  auto arrays = makeArrays(5);
+  EXPECT_EQ(nmsProgramWorkspace(program.get(), 0, arrays.data(), 2), 256);
+  arrays = makeArrays(6);
+  EXPECT_EQ(nmsProgramWorkspace(program.get(), 0, arrays.data(), 2), 512);
+  EXPECT_EQ(nmsProgramResults(program.get(), 0), 2);
+}
+
+TEST_F(ProgramTest, TensorMapsAreOfTheWholeArray) {
+  load(makeManifest("64", R"({"kernel": "k", "grid": ["1", "1", "1"],
+      "block": ["128", "1", "1"], "dynamic_shared_memory": "0", "parameters": [
+      {"type": "ptr", "source": "arg1", "field": "tensor_map", "box": [4, 32],
+       "swizzle": "swizzle_64b", "l2_promotion": "l2promo_128b"}]})"));
+  auto arrays = makeArrays(5, 72);
+  int before = fake().tensorMaps;
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
+                               memory + 1024, nullptr),
+              0)
+        << nmsLastError();
+  EXPECT_EQ(fake().tensorMaps, before + 2);
+  EXPECT_EQ(fake().boxInner, 32u);
+  EXPECT_EQ(fake().boxOuter, 4u);
+  EXPECT_EQ(fake().strideBytes, 144u);
+}
+
+} // namespace
