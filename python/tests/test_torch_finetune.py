@@ -114,6 +114,7 @@ def test_distillation_goes_on_where_it_was(tmp_path):
         twice, dense, data(), 20, 1e-2, max_minutes=0, checkpoint=path, progress=False
     )
     assert report.ended == "minutes" and report.steps == 0
+
     # A training that ends after some steps, as if it had been interrupted.
     def some(step):
         if step == 7:

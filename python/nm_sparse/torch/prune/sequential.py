@@ -69,7 +69,7 @@ def prune_(
     with calibration.bar(len(plan), "pruning layers") as bar:
         for group in groups:
             bar.set_postfix_str(group.names[0])
-            seen = _collect(model, group, calibration, dense, dtype)
+            seen = collect(model, group, calibration, dense, dtype)
             for name in group.names:
                 linear = model.get_submodule(name)
                 row = prune_linear_(linear, plan[name], seen, name)
@@ -166,14 +166,15 @@ class _DenseWeights:
                 parameter.data = data
 
 
-def _collect(
+def collect(
     model: nn.Module,
     group: Group,
     calibration: Calibration,
-    dense: Optional[_DenseWeights],
-    dtype: torch.dtype,
+    dense: Optional[_DenseWeights] = None,
+    dtype: torch.dtype = torch.float64,
 ) -> Statistics:
-    """What the layers of a group are given on all of the calibration data."""
+    """What the layers of a group are given on all of the calibration data. With
+    `dense`, they have a target, the inputs that they have in the dense model."""
     name = group.names[0]
     weight = model.get_submodule(name).weight
     seen = Statistics(weight.shape[1], dtype, weight.device, dense is not None)
