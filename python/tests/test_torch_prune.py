@@ -274,6 +274,36 @@ def test_padding_does_not_count():
 
 
 @pytest.mark.parametrize("target", [0.0, 0.5])
+def test_blocks_are_run_once_each(target):
+    """With and without them pruning is the same, but not as many blocks run."""
+    config, models, runs = PruneConfig("2:4", target=target), [], []
+    for blocks in (None, "blocks"):
+        model, calls = Model(blocks=5), []
+        hook = model.blocks[0].query.register_forward_hook(
+            lambda *_, calls=calls: calls.append(1)
+        )
+        quiet(model, config, batches(), blocks=blocks)
+        hook.remove()
+        models.append(model)
+        runs.append(len(calls))
+    for found, wanted in zip(models[1].parameters(), models[0].parameters()):
+        torch.testing.assert_close(found, wanted)
+    assert runs[1] < runs[0] / 2
+    assert not any("forward" in vars(module) for module in models[1].modules())
+
+
+def test_blocks_that_are_no_chain():
+    class Skipping(Model):
+        def forward(self, x):
+            first = self.blocks[0](x)
+            second = self.blocks[1](first)
+            return self.blocks[2](first + second)
+
+    with pytest.raises(EncodingError, match="block 2 takes more than what the one bef"):
+        quiet(Skipping(blocks=3), "2:4", batches(), blocks="blocks")
+
+
+@pytest.mark.parametrize("target", [0.0, 0.5])
 def test_a_function_may_run_the_model(target):
     data, config = batches(), PruneConfig("2:4", target=target)
     by_function, by_batches = Model(), Model()
@@ -360,6 +390,8 @@ class Idle(Model):
     [
         (Model, "2:4", None, {}, "calibration is None: the fit or the score of blocks"),
         (Model, "2:4", [], {}, "calibration has no batch"),
+        (Model, "2:4", batches(), {"blocks": "no"}, "blocks is 'no'.*model has blocks"),
+        (Model, "2:4", lambda m: m(batches()[0]), {"blocks": "blocks"}, "a function"),
         (Model, {"*.no": "2:4"}, batches(), {}, r"'\*.no' of config matches no nn.Lin"),
         (Model, {"*": None}, batches(), {}, "there is no nn.Linear to prune"),
         (Model, 5, batches(), {}, "config is 5: legal is a PruneConfig"),

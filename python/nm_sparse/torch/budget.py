@@ -34,7 +34,7 @@ from .prune.masks import pattern_mask
 from .prune.permute import output_order
 from .prune.report import PruneReport
 from .prune.scores import element_scores
-from .prune.sequential import Filter, collect, plan_layers, prune_
+from .prune.sequential import Filter, Runs, plan_layers, prune_
 from .prune.statistics import Statistics
 from .report import Report
 from .spec import dtype_name
@@ -253,9 +253,10 @@ def _add_errors(
             f"calibration never runs {idle[0]}: legal are layers that have inputs; add "
             "data that reaches it, or leave it out by filter_fn"
         )
+    runs = Runs(model, calibration)
     with calibration.bar(len(names), "comparing patterns") as bar:
         for group in groups:
-            seen = collect(model, group, calibration)
+            seen = runs.collect(group)
             for name in group.names:
                 bar.set_postfix_str(name)
                 weight = model.get_submodule(name).weight.detach()

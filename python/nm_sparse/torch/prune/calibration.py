@@ -53,8 +53,9 @@ class Group:
     calls: int = 1
 
 
-class _Stop(Exception):
-    """All that is wanted of this run has been seen."""
+class Stop(BaseException):
+    """All that is wanted of this run has been seen. No `except Exception` of a model
+    catches it."""
 
 
 class Calibration:
@@ -126,9 +127,11 @@ class Calibration:
         found: List[Tensor] = []
 
         def take(module: nn.Module, args: Any, kwargs: Dict[str, Any]) -> None:
-            found.append(_argument(args, kwargs))
+            x = _argument(args, kwargs)
             if part is not self.function and group.calls == 1:
-                raise _Stop
+                found.append(x)
+                raise Stop
+            found.append(x.clone())  # it may be changed in place before the run ends
 
         module = model.get_submodule(group.names[0])
         handle = module.register_forward_pre_hook(take, with_kwargs=True)
@@ -138,7 +141,7 @@ class Calibration:
                     part(model)
             else:
                 call(model, part)
-        except _Stop:
+        except Stop:
             pass
         finally:
             handle.remove()
@@ -170,7 +173,7 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
     if isinstance(batch, Mapping):
         return {key: to_device(value, device) for key, value in batch.items()}
     if isinstance(batch, (tuple, list)):
-        return type(batch)(to_device(value, device) for value in batch)
+        return tuple(to_device(value, device) for value in batch)
     return batch
 
 

@@ -7,7 +7,7 @@ fitted, so that it makes up for some of what these have changed.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from ...encoding import EncodingError
-from .calibration import Calibration, Group, Source
+from .calibration import Batch, Calibration, Group, Source
 from .layer import PruneConfig, as_config, prune_linear_
+from .replay import Replay
 from .report import PruneReport
 from .statistics import Statistics
 
@@ -29,6 +30,7 @@ def prune_(
     calibration: Union[Calibration, Source, None] = None,
     *,
     filter_fn: Optional[Filter] = None,
+    blocks: Optional[str] = None,
     dtype: torch.dtype = torch.float64,
     progress: bool = True,
 ) -> PruneReport:
@@ -42,6 +44,10 @@ def prune_(
                   needed for `PruneConfig(..., score="magnitude", fit=False)`.
     filter_fn:    filter_fn(module, name): whether a layer is pruned at all; by default
                   those whose weight no other module has.
+    blocks:       the name of an nn.ModuleList whose modules run one after the other,
+                  such as "model.layers": a layer is then reached from the block that it
+                  is in, and not from the beginning of the model. What one block returns
+                  is held for all batches, of the dense model as well.
     dtype:        of the Gram matrices, float64 or float32.
     progress:     whether stderr shows how far things are.
 
@@ -65,11 +71,12 @@ def prune_(
     _check_all_run(plan, groups)
     wants_dense = any(own.fit and own.target > 0 for own in plan.values())
     dense = _DenseWeights(model, list(plan)) if wants_dense else None
+    runs = Runs(model, calibration, dense, blocks)
     report = PruneReport()
     with calibration.bar(len(plan), "pruning layers") as bar:
         for group in groups:
             bar.set_postfix_str(group.names[0])
-            seen = collect(model, group, calibration, dense, dtype)
+            seen = runs.collect(group, dtype)
             for name in group.names:
                 linear = model.get_submodule(name)
                 row = prune_linear_(linear, plan[name], seen, name)
@@ -166,32 +173,73 @@ class _DenseWeights:
                 parameter.data = data
 
 
-def collect(
-    model: nn.Module,
-    group: Group,
-    calibration: Calibration,
-    dense: Optional[_DenseWeights] = None,
-    dtype: torch.dtype = torch.float64,
-) -> Statistics:
-    """What the layers of a group are given on all of the calibration data. With
-    `dense`, they have a target, the inputs that they have in the dense model."""
-    name = group.names[0]
-    weight = model.get_submodule(name).weight
-    seen = Statistics(weight.shape[1], dtype, weight.device, dense is not None)
-    if dense is None:
-        for part in calibration.parts(name):
-            for x in calibration.captured(model, group, part):
-                seen.add(x, None, calibration.tokens_of(part))
-        return seen
-    for part in calibration.parts(name):
-        with dense.in_place():
-            wanted = calibration.captured(model, group, part)
-        found = calibration.captured(model, group, part)
-        if [x.shape for x in found] != [x.shape for x in wanted]:
+class Runs:
+    """Runs of a model for what the layers of a group are given.
+
+    dense:   where inputs of the dense model are wanted, too, as targets.
+    blocks:  as for `prune_`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        calibration: Calibration,
+        dense: Optional[_DenseWeights] = None,
+        blocks: Optional[str] = None,
+    ) -> None:
+        self.model, self.calibration, self.dense = model, calibration, dense
+        self.replays: Dict[bool, Replay] = {}
+        if blocks is not None and calibration.function is not None:
             raise EncodingError(
-                f"{name} is given other tokens in the pruned model than in the dense "
-                "one: legal is target=0 where the data decide which layers run"
+                "blocks is given, and calibration is a function: legal are batches"
             )
-        for x, target in zip(found, wanted):
-            seen.add(x, target, calibration.tokens_of(part))
-    return seen
+        if blocks is not None:
+            self.replays = {False: Replay(model, blocks), True: Replay(model, blocks)}
+
+    def collect(self, group: Group, dtype: torch.dtype = torch.float64) -> Statistics:
+        """What the layers of a group are given on all of the calibration data."""
+        name, calibration = group.names[0], self.calibration
+        weight = self.model.get_submodule(name).weight
+        has_target = self.dense is not None
+        seen = Statistics(weight.shape[1], dtype, weight.device, has_target)
+        for is_dense, replay in self.replays.items():
+            if has_target or not is_dense:
+                with self._weights(is_dense):
+                    replay.advance(
+                        self.model, replay.position(name), calibration.batches
+                    )
+        for number, part in enumerate(calibration.parts(name)):
+            tokens = calibration.tokens_of(part)
+            found = self._captured(group, part, number, False)
+            if not has_target:
+                for x in found:
+                    seen.add(x, None, tokens)
+                continue
+            wanted = self._captured(group, part, number, True)
+            if [x.shape for x in found] != [x.shape for x in wanted]:
+                raise EncodingError(
+                    f"{name} is given other tokens in the pruned model than in the "
+                    "dense one: legal is target=0 where the data decide which layers "
+                    "run"
+                )
+            for x, target in zip(found, wanted):
+                seen.add(x, target, tokens)
+        return seen
+
+    def _weights(self, is_dense: bool) -> Any:
+        return self.dense.in_place() if is_dense and self.dense else nullcontext()
+
+    def _captured(
+        self, group: Group, part: Batch, number: int, is_dense: bool
+    ) -> List[Tensor]:
+        """The inputs of the layers of a group on a part of the data."""
+        with self._weights(is_dense):
+            replay = self.replays.get(is_dense)
+            if replay is None or not replay.ready:
+                return self.calibration.captured(self.model, group, part)
+            with replay.playing(number):
+                found = self.calibration.captured(self.model, group, part)
+            if replay.checked < replay.ready:
+                wanted = self.calibration.captured(self.model, group, part)
+                replay.check(found, wanted)
+            return found
