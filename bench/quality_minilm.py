@@ -185,6 +185,7 @@ class Runner:
             model,
             {"encoder.*": config},
             calibration,
+            blocks="encoder.layer",
             dtype=getattr(torch, arguments.dtype),
             progress=arguments.progress,
         )
@@ -227,7 +228,7 @@ class Runner:
             "minutes": round(report.seconds / 60, 2),
             "rate": arguments.finetune_rate,
             "batch": arguments.finetune_batch,
-            "losses": [[step, round(loss, 5)] for step, loss in report.losses],
+            "losses": {step: round(loss, 5) for step, loss in report.losses[::10]},
         }
 
 

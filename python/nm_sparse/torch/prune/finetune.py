@@ -219,7 +219,7 @@ def distill(
                 wanted = output(call(teacher, batch), batch)
                 value = measure(output(run_batch(model, batch), batch), wanted)
                 run.step(value, trained, clip)
-                if report.steps % max(1, steps // 100) == 0:
+                if 100 * run.done >= len(report.losses):
                     report.losses.append((report.steps, float(value.detach())))
                     bar.set_postfix_str(f"loss {report.losses[-1][1]:.4f}")
                 bar.update()
