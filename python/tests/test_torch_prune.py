@@ -244,6 +244,11 @@ def test_wrong_configs():
 def test_wrong_layers():
     with pytest.raises(EncodingError, match="pass calibration, or fit=False"):
         prune_linear_(nn.Linear(4, 4), "2:4")
+    with pytest.raises(EncodingError, match="meta device: legal is a weight"):
+        prune_linear_(nn.Linear(4, 4, device="meta"), "2:4", Statistics(4))
+    with pytest.raises(EncodingError, match="the layer has parametrizations"):
+        linear = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+        prune_linear_(linear, "2:4", Statistics(4))
     with pytest.raises(EncodingError, match=r"input has shape \[3, 5\]: legal is"):
         Statistics(4).add(torch.ones(3, 5))
     with pytest.raises(EncodingError, match="has_target was said"):

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from ...encoding import Encoding, EncodingError
 from .least_squares import fit
@@ -107,6 +108,11 @@ def prune_linear_(
         raise EncodingError(
             "calibration is None: the fit and the scores 'wanda' and 'surgeon' need "
             "inputs; pass calibration, or fit=False and score='magnitude'"
+        )
+    if parametrize.is_parametrized(linear) or linear.weight.is_meta:
+        raise EncodingError(
+            f"{name or 'the layer'} has parametrizations, or is on the meta device: "
+            "legal is a weight of its own; remove them, or load it first"
         )
     weight, e = linear.weight.detach(), config.pattern
     if e.is_shuffled and perm is not None:

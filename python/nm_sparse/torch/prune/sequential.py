@@ -78,11 +78,16 @@ def prune_(
             bar.set_postfix_str(group.names[0])
             seen = runs.collect(group, dtype)
             for name in group.names:
-                linear = model.get_submodule(name)
-                row = prune_linear_(linear, plan[name], seen, name)
+                linear, show = model.get_submodule(name), _search_shown(bar, name)
+                row = prune_linear_(linear, plan[name], seen, name, progress=show)
                 report.layers.append(row)
                 bar.update()
     return report
+
+
+def _search_shown(bar: Any, name: str) -> Callable[[int, int], None]:
+    """Shows on a bar how far the search for an order of outputs is."""
+    return lambda done, total: bar.set_postfix_str(f"{name}: order {done}/{total}")
 
 
 def plan_layers(
@@ -133,8 +138,8 @@ def _without_calibration(
     with Calibration([()], progress=progress).bar(len(plan), "pruning layers") as bar:
         for name, own in plan.items():
             bar.set_postfix_str(name)
-            linear = model.get_submodule(name)
-            report.layers.append(prune_linear_(linear, own, name=name))
+            linear, show = model.get_submodule(name), _search_shown(bar, name)
+            report.layers.append(prune_linear_(linear, own, name=name, progress=show))
             bar.update()
     return report
 
