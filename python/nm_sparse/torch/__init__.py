@@ -4,8 +4,12 @@
 `sparsify_` replaces the linear layers of a model by `NMLinear`, whose weight is packed
 (docs/Encoding.md); `NMSparseConfig` says how. On a GPU they run compiled kernels, on
 the CPU a reference in torch. The operator is `torch.ops.nm_sparse.linear`.
+
+`prune` makes a model obey patterns and fits what is left; `advise` and `choose` say
+which pattern suits which layer, and `sparsify_within_` does all of it within a budget.
 """
 
+from .budget import advise, choose, sparsify_within_
 from .config import NMSparseConfig
 from .convert import sparsify_
 from .linear import NMLinear
@@ -23,9 +27,12 @@ __all__ = [
     "Prediction",
     "Report",
     "Row",
+    "advise",
+    "choose",
     "encoding_text",
     "packed_linear",
     "parse_encoding",
     "prune_weight",
     "sparsify_",
+    "sparsify_within_",
 ]
