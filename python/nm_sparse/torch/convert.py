@@ -7,7 +7,7 @@ error leaves the model as it was.
 
 from __future__ import annotations
 
-import importlib
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import (
@@ -26,12 +26,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from ..encoding import EncodingError
+from ..compiler import CompileError
+from ..encoding import EncodingError, packed_shapes
+from ..library import LibraryNotFoundError, library
+from ..predict import compile_advice
 from .config import LAYER_DTYPES, Configs, ModelScore, NMSparseConfig, Patterns
 from .linear import NMLinear
 from .masks import Score, prune_weight
 from .report import Prediction, Report, Row
-from .spec import dtype_name, linear_encoding
+from .spec import component_types, dtype_name, linear_encoding
 from .weight import PackedWeight
 
 Filter = Callable[[nn.Module, str], bool]
@@ -110,10 +113,10 @@ def sparsify_(
 def _default_predictor() -> Tuple[Optional[Predictor], str]:
     """The compiler's predictor, or None and why there is none."""
     try:
-        module = importlib.import_module("nm_sparse.predict")
-        return module.compile_advice, ""
-    except (ImportError, OSError) as error:
+        library()
+    except LibraryNotFoundError as error:
         return None, f"{NO_PREDICTION}the compiler's library is missing ({error})"
+    return compile_advice, ""
 
 
 def _linear_layers(model: nn.Module) -> List[_Layer]:
@@ -189,10 +192,20 @@ def _plan(
     elif filter_fn is not None and not filter_fn(module, name):
         reason = "filter_fn leaves it dense"
     else:
-        reason = _obstacle(layer, owners) or _too_small(module, config)
+        reason = (
+            _obstacle(layer, owners)
+            or _too_small(module, config)
+            or _too_large(module, config)
+        )
     if reason is not None or config is None:
         return _row(layer, config, reason or ""), None
-    predictions = _predict(module, config, predictor, chip)
+    try:
+        predictions = _predict(module, config, predictor, chip)
+    except CompileError as error:
+        if not config.keep_slower:
+            reason = f"there are no kernels for it: {error}"
+            return _row(layer, config, reason), None
+        predictions = ()
     if predictions and not config.keep_slower:
         if all(one.sparse_us >= one.dense_us for one in predictions):
             counts = ", ".join(str(one.tokens) for one in predictions)
@@ -210,6 +223,22 @@ def _too_small(module: nn.Linear, config: NMSparseConfig) -> Optional[str]:
     if module.out_features < panel:
         return f"its {module.out_features} outputs are less than a panel of {panel}"
     return None
+
+
+def _too_large(module: nn.Linear, config: NMSparseConfig) -> Optional[str]:
+    """Why packing the weight gains no memory."""
+    if config.keep_slower:
+        return None
+    dtype = config.dtype or module.weight.dtype
+    encoding = linear_encoding(config.encoding)
+    shape = (module.out_features, module.in_features)
+    types = component_types(encoding, dtype)
+    packed = sum(
+        math.prod(size) * types[name].itemsize
+        for name, size in packed_shapes(encoding, shape).items()
+    )
+    dense = math.prod(shape) * dtype.itemsize
+    return f"packed it takes {packed} bytes, dense {dense}" if packed >= dense else None
 
 
 def _predict(
@@ -244,10 +273,6 @@ def _pack(
         packed = PackedWeight.from_dense(converted, config.encoding, perm)
     except EncodingError as error:
         raise EncodingError(f"{name}: {error}") from None
-    dense_bytes = weight.numel() * converted.element_size()
-    if packed.nbytes >= dense_bytes and not config.keep_slower:
-        reason = f"packed it takes {packed.nbytes} bytes, dense {dense_bytes}"
-        return _row(layer, config, reason, predictions), None
     bias = None if module.bias is None else module.bias.detach().clone()
     if bias is not None and config.dtype is not None:
         bias = bias.to(config.dtype)

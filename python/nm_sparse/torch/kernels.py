@@ -103,8 +103,7 @@ class LinearKernels:
         rest = [y] if bias is None else [bias, y]
         # Where all kernels write to y, which those of shuffled weights do not.
         if self.function.results_in == [len(parts) + len(rest)]:
-            device = x.get_device()
-            if self.function.launch(x, *parts, *rest, device=device, stream=stream):
+            if self.function.direct([x, *parts, *rest], x.get_device(), stream):
                 return y
         # By what takes longer, and says which argument is wrong.
         whole = compiler.PreparedWeight(tuple(parts), None)
