@@ -132,6 +132,15 @@ def test_times_alone_need_no_calibration():
     assert "1:4" in lines[2] and "(4.00x)" in lines[2] and "dense" in lines[6]
 
 
+def test_few_tokens_are_said():
+    few = [torch.ones(5, 16)]
+    found = choose(model(), ["2:4"], 0.5, Predictor(), few, progress=False)
+    assert "0  32 x 16, errors are too small: 5 tokens for 16 inputs" in str(found)
+    found = choose(model(), ["2:4"], 0.5, Predictor(), batches(), progress=False)
+    assert "too small" not in str(found)
+    assert json.loads(found.to_json())["layers"][0]["calibration_tokens"] == 80
+
+
 def test_layers_can_be_left_out():
     found = advise(model(), 1, ["2:4"], predictor=Predictor(), progress=False,
                    filter_fn=lambda module, name: name != "2")  # fmt: skip

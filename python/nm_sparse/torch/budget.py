@@ -259,6 +259,7 @@ def _add_errors(
             seen = runs.collect(group)
             for name in group.names:
                 bar.set_postfix_str(name)
+                advice[name].seen = seen.tokens
                 weight = model.get_submodule(name).weight.detach()
                 for option, config in zip(advice[name].options, configs):
                     option.error = output_error(weight, config, seen, fit_rows)

@@ -39,6 +39,8 @@ class LayerAdvice:
     name, shape:  of the layer, and of its weight (outputs, inputs).
     dense:        microseconds of the dense layer, by the number of tokens.
     chosen:       None for dense.
+    seen:         how many tokens of calibration the layer has had; errors are too small
+                  where these are fewer than its inputs, as few are easily fitted.
     """
 
     name: str
@@ -46,6 +48,7 @@ class LayerAdvice:
     dense: Dict[int, float] = field(default_factory=dict)
     options: List[Option] = field(default_factory=list)
     chosen: Optional[Option] = None
+    seen: int = 0
 
     def choose(self, budget: float, tokens: Sequence[int]) -> None:
         """Takes the fastest option whose error is within the budget and which is faster
@@ -116,7 +119,9 @@ class Advice:
         lines: List[str] = []
         for layer in self.layers:
             outputs, inputs = layer.shape
-            lines.append(f"{layer.name}  {outputs} x {inputs}")
+            few = f", errors are too small: {layer.seen} tokens for {inputs} inputs"
+            few = few if 0 < layer.seen < inputs else ""
+            lines.append(f"{layer.name}  {outputs} x {inputs}{few}")
             header = ["", "pattern", "error"]
             header += [f"us, {count} tokens" for count in self.tokens]
             rows = [header, *self._rows(layer)]
@@ -158,6 +163,7 @@ def _layer_dict(layer: LayerAdvice) -> Dict[str, Any]:
     return {
         "name": layer.name,
         "shape": list(layer.shape),
+        "calibration_tokens": layer.seen,
         "dense_us": layer.dense,
         "chosen": None if layer.chosen is None else _short(layer.chosen.encoding),
         "options": [
