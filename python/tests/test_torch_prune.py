@@ -56,7 +56,7 @@ def test_inputs_are_those_of_the_pruned_layers_before(target):
         if source.bias is not None:  # which takes the means
             x, y = x - x.mean(0), y - y.mean(0)
         # Further rows hold weights to what they were.
-        root = (0.01 * x.square().sum(0).mean()).sqrt()
+        root = (PruneConfig.damping * x.square().sum(0).mean()).sqrt()
         for output, w in enumerate(source.weight.detach().double()):
             kept = linear.weight[output].detach() != 0
             rows = torch.cat([x, root * torch.eye(len(w), dtype=x.dtype)])[:, kept]

@@ -46,7 +46,7 @@ class PruneConfig:
     density: Optional[float] = None
     score: Score = "wanda"
     fit: bool = True
-    damping: float = 0.01
+    damping: float = 0.03
     target: float = 0.5
     fit_bias: bool = True
     seed: int = 0
