@@ -91,6 +91,36 @@ def test_blocks_are_run_once_each(target):
     assert not any("forward" in vars(module) for module in models[1].modules())
 
 
+def test_blocks_may_change_their_inputs():
+    class Adding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(12, 12), nn.Linear(12, 12)
+
+        def forward(self, x):
+            x += torch.relu(self.first(x))
+            x += self.second(x)
+            return (x,)
+
+    class Chain(nn.Module):
+        def __init__(self):
+            torch.manual_seed(0)
+            super().__init__()
+            self.blocks = nn.ModuleList(Adding() for _ in range(3))
+
+        def forward(self, x):
+            x = x.clone()
+            for block in self.blocks:
+                (x,) = block(x)
+            return x
+
+    models = Chain(), Chain()
+    for model, blocks in zip(models, (None, "blocks")):
+        quiet(model, "2:4", batches(), blocks=blocks)
+    for found, wanted in zip(models[1].parameters(), models[0].parameters()):
+        torch.testing.assert_close(found, wanted)
+
+
 def test_blocks_that_are_no_chain():
     class Skipping(Model):
         def forward(self, x):

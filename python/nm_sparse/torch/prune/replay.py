@@ -8,6 +8,7 @@ the blocks up to there return it at once.
 
 from __future__ import annotations
 
+import copy
 from contextlib import ExitStack, contextmanager
 from typing import Any, Dict, Iterator, List, Sequence
 
@@ -68,9 +69,11 @@ class Replay:
     @contextmanager
     def playing(self, number: int) -> Iterator[None]:
         """Has the blocks that are done with return what is stored of a batch."""
+        # What follows may change it in place.
+        output = copy.deepcopy(self.stored[number]) if self.ready else None
         with ExitStack() as stack:
             for block in self.blocks[: self.ready]:
-                stack.enter_context(_returning(block, self.stored[number]))
+                stack.enter_context(_returning(block, output))
             yield
 
     def check(self, found: Sequence[Tensor], wanted: Sequence[Tensor]) -> None:
