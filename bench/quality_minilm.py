@@ -50,11 +50,17 @@ PATTERNS = (
     "[4:10, block = [1, 64]], [2:4]",
     "[4:8, block = [1, 64]], [2:4]",
     "[4:8, block = [1, 64]], [2:4], order = shuffled",
+    "16:32, block = [1, 8], order = shuffled",
     "16:32, block = [1, 32], order = shuffled",
     "16:32, block = [1, 128]",
     "16:32, block = [1, 128], order = shuffled",
+    "24:32, block = [1, 32], order = shuffled",
     "24:32, block = [1, 128], order = shuffled",
+    "28:32, block = [1, 128]",
+    "4:8, block = [16, 1]",
+    "4:8, block = [16, 128]",
     "8:32",
+    "4:16",
 )
 # Name -> (score, whether there is a fit).
 METHODS = {
