@@ -21,7 +21,7 @@ class Block(nn.Module):
         self.query, self.key, self.value = (nn.Linear(size, size) for _ in range(3))
 
     def forward(self, x):
-        q, k, v = self.query(x), self.key(x), self.value(input=x)
+        q, k, v = self.query(x), self.key(x), self.value(x)
         x = x + self.out(torch.sigmoid(q * k) * v)
         return x + self.down(torch.relu(self.gate(x)) * self.up(x))
 

@@ -161,7 +161,7 @@ def test_a_model_is_advised_upon_but_not_changed():
 def test_models_become_sparse_within_a_budget(pack):
     dense, own = model(), model()
     candidates = (*CANDIDATES, "4:8, block = [1, 8], order = shuffled")
-    advice, report, packed = sparsify_within_(
+    advice, report = sparsify_within_(
         own, 0.5, iter(batches()), candidates, pack=pack, predictor=Predictor(),
         progress=False,
     )  # fmt: skip
@@ -170,7 +170,6 @@ def test_models_become_sparse_within_a_budget(pack):
         assert isinstance(kind, NMLinear) == (pack and e is not None)
         if e is not None:
             assert report[name].encoding == e == layer.chosen.encoding
-    assert (packed is not None) == pack
     x = torch.cat(batches())
     with torch.no_grad():
         wanted, found = dense(x), own(x)
@@ -179,10 +178,10 @@ def test_models_become_sparse_within_a_budget(pack):
 
 def test_nothing_is_within_the_budget():
     own = model()
-    _, report, packed = sparsify_within_(
+    _, report = sparsify_within_(
         own, 0.0, batches(), CANDIDATES, predictor=Predictor(), progress=False
     )
-    assert not report.layers and packed is None
+    assert not report.layers
     assert torch.equal(own[0].weight, model()[0].weight)
 
 

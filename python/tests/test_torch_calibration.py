@@ -36,7 +36,7 @@ def test_a_tensor_that_is_changed_in_place_is_another_input():
             y = x.clone()
             a = self.first(y)
             y += 1
-            return a + self.second(y)
+            return a + self.second(input=y)
 
     groups = Calibration([torch.ones(2, 4)]).groups(Changing(), ["first", "second"])
     assert [group.names for group in groups] == [["first"], ["second"]]

@@ -18,6 +18,7 @@ from nm_sparse.torch import NMLinear  # noqa: E402
 from nm_sparse.torch.prune import (  # noqa: E402
     PruneConfig,
     Statistics,
+    pack_,
     prune_linear_,
 )
 
@@ -122,6 +123,33 @@ def test_pruned_layers_pack_without_further_pruning(pattern):
         packed = NMLinear.from_dense(linear, row.encoding, prune=False, perm=row.perm)
         x = torch.randn(5, linear.in_features)
         torch.testing.assert_close(packed(x), linear(x), rtol=1e-4, atol=1e-5)
+
+
+def test_models_pack_as_they_were_pruned():
+    pattern = "[4:8, block = [1, 16]], [2:4], order = shuffled"
+    model = Model()
+    model.again = model.blocks[0].query  # the same layer, in two places
+    report = quiet(model, {"*": PruneConfig(pattern)}, batches())
+    x, perm = batches()[0], report["blocks.1.up"].perm
+    wanted = model.eval()(x)
+    pack_(model, report)
+    assert isinstance(model.again, NMLinear) and model.again is model.blocks[0].query
+    assert model.blocks[1].up.perm.tolist() == perm.tolist()
+    assert not any(type(module) is nn.Linear for module in model.modules())
+    torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_left_their_pattern_do_not_pack():
+    model = Model()
+    report = quiet(model, "2:4", batches())
+    with torch.no_grad():
+        model.blocks[1].down.weight += 1
+    with pytest.raises(EncodingError, match="blocks.1.down: weight is not 2:4"):
+        pack_(model, report)
+    assert type(model.blocks[0].query) is nn.Linear
+    alone = nn.Linear(12, 8)
+    with pytest.raises(EncodingError, match="the model is a Linear: legal is an nn"):
+        pack_(alone, quiet(alone, "2:4", batches()))
 
 
 def test_free_encodings_keep_a_share():

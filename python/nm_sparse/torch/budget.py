@@ -24,19 +24,17 @@ from torch import Tensor, nn
 
 from ..compiler import CompileError
 from ..encoding import Encoding, EncodingError
-from .config import NMSparseConfig
-from .convert import sparsify_
 from .layer_advice import Advice, LayerAdvice, Option
 from .prune.calibration import Calibration, Source
 from .prune.layer import PruneConfig, as_config
 from .prune.least_squares import fit
 from .prune.masks import pattern_mask
+from .prune.pack import pack_
 from .prune.permute import output_order
 from .prune.report import PruneReport
 from .prune.scores import element_scores
 from .prune.sequential import Filter, Runs, plan_layers, prune_
 from .prune.statistics import Statistics
-from .report import Report
 from .spec import dtype_name
 
 # (shape [N, K], type as in MLIR, encoding, tokens, chip) -> (tokens, dense time, sparse
@@ -152,15 +150,16 @@ def sparsify_within_(
     pack: bool = True,
     progress: bool = True,
     **more: Any,
-) -> Tuple[Advice, PruneReport, Optional[Report]]:
+) -> Tuple[Advice, PruneReport]:
     """Chooses a pattern for each layer as `choose` does, prunes and fits the model in
     place with these, and packs it.
 
-    pack:  False leaves layers of `nn.Linear` with zeros, to be trained first.
+    pack:  False leaves layers of `nn.Linear` with zeros, to be trained first; `pack_`
+           of `nm_sparse.torch.prune` packs them.
     more:  as for `choose`.
 
-    Returns what was chosen, what pruning did, and what was packed. The model is as it
-    was where no layer has a pattern that is within the budget.
+    Returns what was chosen, and what pruning did. The model is as it was where no layer
+    has a pattern that is within the budget.
     """
     # Batches that can be gone through once are needed twice.
     if not isinstance(calibration, Calibration):
@@ -171,19 +170,14 @@ def sparsify_within_(
     )
     plan = {name: e for name, e in advice.patterns.items() if e is not None}
     if not plan:
-        return advice, PruneReport(), None
+        return advice, PruneReport()
     chosen = {escape(name): configs[e] for name, e in plan.items()}
     report = prune_(
         model, chosen, calibration, filter_fn=more.get("filter_fn"), progress=progress
     )
-    if not pack:
-        return advice, report, None
-    packed = sparsify_(
-        model,
-        {escape(name): NMSparseConfig(e, keep_slower=True) for name, e in plan.items()},
-        predictor=lambda *_: (),
-    )
-    return advice, report, packed
+    if pack:
+        pack_(model, report)
+    return advice, report
 
 
 def _library() -> Predictor:

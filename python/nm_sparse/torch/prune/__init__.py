@@ -10,6 +10,7 @@ from .finetune import DistillReport, HeldMasks, distill, hold_masks
 from .layer import PruneConfig, prune_linear_
 from .least_squares import Fit, fit
 from .masks import pattern_mask
+from .pack import pack_
 from .permute import output_order
 from .report import LayerReport, PruneReport
 from .scores import Score, ScoreFunction, element_scores, magnitude, surgeon, wanda
@@ -33,6 +34,7 @@ __all__ = [
     "hold_masks",
     "magnitude",
     "output_order",
+    "pack_",
     "pattern_mask",
     "prune_",
     "prune_linear_",

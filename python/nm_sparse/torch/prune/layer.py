@@ -116,10 +116,11 @@ def prune_linear_(
         )
     weight, e = linear.weight.detach(), config.pattern
     if e.is_shuffled and perm is not None:
-        perm = checked_perm(perm, len(weight))
+        perm = checked_perm(perm, len(weight)).to(weight.device)
     scores = element_scores(weight, config.score, statistics)
     if e.is_shuffled and perm is None:
         perm = output_order(scores, e, config.density, config.seed, progress)
+        perm = perm.to(weight.device)
     mask = pattern_mask(scores, e, config.density, perm)
     zero = torch.zeros((), dtype=weight.dtype, device=weight.device)
     pruned = torch.where(mask, weight, zero)
