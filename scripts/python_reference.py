@@ -34,6 +34,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
     },
     "nm_sparse.torch": {
         "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction",
+        "Patterns of layers": "advise choose sparsify_within_",
         "Layers": "NMLinear PackedWeight packed_linear prune_weight LinearSpec "
         "encoding_text parse_encoding",
         "Layers that share their input": "fuse_ FuseReport Fusion GatedMLP "
@@ -44,7 +45,8 @@ GROUPS: Dict[str, Dict[str, str]] = {
     },
     "nm_sparse.torch.prune": {
         "Models and layers": "prune_ PruneConfig Calibration PruneReport LayerReport "
-        "prune_linear_",
+        "prune_linear_ pack_",
+        "Training with fixed masks": "hold_masks HeldMasks distill DistillReport",
         "Parts": "Score ScoreFunction element_scores magnitude wanda surgeon "
         "pattern_mask output_order Statistics fit Fit",
     },
