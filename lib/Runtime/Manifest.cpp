@@ -8,6 +8,7 @@
 
 #include "ErrorState.h"
 #include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Runtime/Program.h"
 
 #include <nlohmann/json.hpp>
 
@@ -111,7 +112,10 @@ bool Reader::getView(const Json &json, std::optional<ManifestView> &view) {
          getExpressions(json, "sizes", view->sizes) &&
          getExpressions(json, "strides", view->strides) &&
          (view->sizes.size() == view->strides.size() ||
-          refuse("a view has other than one stride for each size"));
+          refuse("a view has other than one stride for each size")) &&
+         (view->sizes.size() <= NMS_MAX_RANK ||
+          refuse("a view has " + std::to_string(view->sizes.size()) +
+                 " sizes, at most 8 are legal"));
 }
 
 bool Reader::getSource(const std::string &name, ManifestSource &source) {

@@ -11,6 +11,7 @@
 
 #include "Functions.h"
 #include "RecorderState.h"
+#include "RelaxedCapture.h"
 #include "nm_sparse/Runtime/MGPU.h"
 
 #include <algorithm>
@@ -64,6 +65,7 @@ cuda::Module loadImage(const Context &cu, const std::string &image, int level) {
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1),
                     reinterpret_cast<void *>(static_cast<intptr_t>(level))};
   cuda::Module module = nullptr;
+  RelaxedCapture relaxed(cu);
   cuda::Result result = cu->moduleLoadDataEx(
       &module, image.c_str(), level < 0 ? 2 : 3, options, values);
   if (result == cuda::success)

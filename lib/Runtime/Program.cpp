@@ -129,7 +129,9 @@ std::shared_ptr<const LoadedKernels> findKernels(NmsProgram *program,
   if (kernels)
     return kernels;
   // Text is PTX, which the driver compiles; what begins so is an ELF file.
-  bool isCubin = program->image.compare(0, 4, "\x7f" "ELF") == 0;
+  bool isCubin = program->image.compare(0, 4,
+                                        "\x7f"
+                                        "ELF") == 0;
   auto fresh = std::make_shared<LoadedKernels>();
   fresh->module = loadModule(program->image, isCubin ? -1 : 4);
   if (!fresh->module)
@@ -174,19 +176,21 @@ bool Launcher::fill(const Context &cu) const {
   for (const PlannedFill &fill : plan.fills) {
     auto at = reinterpret_cast<cuda::DevicePtr>(static_cast<char *>(workspace) +
                                                 fill.offset);
-    auto value = static_cast<unsigned>(fill.value);
     // Space of the workspace is whole words.
     int64_t words = (fill.count * fill.elementBytes + 3) / 4;
-    bool isSame = fill.elementBytes == 4 || fill.value == 0;
-    cuda::Result result =
-        isSame ? cu->memsetD32Async(at, value, words, stream)
-               : cu->memsetD16Async(at, static_cast<unsigned short>(value),
-                                    fill.count, stream);
-    if (!isSame && fill.elementBytes != 2)
+    bool isOfWords = fill.elementBytes == 4 || fill.value == 0;
+    if (!isOfWords && fill.elementBytes != 2)
       return !nms::fail(
-          "a buffer of elements of %lld bytes cannot begin as %lld",
+          "a buffer of elements of %lld bytes cannot begin as %lld: legal is "
+          "0, or elements of 2 or 4 bytes",
           static_cast<long long>(fill.elementBytes),
           static_cast<long long>(fill.value));
+    cuda::Result result =
+        isOfWords
+            ? cu->memsetD32Async(at, static_cast<unsigned>(fill.value), words,
+                                 stream)
+            : cu->memsetD16Async(at, static_cast<unsigned short>(fill.value),
+                                 fill.count, stream);
     if (!cu.check(result, "filling a buffer of %lld bytes",
                   static_cast<long long>(4 * words)))
       return false;

@@ -98,14 +98,15 @@ std::string list(const std::vector<int64_t> &sizes) {
   return text + "]";
 }
 
-/// Whether an array of such sizes has an address for each of its bytes.
+/// Whether each byte has an address, were empty dimensions of one element.
 bool fitsInMemory(const std::vector<int64_t> &sizes, int64_t elementBytes) {
   constexpr int64_t most = int64_t(1) << 48;
   int64_t bytes = elementBytes;
   for (int64_t size : sizes)
-    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes) || bytes > most)
+    if (size < 0 || bytes > most ||
+        __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes))
       return false;
-  return true;
+  return bytes <= most;
 }
 
 /// Of CUtensorMapDataType; bytes of any meaning are copied as bytes.
@@ -286,6 +287,11 @@ bool Planner::planMap(const ManifestParameter &parameter,
   int64_t offset = 0;
   if (!view(parameter.source, parameter.view, extents, offset))
     return false;
+  // An empty array has no map, and kernels copy nothing of it.
+  if (std::count(extents.sizes.begin(), extents.sizes.end(), 0)) {
+    planned.kind = ManifestParameter::Kind::Number;
+    return true;
+  }
   planned.pointer = point(parameter.source, offset * type.elementBytes);
   planned.map = static_cast<int>(plan->maps.size());
   if (parameter.map.box.size() != extents.sizes.size())

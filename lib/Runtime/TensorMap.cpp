@@ -11,6 +11,7 @@
 
 #include "Context.h"
 #include "Memref.h"
+#include "RelaxedCapture.h"
 #include "nm_sparse/Runtime/MGPU.h"
 
 #include <cstring>
@@ -89,27 +90,24 @@ struct MapMemory {
   static constexpr size_t kBlockBytes = size_t(64) << 10;
   cuda::DevicePtr next = 0;
   size_t left = 0;
+  cuda::Stream stream = nullptr;
+
+  bool copy(const Context &cu, const cuda::TensorMap &map);
 };
 
-/// Lets the calling thread allocate and copy while it, or another one, captures
-/// a graph. What it does here is no part of the graph.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Context &cu) : cu(cu) {
-    if (cu->threadExchangeCaptureMode)
-      (void)cu->threadExchangeCaptureMode(&mode);
-  }
-  ~RelaxedCapture() {
-    if (cu->threadExchangeCaptureMode)
-      (void)cu->threadExchangeCaptureMode(&mode);
-  }
-  RelaxedCapture(const RelaxedCapture &) = delete;
-  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
-
-private:
-  const Context &cu;
-  int mode = cuda::captureRelaxed; // after the exchange: the former one
-};
+/// Copies `map` to `next`. A copy without a stream would wait for the legacy
+/// default stream, often that of the caller's kernels, and might return before
+/// the map is there, which a kernel on another stream would read too early.
+bool MapMemory::copy(const Context &cu, const cuda::TensorMap &map) {
+  const char *what = "copying a tensor map to the device";
+  if (!stream &&
+      !cu.check(cu->streamCreate(&stream, cuda::streamNonBlocking), "%s", what))
+    return false;
+  auto from = reinterpret_cast<cuda::DevicePtr>(&map);
+  return cu.check(cu->memcpyAsync(next, from, sizeof(map), stream), "%s",
+                  what) &&
+         cu.check(cu->streamSynchronize(stream), "%s", what);
+}
 
 /// A device copy that equal maps share; it is never freed, since kernels may
 /// hold on to it.
@@ -132,8 +130,7 @@ void *deviceCopy(const Context &cu, const cuda::TensorMap &map) {
       return nullptr;
     block.left = MapMemory::kBlockBytes;
   }
-  if (!cu.check(cu->memcpyHtoD(block.next, &map, sizeof(map)),
-                "copying a tensor map to the device"))
+  if (!block.copy(cu, map))
     return nullptr;
   copy = block.next;
   block.next += sizeof(map);

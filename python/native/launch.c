@@ -39,13 +39,16 @@ static const char *kCall = "nm_sparse.call";
 /* Names, made once. */
 static PyObject *nameDataPtr, *nameShape, *nameStride, *nameDtype, *nameDevice;
 
-static void destroyCall(PyObject *capsule) {
-  Call *call = PyCapsule_GetPointer(capsule, kCall);
-  if (!call)
-    return;
+static void freeCall(Call *call) {
   for (Py_ssize_t i = 0; i < call->count; ++i)
     Py_XDECREF(call->dtypes[i]);
   PyMem_Free(call);
+}
+
+static void destroyCall(PyObject *capsule) {
+  Call *call = PyCapsule_GetPointer(capsule, kCall);
+  if (call)
+    freeCall(call);
 }
 
 /* prepare(program, function, workspace, launch, dtypes): addresses as integers,
@@ -77,7 +80,10 @@ static PyObject *prepare(PyObject *module, PyObject *arguments) {
     call->dtypes[i] = PyTuple_GetItem(dtypes, i);
     Py_INCREF(call->dtypes[i]);
   }
-  return PyCapsule_New(call, kCall, destroyCall);
+  PyObject *capsule = PyCapsule_New(call, kCall, destroyCall);
+  if (!capsule)
+    freeCall(call);
+  return capsule;
 }
 
 /* Reads a tuple of integers. Its length, or -1. */
@@ -97,38 +103,50 @@ static Py_ssize_t readSizes(PyObject *tuple, int64_t *sizes) {
   return rank;
 }
 
-/* Fills `array` from a tensor of type `dtype` on `device`. 0 where it is
- * something else. */
-static int readTensor(PyObject *tensor, PyObject *dtype, long device,
-                      NmsArray *array, int64_t *sizes, int64_t *strides) {
-  int found = 0;
-  PyObject *own = PyObject_GetAttr(tensor, nameDtype);
-  PyObject *at = PyObject_CallMethodObjArgs(tensor, nameDevice, NULL);
-  PyObject *shape = PyObject_GetAttr(tensor, nameShape);
-  PyObject *stride = PyObject_CallMethodObjArgs(tensor, nameStride, NULL);
-  PyObject *pointer = PyObject_CallMethodObjArgs(tensor, nameDataPtr, NULL);
-  if (own && at && shape && stride && pointer && own == dtype &&
-      PyLong_AsLong(at) == device) {
-    Py_ssize_t rank = readSizes(shape, sizes);
-    array->rank = (int32_t)rank;
-    array->sizes = sizes;
-    array->strides = strides;
-    array->data = PyLong_AsVoidPtr(pointer);
-    found = rank >= 0 && readSizes(stride, strides) == rank &&
-            (uintptr_t)array->data % 16 == 0;
-  }
-  PyErr_Clear();
-  Py_XDECREF(own);
-  Py_XDECREF(at);
-  Py_XDECREF(shape);
-  Py_XDECREF(stride);
-  Py_XDECREF(pointer);
-  return found;
+/* What `tensor` answers as an integer to `method`, in `value`. 0 where it does
+ * not answer so. */
+static int askInteger(PyObject *tensor, PyObject *method, int64_t *value) {
+  PyObject *answer = PyObject_CallMethodObjArgs(tensor, method, NULL);
+  if (!answer)
+    return 0;
+  /* Addresses may have their highest bit. */
+  *value = (int64_t)PyLong_AsUnsignedLongLongMask(answer);
+  Py_DECREF(answer);
+  return !PyErr_Occurred();
 }
 
-/* launch(call, device, stream, allocate, argument...): 0 once the kernels are on
- * the stream, 1 where the runtime refused, and None where an argument is not
- * what is expected. `allocate(bytes)` gives a tensor that is the workspace. */
+/* The same of `sizes`, a new reference to a tuple or NULL, which it takes. */
+static Py_ssize_t takeSizes(PyObject *tuple, int64_t *sizes) {
+  Py_ssize_t rank = tuple ? readSizes(tuple, sizes) : -1;
+  Py_XDECREF(tuple);
+  return rank;
+}
+
+/* Fills `array` from a tensor of type `dtype` on `device`. 0 where it is
+ * something else, maybe with an exception. */
+static int readTensor(PyObject *tensor, PyObject *dtype, int64_t device,
+                      NmsArray *array, int64_t *sizes, int64_t *strides) {
+  PyObject *own = PyObject_GetAttr(tensor, nameDtype);
+  Py_XDECREF(own);
+  int64_t at = 0, address = 0;
+  if (own != dtype || !askInteger(tensor, nameDevice, &at) || at != device ||
+      !askInteger(tensor, nameDataPtr, &address) || address % 16 != 0)
+    return 0;
+  Py_ssize_t rank = takeSizes(PyObject_GetAttr(tensor, nameShape), sizes);
+  if (rank < 0)
+    return 0;
+  array->data = (void *)(uintptr_t)address;
+  array->rank = (int32_t)rank;
+  array->sizes = sizes;
+  array->strides = strides;
+  return takeSizes(PyObject_CallMethodObjArgs(tensor, nameStride, NULL),
+                   strides) == rank;
+}
+
+/* launch(call, device, stream, allocate, argument...): 0 once the kernels are
+ * on the stream, 1 where the runtime refused, -1 where it refused the sizes or
+ * the strides, and None where an argument is not what is expected.
+ * `allocate(bytes)` gives a tensor that is the workspace. */
 static PyObject *launch(PyObject *module, PyObject *const *arguments,
                         Py_ssize_t count) {
   Call *call = count < 4 ? NULL : PyCapsule_GetPointer(arguments[0], kCall);
@@ -148,13 +166,18 @@ static PyObject *launch(PyObject *module, PyObject *const *arguments,
   int64_t strides[MOST_ARGUMENTS][NMS_MAX_RANK];
   for (Py_ssize_t i = 0; i < call->count; ++i)
     if (!readTensor(arguments[4 + i], call->dtypes[i], device, &arrays[i],
-                    sizes[i], strides[i]))
+                    sizes[i], strides[i])) {
+      PyErr_Clear();
       Py_RETURN_NONE;
+    }
   int32_t number = (int32_t)call->count;
-  int64_t bytes =
-      call->workspace(call->program, call->function, arrays, number);
+  int64_t bytes;
+  /* It waits while another thread, which may need Python, loads the kernels. */
+  Py_BEGIN_ALLOW_THREADS;
+  bytes = call->workspace(call->program, call->function, arrays, number);
+  Py_END_ALLOW_THREADS;
   if (bytes < 0)
-    return PyLong_FromLong(1);
+    return PyLong_FromLong(-1);
   PyObject *workspace = NULL;
   void *memory = NULL;
   if (bytes > 0) {
@@ -170,10 +193,10 @@ static PyObject *launch(PyObject *module, PyObject *const *arguments,
     }
   }
   int status;
-  Py_BEGIN_ALLOW_THREADS
+  Py_BEGIN_ALLOW_THREADS;
   status = call->launch(call->program, call->function, arrays, number, memory,
                         stream);
-  Py_END_ALLOW_THREADS
+  Py_END_ALLOW_THREADS;
   /* Memory that is given back now is used again behind the kernels, on the same
    * stream, by the allocator that it is from. */
   Py_XDECREF(workspace);
@@ -185,9 +208,15 @@ static PyMethodDef methods[] = {
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_launch", NULL, -1, methods, NULL, NULL, NULL,
-    NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "_launch",
+                                        NULL,
+                                        -1,
+                                        methods,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
 PyMODINIT_FUNC PyInit__launch(void) {
   nameDataPtr = PyUnicode_InternFromString("data_ptr");

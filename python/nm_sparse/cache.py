@@ -16,6 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Dict, Optional, Sequence
 
+from . import library
+
 # Changes when entries of before cannot be read any more.
 _FORMAT = "1"
 
@@ -28,18 +30,31 @@ def folder() -> Optional[Path]:
     if given:
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME")
-    home = Path(base) if base else Path.home() / ".cache"
+    try:
+        home = Path(base) if base else Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        return None
     return home / "nm_sparse"
 
 
-def key(version: str, program: str, arguments: Sequence[str]) -> str:
-    """The name of what compiler `version` makes of `program` with `arguments`."""
+def key(compiler: str, program: str, arguments: Sequence[str]) -> str:
+    """The name of what `compiler`, see `compiler_key`, makes of `program` with
+    `arguments`."""
     digest = hashlib.sha256()
-    for part in (_FORMAT, version, program, *arguments):
+    for part in (_FORMAT, compiler, program, *arguments):
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()
+
+
+def compiler_key() -> str:
+    """What tells the library from others: two builds of one commit may differ.
+
+    Raises LibraryNotFoundError.
+    """
+    status = library.path().stat()
+    return f"{library.version()}, {status.st_size} bytes of {status.st_mtime_ns}"
 
 
 def read(name: str) -> Optional[Dict[str, str]]:

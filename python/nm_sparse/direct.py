@@ -2,18 +2,18 @@
 """The fast way from tensors of torch on a GPU to launched kernels.
 
 Everything that a call needs beside its tensors is found once: addresses of the
-library's functions, the type of each argument, and what gives memory on each GPU. The
-rest is one call of a C module.
+library's functions, and the type of each argument. The rest is one call of a C module.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 from .library import RuntimeFailure, last_error, launcher, library
-from .operands import torch_dtype
+from .operands import OperandError, torch_dtype, torch_memory
 
 
 class DirectCall:
@@ -27,7 +27,6 @@ class DirectCall:
         lib, module = library(), launcher()
         dtypes = tuple(torch_dtype(element) for element in elements)
         self._call: Any = None
-        self._allocators: Dict[int, Callable[[int], Any]] = {}
         if module is None or None in dtypes:
             return
         address = [
@@ -47,29 +46,17 @@ class DirectCall:
 
         Returns False, with nothing launched, where an argument is not such a tensor
         of the right type, or does not begin at a multiple of 16 bytes. Raises
-        RuntimeFailure for what the runtime refuses, such as other sizes.
+        OperandError for other sizes or strides than the program takes, and
+        RuntimeFailure for what the driver refuses.
         """
         if self._call is None:
             return False
         if stream is None:
             torch = sys.modules["torch"]
             stream = torch._C._cuda_getCurrentRawStream(device)
-        allocate = self._allocators.get(device)
-        if allocate is None:
-            allocate = self._allocators[device] = _allocator(device)
+        allocate = functools.partial(torch_memory, device, stream)
         self._set_device(device)
         status = self._launch(self._call, device, stream, allocate, *flat)
         if status:
-            raise RuntimeFailure(last_error())
+            raise (OperandError if status < 0 else RuntimeFailure)(last_error())
         return status is not None
-
-
-def _allocator(device: int) -> Callable[[int], Any]:
-    torch = sys.modules["torch"]
-    where, byte = torch.device("cuda", device), torch.uint8
-    empty = torch.empty
-
-    def allocate(size: int) -> Any:
-        return empty(size, dtype=byte, device=where)
-
-    return allocate

@@ -15,9 +15,15 @@ import numpy as np
 
 from . import compiler
 from .function import Function, PreparedWeight, set_device
-from .library import Result, RuntimeFailure, last_error, library
-from .operands import NativeArrays, Operand, contiguous
-from .oracle import NUMPY_TYPES
+from .library import Result, RuntimeFailure, element_of_kind, last_error, library
+from .operands import (
+    NativeArrays,
+    Operand,
+    OperandError,
+    contiguous,
+    numpy_type,
+    open_operand,
+)
 from .program import Program
 
 _KERNELS = "kernels"
@@ -29,8 +35,8 @@ def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.nd
     arguments:  arrays of numpy, and packed weights, as `Function` takes them.
     function:   its name; none: the first.
 
-    Arguments are not written to. Raises RuntimeFailure for what the emulator finds,
-    such as a race.
+    Arguments are not written to. Raises OperandError for arguments that the function
+    does not take, and RuntimeFailure for what the emulator finds, such as a race.
     """
     called = program[function] if function else next(iter(program.functions.values()))
     flat = _flatten(called, arguments)
@@ -46,10 +52,12 @@ def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.nd
     memory: List[int] = []
     try:
         number = lib.nmsProgramFunction(handle, called.name.encode())
+        if number < 0:
+            raise RuntimeFailure(last_error())
         native = NativeArrays([_copy_in(array, memory) for array in flat])
         size = lib.nmsProgramWorkspace(handle, number, native.arrays, native.count)
         if size < 0:
-            raise RuntimeFailure(last_error())
+            raise OperandError(last_error())
         where = _allocate(max(size, 1), memory)
         if lib.nmsProgramLaunch(
             handle, number, native.arrays, native.count, where, None
@@ -80,17 +88,24 @@ def _image(program: Program) -> bytes:
 
 
 def _flatten(function: Function, arguments: Sequence[Any]) -> List[np.ndarray]:
+    function.check_count(arguments)
     prepared = []
     number = 0
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            prepared.append(argument)
-            continue
-        if not isinstance(argument, PreparedWeight):
+    for argument, is_weight in zip(arguments, function.takes_weights):
+        if is_weight and not isinstance(argument, PreparedWeight):
             argument = function.prepare(argument, number)
-        number += 1
+        number += is_weight
         prepared.append(argument)
-    return [np.ascontiguousarray(a) for a in function.flatten(prepared)]
+    flat = function.flatten(prepared)
+    for i, array in enumerate(flat):
+        what = f"argument {i} of the kernels of @{function.name}"
+        if not isinstance(array, np.ndarray):
+            raise OperandError(
+                f"{what} is {type(array).__name__}: legal in the emulator are arrays "
+                "of numpy"
+            )
+        function.check_elements(i, open_operand(array, what), what)
+    return [np.ascontiguousarray(array) for array in flat]
 
 
 def _allocate(size: int, memory: List[int]) -> int:
@@ -111,7 +126,10 @@ def _copy_in(array: np.ndarray, memory: List[int]) -> Operand:
 def _copy_result(
     result: Result, address: int, like: Optional[np.ndarray]
 ) -> np.ndarray:
-    dtype = np.dtype(NUMPY_TYPES[result.kind]) if like is None else like.dtype
+    if like is None:
+        dtype = np.dtype(numpy_type(element_of_kind(result.kind)))
+    else:
+        dtype = like.dtype
     shape = tuple(result.sizes[: result.rank])
     strides = tuple(result.strides[: result.rank])
     span = 1 + sum((size - 1) * step for size, step in zip(shape, strides))

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .direct import DirectCall
-from .encoding import Packed
-from .library import Result, RuntimeFailure, last_error, library
+from .encoding import Encoding, EncodingError, Packed
+from .library import Result, RuntimeFailure, element_of_kind, last_error, library
 from .operands import (
     HOST,
     NativeArrays,
@@ -25,62 +25,14 @@ from .operands import (
     open_operand,
 )
 from .oracle import Oracle
-from .storage import canonical, store
+from .slots import PreparedWeight, element_of, slots_of
+from .storage import canonical, check_kind, store
 from .transfer import as_numpy, give_back, place
 
 if TYPE_CHECKING:
     from .program import Program
 
 _ALIGNMENT = 16  # bytes, of what kernels read and write
-
-
-@dataclass(frozen=True)
-class PreparedWeight:
-    """A weight as the kernels of one function read it: see `Function.prepare`.
-
-    arrays:  its components, in the order of the function's arguments.
-    packed:  the weight in its canonical form, on the host, where it is known.
-    """
-
-    arrays: Tuple[Any, ...]
-    packed: Optional[Packed]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all components."""
-        return sum(int(array.nbytes) for array in self.arrays)
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """An argument of the function as its program declares it: one array, or the
-    components of a packed weight."""
-
-    numbers: Tuple[int, ...]
-    weight: Optional[Dict[str, Any]] = None
-
-
-def _slots(function: Dict[str, Any]) -> List[_Slot]:
-    weights = {weight["number"]: weight for weight in function["weights"]}
-    slots: List[_Slot] = []
-    seen: set = set()
-    for number, argument in enumerate(function["arguments"]):
-        if "weight" not in argument:
-            slots.append(_Slot((number,)))
-            continue
-        weight = weights[argument["weight"]]
-        if weight["number"] in seen:
-            continue
-        seen.add(weight["number"])
-        names = [int(one["argument"][3:]) for one in weight["components"]]
-        slots.append(_Slot(tuple(names), weight))
-    return slots
-
-
-def _element(type_text: str) -> str:
-    """The element type of `memref<?x4096xf16, ...>`."""
-    inside = type_text[len("memref<") :].rstrip(">").split(",")[0]
-    return inside.rsplit("x", 1)[-1]
 
 
 class Function:
@@ -96,14 +48,14 @@ class Function:
     def __init__(self, program: "Program", description: Dict[str, Any]) -> None:
         self.name: str = description["name"]
         self._program = program
-        self._slots = _slots(description)
+        self._slots = slots_of(description)
         self._types = [one["type"] for one in description["arguments"]]
-        self._elements = [_element(text) for text in self._types]
+        self._elements = [element_of(text) for text in self._types]
         self._count = len(self._types)
         self._oracle: Optional[Oracle] = None
         self._number: Optional[int] = None
         self._direct: Optional[DirectCall] = None
-        self._placed: Dict[Tuple[int, int], Tuple[Any, PreparedWeight]] = {}
+        self._placed: Dict[Tuple[int, int, int], Tuple[Any, PreparedWeight]] = {}
         self.results_in: List[Optional[int]] = program.find_results(description)
         found = self.results_in
         self._writes_to_arguments = bool(found) and None not in found
@@ -148,10 +100,7 @@ class Function:
             result = self._call_directly(arguments, stream)
             if result is not None:
                 return result
-        if len(arguments) != len(self._slots):
-            raise OperandError(
-                f"@{self.name} takes {len(self._slots)} arguments, got {len(arguments)}"
-            )
+        self.check_count(arguments)
         opened = [
             None if slot.weight is not None else open_operand(argument, self._say(i))
             for i, (slot, argument) in enumerate(zip(self._slots, arguments))
@@ -171,6 +120,26 @@ class Function:
             results = self._run_on_device(arguments, first, stream)
         return results[0] if len(results) == 1 else tuple(results)
 
+    @property
+    def takes_weights(self) -> List[bool]:
+        """Of each argument, whether it is a packed weight."""
+        return [slot.weight is not None for slot in self._slots]
+
+    def check_count(self, arguments: Sequence[Any]) -> None:
+        """Raises OperandError unless there are as many as the function takes, and it
+        takes arrays alone."""
+        if len(arguments) != len(self._slots):
+            raise OperandError(
+                f"@{self.name} takes {len(self._slots)} arguments, got {len(arguments)}"
+            )
+        for i, text in enumerate(self._types):
+            if not text.startswith("memref<"):
+                raise OperandError(
+                    f"argument {i} of the kernels of @{self.name} is a number, {text}: "
+                    "legal in calls from Python are arrays; make it a constant of the "
+                    "program"
+                )
+
     def _say(self, argument: int) -> str:
         return f"argument {argument} of @{self.name}"
 
@@ -180,20 +149,41 @@ class Function:
         if self._oracle is None:
             self._oracle = Oracle(self._program.source, self.name)
         arrays: List[np.ndarray] = []
-        for slot, argument, one in zip(self._slots, arguments, opened):
-            if slot.weight is not None:
-                packed = _get_packed(argument, self.name)
+        for i, (slot, one) in enumerate(zip(self._slots, opened)):
+            if one is None:
+                packed = _get_packed(arguments[i], self.name)
+                self._check_weight(packed, slot.weight)
                 # Programs take free weights in the layouts of kernels alone.
                 free = packed.encoding.is_free
-                stored = store(packed, slot.weight) if free else canonical(packed)
-                arrays.extend(stored)
+                arrays.extend(store(packed, slot.weight) if free else canonical(packed))
             else:
-                arrays.append(as_numpy(argument, one))
+                self.check_elements(slot.numbers[0], one, self._say(i))
+                arrays.append(as_numpy(arguments[i], one))
         results = []
-        for found, value in zip(self.results_in, self._oracle(arrays)):
+        for found, (value, element) in zip(self.results_in, self._oracle.run(arrays)):
             target = None if found is None else self._find(found, arguments)
-            results.append(give_back(value, target, arguments))
+            results.append(give_back(value, element, target, arguments))
         return results
+
+    def _check_weight(self, packed: Packed, weight: Dict[str, Any]) -> None:
+        """The CPU multiplies by the components as they are, and others may have their
+        shapes, too."""
+        check_kind(packed, weight)
+        legal = {Encoding.parse(weight["encoding"]), *self._program.encodings}
+        if packed.encoding not in legal:
+            raise EncodingError(
+                f"the weight is packed as {packed.encoding}: @{self.name} takes "
+                f"{' or '.join(sorted(map(str, legal)))}"
+            )
+
+    def check_elements(self, number: int, operand: Operand, what: str) -> None:
+        """Raises OperandError unless argument `number` of the kernels may be `operand`,
+        as far as its elements tell; `what` is how an error calls it."""
+        legal = self._elements[number]
+        if not operand.fits(legal):
+            raise OperandError(
+                f"{what} has elements of {operand.dtype}: legal is {legal}; convert it"
+            )
 
     def _find(self, number: int, arguments: Sequence[Any]) -> Any:
         """The argument that argument `number` of the manifest belongs to."""
@@ -216,16 +206,16 @@ class Function:
     def _on_device(self, weight: Any, number: int, like: Any) -> PreparedWeight:
         """`weight` where `like` is; copied there once for each weight."""
         if isinstance(weight, PreparedWeight):
-            if any(isinstance(array, np.ndarray) for array in weight.arrays):
-                return self.prepare(weight, number, like)
-            return weight
+            if not any(isinstance(array, np.ndarray) for array in weight.arrays):
+                return weight
         device = open_operand(like, "an array").device
-        key = (id(weight), device)
+        key = (id(weight), number, device)
         found = self._placed.get(key)
         if found is None or found[0]() is not weight:
             prepared = self.prepare(weight, number, like)
-            gone = weakref.ref(weight, lambda _: self._placed.pop(key, None))
-            found = self._placed[key] = (gone, prepared)
+            # No reference to this function, which the weight would keep alive.
+            forget = functools.partial(_forget, weakref.ref(self), key)
+            found = self._placed[key] = (weakref.ref(weight, forget), prepared)
         return found[1]
 
     def _get_number(self) -> int:
@@ -288,7 +278,9 @@ class Function:
         size = lib.nmsProgramWorkspace(handle, number, native.arrays, native.count)
         if size < 0:
             raise OperandError(last_error())
-        memory = allocator(first)(size) if size else None
+        memory = None
+        if size or not self._writes_to_arguments:
+            memory = allocator(first, stream)(size)
         where = 0 if memory is None else open_operand(memory, "the workspace").address
         if lib.nmsProgramLaunch(
             handle, number, native.arrays, native.count, where, stream
@@ -298,11 +290,7 @@ class Function:
 
     def _check(self, number: int, operand: Operand, first: Operand) -> None:
         what = f"argument {number} of the kernels of @{self.name}"
-        if not operand.fits(self._elements[number]):
-            raise OperandError(
-                f"{what} has elements of {operand.dtype}: legal is "
-                f"{self._elements[number]}"
-            )
+        self.check_elements(number, operand, what)
         if operand.device != first.device:
             raise OperandError(
                 f"{what} is on {_place_name(operand.device)}, and others are on "
@@ -329,9 +317,16 @@ class Function:
                 continue
             shape = tuple(result.sizes[: result.rank])
             strides = tuple(result.strides[: result.rank])
-            element = self._program.element_of_kind(result.kind)
+            element = element_of_kind(result.kind)
             results.append(as_view(memory, result.offset, shape, strides, element))
         return results
+
+
+def _forget(function: "weakref.ref[Function]", key: Any, weight: Any) -> None:
+    """Drops what was made of a weight that is no more."""
+    owner = function()
+    if owner is not None:
+        owner._placed.pop(key, None)
 
 
 def _place_name(device: int) -> str:

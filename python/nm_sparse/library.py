@@ -20,6 +20,8 @@ from typing import Any, Optional, Tuple
 
 ABI_VERSION = 1
 MAX_RANK = 8
+# Element types by NmsKind, spelled as in MLIR.
+KINDS = ("f32", "f16", "bf16", "i8", "i32", "f64", "f8E4M3FN", "f8E5M2")
 _NAME = "libnm_sparse.so"
 
 
@@ -139,19 +141,31 @@ _FUNCTIONS: dict[str, Tuple[Any, list]] = {
 }
 
 
-def _find() -> Path:
-    given = os.environ.get("NM_SPARSE_LIBRARY")
+def element_of_kind(kind: int) -> str:
+    """MLIR's name for a NmsKind."""
+    if not 0 <= kind < len(KINDS):
+        raise RuntimeFailure(
+            f"a result has elements of kind {kind}: legal are those of "
+            f"{', '.join(KINDS)}"
+        )
+    return KINDS[kind]
+
+
+@lru_cache(maxsize=None)
+def _find(given: Optional[str]) -> Path:
+    """The library, where the environment says `given`. Asked on every call, and so
+    kept; that there is none is not."""
     if given:
-        path = Path(given)
-        for candidate in (path, path / _NAME, path / "lib" / _NAME):
+        where = Path(given)
+        for candidate in (where, where / _NAME, where / "lib" / _NAME):
             if candidate.is_file():
                 return candidate
         raise LibraryNotFoundError(
             f"NM_SPARSE_LIBRARY is {given!r}: legal is {_NAME}, or a folder with it"
         )
-    path = Path(__file__).parent / "lib" / _NAME
-    if path.is_file():
-        return path
+    own = Path(__file__).parent / "lib" / _NAME
+    if own.is_file():
+        return own
     raise LibraryNotFoundError(
         f"{_NAME} is not in the package: install the wheel of nm-sparse, or set "
         "NM_SPARSE_LIBRARY to the library of a build"
@@ -189,7 +203,12 @@ def library() -> ctypes.CDLL:
 
     Raises LibraryNotFoundError where it is not there or is of another version.
     """
-    return _load(_find())
+    return _load(path())
+
+
+def path() -> Path:
+    """Where the library is. Raises LibraryNotFoundError where it is not there."""
+    return _find(os.environ.get("NM_SPARSE_LIBRARY"))
 
 
 def available() -> bool:
@@ -214,12 +233,12 @@ def last_error() -> str:
 @lru_cache(maxsize=None)
 def launcher() -> Optional[ModuleType]:
     """The C module that launches in 1 to 2 us, or None: ctypes takes 20."""
-    path = _find().parent / "_launch.abi3.so"
-    if not path.is_file():
+    file = path().parent / "_launch.abi3.so"
+    if not file.is_file():
         return None
     name = "nm_sparse._launch"
-    loader = importlib.machinery.ExtensionFileLoader(name, str(path))
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    loader = importlib.machinery.ExtensionFileLoader(name, str(file))
+    spec = importlib.util.spec_from_file_location(name, file, loader=loader)
     if spec is None:
         return None
     module = importlib.util.module_from_spec(spec)

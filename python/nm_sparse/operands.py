@@ -8,9 +8,10 @@ arrays on a GPU otherwise by `__cuda_array_interface__`.
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
 
@@ -126,6 +127,11 @@ def _open_cuda(array: Any, interface: dict, what: str) -> Operand:
     if strides is None:
         strides = contiguous(shape)
     else:
+        if any(stride % dtype.itemsize for stride in strides):
+            raise OperandError(
+                f"{what} has strides of {list(strides)} bytes: legal are multiples of "
+                f"the {dtype.itemsize} of an element; pass a copy"
+            )
         strides = tuple(stride // dtype.itemsize for stride in strides)
     device = getattr(getattr(array, "device", None), "id", 0)
     return Operand(device, interface["data"][0], shape, strides, name, array)
@@ -147,7 +153,7 @@ def contiguous(shape: Tuple[int, ...]) -> Tuple[int, ...]:
 class NativeArrays:
     """The operands of one call as the library takes them."""
 
-    def __init__(self, operands: list[Operand]) -> None:
+    def __init__(self, operands: List[Operand]) -> None:
         self._keep = operands
         self.count = len(operands)
         self.arrays = (Array * self.count)()
@@ -161,54 +167,86 @@ class NativeArrays:
 
 
 def current_stream(operand: Operand) -> int:
-    """The stream that the library of a GPU array launches on now."""
+    """The address of the stream that the library of a GPU array launches on now; of a
+    library that is neither torch nor cupy, the stream that the array says."""
     if is_torch(operand.owner):
         torch = sys.modules["torch"]
         return torch.cuda.current_stream(operand.device).cuda_stream
     cupy = sys.modules.get("cupy")
-    return cupy.cuda.get_current_stream().ptr if cupy is not None else 0
+    if cupy is None or not isinstance(operand.owner, cupy.ndarray):
+        return operand.owner.__cuda_array_interface__.get("stream") or 0
+    with cupy.cuda.Device(operand.device):
+        return cupy.cuda.get_current_stream().ptr
 
 
-def allocator(operand: Operand) -> Callable[[int], Any]:
-    """What gives bytes of memory where `operand` is, as an array of its library.
+def torch_memory(device: int, stream: int, size: int) -> Any:
+    """Bytes on a GPU as a tensor of torch, for kernels on the stream of this address:
+    before them nothing else uses the memory, nor, once it is given back, until they
+    have ended."""
+    torch = sys.modules["torch"]
+    where = torch.device("cuda", device)
+    if torch._C._cuda_getCurrentRawStream(device) == stream:
+        return torch.empty(size, dtype=torch.uint8, device=where)
+    # The allocator of torch keeps this order for the stream that is current.
+    other = (
+        torch.cuda.ExternalStream(stream, device=where)
+        if stream
+        else torch.cuda.default_stream(where)
+    )
+    with torch.cuda.stream(other):
+        return torch.empty(size, dtype=torch.uint8, device=where)
+
+
+def allocator(operand: Operand, stream: int) -> Callable[[int], Any]:
+    """What gives bytes of memory where `operand` is, for kernels on the stream of this
+    address, as an array of its library.
 
     Raises OperandError where the library cannot be told.
     """
     if is_torch(operand.owner):
-        torch, device = sys.modules["torch"], operand.owner.device
-
-        def allocate(size: int) -> Any:
-            return torch.empty(size, dtype=torch.uint8, device=device)
-
-        return allocate
+        return functools.partial(torch_memory, operand.device, stream)
     cupy = sys.modules.get("cupy")
     if cupy is None:
         raise OperandError(
             f"{type(operand.owner).__name__} arrays: the call needs memory, which is "
             "taken from torch or cupy; pass arrays of one of them"
         )
-    return lambda size: cupy.empty(size, dtype=np.uint8)
+
+    def allocate(size: int) -> Any:
+        with cupy.cuda.Device(operand.device), cupy.cuda.ExternalStream(stream):
+            return cupy.empty(size, dtype=np.uint8)
+
+    return allocate
 
 
 def as_view(
     memory: Any, offset: int, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype
 ) -> Any:
-    """Elements of `dtype` (MLIR's name) in bytes of an `allocator`, from `offset`."""
-    name = next(key for key, value in _NAMES.items() if value == dtype)
-    size = np.dtype(np.uint8).itemsize
+    """Elements of `dtype` (MLIR's name) in bytes of an `allocator`, from `offset`.
+    Types that cupy lacks are unsigned integers of the same bits."""
     if is_torch(memory):
-        torch = sys.modules["torch"]
-        element = getattr(torch, name)
-        size = torch.empty((), dtype=element).element_size()
-        span = _span(shape, strides) * size
-        part = memory[offset : offset + span].view(element)
-        return part.as_strided(shape, strides)
+        element = torch_dtype(dtype)
+        part = memory[offset : offset + _span(shape, strides) * element.itemsize]
+        return part.view(element).as_strided(shape, strides)
     cupy = sys.modules["cupy"]
-    size = np.dtype(name).itemsize
-    part = memory[offset : offset + _span(shape, strides) * size].view(name)
+    element = np.dtype(numpy_type(dtype))
+    part = memory[offset : offset + _span(shape, strides) * element.itemsize]
     return cupy.lib.stride_tricks.as_strided(
-        part, shape, tuple(stride * size for stride in strides)
+        part.view(element),
+        shape,
+        tuple(stride * element.itemsize for stride in strides),
     )
+
+
+def numpy_type(dtype: str) -> str:
+    """The name of numpy's type for MLIR's, of bf16 and f8 that of their bits."""
+    bits = {"bf16": "uint16", "f8E4M3FN": "uint8", "f8E5M2": "uint8"}
+    return bits.get(dtype) or _names_of(dtype)[0]
+
+
+def _names_of(dtype: str) -> List[str]:
+    """What torch and numpy call MLIR's type."""
+    return [key for key, value in _NAMES.items() if value == dtype]
 
 
 def _span(shape: Tuple[int, ...], strides: Tuple[int, ...]) -> int:
@@ -221,5 +259,5 @@ def _span(shape: Tuple[int, ...], strides: Tuple[int, ...]) -> int:
 def torch_dtype(dtype: str) -> Optional[Any]:
     """The dtype of torch for MLIR's name, None where torch has none."""
     torch = sys.modules.get("torch")
-    names = [key for key, value in _NAMES.items() if value == dtype]
+    names = _names_of(dtype)
     return next((getattr(torch, n) for n in names if hasattr(torch, n)), None)

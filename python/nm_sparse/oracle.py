@@ -4,25 +4,14 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Optional, Sequence
+import threading
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .compiler import CompileError
-from .library import HostArray, RuntimeFailure, last_error, library
-from .operands import OperandError
-
-# numpy's type for the elements of a result, by NmsKind; bits of bf16 and f8.
-NUMPY_TYPES = {
-    0: np.float32,
-    1: np.float16,
-    2: np.uint16,
-    3: np.int8,
-    4: np.int32,
-    5: np.float64,
-    6: np.uint8,
-    7: np.uint8,
-}
+from .library import HostArray, element_of_kind, last_error, library
+from .operands import OperandError, numpy_type
 
 
 class Oracle:
@@ -36,6 +25,7 @@ class Oracle:
 
     def __init__(self, program: str, function: Optional[str] = None) -> None:
         self._handle: Any = None
+        self._lock = threading.Lock()
         self._library = library()
         text = program.encode()
         name = (function or "").encode()
@@ -54,7 +44,14 @@ class Oracle:
         return self._library.nmSparseOracleArguments(self._handle)
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """The results for `arrays`, which it does not change.
+        """The results for `arrays`, which it does not change; bf16 and f8 as bits.
+
+        Raises OperandError for an array that the function does not take.
+        """
+        return [array for array, _ in self.run(arrays)]
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[Tuple[np.ndarray, str]]:
+        """The same, with the element type of each as MLIR spells it.
 
         Raises OperandError for an array that the function does not take.
         """
@@ -64,18 +61,18 @@ class Oracle:
             one.data, one.elementBytes = array.ctypes.data, array.itemsize
             one.rank = array.ndim
             one.sizes = (ctypes.c_int64 * array.ndim)(*array.shape)
-        lib = self._library
-        if lib.nmSparseOracleCall(self._handle, given, len(sources)):
-            raise OperandError(last_error())
-        count = lib.nmSparseOracleResults(self._handle)
-        return [_copy(lib.nmSparseOracleResult(self._handle, i)) for i in range(count)]
+        lib, handle = self._library, self._handle
+        with self._lock:  # results are there until the next call
+            if lib.nmSparseOracleCall(handle, given, len(sources)):
+                raise OperandError(last_error())
+            count = lib.nmSparseOracleResults(handle)
+            return [_copy(lib.nmSparseOracleResult(handle, i)) for i in range(count)]
 
 
-def _copy(result: HostArray) -> np.ndarray:
-    dtype = NUMPY_TYPES.get(result.kind)
-    if dtype is None:
-        raise RuntimeFailure(f"a result has elements of kind {result.kind}")
+def _copy(result: HostArray) -> Tuple[np.ndarray, str]:
+    element = element_of_kind(result.kind)
     shape = tuple(result.sizes[i] for i in range(result.rank))
     size = int(np.prod(shape, dtype=np.int64)) * result.elementBytes
     data = ctypes.string_at(result.data, size) if size else b""
-    return np.frombuffer(data, dtype).reshape(shape).copy()
+    array = np.frombuffer(data, numpy_type(element)).reshape(shape)
+    return array.copy(), element

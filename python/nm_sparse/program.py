@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Union
+import re
+import threading
+from functools import cached_property, lru_cache
+from typing import Any, Dict, FrozenSet, List, Optional, Protocol, Sequence, Union
 
 from . import cache, compiler
 from .compiler import CompileError
+from .encoding import Encoding
+from .encoding_text import PREFIX
 from .function import Function, PreparedWeight
 from .library import (
     RuntimeFailure,
@@ -16,12 +20,12 @@ from .library import (
     device_gpu,
     last_error,
     library,
-    version,
 )
 
 DEFAULT_CHIP = "sm_90a"
 _KERNELS, _MANIFEST = "kernels", "manifest"
-_KINDS = ("f32", "f16", "bf16", "i8", "i32", "f64", "f8E4M3FN", "f8E5M2")
+# Encodings that a program declares.
+_ENCODING = re.compile(re.escape(PREFIX) + r"\s*<[^<>]*>")
 
 
 class Spec(Protocol):
@@ -59,6 +63,8 @@ class Program:
         self.warnings = made["warnings"]
         self.arguments = list(arguments)
         self._handle: Optional[int] = None
+        self._library: Any = None
+        self._lock = threading.Lock()
         by_name = {one["name"]: one for one in self.manifest["functions"]}
         self._by_name = by_name
         chosen = {
@@ -75,7 +81,7 @@ class Program:
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
-            library().nmsProgramDestroy(self._handle)
+            self._library.nmsProgramDestroy(self._handle)
 
     def __getitem__(self, name: str) -> Function:
         """Raises KeyError with the names that there are."""
@@ -96,16 +102,25 @@ class Program:
     @property
     def handle(self) -> int:
         """The NmsProgram of the library."""
-        if self._handle is None:
-            manifest = self.manifest_text.encode()
-            image = self.ptx.encode()
-            handle = library().nmsProgramCreate(
-                manifest, len(manifest), image, len(image)
-            )
-            if not handle:
-                raise RuntimeFailure(last_error())
-            self._handle = handle
-        return self._handle
+        with self._lock:
+            if self._handle is None:
+                manifest = self.manifest_text.encode()
+                image = self.ptx.encode()
+                self._library = library()
+                handle = self._library.nmsProgramCreate(
+                    manifest, len(manifest), image, len(image)
+                )
+                if not handle:
+                    raise RuntimeFailure(last_error())
+                self._handle = handle
+            return self._handle
+
+    @cached_property
+    def encodings(self) -> FrozenSet[Encoding]:
+        """Those that the source spells out."""
+        return frozenset(
+            Encoding.parse(text) for text in _ENCODING.findall(self.source)
+        )
 
     def explain(self) -> str:
         """What each stage of the compiler did, and which schedules it compared."""
@@ -117,7 +132,7 @@ class Program:
         numbers of tokens (docs/Advise.md, as JSON)."""
         advice = []
         for weight in self._first.weights:
-            dim = int(weight["encoding"].partition("dim = ")[2][:1] or 0)
+            dim = Encoding.parse(weight["encoding"]).dim
             shape = weight["shape"][-2:]
             inputs, outputs = shape if dim == len(weight["shape"]) - 2 else shape[::-1]
             kind = weight["element_type"]
@@ -140,12 +155,22 @@ class Program:
         ]
         return [places[0] if len(set(places)) == 1 else None for places in zip(*found)]
 
-    @staticmethod
-    def element_of_kind(kind: int) -> str:
-        """MLIR's name for a NmsKind."""
-        if not 0 <= kind < len(_KINDS):
-            raise RuntimeFailure(f"a result has elements of kind {kind}")
-        return _KINDS[kind]
+
+def _make(
+    text: str, arguments: Sequence[str], options: Sequence[str]
+) -> Dict[str, str]:
+    output = compiler.run(arguments, text, (_KERNELS, _MANIFEST))
+    try:
+        made = {name: data.decode() for name, data in output.files.items()}
+    except UnicodeDecodeError:
+        made = {}
+    if not {_KERNELS, _MANIFEST} <= made.keys():
+        raise CompileError(
+            f"options are {list(options)}: legal are those that leave PTX and manifest "
+            "to be made; for others call nm_sparse.compiler.run",
+            2,
+        )
+    return {**made, "warnings": output.warnings}
 
 
 def compile(
@@ -165,7 +190,8 @@ def compile(
     tokens:     numbers of tokens to compile for; none: as many kernels as any
                 number needs to be fast.
     objective:  time, energy or edp.
-    options:    further ones of nm-compile, such as "--storage=canonical".
+    options:    further ones of nm-compile, such as "--storage=canonical"; none that
+                name files to write, or another form than PTX.
     use_cache:  whether the result may come from disk, and is kept there.
 
     Raises CompileError with the compiler's message, and LibraryNotFoundError.
@@ -179,12 +205,14 @@ def compile(
     arguments += [f"--gpu={gpu}"] if gpu else []
     arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
     arguments += [f"--objective={objective}", *options]
-    key = cache.key(version(), text, arguments) if use_cache else ""
+    # What is in a file of --bind may change.
+    use_cache = use_cache and not any(
+        option.lstrip("-").startswith("bind") for option in options
+    )
+    key = cache.key(cache.compiler_key(), text, arguments) if use_cache else ""
     made = cache.read(key) if use_cache else None
     if made is None or not {_KERNELS, _MANIFEST, "warnings"} <= made.keys():
-        output = compiler.run(arguments, text, (_KERNELS, _MANIFEST))
-        made = {name: data.decode() for name, data in output.files.items()}
-        made["warnings"] = output.warnings
+        made = _make(text, arguments, options)
         if use_cache:
             cache.write(key, made)
     return Program(text, chip, arguments, made)
@@ -210,7 +238,7 @@ def advise(
     dtype:     f16, bf16, f32, i8, f8E4M3FN or f8E5M2.
     tokens:    numbers of tokens to predict for; none: usual ones.
     patterns:  texts such as "8:32, block = [1, 64]"; none: usual ones.
-    chip, gpu: as for `compile`.
+    chip, gpu: that times are predicted for; none: an H200.
 
     Returns the JSON of docs/Advise.md. Raises CompileError.
     """

@@ -16,14 +16,13 @@ import numpy as np
 from .bitmap import bitmap_shape, innermost_weight, pack_bitmap
 from .encoding import Encoding, EncodingError, Packed
 from .free_bitmap import pack_free_bitmap
-from .library import available, last_error, library
+from .library import KINDS, available, last_error, library
 from .ragged import pack_ragged
 from .shuffled import decode, encode
 
 _CANONICAL = (1, 2, 3, 7, 8, 9)
 _BITMAP, _FREE_BITMAP, _NESTED_BITMAP = 4, 5, 6
 _RAGGED = (10, 11)
-_KINDS = {"f32": 0, "f16": 1, "bf16": 2, "i8": 3, "f8E4M3FN": 6, "f8E5M2": 7}
 
 
 def store(packed: Packed, weight: Mapping[str, Any]) -> List[np.ndarray]:
@@ -34,17 +33,22 @@ def store(packed: Packed, weight: Mapping[str, Any]) -> List[np.ndarray]:
     Raises EncodingError when the weight is of another shape or type, or does not have
     the pattern that the program needs.
     """
+    check_kind(packed, weight)
+    encoding = Encoding.parse(weight["encoding"])
+    if encoding != packed.encoding:
+        packed = encode(decode(packed), encoding, packed.dtype)
+    components = _lay_out(packed, weight["packed_layout"])
+    return [components[one["name"]] for one in weight["components"]]
+
+
+def check_kind(packed: Packed, weight: Mapping[str, Any]) -> None:
+    """Raises EncodingError unless shape and element type are those of `weight`."""
     shape = tuple(weight["shape"])
     if packed.shape != shape or packed.dtype != weight["element_type"]:
         raise EncodingError(
             f"the weight is {list(packed.shape)} of {packed.dtype}: the program takes "
             f"{list(shape)} of {weight['element_type']}"
         )
-    encoding = Encoding.parse(weight["encoding"])
-    if encoding != packed.encoding:
-        packed = encode(decode(packed), encoding, packed.dtype)
-    components = _lay_out(packed, weight["packed_layout"])
-    return [components[one["name"]] for one in weight["components"]]
 
 
 def canonical(packed: Packed) -> List[np.ndarray]:
@@ -79,7 +83,7 @@ def _bitmap(packed: Packed, index: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     e, shape = packed.encoding, packed.shape
     k, outputs = shape[e.dim], shape[2 * len(shape) - 3 - e.dim]
     level, k, outputs = innermost_weight(e, k, outputs)
-    if not available() or packed.dtype not in _KINDS:
+    if not available() or packed.dtype not in KINDS:
         return pack_bitmap(level, packed.values, index, k, outputs)
     return _bitmap_by_library(level, packed, index, k, outputs)
 
@@ -111,7 +115,7 @@ def _bitmap_by_library(
     bits = np.empty(lead + (32 * shape.words,), np.uint32)
     levels = (_Level * 2)(_Level(level.n, level.m, *level.block))
     batch = source.shape[0] if source.ndim == 3 else 1
-    spec = _Spec(levels, 1, batch, k, outputs, 0, 0, 0, _KINDS[packed.dtype])
+    spec = _Spec(levels, 1, batch, k, outputs, 0, 0, 0, KINDS.index(packed.dtype))
     arrays = (source, index, values, bits)
     if library().nmsPackBitmap(ctypes.byref(spec), *(a.ctypes.data for a in arrays)):
         raise EncodingError(last_error())

@@ -8,7 +8,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from .operands import Operand, OperandError, is_torch, torch_dtype
+from .operands import Operand, OperandError, is_torch, open_operand, torch_dtype
 
 
 def as_numpy(argument: Any, operand: Optional[Operand]) -> np.ndarray:
@@ -22,17 +22,21 @@ def as_numpy(argument: Any, operand: Optional[Operand]) -> np.ndarray:
     return tensor.numpy()
 
 
-def give_back(value: np.ndarray, target: Any, arguments: Sequence[Any]) -> Any:
-    """`value` in `target` where there is one, else as the arguments are."""
+def give_back(
+    value: np.ndarray, element: str, target: Any, arguments: Sequence[Any]
+) -> Any:
+    """`value`, of MLIR's type `element`, in `target` where there is one, else as the
+    arguments are."""
     if target is None and not any(is_torch(argument) for argument in arguments):
         return value
     if target is None or is_torch(target):
         torch = sys.modules["torch"]
-        tensor = torch.from_numpy(value)
+        # Signed, because old versions of torch have no wide unsigned integers.
+        signed = value.view(f"i{value.itemsize}") if value.dtype.kind == "u" else value
+        dtype = torch_dtype(element) if target is None else target.dtype
+        tensor = torch.from_numpy(signed).view(dtype)
         if target is None:
             return tensor
-        if tensor.dtype != target.dtype:
-            tensor = tensor.view(target.dtype)
         target.detach().copy_(tensor)
         return target
     target[...] = value.view(target.dtype)
@@ -57,4 +61,8 @@ def place(array: np.ndarray, element: str, like: Any) -> Any:
             f"a weight cannot be copied to where {type(like).__name__} arrays are: "
             "pass arrays of torch or cupy"
         )
-    return cupy.asarray(array)
+    with cupy.cuda.Device(open_operand(like, "an array").device):
+        copy = cupy.asarray(array)
+        # The copy is on the current stream, and kernels may be on another one.
+        cupy.cuda.get_current_stream().synchronize()
+        return copy

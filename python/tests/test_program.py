@@ -151,7 +151,7 @@ def test_wrong_arguments():
         program(x, out, out)
     with pytest.raises(OperandError, match="was given an array of the shape"):
         program(x[:, :-1], packed, out)
-    with pytest.raises(OperandError, match="with elements of 4 bytes"):
+    with pytest.raises(OperandError, match="elements of f32: legal is f16"):
         program(x.astype(np.float32), packed, out)
     with pytest.raises(OperandError, match="argument 0 of @linear is list"):
         program([[1.0]], packed, out)

@@ -2,6 +2,7 @@
 """From tensors to a compiled program: storage, caching, and what runs without one."""
 
 import gc
+import types
 import warnings
 
 import pytest
@@ -12,9 +13,9 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS, random_weight  # noqa: E402
 
-from nm_sparse import Encoding, library  # noqa: E402
+from nm_sparse import Encoding, Packed, library  # noqa: E402
 from nm_sparse.emulator import emulate  # noqa: E402
-from nm_sparse.program import PreparedWeight  # noqa: E402
+from nm_sparse.program import PreparedWeight, compile  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     NMLinear,
@@ -145,6 +146,63 @@ def test_inference_tensors_are_not_kept(weight, install):
         run(copied, torch.randn(2, packed.shape[1]))
     assert torch.equal(program.calls[1][0], 2 * program.calls[0][0])
     assert not kernels._stored._forms
+
+
+def test_a_form_is_waited_for_on_other_streams(monkeypatch):
+    log = []
+    made_on, other = (
+        types.SimpleNamespace(
+            cuda_stream=number, wait_event=lambda event: log.append(event)
+        )
+        for number in (1, 2)
+    )
+    part = types.SimpleNamespace(device="cuda:0", record_stream=log.append)
+    form = kernels._Form(None, [], [part], 1, "made")
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: made_on)
+    assert form.use() == [part] and not log
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: other)
+    assert form.use() == [part] and log == ["made", other]
+
+
+def test_components_that_begin_anywhere_are_copied(weight, install):
+    packed, dense = weight
+    program = StandIn(dense, "canonical")
+    install(program)
+    part = packed.components["values"]
+    moved = torch.empty(part.numel() + 1)[1:].view_as(part).copy_(part)
+    assert moved.data_ptr() % 16 != 0
+    parts = {**packed.components, "values": moved}
+    run(
+        PackedWeight(parts, packed.encoding, packed.shape),
+        torch.randn(2, packed.shape[1]),
+    )
+    (stored,) = program.calls
+    assert stored[0].data_ptr() % 16 == 0 and torch.equal(stored[0], part)
+
+
+@needs_library
+def test_results_on_the_cpu_have_their_type():
+    text = """
+#w = #nm_sparse.encoding<2:4, dim = 1>
+func.func @f(%x: tensor<2x8xbf16>, %w: tensor<16x8xbf16, #w>) -> tensor<2x16xbf16> {
+  %zero = arith.constant 0.0 : bf16
+  %empty = tensor.empty() : tensor<2x16xbf16>
+  %init = linalg.fill ins(%zero : bf16) outs(%empty : tensor<2x16xbf16>)
+      -> tensor<2x16xbf16>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                                      affine_map<(m, n, k) -> (n, k)>,
+                                      affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<2x8xbf16>, tensor<16x8xbf16, #w>)
+      outs(%init : tensor<2x16xbf16>) -> tensor<2x16xbf16>
+  return %y : tensor<2x16xbf16>
+}"""
+    packed, dense = random_weight(Encoding(2, 4, dim=1), 5, torch.bfloat16, (16, 8))
+    parts = {name: as_bits(part) for name, part in packed.components.items()}
+    x = torch.randn(2, 8, dtype=torch.bfloat16)
+    weight = Packed(parts, packed.encoding, (16, 8), "bf16")
+    y = compile(text)(x, weight)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y, x @ dense.t(), rtol=0.05, atol=0.05)
 
 
 def test_types_without_kernels_are_unpacked(install):

@@ -11,11 +11,11 @@ from torch_cases import ENCODINGS, as_array, random_weight  # noqa: E402
 
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError, Level  # noqa: E402
-from nm_sparse.torch import LinearSpec, encoding_text, packed_linear  # noqa: E402
+from nm_sparse.torch import LinearSpec, packed_linear  # noqa: E402
 from nm_sparse.torch.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
 from nm_sparse.torch.storage import to_storage  # noqa: E402
 
-EACH = pytest.mark.parametrize("e", ENCODINGS, ids=encoding_text)
+EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 LINEAR = torch.ops.nm_sparse.linear.default
 FUNCTIONS = {
     "none": lambda y: y,
@@ -256,7 +256,7 @@ STORED = [
 ]
 
 
-@pytest.mark.parametrize("e", STORED, ids=encoding_text)
+@pytest.mark.parametrize("e", STORED, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8])
 def test_bitmaps_are_those_of_the_reference(e, dtype):
     packed, _ = random_weight(e, 9, dtype, (41, 90))

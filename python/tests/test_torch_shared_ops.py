@@ -24,7 +24,6 @@ from nm_sparse.emulator import emulate  # noqa: E402
 from nm_sparse.function import PreparedWeight  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
-    encoding_text,
     kernels,
     shared_kernels,
 )
@@ -33,7 +32,7 @@ from nm_sparse.torch.ops import activate  # noqa: E402
 from nm_sparse.torch.shared_spec import parse_shared, with_activation  # noqa: E402
 from nm_sparse.torch.spec import ACTIVATIONS  # noqa: E402
 
-EACH = pytest.mark.parametrize("e", ENCODINGS, ids=encoding_text)
+EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 
 
 @EACH
@@ -185,7 +184,7 @@ class StandIn(shared_kernels.SharedKernels):
             shared_kernels.StoredForm(
                 spec,
                 {
-                    "encoding": encoding_text(spec.encoding),
+                    "encoding": spec.encoding.mlir(),
                     "components": [{"name": name} for name in own],
                     "packed_layout": spec.encoding.version,
                 },

@@ -14,12 +14,10 @@ from strategies import bits_of, dense_weights, sparse_weights  # noqa: E402
 from torch_cases import ENCODINGS, as_array, as_tensor, ragged_shape  # noqa: E402
 
 import nm_sparse as nm  # noqa: E402
-from nm_sparse import Encoding, EncodingError, Level  # noqa: E402
+from nm_sparse import Encoding, EncodingError  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     PackedWeight,
-    encoding_text,
-    parse_encoding,
 )
 from nm_sparse.torch.masks import prune_weight  # noqa: E402
 
@@ -188,7 +186,7 @@ def test_positions_of_long_windows_are_unsigned(m):
     assert np.array_equal(packed.to_dense().numpy(), weight)
 
 
-@pytest.mark.parametrize("e", ENCODINGS, ids=encoding_text)
+@pytest.mark.parametrize("e", ENCODINGS, ids=str)
 def test_unpacking_is_differentiable(e):
     rng = np.random.default_rng(7)
     n, k = ragged_shape(rng, e)
@@ -255,51 +253,12 @@ def test_it_moves_and_converts():
     assert packed.ndim == 2 and not packed.is_cuda and not packed.requires_grad
 
 
-TEXTS = {
-    "#nm_sparse.encoding<2:4>": Encoding(2, 4),
-    "#nm_sparse.encoding<8:32, block = [1, 128], dim = 1>": Encoding(
-        8, 32, (1, 128), 1
-    ),
-    "#nm_sparse.encoding<[4:10, block = [1, 64]], [2:4], dim = 1>": Encoding(
-        4, 10, (1, 64), 1, inner=Level(2, 4)
-    ),
-    "#nm_sparse.encoding<free, block = [1, 32], order = shuffled>": Encoding.free(
-        (1, 32), order="shuffled"
-    ),
-}
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_text_of_encodings(text):
-    assert encoding_text(TEXTS[text]) == text
-    assert parse_encoding(text) == TEXTS[text]
-    assert parse_encoding(text[len("#nm_sparse.encoding<") : -1]) == TEXTS[text]
-
-
 @settings(max_examples=40, deadline=None)
 @given(sparse_weights(types=("f16",)), st.sampled_from(["identity", "shuffled"]))
-def test_text_of_any_encoding(case, order):
+def test_text_of_any_spec(case, order):
     e = replace(case[1], order=order)
-    assert parse_encoding(encoding_text(e)) == e
     spec = LinearSpec(replace(e, dim=1), (3, 5), "f16", "relu")
     assert LinearSpec.parse(spec.text) == spec
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("2/4", "legal is like '8:32, block"),
-        ("2:4, dim = 1, dim = 1", "legal is each key once"),
-        ("5:4", "n:m is 5:4"),
-        ("0:4", "n:m is 0:4: legal is 1 <= n <= m, or 'free'"),
-        ("2:4, order = random", "order is 'random'"),
-        ("2:4, dim = 7", "dim is 7"),
-        ("[2:4], [free]", "legal is an inner level n:m"),
-    ],
-)
-def test_text_that_is_no_encoding(text, message):
-    with pytest.raises(EncodingError, match=message):
-        parse_encoding(text)
 
 
 def test_specs_must_fit():

@@ -16,6 +16,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 using namespace nms::cuda;
 using nms::cublas::Handle;
@@ -150,6 +151,7 @@ FAKE Result cuModuleLoadDataEx(Module *module, const void *data, unsigned count,
     return errorInvalidPtx;
   }
   ++state.moduleLoads;
+  state.loadedInMode = state.captureMode;
   *module = box<Module>(0);
   return success;
 }
@@ -227,6 +229,10 @@ FAKE Result cuStreamSynchronize(Stream) {
   return success;
 }
 FAKE Result cuStreamWaitEvent(Stream, Event, unsigned) { return success; }
+FAKE Result cuThreadExchangeStreamCaptureMode(int *mode) {
+  std::swap(*mode, state.captureMode);
+  return success;
+}
 FAKE Result cuStreamBeginCapture_v2(Stream, int) {
   capturing = true;
   capturedUs = 0;
@@ -291,6 +297,7 @@ FAKE Result cuMemcpyAsync(DevicePtr dst, DevicePtr src, size_t bytes, Stream) {
   return success;
 }
 FAKE Result cuMemcpyHtoD_v2(DevicePtr dst, const void *src, size_t bytes) {
+  ++state.copiesWithoutStream;
   memcpy(reinterpret_cast<void *>(dst), src, bytes);
   return success;
 }
@@ -308,6 +315,7 @@ FAKE Result cuMemsetD32Async(DevicePtr dst, unsigned value, size_t count,
 }
 FAKE Result cuMemsetD16Async(DevicePtr dst, unsigned short value, size_t count,
                              Stream) {
+  ++state.memsets;
   for (size_t i = 0; i < count; ++i)
     reinterpret_cast<unsigned short *>(dst)[i] = value;
   return success;

@@ -10,12 +10,15 @@
 #include <cstdint>
 
 struct FakeState {
+  int captureMode = 0; // of the calling thread
   int moduleLoads = 0;
+  int loadedInMode = -1; // of captures, the last module
   int moduleUnloads = 0;
   int launches = 0; // outside of graphs
   int graphLaunches = 0;
   int frees = 0;
   int syncs = 0;
+  int copiesWithoutStream = 0; // to the device
   int contextDepth = 0;
   int maxDynamicShared = 0;
   int memsets = 0;

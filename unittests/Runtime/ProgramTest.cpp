@@ -169,6 +169,12 @@ TEST_F(ProgramTest, ManifestsThatAreNoneSayWhy) {
   std::string wrong = makeManifest("1");
   wrong.replace(wrong.find("memref<?x64xf16>"), 16, "memref<?x64qf16>");
   expect(wrong, "is no type of a manifest");
+  wrong = makeManifest("1");
+  const std::string views[] = {R"(["2", )", R"(["buffer0.stride[0]", )"};
+  for (const std::string &begin : views)
+    for (int i = 0; i < 7; ++i)
+      wrong.insert(wrong.find(begin) + begin.size(), R"("1", )");
+  expect(wrong, "a view has 9 sizes, at most 8 are legal");
   load(makeManifest("1"), "");
   EXPECT_STREQ(nmsLastError(),
                "nmsProgramCreate: the manifest or the image is empty");
@@ -200,6 +206,9 @@ TEST_F(ProgramTest, ModulesAreLoadedOnceAndGivenBack) {
                 0);
   }
   EXPECT_EQ(fake().moduleLoads, loads + 1);
+  // Also where the first call is captured in a graph, whose mode then goes on.
+  EXPECT_EQ(fake().loadedInMode, 2);
+  EXPECT_EQ(fake().captureMode, 0);
   program.reset();
   int unloads = fake().moduleUnloads;
   EXPECT_EQ(nmsModuleCacheClear(), 0);
@@ -224,6 +233,30 @@ TEST_F(ProgramTest, BuffersBeginWithTheirValue) {
                              nullptr),
             0);
   EXPECT_EQ(fake().memsets, before + 1);
+}
+
+TEST_F(ProgramTest, BuffersBeginAtNoValueThatDoesNotFit) {
+  std::string text = makeManifest("64", kLaunch, R"(, "initial": "3")");
+  auto call = [&](const char *type) {
+    std::string other = text;
+    other.replace(other.find("memref<?xf32>"), 13, type);
+    load(other);
+    auto arrays = makeArrays(5);
+    return nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 1024,
+                            nullptr);
+  };
+  EXPECT_EQ(call("memref<?xi32>"), 0) << nmsLastError();
+  EXPECT_EQ(memory[1024 + 4 * 63], 3);
+  EXPECT_EQ(call("memref<?xi16>"), 0) << nmsLastError();
+  EXPECT_EQ(memory[1024 + 2 * 63], 3);
+  for (const char *type : {"memref<?xi8>", "memref<?xi64>"}) {
+    int before = fake().memsets;
+    EXPECT_EQ(call(type), 1);
+    EXPECT_EQ(fake().memsets, before);
+    EXPECT_NE(std::string(nmsLastError()).find("cannot begin as 3: legal is 0"),
+              std::string::npos)
+        << nmsLastError();
+  }
 }
 
 TEST_F(ProgramTest, ResultsLieInArgumentsOrTheWorkspace) {
@@ -309,13 +342,30 @@ TEST_F(ProgramTest, FunctionsSelectOthersByTokens) {
   EXPECT_EQ(nmsProgramResults(program.get(), 0), 2);
 }
 
+const char *const kMapLaunch =
+    R"({"kernel": "k", "grid": ["1", "1", "1"],
+    "block": ["128", "1", "1"], "dynamic_shared_memory": "0", "parameters": [
+    {"type": "ptr", "source": "arg1", "field": "tensor_map", "box": [4, 32],
+     "swizzle": "swizzle_64b", "l2_promotion": "l2promo_128b"}]})";
+
+/// Kernels that add up nothing are launched on what is empty.
+TEST_F(ProgramTest, EmptyArraysHaveNoTensorMap) {
+  load(makeManifest("64", kMapLaunch));
+  auto arrays = makeArrays(0);
+  int maps = fake().tensorMaps, launches = fake().launches;
+  ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 1024,
+                             nullptr),
+            0)
+      << nmsLastError();
+  EXPECT_EQ(fake().tensorMaps, maps);
+  EXPECT_EQ(fake().launches, launches + 1);
+  EXPECT_EQ(fake().firstParam, 0u);
+}
+
 TEST_F(ProgramTest, TensorMapsAreOfTheWholeArray) {
-  load(makeManifest("64", R"({"kernel": "k", "grid": ["1", "1", "1"],
-      "block": ["128", "1", "1"], "dynamic_shared_memory": "0", "parameters": [
-      {"type": "ptr", "source": "arg1", "field": "tensor_map", "box": [4, 32],
-       "swizzle": "swizzle_64b", "l2_promotion": "l2promo_128b"}]})"));
+  load(makeManifest("64", kMapLaunch));
   auto arrays = makeArrays(5, 72);
-  int before = fake().tensorMaps;
+  int before = fake().tensorMaps, copies = fake().copiesWithoutStream;
   for (int i = 0; i < 2; ++i)
     ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
                                memory + 1024, nullptr),
@@ -325,6 +375,8 @@ TEST_F(ProgramTest, TensorMapsAreOfTheWholeArray) {
   EXPECT_EQ(fake().boxInner, 32u);
   EXPECT_EQ(fake().boxOuter, 4u);
   EXPECT_EQ(fake().strideBytes, 144u);
+  // Such a copy would wait for the kernels ahead.
+  EXPECT_EQ(fake().copiesWithoutStream, copies);
 }
 
 } // namespace

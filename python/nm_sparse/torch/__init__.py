@@ -30,7 +30,7 @@ from .masks import prune_weight
 from .mlp import GatedMLP, share_input_, shared_linear
 from .ops import packed_linear
 from .report import Prediction, Report, Row
-from .spec import LinearSpec, encoding_text, parse_encoding
+from .spec import LinearSpec
 from .weight import PackedWeight
 
 __all__ = [
@@ -51,13 +51,11 @@ __all__ = [
     "advise",
     "choose",
     "convert_checkpoint",
-    "encoding_text",
     "export_mlir",
     "fuse_",
     "load_compressed",
     "load_into",
     "packed_linear",
-    "parse_encoding",
     "prune_weight",
     "share_input_",
     "shared_linear",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..encoding import Encoding, EncodingError
-from .spec import encoding_text, linear_encoding
+from .spec import linear_encoding
 
 # "magnitude"; or non-negative importances [N, K] of each layer, by its name; or a
 # function of a weight that returns them.
@@ -62,8 +62,7 @@ class NMSparseConfig:
     @property
     def text(self) -> str:
         """The encoding, as short as it can be written."""
-        text = encoding_text(linear_encoding(self.encoding))
-        return text[len("#nm_sparse.encoding<") : -1].replace(", dim = 1", "")
+        return str(linear_encoding(self.encoding)).replace(", dim = 1", "")
 
 
 Configs = Union[NMSparseConfig, Mapping[str, Optional[NMSparseConfig]]]

@@ -9,6 +9,7 @@ unpacked, and multiplied densely.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -118,8 +119,9 @@ def _stored_names(spec: LinearSpec, storage: str) -> List[str]:
 
 
 def _as_operand(part: Tensor) -> Tensor:
-    """A component as programs declare it: contiguous, and integers signed."""
-    part = part.detach().contiguous()
+    """A component as programs declare it: contiguous, where kernels can read it, and
+    integers signed."""
+    part = aligned(part.detach().contiguous())
     if part.dtype.is_floating_point:
         return part
     return part.view(_SIGNED[part.element_size()])
@@ -165,11 +167,47 @@ def device_gpu_of(device: torch.device) -> Optional[str]:
     return next((gpu for gpu in ("h200", "h100") if gpu in name), None)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """A weight as kernels read it, with the memory that it is of, the state of that,
+    and what its making has to be waited for on other streams."""
+
+    memory: StorageWeakRef
+    version: List[Tuple[int, int]]
+    parts: List[Tensor]
+    stream: Optional[int]
+    made: Any = None
+
+    @staticmethod
+    def make(
+        memory: StorageWeakRef,
+        version: List[Tuple[int, int]],
+        weight: Sequence[Tensor],
+        kernels: LinearKernels,
+    ) -> "_Form":
+        parts = kernels.store(weight)
+        if not weight[0].is_cuda:
+            return _Form(memory, version, parts, None)
+        stream = torch.cuda.current_stream(weight[0].device)
+        made = stream.record_event()
+        return _Form(memory, version, parts, stream.cuda_stream, made)
+
+    def use(self) -> List[Tensor]:
+        """The parts, for kernels on the current stream."""
+        if self.made is not None:
+            stream = torch.cuda.current_stream(self.parts[0].device)
+            if stream.cuda_stream != self.stream:
+                stream.wait_event(self.made)
+                for part in self.parts:
+                    part.record_stream(stream)
+        return self.parts
+
+
 class _Stored:
     """Weights in the forms that kernels read, as long as their `values` live."""
 
     def __init__(self) -> None:
-        self._forms: Dict[Tuple[Any, ...], Tuple[Any, Any, List[Tensor]]] = {}
+        self._forms: Dict[Tuple[Any, ...], _Form] = {}
 
     def get(self, weight: Sequence[Tensor], kernels: LinearKernels) -> List[Tensor]:
         """The components of `weight` as `kernels` read them."""
@@ -182,20 +220,19 @@ class _Stored:
         if is_captured or any(part.is_inference() for part in parts):
             return kernels.store(parts)
         # A weak reference keeps the name of the memory from being used again.
-        reference = StorageWeakRef(weight[0].untyped_storage())
+        memory = StorageWeakRef(weight[0].untyped_storage())
         form = (kernels.storage, kernels.encoding)
-        key = (reference.cdata, weight[0].storage_offset(), form, kernels.spec)
+        key = (memory.cdata, weight[0].storage_offset(), form, kernels.spec)
         version = [(part.data_ptr(), part._version) for part in weight]
         known = self._forms.get(key)
-        if known is None or known[1] != version:
-            self._forms = {
-                name: entry
-                for name, entry in self._forms.items()
-                if not entry[0].expired()
-            }
-            known = (reference, version, kernels.store(parts))
+        if known is None or known.version != version:
+            # A copy, because other threads put in theirs.
+            for name, entry in list(self._forms.items()):
+                if entry.memory.expired():
+                    self._forms.pop(name, None)
+            known = _Form.make(memory, version, parts, kernels)
             self._forms[key] = known
-        return known[2]
+        return known.use()
 
 
 _stored = _Stored()

@@ -17,7 +17,6 @@ from .spec import (
     NARROW,
     LinearSpec,
     component_types,
-    encoding_text,
     linear_encoding,
 )
 from .weight import PackedWeight
@@ -178,8 +177,7 @@ class NMLinear(nn.Module):
         return torch.ops.nm_sparse.linear(x, weight, self.bias, spec)
 
     def extra_repr(self) -> str:
-        text = encoding_text(self.encoding)[len("#nm_sparse.encoding<") : -1]
-        text = text.replace(", dim = 1", "")
+        text = str(self.encoding).replace(", dim = 1", "")
         parts = f"in_features={self.in_features}, out_features={self.out_features}"
         parts += f", encoding='{text}', bias={self.bias is not None}"
         if self.activation != "none":
@@ -189,8 +187,7 @@ class NMLinear(nn.Module):
     def _identity(self) -> str:
         """What a checkpoint must have in common with the layer."""
         shape = [self.out_features, self.in_features]
-        text = encoding_text(self.encoding)
-        return json.dumps({"encoding": text, "shape": shape})
+        return json.dumps({"encoding": self.encoding.mlir(), "shape": shape})
 
     def get_extra_state(self) -> Tensor:
         """Encoding and shape, as the bytes of JSON: safetensors holds tensors alone."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from dataclasses import dataclass, replace
-from typing import Dict, Optional, Tuple, Union
+from typing import Dict, Tuple, Union
 
 import torch
 
-from ..encoding import Encoding, EncodingError, Level, packed_shapes
+from ..encoding import Encoding, EncodingError, packed_shapes
 from .levels import index_dtype
 
 # Element type, spelled as in MLIR -> that of torch.
@@ -33,12 +32,6 @@ DTYPE_NAMES: Dict[torch.dtype, str] = {dtype: name for name, dtype in DTYPES.ite
 NARROW = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 
-_LEVEL = r"(free|\d+\s*:\s*\d+)(?:\s*,\s*block\s*=\s*\[\s*(\d+)\s*,\s*(\d+)\s*\])?"
-_TEXT = re.compile(
-    rf"(?:{_LEVEL}|\[\s*{_LEVEL}\s*\](?:\s*,\s*\[\s*{_LEVEL}\s*\])?)"
-    r"((?:\s*,\s*(?:dim\s*=\s*\d+|order\s*=\s*\w+))*)"
-)
-
 
 def dtype_name(dtype: torch.dtype) -> str:
     """The name in MLIR of the element type of a weight.
@@ -51,73 +44,6 @@ def dtype_name(dtype: torch.dtype) -> str:
     return DTYPE_NAMES[dtype]
 
 
-def encoding_text(encoding: Encoding) -> str:
-    """The attribute of MLIR, `#nm_sparse.encoding<...>`."""
-
-    def level_text(level: Level) -> str:
-        text = "free" if level.is_free else f"{level.n}:{level.m}"
-        if level.block == (1, 1):
-            return text
-        return f"{text}, block = [{level.block[0]}, {level.block[1]}]"
-
-    levels = [level_text(level) for level in encoding.levels]
-    text = levels[0] if len(levels) == 1 else ", ".join(f"[{one}]" for one in levels)
-    if encoding.dim:
-        text += f", dim = {encoding.dim}"
-    if encoding.is_shuffled:
-        text += f", order = {encoding.order}"
-    return f"#nm_sparse.encoding<{text}>"
-
-
-def parse_encoding(text: str, dim: int = 0) -> Encoding:
-    """The encoding that `text` spells: `8:32, block = [1, 128]`, with or without
-    `#nm_sparse.encoding<...>` around it.
-
-    dim:  that of text which has none.
-
-    Raises EncodingError when the text is no encoding.
-    """
-    inside = text.strip()
-    if inside.startswith("#nm_sparse.encoding<") and inside.endswith(">"):
-        inside = inside[len("#nm_sparse.encoding<") : -1].strip()
-    match = _TEXT.fullmatch(inside)
-    if match is None:
-        raise EncodingError(
-            f"encoding is {text!r}: legal is like '8:32, block = [1, 128]' or "
-            "'[4:10, block = [1, 64]], [2:4]', then ', dim = 1' and "
-            "', order = shuffled'"
-        )
-    groups = match.groups()
-    levels = [
-        _level(*groups[at : at + 3]) for at in (0, 3, 6) if groups[at] is not None
-    ]
-    keys = re.findall(r"(dim|order)\s*=\s*(\w+)", groups[9])
-    given = dict(keys)
-    if len(given) != len(keys):
-        raise EncodingError(f"encoding is {text!r}: legal is each key once")
-    outer, inner = levels[0], levels[1] if len(levels) == 2 else None
-    if inner is not None and inner.is_free:
-        raise EncodingError(f"encoding is {text!r}: legal is an inner level n:m")
-    return Encoding(
-        outer.n,
-        outer.m,
-        outer.block,
-        int(given.get("dim", dim)),
-        given.get("order", "identity"),
-        inner if inner is None else Level(inner.n, inner.m, inner.block),
-    )
-
-
-def _level(pattern: str, rows: Optional[str], outputs: Optional[str]) -> Encoding:
-    block = (int(rows or 1), int(outputs or 1))
-    if pattern == "free":
-        return Encoding.free(block)
-    n, m = (int(part) for part in pattern.split(":"))
-    if n < 1:
-        raise EncodingError(f"n:m is {n}:{m}: legal is 1 <= n <= m, or 'free'")
-    return Encoding(n, m, block)
-
-
 def linear_encoding(encoding: Union[Encoding, str]) -> Encoding:
     """The encoding of a weight [outputs, inputs], which contracts dimension 1.
 
@@ -127,7 +53,7 @@ def linear_encoding(encoding: Union[Encoding, str]) -> Encoding:
     Raises EncodingError when the text is no encoding, `dim` is 2, or the encoding is
     `free`, which layers of torch do not support.
     """
-    e = parse_encoding(encoding, 1) if isinstance(encoding, str) else encoding
+    e = Encoding.parse(encoding) if isinstance(encoding, str) else encoding
     if not isinstance(e, Encoding):
         raise EncodingError(f"encoding is {e!r}: legal is an Encoding or its text")
     if e.dim == 2:
@@ -188,7 +114,7 @@ class LinearSpec:
     def text(self) -> str:
         """Compact JSON, the same for equal specs."""
         fields = {
-            "encoding": encoding_text(self.encoding),
+            "encoding": self.encoding.mlir(),
             "shape": list(self.shape),
             "dim": 1,
             "dtype": self.dtype,
@@ -218,7 +144,7 @@ class LinearSpec:
 def _parse(text: str) -> LinearSpec:
     try:
         fields = json.loads(text)
-        encoding = parse_encoding(fields["encoding"], 1)
+        encoding = linear_encoding(fields["encoding"])
         shape, dim, dtype = fields["shape"], fields.get("dim", 1), fields["dtype"]
         others = {
             key: fields[key] for key in ("activation", "storage") if key in fields
@@ -229,6 +155,6 @@ def _parse(text: str) -> LinearSpec:
         raise EncodingError(
             f"spec is {text!r}: legal is the text of a LinearSpec"
         ) from None
-    if dim != 1 or encoding.dim != 1:
+    if dim != 1:
         raise EncodingError(f"spec says dim {dim}: a weight [N, K] contracts dim 1")
     return LinearSpec(encoding, shape, dtype, **others)

@@ -14,7 +14,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
 from ...encoding import packed_shapes
-from ..spec import LinearSpec, encoding_text
+from ..spec import LinearSpec
 from . import elementwise, reductions, views
 from .context import LOWERINGS, TYPES, Context, is_size
 from .products import lower_packed, packed_operands
@@ -160,7 +160,7 @@ class Walk:
         )
         target = names["values"]
         target = target[: -len(".values")] if target.endswith(".values") else target
-        alias = self.context.writer.alias(encoding_text(spec.encoding), "weight")
+        alias = self.context.writer.alias(spec.encoding.mlir(), "weight")
         value = Value("", spec.shape, spec.dtype, alias)
         name = f"{target}_weight" if target else "weight"
         self._add(
