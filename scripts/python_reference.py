@@ -35,8 +35,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
     "nm_sparse.torch": {
         "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction",
         "Patterns of layers": "advise choose sparsify_within_",
-        "Layers": "NMLinear PackedWeight packed_linear prune_weight LinearSpec "
-        "encoding_text parse_encoding",
+        "Layers": "NMLinear PackedWeight packed_linear prune_weight LinearSpec",
         "Layers that share their input": "fuse_ FuseReport Fusion GatedMLP "
         "share_input_ shared_linear",
         "Export": "export_mlir Exported ExportError",
