@@ -27,6 +27,7 @@ from pathlib import Path
 
 import doc_results
 import doc_sparse
+import python_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
@@ -217,6 +218,10 @@ class Generators:
         command = "nm-compile " + " ".join(arguments) + " -o linear.ptx"
         shown = [line[:110].rstrip() for line in lines[first : first + 5]]
         return console(command, "\n".join(shown))
+
+    def python(self, package):
+        """The reference of a package of docs/Python.md."""
+        return python_reference.page(package)
 
     def figure(self, name):
         return plots.make(name, ROOT / "docs/images", write=self.write)

@@ -2,11 +2,15 @@
 """What the documentation points at exists: links, make targets, scripts."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import python_reference  # noqa: E402
+
 PAGES = sorted(
     page
     for pattern in ("*.md", "docs/**/*.md", "python/**/*.md", "integrations/**/*.md")
@@ -101,6 +105,16 @@ def test_fields_of_a_schedule(name, body):
             assert row.split(" | ")[-1].strip().strip("`") == given[1]
     page = (ROOT / "docs/Schedule.md").read_text("utf-8")
     assert f"<!-- generated: attribute {name} -->" in page
+
+
+@pytest.mark.parametrize("package", python_reference.GROUPS)
+def test_reference_of_the_package(package):
+    """docs/Python.md says what signatures and docstrings say."""
+    page = (ROOT / "docs/Python.md").read_text("utf-8")
+    name = f"python {package}"
+    found = page.partition(f"<!-- generated: {name} -->\n")[2]
+    found = found.partition(f"\n<!-- end: {name} -->")[0]
+    assert found == python_reference.page(package), "run `make docs`"
 
 
 DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))

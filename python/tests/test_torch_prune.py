@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pruning of models: order of layers, shared inputs, targets, errors, packing."""
+"""Pruning of models: inputs of the layers before, configs, packing, errors."""
 
 import copy
 import json
@@ -10,55 +10,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from prune_models import Model, batches, quiet  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError, encode, prune  # noqa: E402
 from nm_sparse.torch import NMLinear  # noqa: E402
 from nm_sparse.torch.prune import (  # noqa: E402
-    Calibration,
     PruneConfig,
     Statistics,
-    prune_,
+    pack_,
     prune_linear_,
 )
-
-torch.set_num_threads(1)  # the problems are small
-
-
-class Block(nn.Module):
-    """Attention without softmax, and a gated MLP; defined in another order than run."""
-
-    def __init__(self, size, hidden):
-        super().__init__()
-        self.down = nn.Linear(hidden, size)
-        self.up = nn.Linear(size, hidden)
-        self.gate = nn.Linear(size, hidden, bias=False)
-        self.out = nn.Linear(size, size)
-        self.query, self.key, self.value = (nn.Linear(size, size) for _ in range(3))
-
-    def forward(self, x):
-        q, k, v = self.query(x), self.key(x), self.value(input=x)
-        x = x + self.out(torch.sigmoid(q * k) * v)
-        return x + self.down(torch.relu(self.gate(x)) * self.up(x))
-
-
-class Model(nn.Module):
-    def __init__(self, size=12, hidden=20, blocks=2, seed=0):
-        torch.manual_seed(seed)
-        super().__init__()
-        self.blocks = nn.ModuleList(Block(size, hidden) for _ in range(blocks))
-        self.dropout = nn.Dropout(0.5)
-
-    def forward(self, x, attention_mask=None):
-        for block in self.blocks:
-            x = self.dropout(block(x))
-        return x
-
-
-def batches(count=3, size=12, seed=1):
-    draw = torch.Generator().manual_seed(seed)
-    mixed = torch.randn(size, size, generator=draw) / size**0.5
-    return [torch.randn(4, 16, size, generator=draw) @ mixed for _ in range(count)]
 
 
 def relative(model, dense, data):
@@ -66,55 +28,6 @@ def relative(model, dense, data):
         wanted = torch.cat([dense.eval()(x) for x in data])
         found = torch.cat([model.eval()(x) for x in data])
     return float((found - wanted).norm() / wanted.norm())
-
-
-def quiet(model, config, data=None, **more):
-    return prune_(model, config, data, progress=False, **more)
-
-
-def test_layers_run_in_order_and_share_inputs():
-    model = Model()
-    names = [n for n, m in model.named_modules() if isinstance(m, nn.Linear)]
-    groups = Calibration(batches(), progress=False).groups(model, names)
-    assert [group.names for group in groups] == [
-        [f"blocks.{block}.{name}" for name in part]
-        for block in (0, 1)
-        for part in (["query", "key", "value"], ["out"], ["gate", "up"], ["down"])
-    ]
-    assert {group.calls for group in groups} == {1}
-
-
-def test_a_tensor_that_is_changed_in_place_is_another_input():
-    class Changing(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
-
-        def forward(self, x):
-            y = x.clone()
-            a = self.first(y)
-            y += 1
-            return a + self.second(y)
-
-    groups = Calibration([torch.ones(2, 4)]).groups(Changing(), ["first", "second"])
-    assert [group.names for group in groups] == [["first"], ["second"]]
-
-
-def test_a_layer_that_runs_again_sees_all_inputs():
-    class Again(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
-
-        def forward(self, x):
-            return self.layer(self.layer(x) + self.other(x))
-
-    model = Again()
-    calibration = Calibration([torch.ones(2, 4), torch.ones(3, 4)], progress=False)
-    groups = calibration.groups(model, ["layer", "other"])
-    assert [(g.names, g.calls) for g in groups] == [(["layer"], 2), (["other"], 1)]
-    report = quiet(model, "2:4", calibration)
-    assert report["layer"].tokens == 10 and report["other"].tokens == 5
 
 
 def dense_inputs(model, name, data):
@@ -131,20 +44,20 @@ def dense_inputs(model, name, data):
     return torch.cat(seen)
 
 
-@pytest.mark.parametrize("target", ["layer", "dense"])
+@pytest.mark.parametrize("target", [0.0, 0.3, 1.0])
 def test_inputs_are_those_of_the_pruned_layers_before(target):
     dense, data = Model(), batches()
     model = copy.deepcopy(dense)
-    quiet(model, PruneConfig("2:4", score="magnitude"), data, target=target)
+    quiet(model, PruneConfig("2:4", score="magnitude", target=target), data)
     for name in ("blocks.0.out", "blocks.1.gate", "blocks.1.down"):
         x = dense_inputs(model, name, data).double()
-        wanted = x if target == "layer" else dense_inputs(dense, name, data).double()
+        wanted = x.lerp(dense_inputs(dense, name, data).double(), target)
         linear, source = model.get_submodule(name), dense.get_submodule(name)
         y = wanted @ source.weight.double().t()
         if source.bias is not None:  # which takes the means
             x, y = x - x.mean(0), y - y.mean(0)
         # Further rows hold weights to what they were.
-        root = (0.01 * x.square().sum(0).mean()).sqrt()
+        root = (PruneConfig.damping * x.square().sum(0).mean()).sqrt()
         for output, w in enumerate(source.weight.detach().double()):
             kept = linear.weight[output].detach() != 0
             rows = torch.cat([x, root * torch.eye(len(w), dtype=x.dtype)])[:, kept]
@@ -212,6 +125,33 @@ def test_pruned_layers_pack_without_further_pruning(pattern):
         torch.testing.assert_close(packed(x), linear(x), rtol=1e-4, atol=1e-5)
 
 
+def test_models_pack_as_they_were_pruned():
+    pattern = "[4:8, block = [1, 16]], [2:4], order = shuffled"
+    model = Model()
+    model.again = model.blocks[0].query  # the same layer, in two places
+    report = quiet(model, {"*": PruneConfig(pattern)}, batches())
+    x, perm = batches()[0], report["blocks.1.up"].perm
+    wanted = model.eval()(x)
+    pack_(model, report)
+    assert isinstance(model.again, NMLinear) and model.again is model.blocks[0].query
+    assert model.blocks[1].up.perm.tolist() == perm.tolist()
+    assert not any(type(module) is nn.Linear for module in model.modules())
+    torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_left_their_pattern_do_not_pack():
+    model = Model()
+    report = quiet(model, "2:4", batches())
+    with torch.no_grad():
+        model.blocks[1].down.weight += 1
+    with pytest.raises(EncodingError, match="blocks.1.down: weight is not 2:4"):
+        pack_(model, report)
+    assert type(model.blocks[0].query) is nn.Linear
+    alone = nn.Linear(12, 8)
+    with pytest.raises(EncodingError, match="the model is a Linear: legal is an nn"):
+        pack_(alone, quiet(alone, "2:4", batches()))
+
+
 def test_free_encodings_keep_a_share():
     model = nn.Sequential(nn.Linear(12, 10))
     config = PruneConfig("free, block = [1, 5]", density=0.25)
@@ -260,51 +200,6 @@ def test_tied_weights_stay_dense_unless_asked_for():
     assert [row.name for row in report.layers] == ["body", "head"]
 
 
-def test_padding_does_not_count():
-    model, data = Model(), batches(2)
-    masks = [torch.ones(4, 16, dtype=torch.int64) for _ in data]
-    for mask in masks:
-        mask[:, 10:] = 0
-    cut = copy.deepcopy(model)
-    padded = [dict(x=x, attention_mask=mask) for x, mask in zip(data, masks)]
-    assert quiet(model, "2:4", padded)["blocks.0.out"].tokens == 2 * 4 * 10
-    quiet(cut, "2:4", [(x[:, :10], None) for x in data])
-    for found, wanted in zip(model.parameters(), cut.parameters()):
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-
-
-def test_a_function_may_run_the_model():
-    data, by_function, by_batches = batches(), Model(), Model()
-
-    def run(model):
-        for x in data:
-            model(x)
-
-    quiet(by_function, "2:4", run, target="layer")
-    quiet(by_batches, "2:4", data, target="layer")
-    for found, wanted in zip(by_function.parameters(), by_batches.parameters()):
-        torch.testing.assert_close(found, wanted)
-
-
-def test_modes_and_hooks_are_as_before():
-    model = Model().train()
-    model.blocks[0].eval()
-    modes = [module.training for module in model.modules()]
-    parameters = list(model.parameters())
-    quiet(model, "2:4", batches())
-    assert modes == [module.training for module in model.modules()]
-    assert all(a is b for a, b in zip(parameters, model.parameters()))
-    assert all(parameter.requires_grad for parameter in model.parameters())
-    assert not any(module._forward_pre_hooks for module in model.modules())
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_other_types(dtype):
-    model = Model().to(dtype)
-    quiet(model, "2:4", [x.to(dtype) for x in batches()], dtype=torch.float32)
-    assert {parameter.dtype for parameter in model.parameters()} == {dtype}
-
-
 def test_the_bias_makes_up_for_the_mean():
     torch.manual_seed(0)
     x = torch.randn(50, 8) + 3
@@ -331,14 +226,6 @@ def test_the_report_is_a_table_and_json():
     assert rows[0]["tokens"] == 3 * 4 * 16
 
 
-def test_progress_is_shown_on_stderr(capfd):
-    prune_(Model(), "2:4", batches())
-    shown = capfd.readouterr()
-    assert "pruning layers: 100%" in shown.err and not shown.out
-    quiet(Model(), "2:4", batches())
-    assert not capfd.readouterr().err
-
-
 def test_without_calibration():
     model = Model()
     report = quiet(model, PruneConfig("2:4", score="magnitude", fit=False))
@@ -358,8 +245,8 @@ class Idle(Model):
     [
         (Model, "2:4", None, {}, "calibration is None: the fit or the score of blocks"),
         (Model, "2:4", [], {}, "calibration has no batch"),
-        (Model, "2:4", batches(), {"target": "both"}, "target is 'both': legal is"),
-        (Model, "2:4", lambda m: m(batches()[0]), {}, "with a function as calibration"),
+        (Model, "2:4", batches(), {"blocks": "no"}, "blocks is 'no'.*model has blocks"),
+        (Model, "2:4", lambda m: m(batches()[0]), {"blocks": "blocks"}, "a function"),
         (Model, {"*.no": "2:4"}, batches(), {}, r"'\*.no' of config matches no nn.Lin"),
         (Model, {"*": None}, batches(), {}, "there is no nn.Linear to prune"),
         (Model, 5, batches(), {}, "config is 5: legal is a PruneConfig"),
@@ -374,9 +261,22 @@ def test_errors(model, config, data, more, message):
         quiet(model(), config, data, **more)
 
 
+def test_wrong_configs():
+    for name, value in (("damping", -1), ("target", 2)):
+        with pytest.raises(EncodingError, match=f"{name} is {value}: legal is from 0"):
+            PruneConfig("2:4", **{name: value})
+    with pytest.raises(EncodingError, match="density is None of free"):
+        PruneConfig("free")
+
+
 def test_wrong_layers():
     with pytest.raises(EncodingError, match="pass calibration, or fit=False"):
         prune_linear_(nn.Linear(4, 4), "2:4")
+    with pytest.raises(EncodingError, match="meta device: legal is a weight"):
+        prune_linear_(nn.Linear(4, 4, device="meta"), "2:4", Statistics(4))
+    with pytest.raises(EncodingError, match="the layer has parametrizations"):
+        linear = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+        prune_linear_(linear, "2:4", Statistics(4))
     with pytest.raises(EncodingError, match=r"input has shape \[3, 5\]: legal is"):
         Statistics(4).add(torch.ones(3, 5))
     with pytest.raises(EncodingError, match="has_target was said"):

@@ -5,13 +5,16 @@
 (docs/Encoding.md); `NMSparseConfig` says how. On a GPU they run compiled kernels, on
 the CPU a reference in torch. The operator is `torch.ops.nm_sparse.linear`.
 
-`fuse_` makes one operator of layers that share their input (docs/Fusion.md),
-`export_mlir` writes a model as MLIR (docs/Export.md), and `load_into` and
-`convert_checkpoint` read checkpoints with 2:4 weights (docs/Checkpoints.md).
+`prune` makes a model obey patterns and fits what is left; `advise` and `choose` say
+which pattern suits which layer, and `sparsify_within_` does all of it within a budget
+(docs/Pruning.md). `fuse_` makes one operator of layers that share their input
+(docs/Fusion.md), `export_mlir` writes a model as MLIR (docs/Export.md), and `load_into`
+and `convert_checkpoint` read checkpoints with 2:4 weights (docs/Checkpoints.md).
 """
 
 from typing import Any
 
+from .budget import advise, choose, sparsify_within_
 from .compressed import (
     Conversion,
     LoadReport,
@@ -45,6 +48,8 @@ __all__ = [
     "Prediction",
     "Report",
     "Row",
+    "advise",
+    "choose",
     "convert_checkpoint",
     "export_mlir",
     "fuse_",
@@ -55,6 +60,7 @@ __all__ = [
     "share_input_",
     "shared_linear",
     "sparsify_",
+    "sparsify_within_",
 ]
 
 

@@ -6,9 +6,11 @@ calibration inputs what those become. `prune_` does it to a model, layer by laye
 """
 
 from .calibration import Calibration
+from .finetune import DistillReport, HeldMasks, distill, hold_masks
 from .layer import PruneConfig, prune_linear_
 from .least_squares import Fit, fit
 from .masks import pattern_mask
+from .pack import pack_
 from .permute import output_order
 from .report import LayerReport, PruneReport
 from .scores import Score, ScoreFunction, element_scores, magnitude, surgeon, wanda
@@ -17,17 +19,22 @@ from .statistics import Statistics
 
 __all__ = [
     "Calibration",
+    "DistillReport",
     "Fit",
+    "HeldMasks",
     "LayerReport",
     "PruneConfig",
     "PruneReport",
     "Score",
     "ScoreFunction",
     "Statistics",
+    "distill",
     "element_scores",
     "fit",
+    "hold_masks",
     "magnitude",
     "output_order",
+    "pack_",
     "pattern_mask",
     "prune_",
     "prune_linear_",

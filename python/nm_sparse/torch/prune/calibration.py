@@ -53,8 +53,9 @@ class Group:
     calls: int = 1
 
 
-class _Stop(Exception):
-    """All that is wanted of this run has been seen."""
+class Stop(BaseException):
+    """All that is wanted of this run has been seen. No `except Exception` of a model
+    catches it."""
 
 
 class Calibration:
@@ -63,7 +64,7 @@ class Calibration:
     source:      batches: a tensor, which is the argument of the model, a tuple or list
                  of arguments, or a mapping of named ones. Or a function that is given
                  the model and runs it on everything; it cannot be cut short, so it
-                 takes longer.
+                 takes longer, and the inputs of a layer are held all at once.
     token_mask:  a function of a batch that says which tokens count, [...] as the inputs
                  of layers without their last dimension; by default that of
                  `attention_mask`.
@@ -88,16 +89,22 @@ class Calibration:
         """A progress bar on stderr, or one that shows nothing."""
         return tqdm(total=total, desc=what, disable=not self.progress, leave=True)
 
-    def each_batch(self, what: str) -> Iterator[Batch]:
-        """The batches, with a bar of their own that goes when they are done."""
-        return iter(
-            tqdm(
-                self.batches,
-                desc=f"inputs of {what}",
-                disable=not self.progress,
-                leave=False,
-            )
+    def parts(self, what: str) -> Iterator[Batch]:
+        """The batches, with a bar of their own that goes when they are done; once the
+        function, if it is one."""
+        if self.function is not None:
+            return iter([self.function])
+        bar = tqdm(
+            self.batches,
+            desc=f"inputs of {what}",
+            disable=not self.progress,
+            leave=False,
         )
+        return iter(bar)
+
+    def tokens_of(self, part: Batch) -> Optional[Tensor]:
+        """Which tokens of a part count, or None for all."""
+        return None if part is self.function else self.token_mask(part)
 
     def groups(self, model: nn.Module, names: Sequence[str]) -> List[Group]:
         """The named layers in the order in which they run, grouped by their input.
@@ -114,37 +121,30 @@ class Calibration:
                     break
         return recorder.groups()
 
-    def inputs(
-        self,
-        model: nn.Module,
-        group: Group,
-        visit: Callable[[Tensor, Optional[Tensor]], None],
-    ) -> None:
-        """Calls `visit(x, token_mask)` with each input of the layers of a group."""
-        name = group.names[0]
-        if self.function is not None:
-            with _evaluating(model), _hook(model, name, lambda x: visit(x, None)):
-                self.function(model)
-            return
-        for batch in self.each_batch(name):
-            for x in self.captured(model, group, batch):
-                visit(x, self.token_mask(batch))
-
-    def captured(self, model: nn.Module, group: Group, batch: Batch) -> List[Tensor]:
-        """The inputs of the layers of a group in a run on one batch, which ends there
-        if they run once."""
+    def captured(self, model: nn.Module, group: Group, part: Batch) -> List[Tensor]:
+        """The inputs of the layers of a group in a run on one part, which ends there if
+        they run once."""
         found: List[Tensor] = []
 
-        def take(x: Tensor) -> None:
-            found.append(x)
-            if group.calls == 1:
-                raise _Stop
+        def take(module: nn.Module, args: Any, kwargs: Dict[str, Any]) -> None:
+            x = _argument(args, kwargs)
+            if part is not self.function and group.calls == 1:
+                found.append(x)
+                raise Stop
+            found.append(x.clone())  # it may be changed in place before the run ends
 
-        with _hook(model, group.names[0], take):
-            try:
-                call(model, batch)
-            except _Stop:
-                pass
+        module = model.get_submodule(group.names[0])
+        handle = module.register_forward_pre_hook(take, with_kwargs=True)
+        try:
+            if part is self.function:
+                with _evaluating(model):
+                    part(model)
+            else:
+                call(model, part)
+        except Stop:
+            pass
+        finally:
+            handle.remove()
         return found
 
 
@@ -173,7 +173,7 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
     if isinstance(batch, Mapping):
         return {key: to_device(value, device) for key, value in batch.items()}
     if isinstance(batch, (tuple, list)):
-        return type(batch)(to_device(value, device) for value in batch)
+        return tuple(to_device(value, device) for value in batch)
     return batch
 
 
@@ -188,20 +188,6 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-@contextmanager
-def _hook(
-    model: nn.Module, name: str, visit: Callable[[Tensor], None]
-) -> Iterator[None]:
-    def hook(module: nn.Module, args: Any, kwargs: Dict[str, Any]) -> None:
-        visit(_argument(args, kwargs))
-
-    handle = model.get_submodule(name).register_forward_pre_hook(hook, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 def _argument(args: Any, kwargs: Dict[str, Any]) -> Tensor:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Callable, Optional, Union
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from ...encoding import Encoding, EncodingError
 from .least_squares import fit
@@ -28,24 +29,36 @@ class PruneConfig:
                dropping it costs at least) or a function of weight and statistics.
     fit:       whether the kept weights are set to their least-squares fit.
     damping:   of the fit, of the mean of the Gram matrix's diagonal, 0 to 1.
+    target:    what the outputs are fitted to, 0 to 1. With 0, those of the dense layer
+               for the inputs that it gets now, from the pruned layers before it. With
+               1, those that it has in the dense model, so that it makes up for these
+               layers; of few tokens it learns too much by heart then. In between, such
+               a mean of both.
     fit_bias:  whether the bias, where the layer has one, makes up for the mean of what
                pruning changes.
     seed:      of the search for the order of a shuffled encoding.
 
-    Raises EncodingError when encoding and density do not fit.
+    Raises EncodingError when a field is out of its range, or encoding and density do
+    not fit.
     """
 
     encoding: Union[Encoding, str]
     density: Optional[float] = None
     score: Score = "wanda"
     fit: bool = True
-    damping: float = 0.01
+    damping: float = 0.03
+    target: float = 0.5
     fit_bias: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", layer_encoding(self.encoding))
         check_density(self.pattern, self.density)
+        for name in ("damping", "target"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise EncodingError(
+                    f"{name} is {getattr(self, name)}: legal is from 0 to 1"
+                )
 
     @property
     def pattern(self) -> Encoding:
@@ -64,8 +77,8 @@ def as_config(config: Any) -> PruneConfig:
     if isinstance(config, (str, Encoding)):
         return PruneConfig(config)
     if hasattr(config, "encoding"):
-        names = ("density", "score", "fit", "damping", "fit_bias", "seed")
-        given = {name: getattr(config, name) for name in names if hasattr(config, name)}
+        names = [f.name for f in fields(PruneConfig) if hasattr(config, f.name)]
+        given = {name: getattr(config, name) for name in names if name != "encoding"}
         return PruneConfig(config.encoding, **given)
     raise EncodingError(
         f"config is {config!r}: legal is a PruneConfig, an Encoding or its text"
@@ -96,12 +109,18 @@ def prune_linear_(
             "calibration is None: the fit and the scores 'wanda' and 'surgeon' need "
             "inputs; pass calibration, or fit=False and score='magnitude'"
         )
+    if parametrize.is_parametrized(linear) or linear.weight.is_meta:
+        raise EncodingError(
+            f"{name or 'the layer'} has parametrizations, or is on the meta device: "
+            "legal is a weight of its own; remove them, or load it first"
+        )
     weight, e = linear.weight.detach(), config.pattern
     if e.is_shuffled and perm is not None:
-        perm = checked_perm(perm, len(weight))
+        perm = checked_perm(perm, len(weight)).to(weight.device)
     scores = element_scores(weight, config.score, statistics)
     if e.is_shuffled and perm is None:
         perm = output_order(scores, e, config.density, config.seed, progress)
+        perm = perm.to(weight.device)
     mask = pattern_mask(scores, e, config.density, perm)
     zero = torch.zeros((), dtype=weight.dtype, device=weight.device)
     pruned = torch.where(mask, weight, zero)
@@ -139,14 +158,22 @@ def _fitted(
         return pruned
     moves_bias = bias is not None and config.fit_bias
     seen = statistics.centered() if moves_bias else statistics
-    found = fit(weight, mask, seen.gram, seen.cross, config.damping)
+    found = fit(weight, mask, seen.gram, _blended(seen, config.target), config.damping)
     row.damping, row.raised = found.damping, found.raised
     row.error_after = relative(seen, found.weight)
     if moves_bias and statistics.tokens:
-        mean = statistics.sums / statistics.tokens
-        wanted = statistics.target_sums
-        wanted = mean if wanted is None else wanted / statistics.tokens
+        mean = wanted = statistics.sums / statistics.tokens
+        if statistics.target_sums is not None:
+            dense = statistics.target_sums / statistics.tokens
+            wanted = mean.lerp(dense, config.target)
         change = weight.to(mean) @ wanted - found.weight.to(mean) @ mean
         with torch.no_grad():
             bias += change.to(bias)
     return found.weight
+
+
+def _blended(statistics: Statistics, target: float) -> Optional[Tensor]:
+    """X^T of the inputs X and the inputs for which outputs are wanted."""
+    if statistics.cross is None or target == 0:
+        return None
+    return statistics.gram.lerp(statistics.cross, target)

@@ -42,7 +42,7 @@ def fit(
     mask: Tensor,
     gram: Tensor,
     cross: Optional[Tensor] = None,
-    damping: float = 0.01,
+    damping: float = 0.03,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Fit:
     """The kept weights that change the outputs of a layer least.

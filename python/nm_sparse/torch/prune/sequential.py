@@ -7,7 +7,7 @@ fitted, so that it makes up for some of what these have changed.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from ...encoding import EncodingError
-from .calibration import Calibration, Group, Source
+from .calibration import Batch, Calibration, Group, Source
 from .layer import PruneConfig, as_config, prune_linear_
+from .replay import Replay
 from .report import PruneReport
 from .statistics import Statistics
 
 Filter = Callable[[nn.Module, str], bool]
-TARGETS = ("dense", "layer")
 
 
 def prune_(
@@ -30,7 +30,7 @@ def prune_(
     calibration: Union[Calibration, Source, None] = None,
     *,
     filter_fn: Optional[Filter] = None,
-    target: str = "dense",
+    blocks: Optional[str] = None,
     dtype: torch.dtype = torch.float64,
     progress: bool = True,
 ) -> PruneReport:
@@ -44,19 +44,18 @@ def prune_(
                   needed for `PruneConfig(..., score="magnitude", fit=False)`.
     filter_fn:    filter_fn(module, name): whether a layer is pruned at all; by default
                   those whose weight no other module has.
-    target:       what layers are fitted to: "dense", the outputs of the dense model, or
-                  "layer", those of the dense layer for the inputs that it gets from the
-                  pruned layers before it. "dense" holds the dense weights, too, and
-                  needs batches.
+    blocks:       the name of an nn.ModuleList whose modules run one after the other,
+                  such as "model.layers": a layer is then reached from the block that it
+                  is in, and not from the beginning of the model. What one block returns
+                  is held for all batches, of the dense model as well.
     dtype:        of the Gram matrices, float64 or float32.
     progress:     whether stderr shows how far things are.
 
     The weights of the layers obey their patterns afterwards, and can be packed without
-    further pruning; `report[name].perm` is the order of a shuffled one. Raises
-    EncodingError when something does not fit.
+    further pruning; `report[name].perm` is the order of a shuffled one. Where a target
+    is above 0, the dense weights are held, too, until all is done. Raises EncodingError
+    when something does not fit.
     """
-    if target not in TARGETS:
-        raise EncodingError(f"target is {target!r}: legal is 'dense' or 'layer'")
     plan = plan_layers(model, config, filter_fn)
     names = [name for name, own in plan.items() if own.needs_calibration]
     if calibration is None and names:
@@ -68,25 +67,27 @@ def prune_(
         return _without_calibration(model, plan, progress)
     if not isinstance(calibration, Calibration):
         calibration = Calibration(calibration, progress=progress)
-    if calibration.function is not None and target == "dense":
-        raise EncodingError(
-            "target is 'dense' with a function as calibration: legal are batches, so "
-            "that both models see the same; or target='layer'"
-        )
     groups = calibration.groups(model, list(plan))
     _check_all_run(plan, groups)
-    dense = _DenseWeights(model, list(plan)) if target == "dense" else None
+    wants_dense = any(own.fit and own.target > 0 for own in plan.values())
+    dense = _DenseWeights(model, list(plan)) if wants_dense else None
+    runs = Runs(model, calibration, dense, blocks)
     report = PruneReport()
     with calibration.bar(len(plan), "pruning layers") as bar:
         for group in groups:
             bar.set_postfix_str(group.names[0])
-            seen = _collect(model, group, calibration, dense, dtype)
+            seen = runs.collect(group, dtype)
             for name in group.names:
-                linear = model.get_submodule(name)
-                row = prune_linear_(linear, plan[name], seen, name)
+                linear, show = model.get_submodule(name), _search_shown(bar, name)
+                row = prune_linear_(linear, plan[name], seen, name, progress=show)
                 report.layers.append(row)
                 bar.update()
     return report
+
+
+def _search_shown(bar: Any, name: str) -> Callable[[int, int], None]:
+    """Shows on a bar how far the search for an order of outputs is."""
+    return lambda done, total: bar.set_postfix_str(f"{name}: order {done}/{total}")
 
 
 def plan_layers(
@@ -137,8 +138,8 @@ def _without_calibration(
     with Calibration([()], progress=progress).bar(len(plan), "pruning layers") as bar:
         for name, own in plan.items():
             bar.set_postfix_str(name)
-            linear = model.get_submodule(name)
-            report.layers.append(prune_linear_(linear, own, name=name))
+            linear, show = model.get_submodule(name), _search_shown(bar, name)
+            report.layers.append(prune_linear_(linear, own, name=name, progress=show))
             bar.update()
     return report
 
@@ -177,29 +178,73 @@ class _DenseWeights:
                 parameter.data = data
 
 
-def _collect(
-    model: nn.Module,
-    group: Group,
-    calibration: Calibration,
-    dense: Optional[_DenseWeights],
-    dtype: torch.dtype,
-) -> Statistics:
-    """What the layers of a group are given on all of the calibration data."""
-    name = group.names[0]
-    weight = model.get_submodule(name).weight
-    seen = Statistics(weight.shape[1], dtype, weight.device, dense is not None)
-    if dense is None:
-        calibration.inputs(model, group, lambda x, mask: seen.add(x, None, mask))
-        return seen
-    for batch in calibration.each_batch(name):
-        with dense.in_place():
-            wanted = calibration.captured(model, group, batch)
-        found = calibration.captured(model, group, batch)
-        if [x.shape for x in found] != [x.shape for x in wanted]:
+class Runs:
+    """Runs of a model for what the layers of a group are given.
+
+    dense:   where inputs of the dense model are wanted, too, as targets.
+    blocks:  as for `prune_`.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        calibration: Calibration,
+        dense: Optional[_DenseWeights] = None,
+        blocks: Optional[str] = None,
+    ) -> None:
+        self.model, self.calibration, self.dense = model, calibration, dense
+        self.replays: Dict[bool, Replay] = {}
+        if blocks is not None and calibration.function is not None:
             raise EncodingError(
-                f"{name} is given other tokens in the pruned model than in the dense "
-                "one: legal is target='layer' where the data decide which layers run"
+                "blocks is given, and calibration is a function: legal are batches"
             )
-        for x, target in zip(found, wanted):
-            seen.add(x, target, calibration.token_mask(batch))
-    return seen
+        if blocks is not None:
+            self.replays = {False: Replay(model, blocks), True: Replay(model, blocks)}
+
+    def collect(self, group: Group, dtype: torch.dtype = torch.float64) -> Statistics:
+        """What the layers of a group are given on all of the calibration data."""
+        name, calibration = group.names[0], self.calibration
+        weight = self.model.get_submodule(name).weight
+        has_target = self.dense is not None
+        seen = Statistics(weight.shape[1], dtype, weight.device, has_target)
+        for is_dense, replay in self.replays.items():
+            if has_target or not is_dense:
+                with self._weights(is_dense):
+                    replay.advance(
+                        self.model, replay.position(name), calibration.batches
+                    )
+        for number, part in enumerate(calibration.parts(name)):
+            tokens = calibration.tokens_of(part)
+            found = self._captured(group, part, number, False)
+            if not has_target:
+                for x in found:
+                    seen.add(x, None, tokens)
+                continue
+            wanted = self._captured(group, part, number, True)
+            if [x.shape for x in found] != [x.shape for x in wanted]:
+                raise EncodingError(
+                    f"{name} is given other tokens in the pruned model than in the "
+                    "dense one: legal is target=0 where the data decide which layers "
+                    "run"
+                )
+            for x, target in zip(found, wanted):
+                seen.add(x, target, tokens)
+        return seen
+
+    def _weights(self, is_dense: bool) -> Any:
+        return self.dense.in_place() if is_dense and self.dense else nullcontext()
+
+    def _captured(
+        self, group: Group, part: Batch, number: int, is_dense: bool
+    ) -> List[Tensor]:
+        """The inputs of the layers of a group on a part of the data."""
+        with self._weights(is_dense):
+            replay = self.replays.get(is_dense)
+            if replay is None or not replay.ready:
+                return self.calibration.captured(self.model, group, part)
+            with replay.playing(number):
+                found = self.calibration.captured(self.model, group, part)
+            if replay.checked < replay.ready:
+                wanted = self.calibration.captured(self.model, group, part)
+                replay.check(found, wanted)
+            return found
