@@ -145,6 +145,24 @@ std::shared_ptr<const LoadedKernels> findKernels(NmsProgram *program,
   return kernels;
 }
 
+/// Whether kernels can read and write where `arguments` begin; a GPU that
+/// cannot takes the whole context with it.
+bool checkPointers(const NmsProgram *program, int32_t function,
+                   const NmsArray *arguments, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) {
+    const NmsArray &array = arguments[i];
+    if (array.rank < 0 ||
+        std::count(array.sizes, array.sizes + array.rank, 0) > 0)
+      continue;
+    if (!array.data || reinterpret_cast<uintptr_t>(array.data) % 16 != 0)
+      return !fail("argument %d of @%s begins at %p, legal is a multiple of 16 "
+                   "bytes that is not null: pass a copy",
+                   i, program->manifest.functions[function].name.c_str(),
+                   array.data);
+  }
+  return true;
+}
+
 /// A launch with the pointers of one call.
 class Launcher {
 public:
@@ -323,6 +341,8 @@ int nmsProgramLaunch(NmsProgram *program, int32_t function,
     return fail("the workspace, of %lld bytes, begins at %p, which is no "
                 "multiple of 256: allocate it for itself",
                 static_cast<long long>(plan->workspaceBytes), workspace);
+  if (!checkPointers(program, function, arguments, count))
+    return 1;
   if (plan->launches.empty() && plan->fills.empty())
     return 0;
   Context cu;

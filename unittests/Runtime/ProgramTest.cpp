@@ -312,6 +312,15 @@ TEST_F(ProgramTest, WrongCallsSayWhatIsLegal) {
       1);
   EXPECT_NE(std::string(nmsLastError()).find("no multiple of 256"),
             std::string::npos);
+  for (char *data : {memory + 8, static_cast<char *>(nullptr)}) {
+    arrays[1].data = data;
+    EXPECT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
+                               memory + 1024, nullptr),
+              1);
+    EXPECT_NE(std::string(nmsLastError()).find("argument 1 of @f begins at"),
+              std::string::npos)
+        << nmsLastError();
+  }
   EXPECT_EQ(nmsProgramFunction(program.get(), "g"), -1);
   EXPECT_STREQ(nmsLastError(),
                "the program has no function @g; its first is @f");

@@ -34,8 +34,8 @@ typedef struct NmsArray {
 
 /// Reads `manifest`, JSON of docs/Manifest.md. `image` is the PTX text that
 /// belongs to it, or a cubin, or the text that the emulator takes; it is loaded
-/// on a device when a function is first launched there. Null with nmsLastError() set where
-/// the manifest is malformed. Needs no device.
+/// on a device when a function is first launched there. Null with
+/// nmsLastError() set where the manifest is malformed. Needs no device.
 NMS_API NmsProgram *nmsProgramCreate(const char *manifest, size_t manifestBytes,
                                      const char *image, size_t imageBytes);
 
@@ -76,10 +76,11 @@ NMS_API int nmsProgramResult(NmsProgram *program, int32_t function,
 
 /// Launches the function's kernels on `stream` (a CUstream or cudaStream_t;
 /// null is the legacy default stream) of the calling thread's device and
-/// returns without waiting. `workspace` begins at a multiple of 256 bytes; the
-/// kernels use it, and the arguments, until the stream has passed them. Returns
-/// 0, or nonzero with nmsLastError() set. What depends on sizes alone is kept,
-/// so that the next call with the same ones is fast.
+/// returns without waiting. Arrays begin at a multiple of 16 bytes, unless they
+/// are empty, and `workspace` at one of 256; the kernels use them until the
+/// stream has passed them. Returns 0, or nonzero with nmsLastError() set. What
+/// depends on sizes alone is kept, so that the next call with the same ones is
+/// fast.
 NMS_API int nmsProgramLaunch(NmsProgram *program, int32_t function,
                              const NmsArray *arguments, int32_t count,
                              void *workspace, void *stream);
