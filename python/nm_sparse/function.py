@@ -158,6 +158,7 @@ class Function:
                 arrays.extend(store(packed, slot.weight) if free else canonical(packed))
             else:
                 self.check_elements(slot.numbers[0], one, self._say(i))
+                self._check_writable(slot.numbers[0], one, self._say(i))
                 arrays.append(as_numpy(arguments[i], one))
         results = []
         for found, (value, element) in zip(self.results_in, self._oracle.run(arrays)):
@@ -183,6 +184,12 @@ class Function:
         if not operand.fits(legal):
             raise OperandError(
                 f"{what} has elements of {operand.dtype}: legal is {legal}; convert it"
+            )
+
+    def _check_writable(self, number: int, operand: Operand, what: str) -> None:
+        if operand.is_read_only and number in self.results_in:
+            raise OperandError(
+                f"{what} is read-only, and a result is written to it: pass a copy"
             )
 
     def _find(self, number: int, arguments: Sequence[Any]) -> Any:
@@ -291,6 +298,7 @@ class Function:
     def _check(self, number: int, operand: Operand, first: Operand) -> None:
         what = f"argument {number} of the kernels of @{self.name}"
         self.check_elements(number, operand, what)
+        self._check_writable(number, operand, what)
         if operand.device != first.device:
             raise OperandError(
                 f"{what} is on {_place_name(operand.device)}, and others are on "

@@ -51,6 +51,7 @@ class Operand:
     sizes, strides:  in elements.
     dtype:    element type, spelled as in MLIR.
     owner:    the array, which keeps its memory.
+    is_read_only:  whether it says that it must not be written to.
     """
 
     device: int
@@ -59,6 +60,7 @@ class Operand:
     strides: Tuple[int, ...]
     dtype: str
     owner: Any
+    is_read_only: bool = False
 
     def fits(self, dtype: str) -> bool:
         """Whether its elements are of type `dtype`, or bits of it."""
@@ -117,7 +119,8 @@ def _open_numpy(array: np.ndarray, what: str) -> Operand:
     if not array.dtype.isnative:
         raise OperandError(f"{what} has elements of another byte order than this CPU")
     strides = tuple(stride // array.itemsize for stride in array.strides)
-    return Operand(HOST, array.ctypes.data, array.shape, strides, name, array)
+    address, read_only = array.ctypes.data, not array.flags.writeable
+    return Operand(HOST, address, array.shape, strides, name, array, read_only)
 
 
 def _open_cuda(array: Any, interface: dict, what: str) -> Operand:
@@ -134,7 +137,8 @@ def _open_cuda(array: Any, interface: dict, what: str) -> Operand:
             )
         strides = tuple(stride // dtype.itemsize for stride in strides)
     device = getattr(getattr(array, "device", None), "id", 0)
-    return Operand(device, interface["data"][0], shape, strides, name, array)
+    address, read_only = interface["data"]
+    return Operand(device, address, shape, strides, name, array, bool(read_only))
 
 
 def contiguous(shape: Tuple[int, ...]) -> Tuple[int, ...]:

@@ -142,7 +142,9 @@ def test_wrong_arguments_are_named():
         gated_mlp_mlir(8, 8, "2:4, dim = 1", activation="sine")
     with pytest.raises(EncodingError, match="there are 0 layers: legal is at least 1"):
         linear_shared_mlir(8, [])
-    with pytest.raises(EncodingError, match="outputs is 0: legal is an integer from 1 on"):
+    with pytest.raises(
+        EncodingError, match="outputs is 0: legal is an integer from 1 on"
+    ):
         linear_shared_mlir(8, [SharedLayer(0, "2:4, dim = 1")])
     with pytest.raises(EncodingError, match="activation is 'sine'"):
         activation_steps("sine", "%x", "%")

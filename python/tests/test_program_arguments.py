@@ -70,6 +70,17 @@ def test_elements_of_the_same_size_are_told_apart():
     assert open_operand(x.view(np.uint16), "x").fits("bf16")
 
 
+def test_results_are_not_written_to_what_is_read_only():
+    program, packed, _ = make()
+    x, out = np.ones((2, 32), np.float16), np.zeros((2, 16), np.float16)
+    x.flags.writeable = False
+    program(x, packed, out)
+    out.flags.writeable = False
+    with pytest.raises(OperandError, match="2 of @linear is read-only, and a result"):
+        program(x, packed, out)
+    assert emulate(program, x, packed, out)[0].shape == out.shape  # of its own
+
+
 def test_weights_of_another_encoding_are_no_weights_of_the_program():
     """2:4 and 4:8 have components of the same shapes."""
     program, packed, _ = make("4:8")
