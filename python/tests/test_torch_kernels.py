@@ -135,6 +135,32 @@ def test_a_stored_form_follows_its_weight(weight, install):
     assert len(kernels._stored._forms) == 1  # that of the weight that lives
 
 
+def test_graphs_use_what_is_kept_of_weights_that_are_not_trained(
+    weight, install, monkeypatch
+):
+    packed, dense = weight
+    program = StandIn(dense, "bitmap")
+    install(program)
+    x = torch.randn(2, packed.shape[1])
+    run(packed, x)
+    monkeypatch.setattr(kernels, "_is_captured", lambda tensor: True)
+    run(packed, x)
+    kept, captured = (parts[0] for parts in program.calls)
+    assert captured is kept
+    # A trained weight, and one that has changed, are stored by the graph.
+    packed.components["values"].requires_grad_()
+    run(packed, x)
+    packed.components["values"].requires_grad_(False).mul_(2)
+    run(packed, x)
+    trained, changed = (parts[0] for parts in program.calls[2:])
+    assert trained is not kept and torch.equal(trained, kept)
+    assert torch.equal(changed, 2 * kept)
+    layer = NMLinear(8, 8, "2:4")
+    assert layer.operands()[0] is layer.values
+    with torch.no_grad():
+        assert not layer.operands()[0].requires_grad
+
+
 def test_inference_tensors_are_not_kept(weight, install):
     packed, dense = weight
     program = StandIn(dense, "bitmap")

@@ -216,6 +216,11 @@ class _Form:
         return self.parts
 
 
+def _is_captured(tensor: Tensor) -> bool:
+    """Whether what is done with it now becomes part of a CUDA graph."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 class _Stored:
     """Weights in the forms that kernels read, as long as their `values` live."""
 
@@ -227,10 +232,8 @@ class _Stored:
         parts = [part.detach() for part in weight]
         if kernels.storage == "canonical" and kernels.encoding == kernels.spec.encoding:
             return [_as_operand(part) for part in parts]
-        # What is made while a graph is captured exists only when it is replayed, and
-        # inference tensors do not say when they change.
-        is_captured = parts[0].is_cuda and torch.cuda.is_current_stream_capturing()
-        if is_captured or any(part.is_inference() for part in parts):
+        # Inference tensors do not say when they change.
+        if any(part.is_inference() for part in parts):
             return kernels.store(parts)
         # A weak reference keeps the name of the memory from being used again.
         memory = StorageWeakRef(weight[0].untyped_storage())
@@ -238,7 +241,15 @@ class _Stored:
         key = (memory.cdata, weight[0].storage_offset(), form, kernels.spec)
         version = [(part.data_ptr(), part._version) for part in weight]
         known = self._forms.get(key)
-        if known is None or known.version != version:
+        is_current = known is not None and known.version == version
+        if _is_captured(parts[0]):
+            # What is made now is there when the graph is replayed, and not before; a
+            # weight that is trained may change in between. torch has waited for all
+            # work before the capture.
+            if known is not None and is_current and not weight[0].requires_grad:
+                return known.parts
+            return kernels.store(parts)
+        if known is None or not is_current:
             # A copy, because other threads put in theirs.
             for name, entry in list(self._forms.items()):
                 if entry.memory.expired():

@@ -171,10 +171,15 @@ class NMLinear(nn.Module):
         shape = torch.Size((self.out_features, self.in_features))
         return PackedWeight(parts, self.encoding, shape)
 
+    def operands(self) -> List[Tensor]:
+        """The components as the operator takes them. Where no gradients are recorded
+        they ask for none, which tells kernels that they are not trained here."""
+        values = self.values if torch.is_grad_enabled() else self.values.detach()
+        return [values, *(getattr(self, name) for name in self._names[1:])]
+
     def forward(self, x: Tensor) -> Tensor:
-        weight: List[Tensor] = [getattr(self, name) for name in self._names]
         spec = self._specs[self.values.dtype]
-        return torch.ops.nm_sparse.linear(x, weight, self.bias, spec)
+        return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, spec)
 
     def extra_repr(self) -> str:
         text = str(self.encoding).replace(", dim = 1", "")

@@ -34,7 +34,7 @@ def is_plain(layer: Any) -> bool:
 
 
 def _components(layer: NMLinear) -> List[Tensor]:
-    return [getattr(layer, name) for name in layer._names]
+    return layer.operands()
 
 
 def _spec(layer: NMLinear) -> str:

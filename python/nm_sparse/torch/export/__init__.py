@@ -23,6 +23,7 @@ from .text import ExportError
 __all__ = ["Argument", "ExportError", "Exported", "export_mlir"]
 
 # Operators that have a form of their own here, and stay whole.
+_ALIASES = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
 _WHOLE = (
     torch.ops.aten.linear.default,
     torch.ops.aten.silu.default,
@@ -93,6 +94,15 @@ class Exported:
         return self._packed[argument.name]
 
 
+def _drop_aliases(graph: torch.fx.Graph) -> None:
+    """Puts a parameter in the place of what is the same but for gradients."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _ALIASES:
+            (source,) = node.args
+            if source.op == "placeholder":
+                node.replace_all_uses_with(source)
+
+
 def export_mlir(
     model: nn.Module,
     args: Sequence[Any],
@@ -123,6 +133,7 @@ def export_mlir(
         for operator in _WHOLE:
             table.pop(operator, None)
         program = program.run_decompositions(table)
+        _drop_aliases(program.graph)
         program.graph.eliminate_dead_code()
     walk = Walk(program, name)
     text = walk.run()
