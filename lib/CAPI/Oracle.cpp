@@ -59,6 +59,7 @@ static Argument copy(const NmSparseHostArray &given) {
 int nmSparseOracleCall(NmSparseOracle *oracle,
                        const NmSparseHostArray *arguments, int32_t count) {
   std::vector<Argument> copies;
+  copies.reserve(count);
   for (int32_t i = 0; i < count; ++i)
     copies.push_back(copy(arguments[i]));
   auto results = oracle->oracle->call(copies);

@@ -19,7 +19,7 @@ static constexpr unsigned kBits = 32;
 static bool isNarrow(const llvm::Instruction &instruction) {
   return instruction.isIntDivRem() && instruction.getType()->isIntegerTy() &&
          instruction.getType()->getIntegerBitWidth() < kBits &&
-         !isa<llvm::Constant>(instruction.getOperand(1));
+         !llvm::isa<llvm::Constant>(instruction.getOperand(1));
 }
 
 llvm::PreservedAnalyses
@@ -30,7 +30,7 @@ WidenDivisionsPass::run(llvm::Function &function,
        llvm::make_early_inc_range(llvm::instructions(function))) {
     if (!isNarrow(instruction))
       continue;
-    auto opcode = cast<llvm::BinaryOperator>(instruction).getOpcode();
+    auto opcode = llvm::cast<llvm::BinaryOperator>(instruction).getOpcode();
     bool isSigned =
         opcode == llvm::Instruction::SDiv || opcode == llvm::Instruction::SRem;
     llvm::IRBuilder<> b(&instruction);
