@@ -43,8 +43,8 @@ NMS_API int nmsDeviceAvailable(void);
 /// Fills `info`. Returns 0, or nonzero with nmsLastError() set.
 NMS_API int nmsDeviceInfo(NmsDeviceInfo *info);
 
-/// From now on, and on the calling thread, the runtime uses device `ordinal`; -1
-/// is the usual one. Returns what it was.
+/// From now on, and on the calling thread, the runtime uses device `ordinal`;
+/// -1 is the usual one. Returns what it was.
 NMS_API int32_t nmsSetDevice(int32_t ordinal);
 
 /// With this flag mgpuStreamSynchronize returns at once for the adopted stream:
