@@ -25,9 +25,9 @@ function(nm_sparse_link_static target)
   nm_sparse_link_archives(${target} ${archives})
 endfunction()
 
-# The same for a library that is to be small: 59 MB in place of 80, 24 in place of
-# 28 in a zip file (docs/decisions/068). LLVM and MLIR throw no exceptions, so tables for unwinding
-# their frames are left out, and equal functions are one.
+# The same for a library that is to be small (docs/decisions/068-one-c-interface.md).
+# LLVM and MLIR throw no exceptions, so tables for unwinding their frames are left
+# out, and equal functions are one.
 function(nm_sparse_link_static_small target)
   nm_sparse_find_archives(archives)
   find_program(NM_SPARSE_OBJCOPY NAMES llvm-objcopy

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Between a call in Python and nmsProgramLaunch, for tensors of PyTorch: what
- * takes 20 us through ctypes takes 1 to 2 here. It knows no library at link
- * time: program.py gives it the addresses of functions. What it does not expect
- * it leaves to program.py, which says what is wrong.
+ * Between a call in Python and nmsProgramLaunch, for tensors of PyTorch: in place
+ * of ctypes, which is slow (docs/decisions/069-launching-from-python.md). It
+ * knows no library at link time: direct.py gives it the addresses of functions.
+ * What it does not expect it leaves to function.py, which says what is wrong.
  *
  *===----------------------------------------------------------------------===*/
 

@@ -233,7 +233,8 @@ def last_error() -> str:
 
 @lru_cache(maxsize=None)
 def launcher() -> Optional[ModuleType]:
-    """The C module that launches in 1 to 2 us, or None: ctypes takes 20."""
+    """The C module that launches, or None: ctypes does the same, ten times slower
+    (docs/decisions/069-launching-from-python.md)."""
     file = path().parent / "_launch.abi3.so"
     if not file.is_file():
         return None
