@@ -140,8 +140,8 @@ def capture(run: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
     with torch.cuda.graph(graph):
         result = run()
 
-    def replay() -> torch.Tensor:
-        graph.replay()
+    def replay(inputs: Any = run) -> torch.Tensor:
+        graph.replay()  # which reads memory of `inputs`, so that must live as long
         return result
 
     return replay
