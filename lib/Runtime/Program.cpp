@@ -172,7 +172,8 @@ public:
   }
 
   bool fill(const Context &cu) const;
-  bool launch(const PlannedLaunch &launch, cuda::Function function);
+  bool launch(const Context &cu, const PlannedLaunch &launch,
+              cuda::Function function);
 
 private:
   char *resolve(const PlannedPointer &pointer) const {
@@ -180,7 +181,8 @@ private:
         pointer.argument < 0 ? workspace : arguments[pointer.argument].data;
     return static_cast<char *>(base) + pointer.offset;
   }
-  void *makeMap(const PlannedParameter &parameter) const;
+  void *findMap(const PlannedParameter &parameter, int device) const;
+  void *makeMap(const PlannedMap &map, const void *base) const;
 
   const ProgramPlan &plan;
   const NmsArray *arguments;
@@ -216,12 +218,21 @@ bool Launcher::fill(const Context &cu) const {
   return true;
 }
 
-void *Launcher::makeMap(const PlannedParameter &parameter) const {
+void *Launcher::findMap(const PlannedParameter &parameter, int device) const {
   const PlannedMap &map = plan.maps[parameter.map];
+  const void *base = resolve(parameter.pointer);
+  if (void *known = map.copies->find(device, base))
+    return known;
+  void *made = makeMap(map, base);
+  if (made)
+    map.copies->add(device, base, made);
+  return made;
+}
+
+void *Launcher::makeMap(const PlannedMap &map, const void *base) const {
   int64_t descriptor[3 + 2 * NMS_MAX_RANK];
   size_t rank = map.sizes.size();
-  descriptor[0] = descriptor[1] =
-      reinterpret_cast<int64_t>(resolve(parameter.pointer));
+  descriptor[0] = descriptor[1] = reinterpret_cast<int64_t>(base);
   descriptor[2] = 0;
   std::copy(map.sizes.begin(), map.sizes.end(), descriptor + 3);
   std::copy(map.strides.begin(), map.strides.end(), descriptor + 3 + rank);
@@ -234,7 +245,8 @@ void *Launcher::makeMap(const PlannedParameter &parameter) const {
                          descriptor, format);
 }
 
-bool Launcher::launch(const PlannedLaunch &launch, cuda::Function function) {
+bool Launcher::launch(const Context &cu, const PlannedLaunch &launch,
+                      cuda::Function function) {
   size_t count = launch.parameters.size();
   slots.resize(count);
   parameters.resize(count);
@@ -248,7 +260,7 @@ bool Launcher::launch(const PlannedLaunch &launch, cuda::Function function) {
       slots[i] = reinterpret_cast<uint64_t>(resolve(parameter.pointer));
       break;
     case ManifestParameter::Kind::TensorMap:
-      void *map = makeMap(parameter);
+      void *map = findMap(parameter, cu.info().ordinal);
       if (!map)
         return false;
       slots[i] = reinterpret_cast<uint64_t>(map);
@@ -356,7 +368,7 @@ int nmsProgramLaunch(NmsProgram *program, int32_t function,
   if (!launcher.fill(cu))
     return 1;
   for (const PlannedLaunch &launch : plan->launches)
-    if (!launcher.launch(launch, kernels->functions[launch.kernel]))
+    if (!launcher.launch(cu, launch, kernels->functions[launch.kernel]))
       return 1;
   return 0;
 }

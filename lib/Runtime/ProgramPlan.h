@@ -13,6 +13,7 @@
 
 #include "Functions.h"
 #include "Manifest.h"
+#include "MapCopies.h"
 #include "nm_sparse/Runtime/Program.h"
 
 #include <memory>
@@ -29,6 +30,7 @@ struct PlannedMap {
   std::vector<int64_t> sizes, strides, box; ///< Elements.
   int64_t dataType = 0;
   int swizzle = 0, l2Promotion = 0;
+  std::unique_ptr<MapCopies> copies = std::make_unique<MapCopies>();
 };
 
 struct PlannedParameter {

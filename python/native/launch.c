@@ -2,46 +2,54 @@
  *
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Between a call in Python and nmsProgramLaunch, for tensors of PyTorch: in place
- * of ctypes, which is slow (docs/decisions/069-launching-from-python.md). It
- * knows no library at link time: direct.py gives it the addresses of functions.
- * What it does not expect it leaves to function.py, which says what is wrong.
+ * Between a call in Python and nmsProgramLaunch, for tensors of PyTorch: in
+ * place of ctypes, which is slow (docs/decisions/069-launching-from-python.md).
+ * It knows no library at link time: direct.py gives it the addresses of
+ * functions. What it does not expect it leaves to function.py, which says what
+ * is wrong.
  *
  *===----------------------------------------------------------------------===*/
 
-#define Py_LIMITED_API 0x030A0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "tensors.h"
 
-#include "nm_sparse/Runtime/Program.h"
-
-#include <string.h>
-
-enum { MOST_ARGUMENTS = 64 };
+enum { MOST_RESULTS = 16 };
 
 typedef int64_t (*WorkspaceFunction)(NmsProgram *, int32_t, const NmsArray *,
                                      int32_t);
 typedef int (*LaunchFunction)(NmsProgram *, int32_t, const NmsArray *, int32_t,
                               void *, void *);
+typedef void (*SetDeviceFunction)(int32_t);
 
-/* A function of a program, and the type of each argument. */
+/* A function of a program, as it is called. */
 typedef struct {
   NmsProgram *program;
   int32_t function;
   WorkspaceFunction workspace;
   LaunchFunction launch;
-  Py_ssize_t count;
-  PyObject *dtypes[MOST_ARGUMENTS];
+  SetDeviceFunction setDevice;
+  PyObject *allocate; /* (device, stream, bytes): a tensor, the workspace */
+  PyObject *fail;     /* (status): raises what a status stands for */
+
+  /* What Python passes: an array, or the components of a weight. */
+  Py_ssize_t slotCount;
+  int32_t slotSizes[MOST_ARGUMENTS]; /* 0: an array, else components */
+  int32_t slotNumbers[MOST_ARGUMENTS][NMS_MAX_RANK];
+  Py_ssize_t resultCount;
+  int32_t results[MOST_RESULTS]; /* slots that are written to */
+
+  /* What the kernels take. */
+  int32_t count;
+  ElementType types[MOST_ARGUMENTS];
 } Call;
 
 static const char *kCall = "nm_sparse.call";
-
-/* Names, made once. */
-static PyObject *nameDataPtr, *nameShape, *nameStride, *nameDtype, *nameDevice;
+static PyObject *nameArrays;
 
 static void freeCall(Call *call) {
-  for (Py_ssize_t i = 0; i < call->count; ++i)
-    Py_XDECREF(call->dtypes[i]);
+  for (int32_t i = 0; i < call->count; ++i)
+    Py_XDECREF(call->types[i].dtype);
+  Py_XDECREF(call->allocate);
+  Py_XDECREF(call->fail);
   PyMem_Free(call);
 }
 
@@ -51,23 +59,70 @@ static void destroyCall(PyObject *capsule) {
     freeCall(call);
 }
 
-/* prepare(program, function, workspace, launch, dtypes): addresses as integers,
- * and the dtype that each argument must be, as a tuple. */
-static PyObject *prepare(PyObject *module, PyObject *arguments) {
-  unsigned long long program, workspace, launch;
-  int function;
-  PyObject *dtypes;
-  if (!PyArg_ParseTuple(arguments, "KiKKO", &program, &function, &workspace,
-                        &launch, &dtypes))
-    return NULL;
-  Py_ssize_t count = PyTuple_Size(dtypes);
-  if (count < 0)
-    return NULL;
-  if (count > MOST_ARGUMENTS) {
-    PyErr_Format(PyExc_ValueError, "a function of %zd arguments, at most %d",
-                 count, MOST_ARGUMENTS);
-    return NULL;
+/* The slots of a call: a tuple of the numbers of each. */
+static int readSlots(Call *call, PyObject *slots) {
+  call->slotCount = PyTuple_Size(slots);
+  if (call->slotCount < 0 || call->slotCount > MOST_ARGUMENTS)
+    return 0;
+  for (Py_ssize_t i = 0; i < call->slotCount; ++i) {
+    PyObject *slot = PyTuple_GetItem(slots, i);
+    int isArray = PyLong_Check(slot);
+    int64_t numbers[NMS_MAX_RANK] = {isArray ? PyLong_AsLongLong(slot) : 0};
+    Py_ssize_t size = isArray ? 1 : readSizes(slot, numbers);
+    if (size <= 0)
+      return 0;
+    call->slotSizes[i] = isArray ? 0 : (int32_t)size;
+    for (Py_ssize_t j = 0; j < size; ++j) {
+      if (numbers[j] < 0 || numbers[j] >= call->count)
+        return 0;
+      call->slotNumbers[i][j] = (int32_t)numbers[j];
+    }
   }
+  return 1;
+}
+
+static int readResults(Call *call, PyObject *results) {
+  call->resultCount = PyTuple_Size(results);
+  if (call->resultCount <= 0 || call->resultCount > MOST_RESULTS)
+    return 0;
+  for (Py_ssize_t i = 0; i < call->resultCount; ++i) {
+    long slot = PyLong_AsLong(PyTuple_GetItem(results, i));
+    if (slot < 0 || slot >= call->slotCount)
+      return 0;
+    call->results[i] = (int32_t)slot;
+  }
+  return 1;
+}
+
+/* The types of arguments, by an empty tensor of each. */
+static int readTypes(Call *call, PyObject *samples) {
+  Py_ssize_t count = PyTuple_Size(samples);
+  if (count < 0 || count > MOST_ARGUMENTS)
+    return 0;
+  for (; call->count < count; ++call->count)
+    if (!readType(PyTuple_GetItem(samples, call->count),
+                  &call->types[call->count]))
+      return 0;
+  return 1;
+}
+
+/* prepare(program, function, (workspace, launch, setDevice), samples, slots,
+ *         results, allocate, fail): what `launch` needs, a capsule.
+ *
+ * program and functions:  addresses.
+ * samples:    an empty tensor of the type of each argument of the kernels.
+ * slots:      for each argument of Python the number that the kernels have for
+ *             it, or a tuple with those of the components of a weight.
+ * results:    the arguments of Python that results are written to. */
+static PyObject *prepare(PyObject *module, PyObject *arguments) {
+  unsigned long long program, workspace, launch, setDevice;
+  int function;
+  PyObject *samples, *slots, *results, *allocate, *fail;
+  if (!PyArg_ParseTuple(arguments, "Ki(KKK)O!O!O!OO", &program, &function,
+                        &workspace, &launch, &setDevice, &PyTuple_Type,
+                        &samples, &PyTuple_Type, &slots, &PyTuple_Type,
+                        &results, &allocate, &fail))
+    return NULL;
   Call *call = PyMem_Calloc(1, sizeof(Call));
   if (!call)
     return PyErr_NoMemory();
@@ -75,10 +130,20 @@ static PyObject *prepare(PyObject *module, PyObject *arguments) {
   call->function = function;
   call->workspace = (WorkspaceFunction)(uintptr_t)workspace;
   call->launch = (LaunchFunction)(uintptr_t)launch;
-  call->count = count;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    call->dtypes[i] = PyTuple_GetItem(dtypes, i);
-    Py_INCREF(call->dtypes[i]);
+  call->setDevice = (SetDeviceFunction)(uintptr_t)setDevice;
+  Py_INCREF(allocate);
+  Py_INCREF(fail);
+  call->allocate = allocate;
+  call->fail = fail;
+  if (!readTypes(call, samples) || !readSlots(call, slots) ||
+      !readResults(call, results)) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_ValueError,
+                   "legal are functions of at most %d arguments and %d results "
+                   "that are written to arguments",
+                   MOST_ARGUMENTS, MOST_RESULTS);
+    freeCall(call);
+    return NULL;
   }
   PyObject *capsule = PyCapsule_New(call, kCall, destroyCall);
   if (!capsule)
@@ -86,125 +151,133 @@ static PyObject *prepare(PyObject *module, PyObject *arguments) {
   return capsule;
 }
 
-/* Reads a tuple of integers. Its length, or -1. */
-static Py_ssize_t readSizes(PyObject *tuple, int64_t *sizes) {
-  Py_ssize_t rank = PyTuple_Size(tuple);
-  if (rank < 0 || rank > NMS_MAX_RANK) {
-    PyErr_Clear();
-    return -1;
+static int readArgument(const Call *call, PyObject *tensor, int32_t number,
+                        Arrays *all) {
+  return readTensor(tensor, &call->types[number], number, all);
+}
+
+/* The components of a weight: of a tuple, or of an object that has one. */
+static int readWeight(const Call *call, PyObject *weight, Py_ssize_t slot,
+                      Arrays *all) {
+  int isTuple = PyTuple_Check(weight);
+  PyObject *parts = isTuple ? weight : PyObject_GetAttr(weight, nameArrays);
+  int isRead = parts && PyTuple_Check(parts) &&
+               PyTuple_Size(parts) == call->slotSizes[slot];
+  for (int32_t i = 0; isRead && i < call->slotSizes[slot]; ++i)
+    isRead = readArgument(call, PyTuple_GetItem(parts, i),
+                          call->slotNumbers[slot][i], all);
+  if (!isTuple)
+    Py_XDECREF(parts);
+  return isRead;
+}
+
+static int readArguments(const Call *call, PyObject *const *arguments,
+                         Arrays *all) {
+  all->device = -1;
+  for (Py_ssize_t i = 0; i < call->slotCount; ++i) {
+    int isRead =
+        call->slotSizes[i]
+            ? readWeight(call, arguments[i], i, all)
+            : readArgument(call, arguments[i], call->slotNumbers[i][0], all);
+    if (!isRead)
+      return 0;
   }
-  for (Py_ssize_t i = 0; i < rank; ++i) {
-    sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-    if (sizes[i] == -1 && PyErr_Occurred()) {
-      PyErr_Clear();
-      return -1;
-    }
+  return all->device >= 0;
+}
+
+/* The stream of a call: `given`, or where that is None the current one of
+ * torch. 0 with an exception, or where torch does not say. */
+static int findStream(PyObject *given, int64_t device, void **stream) {
+  if (given != Py_None) {
+    *stream = PyLong_AsVoidPtr(given);
+    return !PyErr_Occurred();
   }
-  return rank;
+  return findCurrentStream(device, stream);
 }
 
-/* What `tensor` answers as an integer to `method`, in `value`. 0 where it does
- * not answer so. */
-static int askInteger(PyObject *tensor, PyObject *method, int64_t *value) {
-  PyObject *answer = PyObject_CallMethodObjArgs(tensor, method, NULL);
-  if (!answer)
-    return 0;
-  /* Addresses may have their highest bit. */
-  *value = (int64_t)PyLong_AsUnsignedLongLongMask(answer);
-  Py_DECREF(answer);
-  return !PyErr_Occurred();
+/* Where the workspace of a call begins, and the tensor that it is. 0 with an
+ * exception. */
+static int allocateWorkspace(const Call *call, int64_t device, void *stream,
+                             int64_t bytes, PyObject **tensor, void **memory) {
+  *tensor = PyObject_CallFunction(call->allocate, "LKL", (long long)device,
+                                  (unsigned long long)(uintptr_t)stream,
+                                  (long long)bytes);
+  if (*tensor && readAddress(*tensor, memory))
+    return 1;
+  Py_XDECREF(*tensor);
+  return 0;
 }
 
-/* The same of `sizes`, a new reference to a tuple or NULL, which it takes. */
-static Py_ssize_t takeSizes(PyObject *tuple, int64_t *sizes) {
-  Py_ssize_t rank = tuple ? readSizes(tuple, sizes) : -1;
-  Py_XDECREF(tuple);
-  return rank;
-}
-
-/* Fills `array` from a tensor of type `dtype` on `device`. 0 where it is
- * something else, maybe with an exception. */
-static int readTensor(PyObject *tensor, PyObject *dtype, int64_t device,
-                      NmsArray *array, int64_t *sizes, int64_t *strides) {
-  PyObject *own = PyObject_GetAttr(tensor, nameDtype);
-  Py_XDECREF(own);
-  int64_t at = 0, address = 0;
-  if (own != dtype || !askInteger(tensor, nameDevice, &at) || at != device ||
-      !askInteger(tensor, nameDataPtr, &address) || address % 16 != 0)
-    return 0;
-  Py_ssize_t rank = takeSizes(PyObject_GetAttr(tensor, nameShape), sizes);
-  if (rank < 0)
-    return 0;
-  array->data = (void *)(uintptr_t)address;
-  array->rank = (int32_t)rank;
-  array->sizes = sizes;
-  array->strides = strides;
-  return takeSizes(PyObject_CallMethodObjArgs(tensor, nameStride, NULL),
-                   strides) == rank;
-}
-
-/* launch(call, device, stream, allocate, argument...): 0 once the kernels are
- * on the stream, 1 where the runtime refused, -1 where it refused the sizes or
- * the strides, and None where an argument is not what is expected.
- * `allocate(bytes)` gives a tensor that is the workspace. */
-static PyObject *launch(PyObject *module, PyObject *const *arguments,
-                        Py_ssize_t count) {
-  Call *call = count < 4 ? NULL : PyCapsule_GetPointer(arguments[0], kCall);
-  if (!call) {
-    if (!PyErr_Occurred())
-      PyErr_SetString(PyExc_TypeError, "launch takes at least 4 arguments");
-    return NULL;
+static PyObject *giveResults(const Call *call, PyObject *const *arguments) {
+  if (call->resultCount == 1) {
+    Py_INCREF(arguments[call->results[0]]);
+    return arguments[call->results[0]];
   }
-  if (count - 4 != call->count)
-    Py_RETURN_NONE;
-  long device = PyLong_AsLong(arguments[1]);
-  void *stream = PyLong_AsVoidPtr(arguments[2]);
-  if (PyErr_Occurred())
-    return NULL;
-  NmsArray arrays[MOST_ARGUMENTS];
-  int64_t sizes[MOST_ARGUMENTS][NMS_MAX_RANK];
-  int64_t strides[MOST_ARGUMENTS][NMS_MAX_RANK];
-  for (Py_ssize_t i = 0; i < call->count; ++i)
-    if (!readTensor(arguments[4 + i], call->dtypes[i], device, &arrays[i],
-                    sizes[i], strides[i])) {
-      PyErr_Clear();
-      Py_RETURN_NONE;
-    }
-  int32_t number = (int32_t)call->count;
+  PyObject *results = PyTuple_New(call->resultCount);
+  for (Py_ssize_t i = 0; results && i < call->resultCount; ++i) {
+    Py_INCREF(arguments[call->results[i]]);
+    PyTuple_SetItem(results, i, arguments[call->results[i]]);
+  }
+  return results;
+}
+
+static PyObject *run(const Call *call, const Arrays *all, void *stream,
+                     PyObject *const *arguments) {
   int64_t bytes;
   /* It waits while another thread, which may need Python, loads the kernels. */
   Py_BEGIN_ALLOW_THREADS;
-  bytes = call->workspace(call->program, call->function, arrays, number);
+  call->setDevice((int32_t)all->device);
+  bytes =
+      call->workspace(call->program, call->function, all->arrays, call->count);
   Py_END_ALLOW_THREADS;
   if (bytes < 0)
-    return PyLong_FromLong(-1);
+    return PyObject_CallFunction(call->fail, "i", -1);
   PyObject *workspace = NULL;
   void *memory = NULL;
-  if (bytes > 0) {
-    workspace = PyObject_CallFunction(arguments[3], "L", (long long)bytes);
-    PyObject *pointer =
-        workspace ? PyObject_CallMethodObjArgs(workspace, nameDataPtr, NULL)
-                  : NULL;
-    memory = pointer ? PyLong_AsVoidPtr(pointer) : NULL;
-    Py_XDECREF(pointer);
-    if (!memory) {
-      Py_XDECREF(workspace);
-      return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    }
-  }
+  if (bytes > 0 &&
+      !allocateWorkspace(call, all->device, stream, bytes, &workspace, &memory))
+    return NULL;
   int status;
   Py_BEGIN_ALLOW_THREADS;
-  status = call->launch(call->program, call->function, arrays, number, memory,
-                        stream);
+  status = call->launch(call->program, call->function, all->arrays, call->count,
+                        memory, stream);
   Py_END_ALLOW_THREADS;
   /* Memory that is given back now is used again behind the kernels, on the same
    * stream, by the allocator that it is from. */
   Py_XDECREF(workspace);
-  return PyLong_FromLong(status);
+  if (status)
+    return PyObject_CallFunction(call->fail, "i", status);
+  return giveResults(call, arguments);
+}
+
+/* launch(call, stream, argument...): the results, once the kernels are on the
+ * stream (an address; None: the current one of torch); None, with nothing
+ * launched, where an argument is not what is expected. Raises what `fail`
+ * raises. */
+static PyObject *launch(PyObject *module, PyObject *const *arguments,
+                        Py_ssize_t count) {
+  const Call *call =
+      count < 2 ? NULL : PyCapsule_GetPointer(arguments[0], kCall);
+  if (!call) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "launch takes at least 2 arguments");
+    return NULL;
+  }
+  if (count - 2 != call->slotCount)
+    Py_RETURN_NONE;
+  Arrays all;
+  void *stream = NULL;
+  if (!readArguments(call, arguments + 2, &all) ||
+      !findStream(arguments[1], all.device, &stream)) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
+  return run(call, &all, stream, arguments + 2);
 }
 
 static PyMethodDef methods[] = {
     {"prepare", prepare, METH_VARARGS, NULL},
+    {"use_exchange", useExchange, METH_VARARGS, NULL},
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL}};
 
@@ -219,12 +292,8 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         NULL};
 
 PyMODINIT_FUNC PyInit__launch(void) {
-  nameDataPtr = PyUnicode_InternFromString("data_ptr");
-  nameShape = PyUnicode_InternFromString("shape");
-  nameStride = PyUnicode_InternFromString("stride");
-  nameDtype = PyUnicode_InternFromString("dtype");
-  nameDevice = PyUnicode_InternFromString("get_device");
-  if (!nameDataPtr || !nameShape || !nameStride || !nameDtype || !nameDevice)
+  nameArrays = PyUnicode_InternFromString("arrays");
+  if (!nameArrays || !prepareTensors())
     return NULL;
   return PyModule_Create(&definition);
 }

@@ -10,53 +10,77 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
 from .library import RuntimeFailure, last_error, launcher, library
 from .operands import OperandError, torch_dtype, torch_memory
 
+# Takes a stream (its address; None: the current one of torch) and the arguments of a
+# function: tensors of torch on a GPU, and for a weight a PreparedWeight, or a tuple of
+# its components. Returns the result, or a tuple of several; None, with nothing
+# launched, where an argument is something else, of another type, or does not begin at
+# a multiple of 16 bytes. Raises OperandError for other sizes or strides than the
+# program takes, and RuntimeFailure for what the driver refuses.
+DirectCall = Callable[..., Any]
 
-class DirectCall:
+
+def direct_call(
+    handle: int,
+    number: int,
+    elements: Sequence[str],
+    slots: Sequence[Union[int, Tuple[int, ...]]],
+    results: Sequence[int],
+) -> DirectCall:
     """Launches of function `number` of a program of the library.
 
     handle:    the NmsProgram.
-    elements:  the type of each argument, spelled as in MLIR.
+    elements:  the type of each argument of the kernels, spelled as in MLIR.
+    slots:     for each argument of the call its number among those of the kernels, or
+               the numbers of the components of a weight.
+    results:   the arguments of the call that results are written to: at least one.
     """
+    lib, module = library(), launcher()
+    torch = sys.modules.get("torch")
+    dtypes = [torch_dtype(element) for element in elements]
+    if module is None or torch is None or None in dtypes or not results:
+        return _decline
+    functions = lib.nmsProgramWorkspace, lib.nmsProgramLaunch, lib.nmsSetDevice
+    addresses = [ctypes.cast(f, ctypes.c_void_p).value for f in functions]
+    is_exchanged = _use_exchange(module)
+    samples = tuple(torch.empty(0, dtype=dtype) for dtype in dtypes)
+    call = module.prepare(
+        handle, number, tuple(addresses), samples, tuple(slots), tuple(results),
+        torch_memory, _fail,
+    )  # fmt: skip
+    launch: DirectCall = functools.partial(module.launch, call)
+    return launch if is_exchanged else functools.partial(_on_current, launch)
 
-    def __init__(self, handle: int, number: int, elements: Sequence[str]) -> None:
-        lib, module = library(), launcher()
-        dtypes = tuple(torch_dtype(element) for element in elements)
-        self._call: Any = None
-        if module is None or None in dtypes:
-            return
-        address = [
-            ctypes.cast(function, ctypes.c_void_p).value
-            for function in (lib.nmsProgramWorkspace, lib.nmsProgramLaunch)
-        ]
-        self._launch = module.launch
-        self._set_device = lib.nmsSetDevice
-        self._call = module.prepare(handle, number, *address, dtypes)
 
-    def __call__(
-        self, flat: Sequence[Any], device: int, stream: Optional[int] = None
-    ) -> bool:
-        """Launches on tensors on GPU `device`, one for each argument of the kernels.
+@functools.lru_cache(maxsize=None)
+def _use_exchange(module: Any) -> bool:
+    """Has the C module read tensors by C functions, which torch has from 2.10 on;
+    whether it does."""
+    torch = sys.modules["torch"]
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    types = (torch.Tensor, torch.nn.Parameter)
+    return exchange is not None and module.use_exchange(exchange, *types)
 
-        stream:  its address; none: the current one of torch.
 
-        Returns False, with nothing launched, where an argument is not such a tensor
-        of the right type, or does not begin at a multiple of 16 bytes. Raises
-        OperandError for other sizes or strides than the program takes, and
-        RuntimeFailure for what the driver refuses.
-        """
-        if self._call is None:
-            return False
-        if stream is None:
-            torch = sys.modules["torch"]
-            stream = torch._C._cuda_getCurrentRawStream(device)
-        allocate = functools.partial(torch_memory, device, stream)
-        self._set_device(device)
-        status = self._launch(self._call, device, stream, allocate, *flat)
-        if status:
-            raise (OperandError if status < 0 else RuntimeFailure)(last_error())
-        return status is not None
+def _on_current(launch: DirectCall, stream: Optional[int], *arguments: Any) -> Any:
+    """`launch`, which does not know the current stream."""
+    if stream is None:
+        torch = sys.modules["torch"]
+        tensors = (one for one in arguments if isinstance(one, torch.Tensor))
+        device = next((one.get_device() for one in tensors), -1)
+        if device < 0:
+            return None
+        stream = torch._C._cuda_getCurrentRawStream(device)
+    return launch(stream, *arguments)
+
+
+def _decline(*_: Any) -> None:
+    """In the place of calls that cannot be direct."""
+
+
+def _fail(status: int) -> None:
+    raise (OperandError if status < 0 else RuntimeFailure)(last_error())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .direct import DirectCall
+from .direct import DirectCall, direct_call
 from .encoding import Encoding, EncodingError, Packed
 from .library import Result, RuntimeFailure, element_of_kind, last_error, library
 from .operands import (
@@ -96,8 +96,10 @@ class Function:
         Raises OperandError for arguments that the function does not take, and
         RuntimeFailure for what the driver refuses.
         """
-        if self._writes_to_arguments and len(arguments) == len(self._slots):
-            result = self._call_directly(arguments, stream)
+        if self._direct is not None:
+            result = self._direct(stream, *arguments)
+            if result is None and self._placed:
+                result = self._direct(stream, *self._replace(arguments))
             if result is not None:
                 return result
         self.check_count(arguments)
@@ -118,6 +120,8 @@ class Function:
             results = self._run_on_host(arguments, opened)
         else:
             results = self._run_on_device(arguments, first, stream)
+            if is_torch(first.owner):
+                self._direct = self.direct  # for the next call
         return results[0] if len(results) == 1 else tuple(results)
 
     @property
@@ -236,32 +240,36 @@ class Function:
 
     @property
     def direct(self) -> DirectCall:
-        """Launches on tensors of torch, of which each component of a weight is one:
-        for who calls the function often, and finds results in arguments."""
+        """Launches on tensors of torch, for who calls the function often: see
+        `nm_sparse.direct`. Declines all calls where results have no arguments that
+        they are written to."""
         if self._direct is None:
-            elements, handle = self._elements, self._program.handle
-            self._direct = DirectCall(handle, self._get_number(), elements)
+            slots = [
+                slot.numbers if slot.weight is not None else slot.numbers[0]
+                for slot in self._slots
+            ]
+            results = self.results_in if self._writes_to_arguments else []
+            self._direct = direct_call(
+                self._program.handle,
+                self._get_number(),
+                self._elements,
+                slots,
+                [slots.index(number) for number in results if number is not None],
+            )
         return self._direct
 
-    def _call_directly(self, arguments: Sequence[Any], stream: Optional[int]) -> Any:
-        """The result of a call on tensors of torch on a GPU with a prepared weight; or
-        None, with nothing launched."""
-        flat: List[Any] = [None] * self._count
-        device = HOST
+    def _replace(self, arguments: Sequence[Any]) -> List[Any]:
+        """The arguments, with weights as they were put on a GPU by an earlier call."""
+        numbers = iter(range(len(arguments)))
+        device = next((a.get_device() for a in arguments if is_torch(a)), HOST)
+        found = []
         for slot, argument in zip(self._slots, arguments):
-            if slot.weight is None:
-                flat[slot.numbers[0]] = argument
-                if device == HOST and is_torch(argument):
-                    device = argument.get_device()
-            elif type(argument) is PreparedWeight:
-                for number, part in zip(slot.numbers, argument.arrays):
-                    flat[number] = part
-            else:
-                return None
-        if device == HOST or not self.direct(flat, device, stream):
-            return None
-        results = [flat[number] for number in self.results_in if number is not None]
-        return results[0] if len(results) == 1 else tuple(results)
+            known = None
+            if slot.weight is not None:
+                known = self._placed.get((id(argument), next(numbers), device))
+            is_same = known is not None and known[0]() is argument
+            found.append(known[1] if known is not None and is_same else argument)
+        return found
 
     def _run_on_device(
         self, arguments: Sequence[Any], first: Operand, stream: Optional[int]

@@ -2,16 +2,19 @@
 """Programs compiled and called from Python: on the CPU, and their kernels in the
 emulator. Skipped where there is no library of the compiler."""
 
+import ctypes
+import dataclasses
+
 import numpy as np
 import pytest
 
-from nm_sparse import Encoding, EncodingError, encode, pack, prune
+from nm_sparse import Encoding, EncodingError, direct, emulator, encode, pack, prune
 from nm_sparse import library as native
 from nm_sparse.activation_text import ACTIVATIONS
 from nm_sparse.compiler import CompileError
 from nm_sparse.emulator import emulate
-from nm_sparse.operands import OperandError
-from nm_sparse.program import advise, compile
+from nm_sparse.operands import NativeArrays, Operand, OperandError
+from nm_sparse.program import PreparedWeight, advise, compile
 from nm_sparse.specs import LinearSpec
 
 pytestmark = pytest.mark.skipif(
@@ -201,64 +204,168 @@ class Tensor:
         return 0
 
 
-def test_the_launcher_of_tensors(monkeypatch):
-    launcher = native.launcher()
-    if launcher is None:
+class Exchange:
+    """What torch offers to read tensors by in C, for `Tensor` above: a capsule."""
+
+    class View(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device", ctypes.c_int32 * 2),
+            ("rank", ctypes.c_int32),
+            ("type", ctypes.c_uint8 * 4),
+            ("sizes", ctypes.POINTER(ctypes.c_int64)),
+            ("strides", ctypes.POINTER(ctypes.c_int64)),
+            ("offset", ctypes.c_uint64),
+        ]
+
+    def __init__(self, stream, major=1):
+        self.codes, self.asked, self._keep = {}, [], []
+        describe = ctypes.PYFUNCTYPE(
+            ctypes.c_int, ctypes.py_object, ctypes.POINTER(Exchange.View)
+        )(self._describe)
+        find = ctypes.PYFUNCTYPE(
+            ctypes.c_int, ctypes.c_int32, ctypes.c_int32,
+            ctypes.POINTER(ctypes.c_void_p),
+        )(lambda kind, device, out: self._find(kind, device, out, stream))  # fmt: skip
+        table = (ctypes.c_uint64 * 7)(major | 3 << 32)
+        functions = [ctypes.cast(f, ctypes.c_void_p).value for f in (describe, find)]
+        table[5], table[6] = functions
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [
+            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p,
+        ]  # fmt: skip
+        self._name = b"dlpack_exchange_api"
+        self._keep += [describe, find, table]
+        self.capsule = make(ctypes.addressof(table), self._name, None)
+
+    def _describe(self, tensor, out):
+        self.asked.append(tensor)
+        sizes, strides = (
+            (ctypes.c_int64 * max(1, len(one)))(*one)
+            for one in (tensor.shape, tensor.stride())
+        )
+        self._keep += [sizes, strides]
+        view = out.contents
+        # The offset and the data are parts of the address.
+        view.data, view.offset = tensor.data_ptr() - 16, 16
+        view.device[:] = [2, tensor.get_device()]
+        view.rank = len(tensor.shape)
+        view.type[:] = [self.codes.setdefault(tensor.dtype, len(self.codes)), 8, 1, 0]
+        view.sizes, view.strides = sizes, strides
+        return 0
+
+    def _find(self, kind, device, out, stream):
+        assert (kind, device) == (2, 0)
+        out[0] = stream
+        return 0
+
+
+@pytest.fixture
+def launcher():
+    module = native.launcher()
+    if module is None:
         pytest.skip("the library has no launcher beside it")
-    import ctypes
+    yield module
+    direct._use_exchange.cache_clear()
 
-    from nm_sparse import emulator
-    from nm_sparse.operands import NativeArrays
 
-    program, packed, x, _, expected = make_layer("8:32, block = [1, 128]", 11)
-    out = np.full(expected.shape, np.nan, np.float16)
-    found = {}
-
-    def launch(handle, number, arrays, count, where, stream):
-        """As the library's function, through the launcher."""
-        lib = native.library()
-        kinds = [object() for _ in range(count)]
-        address = [
-            ctypes.cast(function, ctypes.c_void_p).value
-            for function in (lib.nmsProgramWorkspace, real)
-        ]
-        call = launcher.prepare(handle, number, *address, tuple(kinds))
-        tensors = [
-            Tensor(operand, None, kind) for operand, kind in zip(found["native"], kinds)
-        ]
-
-        def allocate(size):
-            return Tensor(
-                emulator.Operand(0, where, (size,), (1,), "", None), None, None
-            )
-
-        wrong = [*tensors[:-1], Tensor(found["native"][-1], None, object())]
-        assert launcher.launch(call, -1, 0, allocate, *tensors) is None
-        assert launcher.launch(call, 0, 0, allocate, *tensors[1:]) is None
-        assert launcher.launch(call, 0, 0, allocate, *wrong) is None
-        no_tensor = type("NoTensor", (), {"dtype": kinds[0]})()
-        rest = tensors[1:]
-        assert launcher.launch(call, 0, 0, allocate, no_tensor, *rest) is None
-        other = Tensor(found["native"][0], None, kinds[0])
-        other.shape = tuple(size + 1 for size in other.shape)
-        assert launcher.launch(call, 0, 0, allocate, other, *rest) == -1
-        assert "argument 0 of @linear" in native.last_error()
-        return launcher.launch(call, 0, 0, allocate, *tensors)
+def use_launcher(monkeypatch, launch):
+    """The emulator calls `launch(handle, number, operands, workspace)` in the place of
+    the library's function."""
+    operands = []
 
     class Recording(NativeArrays):
-        def __init__(self, operands):
-            super().__init__(operands)
-            found["native"] = operands
+        def __init__(self, found):
+            super().__init__(found)
+            operands[:] = found
 
-    real = native.library().nmsProgramLaunch
+    def replacement(handle, number, arrays, count, where, stream):
+        return launch(handle, number, operands, where)
+
     monkeypatch.setattr(emulator, "NativeArrays", Recording)
     monkeypatch.setattr(
         emulator,
         "library",
-        lambda: _Replaced(native.library(), nmsProgramLaunch=launch),
+        lambda: _Replaced(native.library(), nmsProgramLaunch=replacement),
     )
+
+
+@pytest.mark.parametrize("is_exchanged", [False, True])
+def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):
+    program, packed, x, _, expected = make_layer("8:32, block = [1, 128]", 11)
+    out = np.full(expected.shape, np.nan, np.float16)
+    lib = native.library()
+    functions = lib.nmsProgramWorkspace, lib.nmsProgramLaunch, lib.nmsSetDevice
+    addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions)
+    exchange = Exchange(stream=None)
+    if is_exchanged:
+        assert launcher.use_exchange(exchange.capsule, Tensor, OnHost)
+
+    def launch(handle, number, operands, where):
+        kinds = [f"type {i}" for i in range(len(operands))]
+        tensors = [Tensor(one, None, kind) for one, kind in zip(operands, kinds)]
+
+        def allocate(device, stream, size):
+            assert device == 0 and stream == 0
+            return Tensor(Operand(0, where, (size,), (1,), "", None), None, None)
+
+        def fail(status):
+            raise ValueError(f"{status}: {native.last_error()}")
+
+        slots = (0, tuple(range(1, len(tensors) - 1)), len(tensors) - 1)
+        call = launcher.prepare(
+            handle, number, addresses, tuple(tensors), slots, (2,), allocate, fail
+        )
+        first, *parts, last = tensors
+        stream = None if is_exchanged else 0
+        good = (call, stream, first, tuple(parts), last)
+        astray = dataclasses.replace(operands[-1], address=where + 8)
+        for i, wrong in enumerate(
+            (
+                Tensor(operands[-1], None, "another type"),
+                Tensor(astray, None, kinds[-1]),
+                OnHost(operands[-1], None, kinds[-1]),
+                type("NoTensor", (), {"dtype": kinds[-1]})(),
+            )
+        ):
+            assert launcher.launch(*good[:-1], wrong) is None, i
+        assert launcher.launch(*good[:-1]) is None
+        assert launcher.launch(*good[:3], tuple(parts[1:]), last) is None
+        assert launcher.launch(*good[:3], parts, last) is None
+        if not is_exchanged:
+            assert launcher.launch(call, None, *good[2:]) is None
+        other = Tensor(operands[0], None, kinds[0])
+        other.shape = tuple(size + 1 for size in other.shape)
+        with pytest.raises(ValueError, match="-1: .*argument 0 of @linear"):
+            launcher.launch(call, stream, other, *good[3:])
+        weight = PreparedWeight(tuple(parts), None)
+        assert launcher.launch(call, stream, first, weight, last) is last
+        assert bool(exchange.asked) == is_exchanged
+        assert launcher.launch(*good) is last
+        return 0
+
+    use_launcher(monkeypatch, launch)
     (emulated,) = emulate(program, x, packed, out)
     close(emulated, expected)
+
+
+class OnHost(Tensor):
+    """A tensor that is not on a GPU."""
+
+    def get_device(self):
+        return -1
+
+
+def test_what_the_launcher_is_prepared_for(launcher):
+    tensor = Tensor(Operand(0, 16, (3,), (1,), "", None), None, "f16")
+    for slots, results in (((0, 2), (0,)), ((0, 1), ()), ((0, 1), (2,)), ((), (0,))):
+        with pytest.raises(ValueError, match="legal are functions of at most 64"):
+            launcher.prepare(0, 0, (0, 0, 0), (tensor,) * 2, slots, results, 0, 0)
+    with pytest.raises(ValueError, match="at most 64 arguments"):
+        launcher.prepare(0, 0, (0, 0, 0), (tensor,) * 65, (0,), (0,), 0, 0)
+    assert not launcher.use_exchange(Exchange(None, major=2).capsule, Tensor, OnHost)
+    with pytest.raises(TypeError, match="at least 2 arguments"):
+        launcher.launch()
 
 
 class _Replaced:

@@ -219,18 +219,40 @@ def test_arrays_on_a_gpu():
     "status, error", [(-1, OperandError), (1, native.RuntimeFailure)]
 )
 def test_wrong_sizes_are_told_from_failures(monkeypatch, status, error):
-    answers = [0, None, status]
-    launcher = types.SimpleNamespace(
-        prepare=lambda *arguments: "call", launch=lambda *arguments: answers.pop(0)
+    torch = types.SimpleNamespace(
+        Tensor=type("Tensor", (), {"get_device": lambda tensor: 3}),
+        nn=types.SimpleNamespace(Parameter=None),
+        empty=lambda size, dtype: dtype,
+        _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 100 + device),
     )
+    monkeypatch.setitem(__import__("sys").modules, "torch", torch)
+    given = []
+
+    def prepare(handle, number, addresses, samples, slots, results, allocate, fail):
+        given.append((samples, slots, results))
+        return fail
+
+    def launch(fail, stream, *arguments):
+        given.append((stream, *arguments))
+        return fail(status) if arguments == ("wrong",) else arguments[0]
+
+    launcher = types.ModuleType("launcher")
+    launcher.prepare, launcher.launch = prepare, launch
     monkeypatch.setattr(direct, "torch_dtype", lambda element: element)
     monkeypatch.setattr(direct, "launcher", lambda: None)
-    assert not direct.DirectCall(0, 0, ["f16"])(["x"], -1, 0)
+    assert direct.direct_call(0, 0, ["f16"], [0], [0])(0, "x") is None
     monkeypatch.setattr(direct, "launcher", lambda: launcher)
-    call = direct.DirectCall(0, 0, ["f16"])
-    assert call(["x"], -1, 0) and not call(["x"], -1, 0)
+    assert direct.direct_call(0, 0, ["f16"], [0], [])(0, "x") is None
+    call = direct.direct_call(0, 0, ["f16"], [0], [0])
+    assert given == [(("f16",), (0,), (0,))]
+    # This torch has no functions for C: the current stream is asked in Python.
+    tensor = torch.Tensor()
+    assert call(5, tensor) is tensor and call(None, tensor) is tensor
+    assert given[1:] == [(5, tensor), (103, tensor)]
+    assert call(None, "on no GPU") is None
     with pytest.raises(error):
-        call(["x"], -1, 0)
+        call(5, "wrong")
+    direct._use_exchange.cache_clear()
 
 
 def test_memory_is_of_the_stream_that_kernels_are_on(monkeypatch):

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace {
@@ -381,12 +382,35 @@ TEST_F(ProgramTest, TensorMapsAreOfTheWholeArray) {
                                memory + 1024, nullptr),
               0)
         << nmsLastError();
-  EXPECT_EQ(fake().tensorMaps, before + 2);
+  EXPECT_EQ(fake().tensorMaps, before + 1);
   EXPECT_EQ(fake().boxInner, 32u);
   EXPECT_EQ(fake().boxOuter, 4u);
   EXPECT_EQ(fake().strideBytes, 144u);
   // Such a copy would wait for the kernels ahead.
   EXPECT_EQ(fake().copiesWithoutStream, copies);
+}
+
+/// One map for each address, also of more addresses than are kept.
+TEST_F(ProgramTest, TensorMapsAreOfTheAddress) {
+  load(makeManifest("64", kMapLaunch));
+  auto arrays = makeArrays(5, 72);
+  char *first = static_cast<char *>(arrays[1].data);
+  auto launch = [&](int address) {
+    arrays[1].data = first + 16 * address;
+    EXPECT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
+                               memory + 1024, nullptr),
+              0)
+        << nmsLastError();
+    return fake().firstParam;
+  };
+  std::vector<uint64_t> maps;
+  for (int address = 0; address < 40; ++address)
+    maps.push_back(launch(address));
+  for (int address = 0; address < 40; ++address) {
+    EXPECT_EQ(launch(address), maps[address]);
+    EXPECT_EQ(launch(address), maps[address]);
+  }
+  EXPECT_EQ(std::set<uint64_t>(maps.begin(), maps.end()).size(), 40u);
 }
 
 } // namespace

@@ -115,11 +115,11 @@ class LinearKernels(StoredForm):
         """
         y = x.new_empty((x.shape[0], self.spec.shape[0]))
         rest = [y] if bias is None else [bias, y]
-        # Where all kernels write to y, which those of shuffled weights do not.
-        if self.function.results_in == [len(parts) + len(rest)]:
-            if self.function.direct([x, *parts, *rest], x.get_device(), stream):
-                return y
-        # By what takes longer, and says which argument is wrong.
+        result = self.function.direct(stream, x, tuple(parts), *rest)
+        if result is not None:
+            return result
+        # By what takes longer, and says which argument is wrong. Kernels of shuffled
+        # weights do not write to y.
         whole = compiler.PreparedWeight(tuple(parts), None)
         return self.function(x, whole, *rest, stream=stream)
 

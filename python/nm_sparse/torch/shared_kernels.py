@@ -65,14 +65,8 @@ class SharedKernels:
         """
         outs = [x.new_empty((x.shape[0], size)) for size in self.outputs]
         whole = [compiler.PreparedWeight(tuple(parts), None) for parts in weights]
-        arguments = [x, *whole, *others, *outs]
-        flat = self.function.flatten(arguments)
-        first = len(flat) - len(outs)
-        # Where all kernels write to the results; those of shuffled weights do not.
-        if self.function.results_in == list(range(first, len(flat))):
-            if self.function.direct(flat, x.get_device(), stream):
-                return outs
-        results = self.function(*arguments, stream=stream)
+        # Kernels of shuffled weights do not write to the results: those take longer.
+        results = self.function(x, *whole, *others, *outs, stream=stream)
         return list(results) if isinstance(results, tuple) else [results]
 
 
