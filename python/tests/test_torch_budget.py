@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from nm_sparse import Encoding, EncodingError  # noqa: E402
 from nm_sparse import output_error as reference_error  # noqa: E402
 from nm_sparse.compiler import CompileError  # noqa: E402
-from nm_sparse.torch import NMLinear  # noqa: E402
+from nm_sparse.torch import NMLinear, NMSparseConfig, sparsify_  # noqa: E402
 from nm_sparse.torch.budget import (  # noqa: E402
     advise,
     choose,
@@ -174,6 +174,62 @@ def test_models_become_sparse_within_a_budget(pack):
     with torch.no_grad():
         wanted, found = dense(x), own(x)
     assert 0 < (found - wanted).norm() < wanted.norm()
+
+
+def test_sparsify_with_a_budget():
+    own, other = model(), model()
+    report = sparsify_(
+        own, CANDIDATES, budget=0.5, calibration=batches(), predictor=Predictor(),
+        tokens=(1, 2048), progress=False,
+    )  # fmt: skip
+    advice, _ = sparsify_within_(
+        other, 0.5, batches(), CANDIDATES, predictor=Predictor(), tokens=(1, 2048),
+        progress=False,
+    )  # fmt: skip
+    assert len(report.rows) == len(advice.layers) and report.converted
+    for row, layer in zip(report.rows, advice.layers):
+        assert row.name == layer.name and row.shape == layer.shape
+        assert row.is_converted == (layer.chosen is not None)
+        assert isinstance(own.get_submodule(row.name), NMLinear) == row.is_converted
+        if layer.chosen is not None:
+            assert [one.tokens for one in row.predictions] == [1, 2048]
+            assert row.packed_bytes < row.dense_bytes
+            assert row.encoding and f"{row.encoding}, dim = 1" == str(
+                layer.chosen.encoding
+            )
+    x = torch.cat(batches())
+    with torch.no_grad():
+        torch.testing.assert_close(own(x), other(x))
+    assert "sparse" in str(report)
+
+
+def test_layers_that_a_budget_leaves_dense():
+    own = model()
+    report = sparsify_(
+        own, "2:4", lambda module, name: name != "2", budget=0.01,
+        calibration=batches(), predictor=Predictor(), progress=False,
+    )  # fmt: skip
+    reasons = report.left_dense
+    assert reasons["0"].startswith("the least error of a pattern is 0.")
+    assert reasons["2"].startswith("filter_fn leaves it dense")
+    report = sparsify_(
+        own, "2:4", budget=1.0, calibration=batches(), progress=False,
+        predictor=Predictor(overhead=1),
+    )  # fmt: skip
+    assert report.left_dense["0"] == (
+        "no pattern within the budget is predicted to be faster"
+    )
+
+
+def test_what_goes_with_a_budget():
+    with pytest.raises(EncodingError, match="calibration is None: legal with a budget"):
+        sparsify_(model(), ["2:4"], budget=0.1)
+    with pytest.raises(TypeError, match="config is a NMSparseConfig: legal with a"):
+        sparsify_(model(), NMSparseConfig("2:4"), budget=0.1, calibration=batches())
+    with pytest.raises(TypeError, match="tokens, calibration is given without a"):
+        sparsify_(model(), NMSparseConfig("2:4"), calibration=batches(), tokens=3)
+    with pytest.raises(TypeError, match="config is a NoneType: legal is"):
+        sparsify_(model())
 
 
 def test_nothing_is_within_the_budget():

@@ -20,6 +20,7 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    Union,
 )
 
 import torch
@@ -62,17 +63,21 @@ _Plan = Tuple[Row, Optional[NMLinear]]
 
 def sparsify_(
     model: nn.Module,
-    config: Configs,
+    config: Union[Configs, Sequence[Any], None] = None,
     filter_fn: Optional[Filter] = None,
     *,
     predictor: Optional[Predictor] = None,
     chip: Optional[str] = None,
+    budget: Optional[float] = None,
+    calibration: Any = None,
+    **more: Any,
 ) -> Report:
     """Replaces linear layers of `model` by `NMLinear`, pruned and packed.
 
     config:     an NMSparseConfig for all layers, or a dict from patterns of names
                 (`fnmatch`) to NMSparseConfig or None. The first pattern that matches
-                decides; layers that none matches stay dense.
+                decides; layers that none matches stay dense. With a budget: the
+                patterns to choose from, such as ["2:4", "8:16"]; None: usual ones.
     filter_fn:  called with each linear layer and its name: False leaves it dense.
     predictor:  `nm_sparse.predict.compile_advice` by default, where the compiler's
                 library is installed. A layer that is predicted to be slower than the
@@ -80,6 +85,11 @@ def sparsify_(
                 `config.keep_slower`.
     chip:       for which times are predicted, such as "sm_90a"; that of the weights'
                 GPU by default, and that of the predictor where they are on the CPU.
+    budget:     the error of a layer's outputs that is allowed, relative to their norm,
+                0 to 1: each layer gets the fastest pattern that stays within, with a
+                least-squares fit of what is kept, and stays dense where none does.
+    calibration, more:  with a budget, as for `sparsify_within_`: batches or a function
+                that runs the model; tokens, ...
 
     Layers stay dense, with a reason, that share their weight, have parametrizations,
     hooks or a class derived from nn.Linear, are on the meta device, or are smaller than
@@ -93,6 +103,14 @@ def sparsify_(
             "model is a linear layer, which cannot be replaced in place: use "
             "NMLinear.from_dense"
         )
+    if budget is not None:
+        from .within import sparsify_by_budget
+
+        more.update(filter_fn=filter_fn, predictor=predictor, chip=chip)
+        return sparsify_by_budget(model, config, budget, calibration, **more)
+    if calibration is not None or more:
+        given = ", ".join([*more, *["calibration"] * (calibration is not None)])
+        raise TypeError(f"{given} is given without a budget: legal is with one")
     patterns = Patterns(config)
     note = ""
     if predictor is None:
