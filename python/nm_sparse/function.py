@@ -58,7 +58,7 @@ class Function:
         self._placed: Dict[Tuple[int, int, int], Tuple[Any, PreparedWeight]] = {}
         self.results_in: List[Optional[int]] = program.find_results(description)
         found = self.results_in
-        self._writes_to_arguments = bool(found) and None not in found
+        self.writes_to_arguments = bool(found) and None not in found
 
     @property
     def weights(self) -> List[Dict[str, Any]]:
@@ -248,7 +248,7 @@ class Function:
                 slot.numbers if slot.weight is not None else slot.numbers[0]
                 for slot in self._slots
             ]
-            results = self.results_in if self._writes_to_arguments else []
+            results = self.results_in if self.writes_to_arguments else []
             self._direct = direct_call(
                 self._program.handle,
                 self._get_number(),
@@ -294,7 +294,7 @@ class Function:
         if size < 0:
             raise OperandError(last_error())
         memory = None
-        if size or not self._writes_to_arguments:
+        if size or not self.writes_to_arguments:
             memory = allocator(first, stream)(size)
         where = 0 if memory is None else open_operand(memory, "the workspace").address
         if lib.nmsProgramLaunch(

@@ -3,6 +3,7 @@
 arrays of other libraries. Skipped without a GPU."""
 
 import copy
+import functools
 import gc
 import random
 
@@ -163,6 +164,37 @@ def test_a_changed_weight_is_used():
         check(other, x, layer.cpu().cuda()(x))
 
 
+def test_calls_that_torch_transforms():
+    """Which kernels must not compute behind the back of torch."""
+    layer = make_layer("2:4").requires_grad_(False)
+    dense = layer.to_dense()
+    x = torch.randn(6, 5, 256, dtype=torch.float16, device="cuda")
+    close = functools.partial(torch.testing.assert_close, rtol=1e-2, atol=1e-2)
+    close(layer(x), dense(x))
+    close(torch.vmap(layer)(x), dense(x))
+    seen = []
+
+    class Modes(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    with Modes():
+        close(layer(x), dense(x))
+    assert any("nm_sparse" in name for name in seen)
+    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert layer(mode.from_tensor(x)).shape == x.shape
+    twice = {name: 2 * part for name, part in layer.named_parameters()}
+    close(torch.func.functional_call(layer, twice, (x,)), 2 * dense(x))
+    with torch.inference_mode():
+        close(layer(x), dense(x))
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+    close(torch.jit.trace(layer, (x,))(x), dense(x))
+    y = layer(x.float().requires_grad_().half())
+    assert y.requires_grad
+
+
 def test_memory_of_dropped_layers_is_free():
     x = torch.randn(5, 1024, dtype=torch.float16, device="cuda")
     sizes = []
@@ -179,7 +211,7 @@ def test_memory_of_dropped_layers_is_free():
 
 def test_operator():
     layer = make_layer("2:4", 64)
-    spec = layer._specs[torch.float16]
+    spec = layer.spec
     x = torch.randn(3, 7, 64, dtype=torch.float16, device="cuda", requires_grad=True)
     torch.library.opcheck(
         torch.ops.nm_sparse.linear.default, (x, layer.operands(), layer.bias, spec)

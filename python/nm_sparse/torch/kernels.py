@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ from .ops import as_rows, unpacked_linear
 from .spec import LinearSpec
 from .storage import to_storage
 from .weight import PackedWeight
+
+if TYPE_CHECKING:
+    from .linear import NMLinear
 
 _ALIGNMENT = 16  # bytes, of what kernels read
 _CANONICAL, _BITMAP = (1, 2, 7, 8), (4, 6)  # layouts of docs/Encoding.md
@@ -103,6 +106,7 @@ class LinearKernels(StoredForm):
             gpu=gpu,
         )
         self.function = self.program["linear"]
+        self.outputs = [spec.shape[0]]
         (weight,) = self.function.weights
         super().__init__(spec, weight)
 
@@ -260,6 +264,21 @@ class _Stored:
 
 
 _stored = _Stored()
+
+
+def find_eager(
+    layer: "NMLinear",
+) -> Optional[Tuple[LinearKernels, List[List[Tensor]]]]:
+    """Kernels of a layer on a GPU and its weight as they read it; None where there are
+    none that write to what they are given."""
+    weight = layer.components()
+    spec = LinearSpec.parse(layer.spec)
+    if spec.dtype == "f64":
+        return None
+    kernels = find_kernels(spec, layer.bias is not None, weight[0].device)
+    if kernels is None or not kernels.function.writes_to_arguments:
+        return None
+    return kernels, [_stored.get(weight, kernels)]
 
 
 def run_linear(

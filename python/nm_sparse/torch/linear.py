@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..encoding import Encoding, EncodingError, packed_shapes
+from .eager import EagerCall
 from .levels import signless
 from .masks import Score, prune_weight
 from .spec import (
@@ -92,6 +93,8 @@ class NMLinear(nn.Module):
             for name, dtype in DTYPES.items()
         }
         self._names = tuple(weight.components)
+        self._eager = EagerCall()
+        self.eager_shared = EagerCall()  # of layers that begin with this one
         for name, part in weight.components.items():
             if name != "values":
                 self.register_buffer(name, part)
@@ -177,9 +180,27 @@ class NMLinear(nn.Module):
         values = self.values if torch.is_grad_enabled() else self.values.detach()
         return [values, *(getattr(self, name) for name in self._names[1:])]
 
+    def components(self) -> List[Tensor]:
+        """The components in their order, as the layer holds them."""
+        buffers = self._buffers
+        rest = [buffers[name] for name in self._names[1:]]
+        return [self._parameters["values"], *rest]  # type: ignore[list-item]
+
+    @property
+    def spec(self) -> str:
+        """What the operators are told of the layer: the text of a `LinearSpec`."""
+        return self._specs[self.values.dtype]
+
     def forward(self, x: Tensor) -> Tensor:
-        spec = self._specs[self.values.dtype]
-        return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, spec)
+        found = self._eager(x, (self,), self._find_eager)
+        if found is not None:
+            return found[0]
+        return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, self.spec)
+
+    def _find_eager(self) -> Any:
+        from .kernels import find_eager
+
+        return find_eager(self)
 
     def extra_repr(self) -> str:
         text = str(self.encoding).replace(", dim = 1", "")

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from ..encoding import EncodingError
 from . import shared_ops  # noqa: F401  registers the operators
+from .eager import EagerCall
 from .linear import NMLinear
 from .ops import activate
 from .shared_spec import with_activation
-from .spec import ACTIVATIONS
+from .spec import ACTIVATIONS, LinearSpec
 
 _HOOKS = (
     "_forward_hooks",
@@ -31,14 +32,6 @@ def is_plain(layer: Any) -> bool:
     if type(layer) is not NMLinear or layer.activation != "none":
         return False
     return not any(getattr(layer, hooks) for hooks in _HOOKS)
-
-
-def _components(layer: NMLinear) -> List[Tensor]:
-    return layer.operands()
-
-
-def _spec(layer: NMLinear) -> str:
-    return layer._specs[layer.values.dtype]
 
 
 class GatedMLP(nn.Module):
@@ -71,6 +64,7 @@ class GatedMLP(nn.Module):
             )
         self.gate_proj, self.up_proj, self.down_proj = gate_proj, up_proj, down_proj
         self.activation = activation
+        self._eager = EagerCall()
 
     def obstacle(self) -> Optional[str]:
         """Why gate and up are no single operator now; None where they are."""
@@ -80,20 +74,32 @@ class GatedMLP(nn.Module):
                 return f"{name} is no packed layer without activation and hooks"
             if layer.bias is not None:
                 return f"{name} has a bias"
-        if _spec(gate) != _spec(up):
+        if gate.spec != up.spec:
             return "gate_proj and up_proj have other encodings, shapes or types"
         return None
 
     def forward(self, x: Tensor) -> Tensor:
-        gate, up = self.gate_proj, self.up_proj
         if self.obstacle() is None:
-            spec = with_activation(_spec(gate), self.activation)
-            inside = torch.ops.nm_sparse.gated_mlp(
-                x, _components(gate), _components(up), spec
-            )
+            inside = self._gated(x)
         else:
-            inside = activate(gate(x), self.activation) * up(x)
+            inside = activate(self.gate_proj(x), self.activation) * self.up_proj(x)
         return self.down_proj(inside)
+
+    def _gated(self, x: Tensor) -> Tensor:
+        """What down is applied to, as one operator."""
+        gate, up = self.gate_proj, self.up_proj
+        found = self._eager(x, (gate, up), self._find_eager)
+        if found is not None:
+            return found[0]
+        spec = with_activation(gate.spec, self.activation)
+        return torch.ops.nm_sparse.gated_mlp(x, gate.operands(), up.operands(), spec)
+
+    def _find_eager(self) -> Any:
+        from .shared_kernels import find_eager, find_gated
+
+        weights = [layer.components() for layer in (self.gate_proj, self.up_proj)]
+        spec = LinearSpec.parse(with_activation(self.gate_proj.spec, self.activation))
+        return find_eager(find_gated(spec, weights[0][0].device), weights)
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}"
@@ -106,12 +112,24 @@ def shared_linear(x: Tensor, layers: Sequence[NMLinear]) -> List[Tensor]:
 
     Returns [..., N] for each layer.
     """
-    parts = [_components(layer) for layer in layers]
+    found = layers[0].eager_shared(x, layers, lambda: _find_shared(layers))
+    if found is not None:
+        return found
+    parts = [layer.operands() for layer in layers]
     weights = [part for one in parts for part in one]
     counts = [len(one) for one in parts]
-    spec = f"[{','.join([_spec(layer) for layer in layers])}]"
+    spec = f"[{','.join([layer.spec for layer in layers])}]"
     biases = [layer.bias for layer in layers]
     return torch.ops.nm_sparse.linear_shared(x, weights, counts, biases, spec)
+
+
+def _find_shared(layers: Sequence[NMLinear]) -> Any:
+    from .shared_kernels import find_eager, find_shared
+
+    weights = [layer.components() for layer in layers]
+    specs = tuple(LinearSpec.parse(layer.spec) for layer in layers)
+    biases = tuple(layer.bias is not None for layer in layers)
+    return find_eager(find_shared(specs, biases, weights[0][0].device), weights)
 
 
 class _Ready:

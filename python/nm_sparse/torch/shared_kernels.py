@@ -107,6 +107,18 @@ def _make(
         return None
 
 
+def find_eager(
+    made: Optional[SharedKernels], weights: Sequence[Sequence[Tensor]]
+) -> Optional[Tuple[SharedKernels, List[List[Tensor]]]]:
+    """Kernels of layers and their weights as they read them; None where there are none
+    that write to what they are given."""
+    if made is None or not made.function.writes_to_arguments:
+        return None
+    return made, [
+        kernels._stored.get(weight, form) for weight, form in zip(weights, made.forms)
+    ]
+
+
 def _has_kernels(x: Tensor, specs: Sequence[LinearSpec]) -> bool:
     types = {spec.torch_dtype for spec in specs}
     return types == {x.dtype} and x.dtype != torch.float64 and x.numel() > 0
