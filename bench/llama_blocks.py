@@ -6,8 +6,9 @@ usage: llama_blocks.py --json OUT [--layers N] [--pattern P]... [--seed S] [--dr
 
 Weights are random, and what a pattern keeps is chosen by magnitude. For each pattern
 two models are compared: the sparse one (NMLinear, `fuse_`), and a dense one with the
-same weights, zeros where nothing is kept, as it is and through torch.compile. All run
-as CUDA graphs, in turn, over some blocks, whose weights are more than the L2 cache
+same weights, zeros where nothing is kept, as it is and, for the patterns of --compiled,
+through torch.compile (2048 tokens, and one sequence of decoding). All run as CUDA
+graphs, in turn, over some blocks, whose weights are more than the L2 cache
 holds.
 
 Of prefill: 512, 2048 and 3000 tokens, and --drawn numbers from 1 to 4096. Of decoding:
@@ -39,6 +40,7 @@ PATTERNS = (
 )
 PREFILL = (512, 2048, 3000)
 DECODE = (1, 8, 32)
+COMPILED = "dense, torch.compile"
 
 
 def make_config(options: argparse.Namespace) -> LlamaConfig:
@@ -202,26 +204,28 @@ def measure_pattern(pattern: str, options: argparse.Namespace) -> Dict[str, Any]
     bytes_after = torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
     copy_weights(sparse, dense)
     models = {"dense": dense, "sparse": sparse}
-    if not options.tiny:
+    if pattern in options.compiled and not options.tiny:
         compiled = make_model(options)
         copy_weights(sparse, compiled)
         compiled.model.forward = torch.compile(compiled.model.forward, dynamic=False)
-        models["dense, torch.compile"] = compiled
+        models[COMPILED] = compiled
     rows = []
     draw = random.Random(options.seed)
     drawn = [draw.randint(1, 4096) for _ in range(options.drawn)]
     with torch.no_grad():
         for tokens in (*PREFILL, *drawn) if not options.tiny else (5, 64):
             chosen = dict(models)
-            if tokens not in PREFILL:
-                # Compiling anew for each number takes most of a minute.
-                chosen.pop("dense, torch.compile", None)
+            if tokens != PREFILL[1]:
+                chosen.pop(COMPILED, None)
             row = measure(chosen, lambda m, t=tokens: Prefill(m, t), options)
             rows.append({"kind": "prefill", "tokens": tokens, **row})
             print(pattern, rows[-1], flush=True)
         for batch in DECODE:
+            chosen = dict(models)
+            if batch != DECODE[0]:
+                chosen.pop(COMPILED, None)
             row = measure(
-                models, lambda m, b=batch: Decode(m, b, options.context), options
+                chosen, lambda m, b=batch: Decode(m, b, options.context), options
             )
             rows.append({"kind": "decode", "batch": batch, **row})
             print(pattern, rows[-1], flush=True)
@@ -234,6 +238,9 @@ def main() -> None:
     parser.add_argument("--json", required=True)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--pattern", action="append")
+    # Zeros of a dense model cost what other weights cost, and each number of tokens is
+    # compiled anew: one pattern, one number of each kind.
+    parser.add_argument("--compiled", nargs="*", default=[PATTERNS[0]])
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--drawn", type=int, default=8)
     parser.add_argument("--context", type=int, default=512)
