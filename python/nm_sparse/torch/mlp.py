@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,9 @@ _HOOKS = (
     "_backward_hooks",
     "_backward_pre_hooks",
 )
+
+# Why two layers are no gated MLP although they were one in one form.
+STORED_OTHERWISE = "gate_proj and up_proj are stored in different forms"
 
 
 def is_plain(layer: Any) -> bool:
@@ -50,9 +53,9 @@ class GatedMLP(nn.Module):
     activation:  "silu", "gelu", "gelu_tanh", "relu" or "none".
 
     The operator is `nm_sparse::gated_mlp` while gate and up are packed by one encoding,
-    have no bias and no hooks; they may be replaced at any time, as `sparsify_` does.
-    Otherwise the layers are called one after the other. Input [..., hidden], output
-    [..., hidden].
+    are stored in one form, and have no bias and no hooks; they may be replaced at any
+    time, as `sparsify_` does. Otherwise the layers are called one after the other.
+    Input [..., hidden], output [..., hidden].
 
     Raises EncodingError for another activation.
     """
@@ -81,6 +84,8 @@ class GatedMLP(nn.Module):
             if layer.bias is not None:
                 return f"{name} has a bias"
         if _spec(gate) != _spec(up):
+            if gate.storage != up.storage:
+                return STORED_OTHERWISE
             return "gate_proj and up_proj have other encodings, shapes or types"
         return None
 
@@ -192,3 +197,12 @@ def share_input_(
     module.forward = functools.partial(  # type: ignore[method-assign]
         _forward, module, tuple(names), parameters[1]
     )
+
+
+def shared_names(module: nn.Module) -> Tuple[str, ...]:
+    """Names of the layers of which `share_input_` has made one operator; none of other
+    modules."""
+    forward = module.__dict__.get("forward")
+    if isinstance(forward, functools.partial) and forward.func is _forward:
+        return tuple(forward.args[1])
+    return ()
