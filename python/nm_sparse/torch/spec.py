@@ -150,7 +150,7 @@ class LinearSpec:
         return json.dumps(fields, separators=(",", ":"))
 
     @functools.cached_property
-    def components(self) -> Components:
+    def components(self) -> Dict[str, Tuple[Tuple[int, ...], torch.dtype]]:
         """Shape and type of the components, by name, in their order. Bitmaps have
         `bits` in the place of the last index."""
         types = component_types(self.encoding, self.torch_dtype)
