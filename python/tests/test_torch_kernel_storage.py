@@ -353,3 +353,34 @@ def test_compiled_kernels(hopper, text):
         assert all(map(same_bits, stored, form.store(canonical)))
     with torch.no_grad():
         assert torch.equal(block[1].out(block[0].mlp(x)), y)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("text", ["2:4", "1:4", "8:32, block = [1, 128]"])
+def test_cuda_graphs_see_changed_weights(text, is_stored):
+    torch.manual_seed(0)
+    linear = nn.Linear(256, 128, dtype=torch.float16, device="cuda")
+    layer = NMLinear.from_dense(linear, text).eval()
+    if is_stored:
+        store_for_kernels_(layer)
+    x = torch.randn(16, 256, dtype=torch.float16, device="cuda")
+    with torch.no_grad():
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            layer(x)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = layer(x)
+        before = layer(x)
+        graph.replay()
+        torch.testing.assert_close(y, before)
+        state = layer.state_dict()
+        layer.load_state_dict({**state, "values": 2 * state["values"]})
+        changed = layer(x)
+        graph.replay()
+        torch.testing.assert_close(y, changed)
+        torch.testing.assert_close(y, layer.to_dense()(x), rtol=0.02, atol=0.02)
+        assert not torch.equal(y, before)
