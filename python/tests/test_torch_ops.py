@@ -189,7 +189,11 @@ def test_operands_must_fit():
             r"of torch.float16, .*: the spec says values \[.*\] of torch.float32,",
         ),
         ((x, [parts[0], parts[1].long()], bias, spec), "of torch.int64: the spec says"),
-        ((x, parts, bias, spec.replace("canonical", "bitmap")), "storage is 'bitmap'"),
+        ((x, parts, bias, spec.replace("canonical", "code")), "storage is 'code'"),
+        (
+            (x, parts, bias, spec.replace("canonical", "bitmap")),
+            r"the spec says values \[.*\] of torch.float32, bits \[.*\] of torch.int32",
+        ),
         ((x, parts, bias, "linear"), "spec is 'linear'"),
         ((x.to("meta"), parts, bias, spec), "x is on meta and the weight on cpu"),
     ]

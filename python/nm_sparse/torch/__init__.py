@@ -7,8 +7,9 @@ the CPU a reference in torch. The operator is `torch.ops.nm_sparse.linear`.
 
 `prune` makes a model obey patterns and fits what is left; `advise` and `choose` say
 which pattern suits which layer, and `sparsify_within_` does all of it within a budget
-(docs/Pruning.md). `fuse_` makes one operator of layers that share their input
-(docs/Fusion.md), `export_mlir` writes a model as MLIR (docs/Export.md), and `load_into`
+(docs/Pruning.md). `fuse_` makes one operator of layers that share their input, and
+`store_for_kernels_` leaves each weight in the form that its kernels read, for inference
+(docs/Fusion.md). `export_mlir` writes a model as MLIR (docs/Export.md), and `load_into`
 and `convert_checkpoint` read checkpoints with 2:4 weights (docs/Checkpoints.md).
 """
 
@@ -25,6 +26,7 @@ from .compressed import (
 from .config import NMSparseConfig
 from .convert import sparsify_
 from .fuse import FuseReport, Fusion, fuse_
+from .kernel_storage import StoredLayer, StoreReport, store_for_kernels_
 from .linear import NMLinear
 from .masks import prune_weight
 from .mlp import GatedMLP, share_input_, shared_linear
@@ -48,6 +50,8 @@ __all__ = [
     "Prediction",
     "Report",
     "Row",
+    "StoreReport",
+    "StoredLayer",
     "advise",
     "choose",
     "convert_checkpoint",
@@ -61,6 +65,7 @@ __all__ = [
     "shared_linear",
     "sparsify_",
     "sparsify_within_",
+    "store_for_kernels_",
 ]
 
 

@@ -58,13 +58,16 @@ def blocks_of(rows: Tensor, level: Level) -> Tensor:
     return rows.reshape(windows, level.m, bk, panels, bn)
 
 
+def unsigned(index: Tensor) -> Tensor:
+    """Positions as int64: the bits of int16 are those of unsigned numbers."""
+    wide = index.to(torch.int64)
+    return wide & 0xFFFF if index.dtype == torch.int16 else wide
+
+
 def positions_of(index: Tensor, level: Level) -> Tensor:
     """`index` [W * n, P] as int64 [W, n, P]."""
     rows, panels = index.shape
-    wide = index.to(torch.int64)
-    if index.dtype == torch.int16:
-        wide = wide & 0xFFFF
-    return wide.reshape(rows // level.n, level.n, panels)
+    return unsigned(index).reshape(rows // level.n, level.n, panels)
 
 
 def _along(positions: Tensor, level: Level) -> Tensor:

@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, List, Optional, Union
 
 import torch
 from torch import Tensor, nn
 
-from ..encoding import Encoding, EncodingError, packed_shapes
+from ..encoding import Encoding, packed_shapes
 from .eager import EagerCall
-from .levels import signless
 from .masks import Score, prune_weight
-from .spec import (
-    DTYPES,
-    NARROW,
-    LinearSpec,
-    component_types,
-    linear_encoding,
-)
+from .packed_module import PackedModule
+from .spec import NARROW, component_types, linear_encoding
 from .weight import PackedWeight
 
 _MODULES = {
@@ -28,10 +21,9 @@ _MODULES = {
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
     "silu": nn.SiLU,
 }
-_EXTRA = "_extra_state"
 
 
-class NMLinear(nn.Module):
+class NMLinear(PackedModule):
     """y = activation(x W^T + b) with a packed weight W of `encoding`.
 
     in_features, out_features:  K and N.
@@ -48,12 +40,12 @@ class NMLinear(nn.Module):
     any other; the buffers `index`, `inner_index` and `perm` say where they are. So
     training never leaves the pattern. Change them under `torch.no_grad()`, never
     through `.data`, which hides from kernels that the weight has changed. Weights of 8
-    bits are not trained. Input [..., K] of any batch shape, output [..., N].
+    bits are not trained. `storage` is the form of the weight: "canonical", until
+    `store_` changes it. Input [..., K] of any batch shape, output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
     """
 
-    values: nn.Parameter
     bias: Optional[nn.Parameter]
 
     def __init__(
@@ -87,20 +79,9 @@ class NMLinear(nn.Module):
     ) -> None:
         self.out_features, self.in_features = weight.shape
         self.encoding, self.activation = weight.encoding, activation
-        shape = (self.out_features, self.in_features)
-        self._specs: Dict[torch.dtype, str] = {
-            dtype: LinearSpec(weight.encoding, shape, name, activation).text
-            for name, dtype in DTYPES.items()
-        }
-        self._names = tuple(weight.components)
         self._eager = EagerCall()
         self.eager_shared = EagerCall()  # of layers that begin with this one
-        for name, part in weight.components.items():
-            if name != "values":
-                self.register_buffer(name, part)
-                continue
-            is_trained = part.dtype not in NARROW
-            self.values = nn.Parameter(part.detach(), requires_grad=is_trained)
+        self._hold(list(weight.components.values()), "canonical", is_trained=True)
         self.register_parameter(
             "bias", None if bias is None else nn.Parameter(bias.detach())
         )
@@ -169,14 +150,38 @@ class NMLinear(nn.Module):
 
     @property
     def weight(self) -> PackedWeight:
-        """The packed weight: the tensors of this layer, not copies."""
-        parts = {name: getattr(self, name) for name in self._names}
-        shape = torch.Size((self.out_features, self.in_features))
-        return PackedWeight(parts, self.encoding, shape)
+        """The packed weight in canonical form: the tensors of this layer, not copies;
+        of a layer that is stored as bitmaps a copy, which asks for no gradients."""
+        return self._canonical()
+
+    def store_(self, storage: str) -> "NMLinear":
+        """Stores the weight in another form, in place, and in no other.
+
+        storage:  "canonical": `values` and `index`, which can be trained, and of which
+                  kernels make what they read, beside it; or "bitmap", which many
+                  kernels read as it is (section 7 of docs/Encoding.md), for inference.
+
+        Bitmaps have the buffer `bits` in the place of the last index, and `values` in
+        another order, which stop requiring gradients; back in the canonical form they
+        do so after `requires_grad_()`. Going back gives the same bits. A `state_dict`
+        has the canonical form, a copy; `load_state_dict` takes it. Where `to` gives the
+        elements a type of another size, bitmaps are made anew, and a type of 8 bytes,
+        which has none, leaves the canonical form.
+
+        Returns the layer. Raises EncodingError when its weight has no such form:
+        bitmaps need elements of at most 4 bytes and, of two levels, outer panels of a
+        multiple of 32 outputs.
+        """
+        self._store(storage)
+        from .kernels import drop_stored_forms
+
+        drop_stored_forms()
+        return self
 
     def operands(self) -> List[Tensor]:
-        """The components as the operator takes them. Where no gradients are recorded
-        they ask for none, which tells kernels that they are not trained here."""
+        """The components as the operator takes them, in the form `storage`. Where no
+        gradients are recorded they ask for none, which tells kernels that they are not
+        trained here."""
         values = self.values if torch.is_grad_enabled() else self.values.detach()
         return [values, *(getattr(self, name) for name in self._names[1:])]
 
@@ -208,88 +213,6 @@ class NMLinear(nn.Module):
         parts += f", encoding='{text}', bias={self.bias is not None}"
         if self.activation != "none":
             parts += f", activation={self.activation}"
+        if self.storage != "canonical":
+            parts += f", storage={self.storage}"
         return parts
-
-    def _identity(self) -> str:
-        """What a checkpoint must have in common with the layer."""
-        shape = [self.out_features, self.in_features]
-        return json.dumps({"encoding": self.encoding.mlir(), "shape": shape})
-
-    def get_extra_state(self) -> Tensor:
-        """Encoding and shape, as the bytes of JSON: safetensors holds tensors alone."""
-        data = bytearray(self._identity().encode())
-        return torch.frombuffer(data, dtype=torch.uint8)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Raises EncodingError unless the state is of a layer like this one."""
-        problem = self._difference(state)
-        if problem is not None:
-            raise EncodingError(problem)
-
-    def _difference(self, state: Any) -> Optional[str]:
-        try:
-            stored = json.loads(bytes(state.cpu().tolist()).decode())
-            found = f"{stored['encoding']} of shape {stored['shape']}"
-        except (AttributeError, ValueError, TypeError, KeyError):
-            return f"the checkpoint has {_EXTRA} that no NMLinear has written"
-        own = json.loads(self._identity())
-        if own == {key: stored[key] for key in own}:
-            return None
-        return (
-            f"the checkpoint has {found}, the layer {own['encoding']} of shape "
-            f"{own['shape']}: make the layer with the encoding of the checkpoint"
-        )
-
-    def _load_from_state_dict(
-        self,
-        state_dict: Mapping[str, Any],
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: List[str],
-        unexpected_keys: List[str],
-        error_msgs: List[str],
-    ) -> None:
-        """Checks what is loaded before any of it is copied."""
-        stored, problem = self._check_state(state_dict, prefix)
-        if problem is not None:
-            error_msgs.append(f"{prefix[:-1] or 'NMLinear'}: {problem}")
-            return
-        super()._load_from_state_dict(
-            stored,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
-
-    def _check_state(
-        self, state_dict: Mapping[str, Any], prefix: str
-    ) -> Tuple[Dict[str, Any], Optional[str]]:
-        """The state with signless positions, and what is wrong with it."""
-        state = dict(state_dict)
-        if f"{prefix}weight" in state and f"{prefix}values" not in state:
-            return state, (
-                "the checkpoint has a dense weight: load it before the layer is made "
-                "sparse, then call sparsify_ or NMLinear.from_dense"
-            )
-        if f"{prefix}{_EXTRA}" in state:
-            problem = self._difference(state[f"{prefix}{_EXTRA}"])
-            if problem is not None:
-                return state, problem
-        keys = {name: f"{prefix}{name}" for name in self._names}
-        if any(not isinstance(state.get(key), Tensor) for key in keys.values()):
-            return state, None  # the caller says which are missing
-        for key in keys.values():
-            state[key] = signless(state[key])
-        parts = {name: state[key] for name, key in keys.items()}
-        try:
-            shape = (self.out_features, self.in_features)
-            weight = PackedWeight.from_components(parts, self.encoding, shape)
-            if weight.device.type != "meta":
-                weight.validate()
-        except EncodingError as error:
-            return state, str(error)
-        return state, None

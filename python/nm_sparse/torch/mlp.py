@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,9 @@ _HOOKS = (
     "_backward_pre_hooks",
 )
 
+# Why two layers are no gated MLP although they were one in one form.
+STORED_OTHERWISE = "gate_proj and up_proj are stored in different forms"
+
 
 def is_plain(layer: Any) -> bool:
     """Whether a layer is a packed one that computes x W^T + bias and nothing else."""
@@ -43,9 +46,9 @@ class GatedMLP(nn.Module):
     activation:  "silu", "gelu", "gelu_tanh", "relu" or "none".
 
     The operator is `nm_sparse::gated_mlp` while gate and up are packed by one encoding,
-    have no bias and no hooks; they may be replaced at any time, as `sparsify_` does.
-    Otherwise the layers are called one after the other. Input [..., hidden], output
-    [..., hidden].
+    are stored in one form, and have no bias and no hooks; they may be replaced at any
+    time, as `sparsify_` does. Otherwise the layers are called one after the other.
+    Input [..., hidden], output [..., hidden].
 
     Raises EncodingError for another activation.
     """
@@ -75,6 +78,8 @@ class GatedMLP(nn.Module):
             if layer.bias is not None:
                 return f"{name} has a bias"
         if gate.spec != up.spec:
+            if gate.storage != up.storage:
+                return STORED_OTHERWISE
             return "gate_proj and up_proj have other encodings, shapes or types"
         return None
 
@@ -99,7 +104,8 @@ class GatedMLP(nn.Module):
 
         weights = [layer.components() for layer in (self.gate_proj, self.up_proj)]
         spec = LinearSpec.parse(with_activation(self.gate_proj.spec, self.activation))
-        return find_eager(find_gated(spec, weights[0][0].device), weights)
+        made = find_gated(spec.canonical, weights[0][0].device)
+        return find_eager(made, weights, (spec, spec))
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}"
@@ -129,7 +135,9 @@ def _find_shared(layers: Sequence[NMLinear]) -> Any:
     weights = [layer.components() for layer in layers]
     specs = tuple(LinearSpec.parse(layer.spec) for layer in layers)
     biases = tuple(layer.bias is not None for layer in layers)
-    return find_eager(find_shared(specs, biases, weights[0][0].device), weights)
+    canonical = tuple(spec.canonical for spec in specs)
+    made = find_shared(canonical, biases, weights[0][0].device)
+    return find_eager(made, weights, specs)
 
 
 class _Ready:
@@ -210,3 +218,12 @@ def share_input_(
     module.forward = functools.partial(  # type: ignore[method-assign]
         _forward, module, tuple(names), parameters[1]
     )
+
+
+def shared_names(module: nn.Module) -> Tuple[str, ...]:
+    """Names of the layers of which `share_input_` has made one operator; none of other
+    modules."""
+    forward = module.__dict__.get("forward")
+    if isinstance(forward, functools.partial) and forward.func is _forward:
+        return tuple(forward.args[1])
+    return ()

@@ -13,6 +13,9 @@ past the end of the weight it is zero. A zero within a kept block is a part of t
 pattern like any other element, and may change. Of an activation with a smooth
 derivative the backward pass computes the sums before it a second time, by another call
 of the operator, rather than keep them; of ReLU the result says what it needs.
+
+A weight stored as bitmaps (`spec.storage`) is for inference: x has a gradient, `values`
+has none.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from torch import Tensor
 
 from ..encoding import EncodingError
 from .spec import DTYPE_NAMES, NARROW, LinearSpec
+from .storage import from_storage
 from .weight import PackedWeight, gather_rows, inverse, unpack_rows
 
 LIBRARY = torch.library.Library("nm_sparse", "FRAGMENT")
@@ -62,11 +66,6 @@ def check_operands(
 ) -> None:
     """Raises EncodingError unless shapes, types and devices fit the spec."""
     n, k = s.shape
-    if s.storage != "canonical":
-        raise EncodingError(
-            f"storage is {s.storage!r}: legal is 'canonical', of which the operator "
-            "makes what its kernels read"
-        )
     if x.ndim < 1 or x.shape[-1] != k:
         raise EncodingError(
             f"x has shape {list(x.shape)}: a weight [{n}, {k}] needs [..., {k}]"
@@ -131,7 +130,7 @@ def unpacked_linear(
 ) -> Tensor:
     """The reference: [..., N] by a dense product with the unpacked weight."""
     wide = accumulator(x)
-    dense = unpack_rows(weight, s.encoding, s.shape).to(wide)
+    dense = unpack_rows(from_storage(weight, s), s.encoding, s.shape).to(wide)
     y = as_rows(x).to(wide) @ dense
     if s.encoding.is_shuffled:
         y = y.index_select(1, inverse(weight[-1]))
@@ -167,6 +166,15 @@ def _linear_fake(
     return x.new_empty(x.shape[:-1] + (s.shape[0],))
 
 
+def _refuse_training(weight: Sequence[Tensor], s: LinearSpec) -> None:
+    if s.storage != "canonical" and weight[0].requires_grad:
+        raise EncodingError(
+            f"values ask for gradients, and storage is {s.storage!r}: legal for "
+            "training is 'canonical'; call store_('canonical') of the layer, or "
+            "values.requires_grad_(False)"
+        )
+
+
 @functools.lru_cache(maxsize=4096)
 def _with(spec: str, **fields: str) -> str:
     """The text of the spec with other fields."""
@@ -175,6 +183,7 @@ def _with(spec: str, **fields: str) -> str:
 
 def _save_for_backward(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     x, weight, bias, spec = inputs
+    _refuse_training(weight, LinearSpec.parse(spec))
     activation = LinearSpec.parse(spec).activation
     is_recomputed = activation not in ("none", "relu")
     # The operands in one row: x, then the components.
@@ -222,7 +231,7 @@ def _linear_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
         dz = dz.index_select(1, weight[-1].to(torch.int64))
     dx, dvalues = None, None
     if needs_x:
-        dense = unpack_rows(weight, s.encoding, s.shape).to(wide)
+        dense = unpack_rows(from_storage(weight, s), s.encoding, s.shape).to(wide)
         dx = (dz @ dense.t()).to(dy.dtype).reshape(ctx.x_shape)
     if needs_weight[0]:
         rows = as_rows(x).to(wide).t() @ dz
@@ -230,29 +239,44 @@ def _linear_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
     return dx, [dvalues] + [None] * (len(weight) - 1), db, None
 
 
-def _autocast(device: str) -> None:
-    """Registers that operands become those of `torch.autocast`, except float64 and
-    weights of 8 bits."""
-    key = getattr(torch._C.DispatchKey, f"Autocast{device}")
+def is_cast(tensor: Optional[Tensor]) -> bool:
+    """Whether `torch.autocast` changes its type: all floats but float64 and those of 8
+    bits."""
+    return (
+        tensor is not None
+        and tensor.dtype.is_floating_point
+        and tensor.dtype not in (torch.float64, *NARROW)
+    )
 
-    def is_cast(tensor: Optional[Tensor]) -> bool:
-        return (
-            tensor is not None
-            and tensor.dtype.is_floating_point
-            and tensor.dtype not in (torch.float64, *NARROW)
-        )
+
+def cast_weight(
+    weight: Sequence[Tensor], s: LinearSpec, dtype: torch.dtype
+) -> Tuple[List[Tensor], LinearSpec]:
+    """A weight as `torch.autocast` to `dtype` makes it, and its spec."""
+    if not is_cast(weight[0]):
+        return list(weight), s
+    if torch.is_grad_enabled():
+        _refuse_training(weight, s)
+    if dtype.itemsize != s.torch_dtype.itemsize:  # on which bitmaps depend
+        weight, s = from_storage(weight, s), s.canonical
+    values = weight[0].to(dtype)
+    text = _with(s.text, dtype=DTYPE_NAMES[dtype])
+    return [values, *weight[1:]], LinearSpec.parse(text)
+
+
+def _autocast(device: str) -> None:
+    """Registers that operands become those of `torch.autocast`."""
+    key = getattr(torch._C.DispatchKey, f"Autocast{device}")
 
     def linear(
         x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
     ) -> Tensor:
         dtype = torch.get_autocast_dtype(device.lower())
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-            if is_cast(weight[0]):
-                weight = [weight[0].to(dtype), *weight[1:]]
-                spec = _with(spec, dtype=DTYPE_NAMES[dtype])
+            weight, s = cast_weight(weight, LinearSpec.parse(spec), dtype)
             x = x.to(dtype) if is_cast(x) else x
             bias = bias.to(dtype) if is_cast(bias) else bias
-            return torch.ops.nm_sparse.linear(x, weight, bias, spec)
+            return torch.ops.nm_sparse.linear(x, weight, bias, s.text)
 
     LIBRARY.impl("linear", linear, f"Autocast{device}")
 

@@ -4,7 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+
+def table(lines: Sequence[Sequence[str]]) -> List[str]:
+    """Lines of cells as text; the first one is underlined."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    text = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in lines
+    ]
+    text.insert(1, "  ".join("-" * width for width in widths))
+    return text
 
 
 @dataclass(frozen=True)
@@ -90,13 +101,7 @@ class Report:
         head = ["layer", "outputs x inputs", "encoding", "kept", "KiB"]
         head += [f"us, {count} tokens" for count in counts] + ["result"]
         lines = [head] + [self._cells(row, counts) for row in self.rows]
-        widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
-        text = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-            for line in lines
-        ]
-        text.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join(text + self._summary())
+        return "\n".join(table(lines) + self._summary())
 
     @staticmethod
     def _cells(row: Row, counts: List[int]) -> List[str]:

@@ -21,6 +21,7 @@ from . import kernels
 from .ops import as_rows
 from .shared_ops import Layer
 from .spec import LinearSpec
+from .stored_forms import StoredForm, aligned
 
 
 class SharedKernels:
@@ -46,8 +47,7 @@ class SharedKernels:
         self.function = next(iter(self.program.functions.values()))
         self.outputs = list(outputs)
         self.forms = [
-            kernels.StoredForm(spec, one)
-            for spec, one in zip(specs, self.function.weights)
+            StoredForm(spec, one) for spec, one in zip(specs, self.function.weights)
         ]
 
     def __call__(
@@ -72,7 +72,8 @@ class SharedKernels:
 
 @functools.lru_cache(maxsize=None)
 def find_gated(spec: LinearSpec, device: torch.device) -> Optional[SharedKernels]:
-    """The program of a gated MLP on a GPU; None where there is no compiler."""
+    """The program of a gated MLP on a GPU; None where there is no compiler. Specs are
+    those of weights in canonical form, as for `find_kernels`."""
     n, k = spec.shape
     text = gated_mlp_mlir(k, n, spec.encoding.mlir(), spec.dtype, spec.activation)
     return _make(text, (spec, spec), (n,), device)
@@ -108,14 +109,26 @@ def _make(
 
 
 def find_eager(
-    made: Optional[SharedKernels], weights: Sequence[Sequence[Tensor]]
+    made: Optional[SharedKernels],
+    weights: Sequence[Sequence[Tensor]],
+    specs: Sequence[LinearSpec],
 ) -> Optional[Tuple[SharedKernels, List[List[Tensor]]]]:
     """Kernels of layers and their weights as they read them; None where there are none
     that write to what they are given."""
     if made is None or not made.function.writes_to_arguments:
         return None
-    return made, [
-        kernels._stored.get(weight, form) for weight, form in zip(weights, made.forms)
+    return made, _store(made, weights, specs)
+
+
+def _store(
+    made: SharedKernels,
+    weights: Sequence[Sequence[Tensor]],
+    specs: Sequence[LinearSpec],
+) -> List[List[Tensor]]:
+    """The weights as the kernels read them."""
+    return [
+        kernels._stored.get(weight, form, spec.storage)
+        for weight, form, spec in zip(weights, made.forms, specs)
     ]
 
 
@@ -128,13 +141,12 @@ def _run(
     made: SharedKernels,
     x: Tensor,
     weights: Sequence[Sequence[Tensor]],
+    specs: Sequence[LinearSpec],
     others: Sequence[Tensor],
 ) -> List[Tensor]:
-    stored = [
-        kernels._stored.get(weight, form) for weight, form in zip(weights, made.forms)
-    ]
-    rows = kernels.aligned(as_rows(x.detach()).contiguous())
-    flat = [kernels.aligned(one.detach().contiguous()) for one in others]
+    stored = _store(made, weights, specs)
+    rows = aligned(as_rows(x.detach()).contiguous())
+    flat = [aligned(one.detach().contiguous()) for one in others]
     results = made(rows, stored, flat, kernels.stream_of(x))
     return [y.reshape(x.shape[:-1] + (y.shape[-1],)) for y in results]
 
@@ -152,11 +164,13 @@ def run_gated_mlp(
 
     Returns [..., N] in x's type.
     """
-    made = find_gated(specs[0], x.device) if _has_kernels(x, specs) else None
+    made = None
+    if _has_kernels(x, specs):
+        made = find_gated(specs[0].canonical, x.device)
     if made is None:
         first = kernels.run_linear(x, gate, None, specs[0])
         return first * kernels.run_linear(x, up, None, specs[1])
-    return _run(made, x, [gate, up], [])[0]
+    return _run(made, x, [gate, up], specs, [])[0]
 
 
 def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
@@ -171,7 +185,8 @@ def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
     made = None
     if _has_kernels(x, specs):
         has_bias = tuple(bias is not None for _, bias, _ in layers)
-        made = find_shared(specs, has_bias, x.device)
+        canonical = tuple(spec.canonical for spec in specs)
+        made = find_shared(canonical, has_bias, x.device)
     if made is None:
         return [kernels.run_linear(x, *layer) for layer in layers]
-    return _run(made, x, [weight for weight, _, _ in layers], biases)
+    return _run(made, x, [weight for weight, _, _ in layers], specs, biases)

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from ..encoding import EncodingError
-from .ops import LIBRARY, check_operands, unpacked_linear
+from .ops import LIBRARY, cast_weight, check_operands, is_cast, unpacked_linear
 from .shared_spec import parse_shared, shared_text
-from .spec import DTYPE_NAMES, NARROW, LinearSpec
+from .spec import LinearSpec
 
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 LIBRARY.define(
@@ -169,30 +169,16 @@ def _register(
     torch.library.register_fake(f"nm_sparse::{name}", fake, lib=LIBRARY)
 
 
-def _is_cast(tensor: Optional[Tensor]) -> bool:
-    return (
-        tensor is not None
-        and tensor.dtype.is_floating_point
-        and tensor.dtype not in (torch.float64, *NARROW)
-    )
-
-
 def _autocast(device: str) -> None:
     """Registers that operands become those of `torch.autocast`, as `linear` does."""
     key = getattr(torch._C.DispatchKey, f"Autocast{device}")
 
-    def cast(weight: List[Tensor], spec: LinearSpec, dtype: torch.dtype) -> Any:
-        if not _is_cast(weight[0]):
-            return weight, spec
-        parts = [weight[0].to(dtype), *weight[1:]]
-        return parts, replace(spec, dtype=DTYPE_NAMES[dtype])
-
     def gated(x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str) -> Tensor:
         dtype = torch.get_autocast_dtype(device.lower())
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-            up, _ = cast(up, LinearSpec.parse(spec), dtype)
-            gate, one = cast(gate, LinearSpec.parse(spec), dtype)
-            x = x.to(dtype) if _is_cast(x) else x
+            up, _ = cast_weight(up, LinearSpec.parse(spec), dtype)
+            gate, one = cast_weight(gate, LinearSpec.parse(spec), dtype)
+            x = x.to(dtype) if is_cast(x) else x
             return torch.ops.nm_sparse.gated_mlp(x, gate, up, one.text)
 
     def shared(x: Tensor, *operands: Any) -> List[Tensor]:
@@ -201,11 +187,11 @@ def _autocast(device: str) -> None:
             weights: List[Tensor] = []
             biases, specs = [], []
             for weight, bias, spec in split_layers(*operands):
-                parts, one = cast(weight, spec, dtype)
+                parts, one = cast_weight(weight, spec, dtype)
                 weights += parts
                 specs.append(one)
-                biases.append(bias.to(dtype) if _is_cast(bias) else bias)
-            x = x.to(dtype) if _is_cast(x) else x
+                biases.append(bias.to(dtype) if is_cast(bias) else bias)
+            x = x.to(dtype) if is_cast(x) else x
             return torch.ops.nm_sparse.linear_shared(
                 x, weights, operands[1], biases, shared_text(specs)
             )

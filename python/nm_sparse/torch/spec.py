@@ -14,6 +14,7 @@ from typing import Dict, Tuple, Union
 
 import torch
 
+from ..bitmap import OUTPUTS, bitmap_shape, innermost_weight
 from ..encoding import Encoding, EncodingError, packed_shapes
 from .levels import index_dtype
 
@@ -31,6 +32,12 @@ DTYPE_NAMES: Dict[torch.dtype, str] = {dtype: name for name, dtype in DTYPES.ite
 # Elements of 8 bits are multiplied by activations of another type, which they become.
 NARROW = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
+# Packed forms: sections 2 and 7 of docs/Encoding.md.
+STORAGES = ("canonical", "bitmap")
+
+
+# Shape and type by name.
+Components = Dict[str, Tuple[Tuple[int, ...], torch.dtype]]
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -76,6 +83,24 @@ def component_types(encoding: Encoding, dtype: torch.dtype) -> Dict[str, torch.d
     return types
 
 
+def check_storage(storage: str, encoding: Encoding, dtype: torch.dtype) -> None:
+    """Raises EncodingError unless weights of this encoding and type have that form."""
+    if storage not in STORAGES:
+        raise EncodingError(f"storage is {storage!r}: legal is {', '.join(STORAGES)}")
+    if storage == "canonical":
+        return
+    if dtype.itemsize > 4:
+        raise EncodingError(
+            f"values are {dtype}: legal in bitmaps are elements of 1, 2 or 4 bytes; "
+            "keep the weight in canonical form"
+        )
+    if encoding.inner is not None and encoding.block[1] % OUTPUTS:
+        raise EncodingError(
+            f"block is {list(encoding.block)}: bitmaps of two levels have panels of a "
+            f"multiple of {OUTPUTS} outputs"
+        )
+
+
 @dataclass(frozen=True)
 class LinearSpec:
     """A linear layer: y = activation(x W^T + bias) with a packed W.
@@ -84,10 +109,10 @@ class LinearSpec:
     shape:       [N, K]: outputs and inputs.
     dtype:       element type of W, spelled as in MLIR.
     activation:  one of "none", "relu", "gelu", "gelu_tanh", "silu".
-    storage:     the packed form that the operands have; "canonical" is that of
-                 section 2 of docs/Encoding.md.
+    storage:     the packed form that the operands have: "canonical", of section 2 of
+                 docs/Encoding.md, or "bitmap", of section 7.
 
-    Raises EncodingError when a field is none of these.
+    Raises EncodingError when a field is none of these, or the weight has no bitmaps.
     """
 
     encoding: Encoding
@@ -109,8 +134,9 @@ class LinearSpec:
             raise EncodingError(
                 f"activation is {self.activation!r}: legal is {', '.join(ACTIVATIONS)}"
             )
+        check_storage(self.storage, self.encoding, self.torch_dtype)
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """Compact JSON, the same for equal specs."""
         fields = {
@@ -125,10 +151,28 @@ class LinearSpec:
 
     @functools.cached_property
     def components(self) -> Dict[str, Tuple[Tuple[int, ...], torch.dtype]]:
-        """Shape and type of the canonical components, by name, in their order."""
+        """Shape and type of the components, by name, in their order. Bitmaps have
+        `bits` in the place of the last index."""
         types = component_types(self.encoding, self.torch_dtype)
         shapes = packed_shapes(self.encoding, self.shape)
-        return {name: (shape, types[name]) for name, shape in shapes.items()}
+        parts = {name: (shape, types[name]) for name, shape in shapes.items()}
+        return parts if self.storage == "canonical" else self._bitmaps(parts)
+
+    def _bitmaps(self, parts: Components) -> Components:
+        n, k = self.shape
+        size = self.torch_dtype.itemsize
+        shape = bitmap_shape(*innermost_weight(self.encoding, k, n), size)
+        lead = (shape.blocks, shape.tiles)
+        bits = ((*lead, OUTPUTS * shape.words), torch.int32)
+        values = ((*lead, OUTPUTS * shape.tile_values), self.torch_dtype)
+        last = "index" if self.encoding.inner is None else "inner_index"
+        found = {**parts, "values": values, last: bits}
+        return {"bits" if name == last else name: x for name, x in found.items()}
+
+    @functools.cached_property
+    def canonical(self) -> "LinearSpec":
+        """The same of a weight in canonical form."""
+        return replace(self, storage="canonical")
 
     @functools.cached_property
     def torch_dtype(self) -> torch.dtype:

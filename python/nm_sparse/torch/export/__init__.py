@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ...encoding import Packed
+from ..storage import from_storage
 from ..weight import PackedWeight
 from .graph import Argument, Walk
 from .text import ExportError
@@ -85,11 +86,11 @@ class Exported:
     def _weight(self, argument: Argument) -> Packed:
         """The same object each time: a program keeps its copy on a GPU by it."""
         if argument.name not in self._packed:
-            parts = {k: self._state[name] for k, name in argument.components.items()}
-            assert argument.spec is not None
-            weight = PackedWeight.from_components(
-                parts, argument.spec.encoding, argument.spec.shape
-            )
+            spec = argument.spec
+            assert spec is not None
+            stored = [self._state[name] for name in argument.components.values()]
+            parts = dict(zip(spec.canonical.components, from_storage(stored, spec)))
+            weight = PackedWeight.from_components(parts, spec.encoding, spec.shape)
             self._packed[argument.name] = weight.to_packed()
         return self._packed[argument.name]
 

@@ -13,7 +13,6 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-from ...encoding import packed_shapes
 from ..spec import LinearSpec
 from . import elementwise, reductions, views
 from .context import LOWERINGS, TYPES, Context, is_size
@@ -40,8 +39,9 @@ class Argument:
     target:      name of the tensor in the model's state_dict; of a weight that of its
                  values, without ".values"; of an input its name.
     type:        in MLIR.
-    components:  of a weight, name in the state_dict by name of the component.
-    spec:        of a weight, its encoding, shape and type.
+    components:  of a weight, name of the tensor by name of the component; of one that
+                 is stored as bitmaps, of the buffers that the layer has.
+    spec:        of a weight, its encoding, shape, type and storage.
     """
 
     name: str
@@ -154,7 +154,7 @@ class Walk:
         specs = [self._specs[part.name] for part in components]
         names = dict(
             zip(
-                packed_shapes(spec.encoding, spec.shape),
+                spec.components,
                 [one.target or part.name for one, part in zip(specs, components)],
             )
         )
