@@ -5,18 +5,24 @@
 usage: call_overhead.py [--json OUT] [--calls N] [--repeats N]
 
 Layers are so small that the GPU waits for the host: the time of many calls, divided
-by their number, is what the host takes for one. Beside it are the dense layer of
-torch, and an NMLinear with and without gradients. Needs the package with its library,
-and torch with a GPU.
+by their number, is what the host takes for one. "program" is a call of a compiled
+program, "direct" the C function behind it. Beside it are the dense layer of torch, an
+NMLinear with and without gradients, and what the driver alone takes for a launch
+(launch_floor.c, where there is a C compiler). Needs the package with its library, and
+torch with a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pathlib
+import shutil
 import statistics
+import subprocess
+import tempfile
 import time
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -63,8 +69,7 @@ def make_calls(pattern: str, tokens: int) -> Tuple[Dict[str, Callable[[], Any]],
     program(x, packed, bias, y)
     expected = F.linear(x.double(), weight.double(), bias.double())
     error = float((y - expected).abs().max() / expected.abs().max())
-    names = program["linear"]
-    flat = names.flatten([x, packed, bias, y])
+    direct = program["linear"].direct
 
     def without_gradients() -> Any:
         with torch.no_grad():
@@ -72,11 +77,25 @@ def make_calls(pattern: str, tokens: int) -> Tuple[Dict[str, Callable[[], Any]],
 
     return {
         "program": lambda: program(x, packed, bias, y),
-        "direct": lambda: names.direct(flat, 0),
+        "direct": lambda: direct(None, x, packed, bias, y),
         "NMLinear, no_grad": without_gradients,
         "NMLinear": lambda: layer(x),
         "dense": lambda: F.linear(x, weight, bias),
     }, error
+
+
+def launch_floor() -> Optional[float]:
+    """Microseconds that the driver takes for a launch; None without a C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    source = pathlib.Path(__file__).with_name("launch_floor.c")
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "launch_floor"
+        subprocess.run(
+            [compiler, "-O2", str(source), "-o", str(program), "-ldl"], check=True
+        )
+        return float(subprocess.check_output([str(program)], text=True))
 
 
 def main() -> None:
@@ -86,6 +105,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
     rows = []
+    floor = launch_floor()
+    print(f"the driver alone: {floor} us", flush=True)
     for pattern, tokens in LAYERS:
         calls, error = make_calls(pattern, tokens)
         row: Dict[str, Any] = {"pattern": pattern, "tokens": tokens, "error": error}
@@ -105,6 +126,7 @@ def main() -> None:
             "torch": torch.__version__,
             "library": nm.library.version(),
             "size": SIZE,
+            "driver_us": floor,
             "rows": rows,
         }
         with open(options.json, "w", encoding="utf-8") as file:

@@ -3,30 +3,32 @@
 """Blocks of a Llama at the sizes of 8B, dense and sparse, through PyTorch on a GPU.
 
 usage: llama_blocks.py --json OUT [--layers N] [--pattern P]... [--seed S] [--drawn N]
+                       [--compiled P...]
 
-Weights are random, and what a pattern keeps is chosen by magnitude. For each pattern
-two models are compared: the sparse one (NMLinear, `fuse_`, `store_for_kernels_`), and a
-dense one with the same weights, zeros where nothing is kept, as it is and, for the
-patterns of --compiled, through torch.compile (2048 tokens, and one sequence of
-decoding). All run as CUDA graphs, in turn, over some blocks, whose weights are more
-than the L2 cache holds.
+Weights are random, and what a pattern keeps is chosen by magnitude. A dense model is
+compared with the sparse one that is made of it (NMLinear, `fuse_`,
+`store_for_kernels_`); for patterns of --compiled both also through torch.compile, of
+2048 tokens and of one sequence of decoding. All run as CUDA graphs, in turn, over some
+blocks, whose weights are more than the L2 cache holds.
 
 Of prefill: 512, 2048 and 3000 tokens, and --drawn numbers from 1 to 4096. Of decoding:
 1, 8 and 32 sequences of one new token with a cache of --context tokens. Outputs are
-compared with those of the dense model before anything is timed. Bytes are those of the
-models' tensors, and the most that is allocated during a prefill of 2048 tokens, without
-what other models hold. --tiny checks the script on the CPU, without times that mean
-anything.
+compared with those of a dense model that has the same zeros before anything is timed.
+Bytes are those of the models' tensors, and the most that is allocated during a prefill
+of 2048 tokens, without what other models hold. --tiny checks the script on the CPU,
+without times that mean anything.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import functools
 import json
 import random
 import statistics
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
@@ -48,7 +50,7 @@ PATTERNS = (
 )
 PREFILL = (512, 2048, 3000)
 DECODE = (1, 8, 32)
-COMPILED = "dense, torch.compile"
+COMPILED = "torch.compile"
 
 
 def make_config(options: argparse.Namespace) -> LlamaConfig:
@@ -125,7 +127,8 @@ class Decode:
         device = model.device
         self.cache = StaticCache(config=model.config, max_cache_len=context + 1)
         ids = torch.randint(model.config.vocab_size, (batch, context), device=device)
-        model.model(ids, past_key_values=self.cache, use_cache=True)
+        prepare = getattr(model, "prepare", model.model)
+        prepare(ids, past_key_values=self.cache, use_cache=True)
         self.ids = ids[:, :1].contiguous()
         self.position = torch.tensor([context], device=device)
 
@@ -193,21 +196,114 @@ def compare(
     return {name: statistics.median(times) for name, times in found.items()}
 
 
-def measure(
-    models: Dict[str, LlamaForCausalLM],
-    make: Callable[[LlamaForCausalLM], Callable[[], torch.Tensor]],
-    options: argparse.Namespace,
-) -> Dict[str, float]:
-    """Times of what `make` gives of each model, and the error of the sparse one."""
-    runs = {}
-    for name, model in models.items():
-        torch.manual_seed(options.seed + 1)  # the same tokens for all
-        runs[name] = capture(make(model))
-    expected, got = (runs[name]().clone().float() for name in ("dense", "sparse"))
-    error = float((got - expected).norm() / expected.norm())
-    if not error < 0.02:
-        raise SystemExit(f"the outputs differ by {error:.3g} of their norm")
-    return {"error": error, **compare(runs, options.repeats, options.seconds)}
+Make = Callable[[LlamaForCausalLM], Callable[[], torch.Tensor]]
+
+
+def compile_model(model: LlamaForCausalLM) -> LlamaForCausalLM:
+    """A copy whose blocks torch compiles, anew for each number of tokens."""
+    copied = copy.deepcopy(model)
+    copied.prepare = copied.model.forward  # for what is not timed
+    copied.model.forward = torch.compile(copied.prepare, dynamic=False)
+    return copied
+
+
+class Graphs:
+    """Runs of models as CUDA graphs, each made once."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.known = options, {}
+
+    def get(self, name: str, model: LlamaForCausalLM, make: Make, key: Any) -> Any:
+        if (name, key) not in self.known:
+            torch.manual_seed(self.options.seed + 1)  # the same tokens for all
+            self.known[name, key] = capture(make(model))
+        return self.known[name, key]
+
+
+class Comparison:
+    """A sparse model against the dense one that it was made of.
+
+    dense:   the models that are timed beside it, by name, and their graphs.
+    masked:  the dense one with zeros where nothing is kept, which says what is right.
+    """
+
+    def __init__(
+        self,
+        pattern: str,
+        dense: Dict[str, LlamaForCausalLM],
+        graphs: Graphs,
+        options: argparse.Namespace,
+    ) -> None:
+        self.pattern, self.dense, self.graphs = pattern, dense, graphs
+        self.options = options
+        self.sparse, self.masked = (copy.deepcopy(dense["dense"]) for _ in range(2))
+        self.said = make_sparse(self.sparse, pattern)
+        copy_weights(self.sparse, self.masked)
+        self.models = {"sparse": self.sparse}
+        if pattern in options.compiled:
+            self.models[f"sparse, {COMPILED}"] = compile_model(self.sparse)
+
+    def row(self, make: Make, key: Any, with_compiled: bool) -> Dict[str, float]:
+        """Times of what `make` gives of each model, and the error of the sparse one."""
+
+        with_compiled = with_compiled and len(self.models) > 1
+
+        def is_chosen(name: str) -> bool:
+            return with_compiled or COMPILED not in name
+
+        own = Graphs(self.options)
+        runs = {
+            **{
+                name: self.graphs.get(name, model, make, key)
+                for name, model in self.dense.items()
+                if is_chosen(name)
+            },
+            **{
+                name: own.get(name, model, make, key)
+                for name, model in self.models.items()
+                if is_chosen(name)
+            },
+        }
+        torch.manual_seed(self.options.seed + 1)
+        expected = make(self.masked)().clone().float()
+        errors = {
+            name: float((runs[name]().float() - expected).norm() / expected.norm())
+            for name in runs
+            if name in self.models
+        }
+        if not max(errors.values()) < 0.02:
+            raise SystemExit(f"outputs differ by {errors} of their norm")
+        times = compare(runs, self.options.repeats, self.options.seconds)
+        return {"error": max(errors.values()), **times}
+
+    def rows(self) -> Iterator[Dict[str, Any]]:
+        options = self.options
+        draw = random.Random(options.seed)
+        drawn = [draw.randint(1, 4096) for _ in range(options.drawn)]
+        for tokens in (*PREFILL, *drawn) if not options.tiny else (5, 64):
+            is_compiled = tokens in (PREFILL[1], 64)
+            row = self.row(lambda m, t=tokens: Prefill(m, t), tokens, is_compiled)
+            yield {"kind": "prefill", "tokens": tokens, **row}
+        for batch in DECODE:
+            make = functools.partial(Decode, batch=batch, context=options.context)
+            row = self.row(make, -batch, batch == DECODE[0])
+            yield {"kind": "decode", "batch": batch, **row}
+
+    def measure(self) -> Dict[str, Any]:
+        with torch.no_grad():
+            models = {"dense": self.dense["dense"], "sparse": self.sparse}
+            memory = measure_bytes(models, self.options)
+            print(self.pattern, memory, flush=True)
+            rows = []
+            for row in self.rows():
+                rows.append(row)
+                print(self.pattern, row, flush=True)
+        return {
+            "pattern": self.pattern,
+            "bytes": memory,
+            "said": self.said,
+            "rows": rows,
+        }
 
 
 def peak_bytes(model: LlamaForCausalLM, tokens: int) -> Optional[int]:
@@ -238,49 +334,12 @@ def measure_bytes(
         }
 
 
-def measure_pattern(pattern: str, options: argparse.Namespace) -> Dict[str, Any]:
-    sparse, dense = make_model(options), make_model(options)
-    said = make_sparse(sparse, pattern)
-    copy_weights(sparse, dense)
-    models = {"dense": dense, "sparse": sparse}
-    memory = measure_bytes(models, options)
-    print(pattern, memory, flush=True)
-    if pattern in options.compiled and not options.tiny:
-        compiled = make_model(options)
-        copy_weights(sparse, compiled)
-        compiled.model.forward = torch.compile(compiled.model.forward, dynamic=False)
-        models[COMPILED] = compiled
-    rows = []
-    draw = random.Random(options.seed)
-    drawn = [draw.randint(1, 4096) for _ in range(options.drawn)]
-    with torch.no_grad():
-        for tokens in (*PREFILL, *drawn) if not options.tiny else (5, 64):
-            chosen = dict(models)
-            if tokens != PREFILL[1]:
-                chosen.pop(COMPILED, None)
-            row = measure(chosen, lambda m, t=tokens: Prefill(m, t), options)
-            rows.append({"kind": "prefill", "tokens": tokens, **row})
-            print(pattern, rows[-1], flush=True)
-        for batch in DECODE:
-            chosen = dict(models)
-            if batch != DECODE[0]:
-                chosen.pop(COMPILED, None)
-            row = measure(
-                chosen, lambda m, b=batch: Decode(m, b, options.context), options
-            )
-            rows.append({"kind": "decode", "batch": batch, **row})
-            print(pattern, rows[-1], flush=True)
-    return {"pattern": pattern, "bytes": memory, "said": said, "rows": rows}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", required=True)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--pattern", action="append")
-    # Zeros of a dense model cost what other weights cost, and each number of tokens is
-    # compiled anew: one pattern, one number of each kind.
-    parser.add_argument("--compiled", nargs="*", default=[PATTERNS[0]])
+    parser.add_argument("--compiled", nargs="*", default=[], metavar="PATTERN")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--drawn", type=int, default=8)
     parser.add_argument("--context", type=int, default=512)
@@ -288,6 +347,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.1)
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
+    torch._dynamo.config.recompile_limit = 64  # of all models together
     about: Dict[str, Any] = {
         "gpu": "none" if options.tiny else torch.cuda.get_device_name(),
         "torch": torch.__version__,
@@ -295,8 +355,13 @@ def main() -> None:
         "options": vars(options),
         "patterns": [],
     }
+    dense = {"dense": make_model(options)}
+    if options.compiled:
+        dense[f"dense, {COMPILED}"] = compile_model(dense["dense"])
+    graphs = Graphs(options)
     for pattern in options.pattern or PATTERNS:
-        about["patterns"].append(measure_pattern(pattern, options))
+        comparison = Comparison(pattern, dense, graphs, options)
+        about["patterns"].append(comparison.measure())
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(about, file, indent=1)
             file.write("\n")

@@ -54,7 +54,7 @@ class Function:
         self._count = len(self._types)
         self._oracle: Optional[Oracle] = None
         self._number: Optional[int] = None
-        self._direct: Optional[DirectCall] = None
+        self.launch: Optional[DirectCall] = None  # once it has run on a GPU
         self._placed: Dict[Tuple[int, int, int], Tuple[Any, PreparedWeight]] = {}
         self.results_in: List[Optional[int]] = program.find_results(description)
         found = self.results_in
@@ -96,10 +96,10 @@ class Function:
         Raises OperandError for arguments that the function does not take, and
         RuntimeFailure for what the driver refuses.
         """
-        if self._direct is not None:
-            result = self._direct(stream, *arguments)
+        if self.launch is not None:
+            result = self.launch(stream, *arguments)
             if result is None and self._placed:
-                result = self._direct(stream, *self._replace(arguments))
+                result = self.launch(stream, *self._replace(arguments))
             if result is not None:
                 return result
         self.check_count(arguments)
@@ -121,7 +121,7 @@ class Function:
         else:
             results = self._run_on_device(arguments, first, stream)
             if is_torch(first.owner):
-                self._direct = self.direct  # for the next call
+                self.launch = self.direct
         return results[0] if len(results) == 1 else tuple(results)
 
     @property
@@ -243,20 +243,20 @@ class Function:
         """Launches on tensors of torch, for who calls the function often: see
         `nm_sparse.direct`. Declines all calls where results have no arguments that
         they are written to."""
-        if self._direct is None:
+        if self.launch is None:
             slots = [
                 slot.numbers if slot.weight is not None else slot.numbers[0]
                 for slot in self._slots
             ]
             results = self.results_in if self.writes_to_arguments else []
-            self._direct = direct_call(
+            self.launch = direct_call(
                 self._program.handle,
                 self._get_number(),
                 self._elements,
                 slots,
                 [slots.index(number) for number in results if number is not None],
             )
-        return self._direct
+        return self.launch
 
     def _replace(self, arguments: Sequence[Any]) -> List[Any]:
         """The arguments, with weights as they were put on a GPU by an earlier call."""

@@ -72,7 +72,8 @@ def gated_mlp_mlir(
         empty("half", half),
         *([empty("inside", half)] if down else []),
         *_activated(activation, ("%gate", wide), ("%half", half)),
-        *_multiplied(half, ("%up", wide), ("%inside", half) if down else out),
+        *_narrowed(("%up", wide), ("%half", half)),
+        *_multiplied(half, ("%inside", half) if down else out),
     ]
     result = ("%gated", half)
     if down:
@@ -92,7 +93,16 @@ def _activated(activation: str, gate: Typed, out: Typed) -> List[str]:
     return elementwise("activated", [gate], out, steps, value)
 
 
-def _multiplied(half: str, up: Typed, out: Typed) -> List[str]:
+def _narrowed(up: Typed, out: Typed) -> List[str]:
+    """The second product in the type of the result, as a layer of its own would give
+    it: the kernel of the first one then reads half as many bytes."""
+    return elementwise("narrowed", [up], out, [], "%i0")
+
+
+def _multiplied(half: str, out: Typed) -> List[str]:
     body, value = widen("%long", "%i0", element(half))
-    body.append(f"%p = arith.mulf {value}, %i1 : f32")
-    return elementwise("gated", [("%activated", half), up], out, body, "%p")
+    other, second = widen("%other", "%i1", element(half))
+    body += [*other, f"%p = arith.mulf {value}, {second} : f32"]
+    return elementwise(
+        "gated", [("%activated", half), ("%narrowed", half)], out, body, "%p"
+    )

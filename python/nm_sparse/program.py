@@ -93,7 +93,12 @@ class Program:
 
     def __call__(self, *arguments: Any, stream: Optional[int] = None) -> Any:
         """As `Function.__call__` of the first function."""
-        return self._first(*arguments, stream=stream)
+        first = self._first
+        if first.launch is not None:  # of an earlier call: all that this one needs
+            result = first.launch(stream, *arguments)
+            if result is not None:
+                return result
+        return first(*arguments, stream=stream)
 
     def prepare(self, weight: Any, number: int = 0, like: Any = None) -> Any:
         """As `Function.prepare` of the first function."""
