@@ -297,9 +297,8 @@ def judge(path, folder):
         f"{report['gpu']}, {len(known)} layers, {len(schedules)} schedules; of "
         f"{len(judged) - len(known)} more layers, what is chosen now was not measured."
         f"\n\n{compare_objectives(known)}\n\n"
-        f"By chance alone *by another loop* would be "
-        f"{geomean([j.noise for j in known]):.3f}: that is what the best by one loop "
-        f"takes, beside the best of the other.\n\n{compare_choices(known)}"
+        f"The best by one loop takes {geomean([j.noise for j in known]):.3f} times the "
+        f"best of the other: that much is chance.\n\n{compare_choices(known)}"
     )
     return geomean([j.loss["energy"] for j in known]), text
 

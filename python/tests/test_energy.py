@@ -10,6 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import energy_choice  # noqa: E402
+import energy_llm  # noqa: E402
 import energy_page  # noqa: E402
 import energy_samples  # noqa: E402
 import profile_energy  # noqa: E402
@@ -81,7 +82,7 @@ def test_judge_choices(chosen, monkeypatch):
     assert "| time | 1.250 | 1.25 | 1.252 | 1.000 |" in text
     assert "| all of these | -20.0% | +60.0% |" in text
     # Both loops have the same best.
-    assert "would be 1.000" in text
+    assert "by one loop takes 1.000 times" in text
     choices.update(time="slow")
     assert "chooses what time" in energy_choice.judge(chosen, pathlib.Path("none"))[1]
     # What was wrong is no choice that was measured.
@@ -209,3 +210,63 @@ def test_pages():
     rows = energy_page.headline().splitlines()[2:]
     assert sum(int(row.split("|")[3]) for row in rows) == 125
     assert sum(len(points) for points in energy_page.points().values()) == 125
+
+
+def llm_run(name, number, tokens):
+    """The first pattern takes 2 mJ in 2 us, and the dense product beside it 4 mJ."""
+    values = {key: 2.0 + number for key in energy_llm.KEPT}
+    energy = {"ours": values}
+    if number == 0:
+        energy["cublas"] = {**values, "mj": 4.0}
+    return {
+        "file": f"{name}-{number}.mlir",
+        "arguments": name,
+        "gpu": "NVIDIA H100",
+        "size": tokens,
+        "energy": energy,
+    }
+
+
+@pytest.fixture
+def block(tmp_path, monkeypatch):
+    """All products of a block at one token; at 16 one is not there."""
+    runs = [
+        llm_run(name, number, tokens)
+        for tokens in (16, 1)
+        for name in energy_llm.LAYERS
+        for number in range(len(energy_llm.PATTERNS))
+    ]
+    report, out = tmp_path / "list.json", tmp_path / "llm.json"
+    report.write_text(json.dumps({"commit": "c", "runs": runs[1:]}))
+    monkeypatch.setattr(energy_page, "LLM", out)
+    energy_llm.condense(options_of(reports=[report], out=out))
+    return report
+
+
+def test_products_of_a_block(block):
+    head, _, dense, first, second = energy_page.llm().splitlines()[2:7]
+    assert head == "| weights | zeros | 1 token |"
+    # Five products, since gate counts twice: of 4 mJ, 2 mJ and 3 mJ.
+    assert dense == "| dense |  | 20 mJ |"
+    assert first == "| `2:4` | 50 % | 10 mJ, 2.00x (1.00x) |"
+    assert second == "| `8:16` | 50 % | 15 mJ, 1.33x (0.67x) |"
+
+
+def test_wrong_products_of_a_block(block):
+    report = json.loads(block.read_text())
+    report["runs"][2]["passed"] = False
+    block.write_text(json.dumps(report))
+    with pytest.raises(SystemExit, match="qkv failed"):
+        energy_llm.condense(options_of(reports=[block], out=block))
+
+
+def test_layers_of_a_block(tmp_path):
+    energy_llm.make(options_of(out=tmp_path))
+    text = (tmp_path / "down-4.mlir").read_text()
+    assert "#w = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>" in text
+    assert "tensor<14336x4096xf16, #w>" in text
+    counts = [
+        len((tmp_path / f"{name}.txt").read_text().splitlines())
+        for name in ("dense", "list", "check")
+    ]
+    assert counts == [16, 64, 80]
