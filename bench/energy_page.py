@@ -8,6 +8,7 @@ import pathlib
 
 import report
 from energy_choice import judge
+from energy_llm import DENSE, LAYERS, PATTERNS
 from layers import SPARSITIES, parse
 from random_layers import GROUPS, group_of
 
@@ -15,6 +16,7 @@ FIT = report.RESULTS / "h100-energy-fit.json"
 JUDGE = report.RESULTS / "h100-energy-judge.json"
 MODEL = report.RESULTS / "h100-energy-model.json"
 CHOICE = report.RESULTS / "h100-energy-choice.json"
+LLM = report.RESULTS / "h100-energy-llm.json"
 REGRESSORS = report.RESULTS / "h100-energy-regressors.json"
 
 # What the costs are of, with the unit that they are printed in.
@@ -185,6 +187,44 @@ def headline():
         "energy, dense / sparse",
     ]
     return report.table([*head, "dense power", "sparse power"], rows)
+
+
+def block_sums(found, tokens):
+    """{pattern: (mJ, us) of a block's products}, where all of them were measured.
+    What gate takes counts for up, too."""
+    kinds = {}
+    for product in found:
+        if product["tokens"] == tokens:
+            kinds.setdefault(product["pattern"], {})[product["layer"]] = product
+    if set(kinds) != {DENSE, *PATTERNS} or any(
+        len(k) < len(LAYERS) for k in kinds.values()
+    ):
+        return None
+    return {
+        pattern: tuple(
+            sum((1 + (name == "gate")) * p[key] for name, p in of.items())
+            for key in ("mj", "us")
+        )
+        for pattern, of in kinds.items()
+    }
+
+
+def llm():
+    """The linear layers of a block of Llama-3-8B, dense and by pattern."""
+    result = read(LLM)
+    counts = sorted({p["tokens"] for p in result["products"]})
+    sums = {t: block_sums(result["products"], t) for t in counts}
+    columns = {t: found for t, found in sums.items() if found}
+    rows = [["dense", ""] + [f"{found[DENSE][0]:.0f} mJ" for found in columns.values()]]
+    for pattern, zeros in PATTERNS.items():
+        row = [f"`{pattern}`", f"{zeros} %"]
+        for found in columns.values():
+            (mj, us), (dense_mj, dense_us) = found[pattern], found[DENSE]
+            row.append(f"{mj:.0f} mJ, {dense_mj / mj:.2f}x ({dense_us / us:.2f}x)")
+        rows.append(row)
+    head = ["weights", "zeros"]
+    head += [f"{t} token{'s' if t > 1 else ''}" for t in columns]
+    return f"{result['gpu']}:\n\n{report.table(head, rows)}"
 
 
 def choice(folder):

@@ -182,7 +182,8 @@ class Runner:
         self.arguments = arguments
         path = str(get_model_path())
         self.tokenizer = AutoTokenizer.from_pretrained(path)
-        self.dense = AutoModel.from_pretrained(path).eval().to(arguments.device)
+        self.dense = AutoModel.from_pretrained(path).float().eval()
+        self.dense.to(arguments.device)
         self.data = {}
 
     def drawn(self, seed):

@@ -91,19 +91,18 @@ def write_counters(folder, tokens):
         return "\n".join(["==PROF== Connected", head, blank, *rows]) + "\n"
 
     fill = (9, "void FillFunctor<float>", 1)
-    ours = [(100 + t, "f_kernel(float*)", 1000 * t) for t in tokens]
+    ours = [(100, "f_kernel(float*)", 1000 * t) for t in tokens]
     dense = [k for t in tokens for k in (fill, (9, "gemm", 2000 * t), fill)]
     layers = [{"layer": name_layer(t), "kernels": ["f_kernel"]} for t in tokens]
-    processes = [{"layer": name_layer(t), "process": 100 + t} for t in tokens]
+    runs = [{"file": f"{name_layer(t)}.mlir"} for t in tokens]
     for name, text in (
-        ("ours.csv", log(ours)),
+        ("ours-0.csv", log(ours)),
+        ("ours-0.json", json.dumps({"runs": runs})),
         ("dense.csv", log(dense)),
         ("layers.json", json.dumps(layers)),
-        ("processes.json", json.dumps(processes)),
     ):
         (folder / name).write_text(text)
     options = type("Options", (), {"folder": folder, "out": folder / "counters.json"})
-    options.ours, options.dense = folder / "ours.csv", folder / "dense.csv"
-    options.processes = folder / "processes.json"
+    options.ours, options.dense = folder, folder / "dense.csv"
     profile_energy.condense(options)
     return options.out
