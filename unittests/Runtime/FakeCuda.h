@@ -11,6 +11,7 @@
 
 struct FakeState {
   int captureMode = 0; // of the calling thread
+  int streamCapture = 0; // what streams say of themselves
   int moduleLoads = 0;
   int loadedInMode = -1; // of captures, the last module
   int moduleUnloads = 0;
