@@ -141,7 +141,7 @@ TEST_F(ProgramCheckTest, WrongCallsSayWhatIsLegal) {
 }
 
 TEST_F(ProgramCheckTest, ChecksThatAreNoneSayWhy) {
-  auto expect = [&](std::string from, const std::string &to,
+  auto expect = [&](const std::string &from, const std::string &to,
                     const char *message) {
     std::string text = makeManifest();
     size_t at = text.find(from);
