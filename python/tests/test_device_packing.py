@@ -152,6 +152,8 @@ def test_programs_that_pack_before_products():
     x, first, second = draw(9, 64), prune(draw(48, 64), a), prune(draw(40, 48), b)
     program = compile(TWO, options=["--pack=device"])
     assert [c["m"] for c in program.manifest["functions"][0]["checks"]] == [4, 8]
+    # Launches alone would leave the checks out.
+    assert program["two"].results_in == [4] and program["two"].direct(None) is None
     hidden, out = np.zeros((9, 48), np.float16), np.zeros((9, 40), np.float32)
     (y,) = emulate(program, x, first, second, hidden, out)
     h = (x.astype(np.float64) @ first.T).astype(np.float16)
@@ -162,6 +164,34 @@ def test_programs_that_pack_before_products():
     with pytest.raises(EncodingError) as raised:
         emulate(program, x, first, dense, hidden, out)
     assert str(raised.value) == str(host.value)
+
+
+ANY = """
+#w = #nm_sparse.encoding<8:32, block = [1, 128], dim = 1>
+func.func @any(%x: tensor<?x64xf16>, %w: tensor<256x64xf16>, %out: tensor<?x256xf16>)
+    -> tensor<?x256xf16> {
+  %e = tensor.cast %w : tensor<256x64xf16> to tensor<256x64xf16, #w>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+      affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %e : tensor<?x64xf16>, tensor<256x64xf16, #w>)
+      outs(%out : tensor<?x256xf16>) -> tensor<?x256xf16>
+  return %y : tensor<?x256xf16>
+}"""
+
+
+def test_programs_that_select_by_tokens_check_too():
+    program = compile(ANY, tokens=(8, 4096), options=["--pack=device"])
+    assert "cases" in program.manifest["functions"][0]
+    assert program.manifest["manifest_version"] == 4
+    assert program["any"].direct(None) is None
+    dense = np.random.default_rng(1).standard_normal((256, 64)).astype(np.float16)
+    weight = prune(dense, Encoding(8, 32, (1, 128), 1))
+    x, out = np.ones((2, 64), np.float16), np.zeros((2, 256), np.float16)
+    (y,) = emulate(program, x, weight, out)
+    wanted = x.astype(np.float64) @ weight.astype(np.float64).T
+    np.testing.assert_allclose(y, wanted, rtol=1e-2, atol=3e-2)
+    with pytest.raises(EncodingError, match="not 8:32: window 0 of panel 0 has 32"):
+        emulate(program, x, dense, out)
 
 
 def test_what_the_driver_refuses_is_no_encoding_error(monkeypatch):
