@@ -255,8 +255,9 @@ TEST_F(ProgramTest, BuffersBeginAtNoValueThatDoesNotFit) {
     int before = fake().memsets;
     EXPECT_EQ(call(type), 1);
     EXPECT_EQ(fake().memsets, before);
-    EXPECT_NE(std::string(nmsLastError()).find("cannot begin as 3: legal is 0 or -1"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(nmsLastError()).find("cannot begin as 3: legal is 0 or -1"),
+        std::string::npos)
         << nmsLastError();
   }
 }
