@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kVersions[] = {2, 3};
+constexpr int64_t kVersions[] = {2, 4};
 
 class Reader {
 public:
@@ -32,6 +32,8 @@ private:
   bool readParameter(const Json &json, ManifestParameter &parameter);
   bool readTensorMap(const Json &json, ManifestParameter &parameter);
   bool readResults(const Json &json);
+  bool readChecks(const Json &json);
+  bool readCheck(const Json &json, ManifestCheck &check);
   bool readCases(const Json &json);
   bool linkCases(Manifest &manifest);
 
@@ -257,6 +259,51 @@ bool Reader::readResults(const Json &json) {
   return true;
 }
 
+bool Reader::readChecks(const Json &json) {
+  if (!json.contains("checks"))
+    return true;
+  const Json *list = get(json, "checks", Json::value_t::array);
+  if (!list)
+    return false;
+  for (const Json &entry : *list)
+    if (!readCheck(entry, result->checks.emplace_back()))
+      return false;
+  return true;
+}
+
+bool Reader::readCheck(const Json &json, ManifestCheck &check) {
+  std::string kind, name;
+  ManifestSource source;
+  if (!getText(json, "kind", kind) || !getText(json, "buffer", name) ||
+      !getSource(name, source))
+    return false;
+  if (kind != "packed")
+    return refuse("a check is '" + kind + "', legal is 'packed'");
+  if (!source.isBuffer ||
+      result->buffers[source.number].type.text != "memref<1xi64>" ||
+      !result->buffers[source.number].initial)
+    return refuse("'" + name +
+                  "', which is checked, is no buffer of one i64 "
+                  "with an initial value");
+  check.buffer = source.number;
+  std::pair<const char *, int64_t *> numbers[] = {
+      {"n", &check.packed.n},
+      {"m", &check.packed.m},
+      {"batch", &check.packed.batch},
+      {"windows", &check.packed.windows},
+      {"panels", &check.packed.panels}};
+  for (auto [key, number] : numbers) {
+    const Json *value = get(json, key, Json::value_t::number_unsigned);
+    if (!value)
+      return false;
+    *number = value->get<int64_t>();
+    if (*number < 1)
+      return refuse(std::string("a check has '") + key + "' of " +
+                    std::to_string(*number) + ", legal is at least 1");
+  }
+  return true;
+}
+
 bool Reader::readCases(const Json &json) {
   const Json *list = get(json, "cases", Json::value_t::array);
   if (!list || !getExpression(json, "tokens", result->tokens.emplace()))
@@ -288,7 +335,8 @@ bool Reader::readFunction(const Json &json, ManifestFunction &into) {
     return false;
   if (json.contains("cases"))
     return readCases(json);
-  return readBuffers(json) && readLaunches(json) && readResults(json);
+  return readBuffers(json) && readLaunches(json) && readResults(json) &&
+         readChecks(json);
 }
 
 /// A case names a function that does not select others again.
@@ -323,7 +371,7 @@ bool Reader::read(const Json &json, Manifest &manifest) {
   auto number = version->get<int64_t>();
   if (number < kVersions[0] || number > kVersions[1])
     return refuse("manifest_version is " + std::to_string(number) +
-                  ", legal are 2 and 3");
+                  ", legal are 2 to 4");
   for (const Json &entry : *functions)
     if (!readFunction(entry, manifest.functions.emplace_back()))
       return false;

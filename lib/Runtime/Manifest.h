@@ -11,6 +11,7 @@
 #define NM_SPARSE_LIB_RUNTIME_MANIFEST_H
 
 #include "Expression.h"
+#include "PackedCheck.h"
 
 #include <optional>
 #include <string>
@@ -32,6 +33,11 @@ struct ManifestType {
   std::optional<std::vector<int64_t>> strides;
 
   static bool parse(std::string_view text, ManifestType &type);
+
+  /// Of CUtensorMapDataType; bytes of any meaning are copied as bytes.
+  int64_t getMapType() const;
+  /// NmsKind of the elements, -1 for none of these.
+  int32_t getKind() const;
 };
 
 /// Where a pointer comes from: an argument or a buffer.
@@ -80,6 +86,12 @@ struct ManifestResult {
   std::optional<ManifestView> view;
 };
 
+/// Of what kernels leave in a word.
+struct ManifestCheck {
+  int buffer = 0;
+  PackedCheck packed;
+};
+
 struct ManifestCase {
   std::optional<int64_t> atMost;
   int function = -1;
@@ -96,6 +108,7 @@ struct ManifestFunction {
   std::vector<ManifestBuffer> buffers;
   std::vector<ManifestLaunch> launches;
   std::vector<ManifestResult> results;
+  std::vector<ManifestCheck> checks;
   /// Of a function that selects others.
   std::optional<Expression> tokens;
   std::vector<ManifestCase> cases;

@@ -13,6 +13,23 @@
 
 using namespace nms;
 
+int64_t ManifestType::getMapType() const {
+  static constexpr std::pair<const char *, int64_t> types[] = {
+      {"i16", 1}, {"i32", 3}, {"i64", 5}, {"f16", 6},
+      {"f32", 7}, {"f64", 8}, {"bf16", 9}};
+  for (auto [name, number] : types)
+    if (element == name)
+      return number;
+  return 0;
+}
+
+int32_t ManifestType::getKind() const {
+  for (int32_t kind = 0; nmsKindBytes(kind) > 0; ++kind)
+    if (element == nmsKindName(kind))
+      return kind;
+  return -1;
+}
+
 static bool refuse(std::string_view text, const char *why) {
   return !fail("'%.*s' is no type of a manifest: %s",
                static_cast<int>(text.size()), text.data(), why);

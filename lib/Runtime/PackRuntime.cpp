@@ -7,6 +7,7 @@
 #include "ErrorState.h"
 #include "Memref.h"
 #include "Order.h"
+#include "PackedCheck.h"
 
 #include <cstdio>
 
@@ -196,6 +197,20 @@ int checkPerm(int64_t rank, const void *descriptor, const int64_t *params) {
 
 } // namespace
 
+int nms::checkPacked(int64_t found, const PackedCheck &check) {
+  if (found == NMS_PACKED_NOTHING_FOUND)
+    return 0;
+  constexpr int64_t countMask = (int64_t(1) << NMS_PACKED_COUNT_BITS) - 1;
+  int64_t place = found >> NMS_PACKED_COUNT_BITS;
+  int64_t row = place / check.panels;
+  LevelSpec spec = {};
+  spec.n = check.n;
+  spec.m = check.m;
+  spec.batch = check.batch;
+  return failTooMany(spec, nullptr, row / check.windows, row % check.windows,
+                     place % check.panels, found & countMask);
+}
+
 extern "C" void nmsRuntimePack(int64_t rank, void *denseDesc,
                                void *const *componentDescs,
                                const int64_t *params) {
@@ -217,17 +232,8 @@ extern "C" void nmsRuntimeUnpack(int64_t rank, void *denseDesc,
 extern "C" void nmsRuntimeCheckPacked(int64_t found, int64_t n, int64_t m,
                                       int64_t batch, int64_t windows,
                                       int64_t panels) {
-  if (found == NMS_PACKED_NOTHING_FOUND)
-    return;
-  constexpr int64_t countMask = (int64_t(1) << NMS_PACKED_COUNT_BITS) - 1;
-  int64_t place = found >> NMS_PACKED_COUNT_BITS;
-  LevelSpec spec = {};
-  spec.n = n;
-  spec.m = m;
-  spec.batch = batch;
-  failTooMany(spec, nullptr, place / panels / windows, place / panels % windows,
-              place % panels, found & countMask);
-  raise();
+  if (checkPacked(found, {n, m, batch, windows, panels}))
+    raise();
 }
 
 extern "C" void nmsRuntimePrune(int64_t rank, void *denseDesc, void *prunedDesc,

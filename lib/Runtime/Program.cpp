@@ -85,11 +85,12 @@ std::string makeKey(int32_t function, const NmsArray *arguments,
   return key;
 }
 
-/// The plan of a call, made on first use; null with the reason recorded.
-std::shared_ptr<const ProgramPlan> findPlan(NmsProgram *program,
-                                            int32_t function,
-                                            const NmsArray *arguments,
-                                            int32_t count) {
+} // namespace
+
+std::shared_ptr<const ProgramPlan> nms::findPlan(NmsProgram *program,
+                                                 int32_t function,
+                                                 const NmsArray *arguments,
+                                                 int32_t count) {
   const ManifestFunction *called = getFunction(program, function);
   if (!called)
     return nullptr;
@@ -118,6 +119,8 @@ std::shared_ptr<const ProgramPlan> findPlan(NmsProgram *program,
   program->plans[std::move(key)] = plan;
   return plan;
 }
+
+namespace {
 
 /// The kernels on the calling thread's device, loaded on first use; null with
 /// the reason recorded.
@@ -198,11 +201,12 @@ bool Launcher::fill(const Context &cu) const {
                                                 fill.offset);
     // Space of the workspace is whole words.
     int64_t words = (fill.count * fill.elementBytes + 3) / 4;
-    bool isOfWords = fill.elementBytes == 4 || fill.value == 0;
+    bool isOfWords =
+        fill.elementBytes == 4 || fill.value == 0 || fill.value == -1;
     if (!isOfWords && fill.elementBytes != 2)
       return !nms::fail(
           "a buffer of elements of %lld bytes cannot begin as %lld: legal is "
-          "0, or elements of 2 or 4 bytes",
+          "0 or -1, or elements of 2 or 4 bytes",
           static_cast<long long>(fill.elementBytes),
           static_cast<long long>(fill.value));
     cuda::Result result =
@@ -320,6 +324,17 @@ int32_t nmsProgramResults(const NmsProgram *program, int32_t function) {
   if (!found->cases.empty())
     found = &program->manifest.functions[found->cases.front().function];
   return static_cast<int32_t>(found->results.size());
+}
+
+int32_t nmsProgramChecks(const NmsProgram *program, int32_t function) {
+  const ManifestFunction *found = getFunction(program, function);
+  if (!found)
+    return -1;
+  size_t most = found->checks.size();
+  for (const ManifestCase &one : found->cases)
+    most =
+        std::max(most, program->manifest.functions[one.function].checks.size());
+  return static_cast<int32_t>(most);
 }
 
 int64_t nmsProgramWorkspace(NmsProgram *program, int32_t function,

@@ -109,24 +109,6 @@ bool fitsInMemory(const std::vector<int64_t> &sizes, int64_t elementBytes) {
   return bytes <= most;
 }
 
-/// Of CUtensorMapDataType; bytes of any meaning are copied as bytes.
-int64_t getDataType(const ManifestType &type) {
-  static constexpr std::pair<const char *, int64_t> types[] = {
-      {"i16", 1}, {"i32", 3}, {"i64", 5}, {"f16", 6},
-      {"f32", 7}, {"f64", 8}, {"bf16", 9}};
-  for (auto [name, number] : types)
-    if (type.element == name)
-      return number;
-  return 0;
-}
-
-int32_t getKind(const ManifestType &type) {
-  for (int32_t kind = 0; nmsKindBytes(kind) > 0; ++kind)
-    if (type.element == nmsKindName(kind))
-      return kind;
-  return -1;
-}
-
 } // namespace
 
 bool Planner::refuse(int argument, const std::string &what) {
@@ -300,7 +282,7 @@ bool Planner::planMap(const ManifestParameter &parameter,
                  function.name.c_str(), parameter.map.box.size(),
                  extents.sizes.size());
   plan->maps.push_back({extents.sizes, extents.strides, parameter.map.box,
-                        getDataType(type), parameter.map.swizzle,
+                        type.getMapType(), parameter.map.swizzle,
                         parameter.map.l2Promotion});
   return true;
 }
@@ -357,7 +339,7 @@ bool Planner::planResult(const ManifestResult &result) {
                                : offset);
   NmsResult &planned = plan->results.emplace_back();
   planned = {pointer.argument,
-             getKind(result.type),
+             result.type.getKind(),
              pointer.offset,
              static_cast<int32_t>(extents.sizes.size()),
              {},
@@ -376,6 +358,14 @@ std::unique_ptr<ProgramPlan> Planner::run() {
   for (const ManifestResult &result : function.results)
     if (!planResult(result))
       return nullptr;
+  for (const ManifestCheck &check : function.checks) {
+    if (buffers[check.buffer].countElements() != 1) {
+      fail("%s of @%s is checked, and is not one word",
+           function.buffers[check.buffer].name.c_str(), function.name.c_str());
+      return nullptr;
+    }
+    plan->checks.push_back({bufferOffsets[check.buffer], check.packed});
+  }
   return std::move(plan);
 }
 

@@ -52,12 +52,19 @@ struct PlannedFill {
   int64_t elementBytes = 0, value = 0;
 };
 
+/// A word of the workspace, and what it is checked against.
+struct PlannedCheck {
+  int64_t offset = 0;
+  PackedCheck packed;
+};
+
 struct ProgramPlan {
   int64_t workspaceBytes = 0;
   std::vector<PlannedFill> fills;
   std::vector<PlannedLaunch> launches;
   std::vector<PlannedMap> maps;
   std::vector<NmsResult> results;
+  std::vector<PlannedCheck> checks;
 };
 
 /// Kernels of a program, by number.
@@ -69,6 +76,13 @@ std::unique_ptr<ProgramPlan> planCall(const Manifest &manifest,
                                       const ManifestFunction &function,
                                       const KernelNumbers &kernels,
                                       const NmsArray *arguments, int count);
+
+/// The plan of a call of `program`, made on first use; null with the reason
+/// recorded.
+std::shared_ptr<const ProgramPlan> findPlan(NmsProgram *program,
+                                            int32_t function,
+                                            const NmsArray *arguments,
+                                            int32_t count);
 
 } // namespace nms
 

@@ -8,13 +8,18 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// Bytes that the arrays of callers begin at a multiple of (docs/Manifest.md).
+static constexpr int64_t kArgumentAlignment = 16;
 
 static std::string call(StringRef function, ArrayRef<std::string> operands) {
   return (function + "(" + llvm::join(operands, ", ") + ")").str();
@@ -62,10 +67,45 @@ static std::string describeBinary(Operation *op, StringRef name) {
   return call(name, sides);
 }
 
+/// The bytes, a power of two, that the memory which `pointer` is of begins at a
+/// multiple of: buffers do at 256, but arguments are the caller's.
+static int64_t getAlignment(memref::ExtractAlignedPointerAsIndexOp pointer) {
+  Value buffer = getBufferOf(pointer.getSource());
+  Operation *op = buffer.getDefiningOp();
+  bool isKnown = !op || isa<memref::AllocOp, gpu::AllocOp>(op);
+  return isKnown ? kArgumentAlignment : 1;
+}
+
+static std::string describeRemainder(arith::RemUIOp op) {
+  auto pointer =
+      op.getLhs().getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
+  APInt divisor;
+  if (pointer && matchPattern(op.getRhs(), m_ConstantInt(&divisor)) &&
+      !divisor.isZero() && divisor.ule(kArgumentAlignment) &&
+      getAlignment(pointer) % divisor.getSExtValue() == 0)
+    return "0";
+  return describeBinary(op, "mod");
+}
+
+/// 1 where both are equal, else 0.
+static std::string describeEqual(arith::CmpIOp op) {
+  std::string a = describeExpression(op.getLhs());
+  std::string b = describeExpression(op.getRhs());
+  int64_t left, right;
+  if (!StringRef(a).getAsInteger(10, left) &&
+      !StringRef(b).getAsInteger(10, right))
+    return left == right ? "1" : "0";
+  return call("sub", {"1", call("min", {call("max", {call("sub", {a, b}),
+                                                     call("sub", {b, a})}),
+                                        "1"})});
+}
+
 std::string nm_sparse::describeExpression(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
-    return std::to_string(constant.getSExtValue());
+    return std::to_string(constant.getBitWidth() == 1
+                              ? constant.getZExtValue()
+                              : constant.getSExtValue());
   if (auto argument = dyn_cast<BlockArgument>(value))
     return llvm::formatv("arg{0}", argument.getArgNumber());
   Operation *op = value.getDefiningOp();
@@ -99,8 +139,11 @@ std::string nm_sparse::describeExpression(Value value) {
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::TruncIOp>(op))
     return describeExpression(op->getOperand(0));
-  if (isa<arith::AddIOp>(op))
-    return describeBinary(op, "add");
+  if (isa<arith::AddIOp>(op)) {
+    std::string a = describeExpression(op->getOperand(0));
+    std::string b = describeExpression(op->getOperand(1));
+    return a == "0" ? b : b == "0" ? a : call("add", {a, b});
+  }
   if (isa<arith::SubIOp>(op))
     return describeBinary(op, "sub");
   if (isa<arith::MulIOp>(op))
@@ -109,6 +152,11 @@ std::string nm_sparse::describeExpression(Value value) {
     return describeBinary(op, "ceildiv");
   if (isa<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(op))
     return describeBinary(op, "floordiv");
+  if (auto remainder = dyn_cast<arith::RemUIOp>(op))
+    return describeRemainder(remainder);
+  if (auto compare = dyn_cast<arith::CmpIOp>(op);
+      compare && compare.getPredicate() == arith::CmpIPredicate::eq)
+    return describeEqual(compare);
   if (isa<arith::MaxSIOp, arith::MaxUIOp>(op))
     return describeBinary(op, "max");
   if (isa<arith::MinSIOp, arith::MinUIOp>(op))

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostCode.h"
+#include "PackChecks.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -251,9 +252,12 @@ nm_sparse::findTokenSelection(func::FuncOp function) {
 
 SmallVector<Operation *> nm_sparse::collectHostOps(func::FuncOp function) {
   SmallVector<Operation *> found;
+  llvm::DenseSet<Operation *> checks;
+  for (const PackCheck &check : findPackChecks(function))
+    checks.insert_range(check.ops);
   bool isSelection = findTokenSelection(function).has_value();
   for (Operation &op : function.getOps()) {
-    if (isSelection && isa<scf::IndexSwitchOp>(op))
+    if (checks.contains(&op) || (isSelection && isa<scf::IndexSwitchOp>(op)))
       continue;
     if (isa<func::ReturnOp, gpu::LaunchFuncOp, gpu::WaitOp, gpu::AllocOp,
             gpu::DeallocOp, memref::AllocOp, memref::DeallocOp,
@@ -273,13 +277,18 @@ SmallVector<Operation *> nm_sparse::collectHostOps(func::FuncOp function) {
 std::string nm_sparse::describeHostOps(ModuleOp module, bool hostMemory) {
   llvm::MapVector<StringRef, Operation *> names;
   int64_t count = 0;
-  for (auto function : module.getOps<func::FuncOp>())
-    for (Operation *op : collectHostOps(function)) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    SmallVector<Operation *> ops = collectHostOps(function);
+    // What a manifest says, kernels alone do not.
+    for (const PackCheck &check : findPackChecks(function))
+      ops.push_back(check.call);
+    for (Operation *op : ops) {
       if (hostMemory && isa<gpu::MemcpyOp>(op))
         continue;
       ++count;
       names.insert({op->getName().getStringRef(), op});
     }
+  }
   if (count == 0)
     return "";
   std::string text =

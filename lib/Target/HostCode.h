@@ -42,7 +42,7 @@ struct TokenSelection {
 std::optional<TokenSelection> findTokenSelection(func::FuncOp function);
 
 /// The operations of `function` that are neither launches nor what a manifest
-/// says of buffers and sizes.
+/// says of buffers, sizes and checks.
 SmallVector<Operation *> collectHostOps(func::FuncOp function);
 
 } // namespace mlir::nm_sparse

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostCode.h"
+#include "PackChecks.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -17,6 +18,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/GPU/Copies.h"
+#include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Target/Target.h"
 #include "nm_sparse/Version.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -38,7 +40,8 @@ std::string print(T value) {
 /// Names of the buffers of one function.
 class FunctionWriter {
 public:
-  explicit FunctionWriter(func::FuncOp function) : function(function) {}
+  explicit FunctionWriter(func::FuncOp function)
+      : function(function), checks(findPackChecks(function)) {}
 
   FailureOr<Object> write() {
     Array arguments, weights, launches;
@@ -69,7 +72,11 @@ public:
       current = launch;
       launches.push_back(writeLaunch(launch));
     }
-    Array results;
+    Array results, checked;
+    for (const PackCheck &check : checks)
+      checked.push_back(describePackCheck(check, getName(check.found)));
+    if (!checked.empty())
+      object["checks"] = std::move(checked);
     current = function.getBody().front().getTerminator();
     for (Value result : current->getOperands())
       results.push_back(writeResult(result));
@@ -172,6 +179,9 @@ private:
     for (Operation *user : root.getUsers())
       if (auto memset = dyn_cast<gpu::MemsetOp>(user))
         object["initial"] = describe(memset.getValue());
+    if (llvm::any_of(checks,
+                     [&](const PackCheck &c) { return c.found == root; }))
+      object["initial"] = std::to_string(NMS_PACKED_NOTHING_FOUND);
     buffers.push_back(std::move(object));
     return name;
   }
@@ -304,6 +314,7 @@ private:
   }
 
   func::FuncOp function;
+  std::vector<PackCheck> checks;
   Operation *current = nullptr; ///< What is being described.
   LogicalResult described = success();
   Array buffers;
@@ -338,13 +349,7 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
 FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
                                           ArrayRef<ScheduledProduct> products,
                                           const ResourceMap *resources) {
-  // Version 3 has functions with `cases`.
-  bool hasCases =
-      llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp function) {
-        return findTokenSelection(function).has_value();
-      });
-  Object manifest{{"manifest_version", hasCases ? 3 : 2},
-                  {"compiler", Object{{"name", "nm_sparse"},
+  Object manifest{{"compiler", Object{{"name", "nm_sparse"},
                                       {"version", NM_SPARSE_VERSION},
                                       {"commit", NM_SPARSE_COMMIT}}}};
   Array kernels, functions, scheduled;
@@ -370,11 +375,16 @@ FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
       kernels.push_back(std::move(object));
     }
   }
+  // Version 3 has functions with `cases`, version 4 also `checks`.
+  int64_t version = 2;
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal()) {
       FailureOr<Object> written = FunctionWriter(function).write();
       if (failed(written))
         return failure();
+      version = std::max<int64_t>(version, written->get("checks")  ? 4
+                                           : written->get("cases") ? 3
+                                                                   : 2);
       functions.push_back(std::move(*written));
     }
   for (const ScheduledProduct &product : products)
@@ -382,6 +392,7 @@ FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
                                {"encoding", product.encoding},
                                {"schedule", product.schedule},
                                {"operands", product.shape}});
+  manifest["manifest_version"] = version;
   manifest["kernels"] = std::move(kernels);
   manifest["functions"] = std::move(functions);
   manifest["products"] = std::move(scheduled);

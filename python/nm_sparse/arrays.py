@@ -130,7 +130,9 @@ def _open_torch(
             f"{what} is a tensor on {tensor.device} of layout {tensor.layout}: legal "
             "is a strided one with elements"
         )
-    name, device = str(tensor.dtype).rpartition(".")[2], tensor.device
+    # No reference to the tensor, whose memory the way back would keep.
+    dtype, device = tensor.dtype, tensor.device
+    name = str(dtype).rpartition(".")[2]
     known, bits = _BIT_TYPES.get(name, (None, None))
     host = tensor.detach().resolve_conj().resolve_neg().cpu()
     if bits is not None:
@@ -143,7 +145,7 @@ def _open_torch(
             return torch.from_dlpack(own.view(np.uint8)).view(torch.bool).to(device)
         if bits is not None:
             own = own.view(np.int16 if bits is np.uint16 else np.uint8)
-            return torch.from_dlpack(own).view(tensor.dtype).to(device)
+            return torch.from_dlpack(own).view(dtype).to(device)
         return torch.from_dlpack(own).to(device)
 
     array = _from_dlpack(host, what)

@@ -43,7 +43,8 @@ def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.nd
     function:   its name; none: the first.
 
     Arguments are not written to. Raises OperandError for arguments that the function
-    does not take, and RuntimeFailure for what the emulator finds, such as a race.
+    does not take, EncodingError for a weight that breaks the pattern it is packed in,
+    and RuntimeFailure for what the emulator finds, such as a race.
     """
     called = program[function] if function else next(iter(program.functions.values()))
     flat = _flatten(called, arguments)
@@ -69,6 +70,7 @@ def emulate(program: Program, *arguments: Any, function: str = "") -> List[np.nd
             handle, number, native.arrays, native.count, where, None
         ):
             raise RuntimeFailure(last_error())
+        native.check(handle, number, where, None)
         count = lib.nmsProgramResults(handle, number)
         found = [Result() for _ in range(count)]
         for i, result in enumerate(found):

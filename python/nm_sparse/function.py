@@ -25,6 +25,7 @@ from .operands import (
     open_operand,
 )
 from .oracle import Oracle
+from .placed import find_placed
 from .slots import PreparedWeight, element_of, slots_of
 from .storage import canonical, check_kind, store
 from .transfer import as_numpy, give_back, place
@@ -32,7 +33,7 @@ from .transfer import as_numpy, give_back, place
 if TYPE_CHECKING:
     from .program import Program
 
-_ALIGNMENT = 16  # bytes, of what kernels read and write
+ALIGNMENT = 16  # bytes, of what kernels read and write
 
 
 class Function:
@@ -59,6 +60,7 @@ class Function:
         self.results_in: List[Optional[int]] = program.find_results(description)
         found = self.results_in
         self.writes_to_arguments = bool(found) and None not in found
+        self._has_checks = program.has_checks(description)
 
     @property
     def weights(self) -> List[Dict[str, Any]]:
@@ -70,16 +72,20 @@ class Function:
 
         weight:  what `nm.pack` gives.
         number:  which of the function's weights it is.
-        like:    an array on the GPU that the components are copied to; none: they
-                 stay arrays of numpy.
+        like:    an array on the GPU that the components are copied to, unless they
+                 are there as the kernels read them; none: they stay arrays of numpy.
 
         Raises EncodingError when it is of another shape, type or pattern.
         """
-        packed = _get_packed(weight, self.name)
-        arrays: Sequence[Any] = store(packed, self.weights[number])
         if like is not None:
             numbers = [s for s in self._slots if s.weight is not None][number].numbers
             elements = [self._elements[i] for i in numbers]
+            placed = find_placed(weight, self.weights[number], elements, like)
+            if placed is not None:
+                return PreparedWeight(placed, None)
+        packed = _get_packed(weight, self.name)
+        arrays: Sequence[Any] = store(packed, self.weights[number])
+        if like is not None:
             arrays = [
                 place(array, element, like) for array, element in zip(arrays, elements)
             ]
@@ -89,11 +95,13 @@ class Function:
         """Calls the function; its result, or a tuple of several.
 
         Arrays on a GPU: launches on `stream` (an address; none: the current one of
-        torch or cupy) and returns without waiting. Arrays of the host: the program
+        torch or cupy) and returns without waiting, unless the program packs a weight:
+        then it waits for the check. Arrays of the host: the program
         runs on the CPU, without kernels. Where a result is written to an argument,
         as programs with a destination do, that array is returned.
 
-        Raises OperandError for arguments that the function does not take, and
+        Raises OperandError for arguments that the function does not take,
+        EncodingError for a weight that breaks the pattern it is packed in, and
         RuntimeFailure for what the driver refuses.
         """
         if self.launch is not None:
@@ -242,13 +250,14 @@ class Function:
     def direct(self) -> DirectCall:
         """Launches on tensors of torch, for who calls the function often: see
         `nm_sparse.direct`. Declines all calls where results have no arguments that
-        they are written to."""
+        they are written to, or checks follow the launches."""
         if self.launch is None:
             slots = [
                 slot.numbers if slot.weight is not None else slot.numbers[0]
                 for slot in self._slots
             ]
-            results = self.results_in if self.writes_to_arguments else []
+            is_direct = self.writes_to_arguments and not self._has_checks
+            results = self.results_in if is_direct else []
             self.launch = direct_call(
                 self._program.handle,
                 self._get_number(),
@@ -301,6 +310,8 @@ class Function:
             handle, number, native.arrays, native.count, where, stream
         ):
             raise RuntimeFailure(last_error())
+        if self._has_checks:
+            native.check(handle, number, where, stream)
         return self._collect(native, flat, memory)
 
     def _check(self, number: int, operand: Operand, first: Operand) -> None:
@@ -312,10 +323,10 @@ class Function:
                 f"{what} is on {_place_name(operand.device)}, and others are on "
                 f"{_place_name(first.device)}"
             )
-        if operand.address % _ALIGNMENT and 0 not in operand.sizes:
+        if operand.address % ALIGNMENT and 0 not in operand.sizes:
             raise OperandError(
                 f"{what} begins at {operand.address:#x}: legal is a multiple of "
-                f"{_ALIGNMENT} bytes; pass a copy"
+                f"{ALIGNMENT} bytes; pass a copy"
             )
 
     def _collect(self, native: NativeArrays, flat: List[Any], memory: Any) -> List[Any]:

@@ -20,6 +20,7 @@ from typing import Any, Optional, Tuple
 
 ABI_VERSION = 1
 MAX_RANK = 8
+CHECK_FAILED = 2  # NMS_CHECK_FAILED of Runtime/Program.h
 # Element types by NmsKind, spelled as in MLIR.
 KINDS = ("f32", "f16", "bf16", "i8", "i32", "f64", "f8E4M3FN", "f8E5M2")
 _NAME = "libnm_sparse.so"
@@ -123,6 +124,10 @@ _FUNCTIONS: dict[str, Tuple[Any, list]] = {
         [c_void_p, c_int32, POINTER(Array), c_int32, c_int32, POINTER(Result)],
     ),
     "nmsProgramLaunch": (
+        c_int32,
+        [c_void_p, c_int32, POINTER(Array), c_int32, c_void_p, c_void_p],
+    ),
+    "nmsProgramCheck": (
         c_int32,
         [c_void_p, c_int32, POINTER(Array), c_int32, c_void_p, c_void_p],
     ),
@@ -257,6 +262,11 @@ def use_emulator(chip: str) -> None:
     if library().nmSparseUseEmulator(chip.encode()):
         raise RuntimeFailure(last_error())
     _emulates = True
+
+
+def emulates() -> bool:
+    """Whether kernels run in the emulator."""
+    return _emulates
 
 
 def device_info(ordinal: int = 0) -> Optional[DeviceInfo]:

@@ -15,7 +15,15 @@ from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
 
-from .library import MAX_RANK, Array
+from .encoding import EncodingError
+from .library import (
+    CHECK_FAILED,
+    MAX_RANK,
+    Array,
+    RuntimeFailure,
+    last_error,
+    library,
+)
 
 HOST = -1
 # Element types as torch and numpy spell them, and as MLIR does. numpy has neither
@@ -168,6 +176,20 @@ class NativeArrays:
             array.data, array.rank = operand.address, rank
             array.sizes = (ctypes.c_int64 * rank)(*operand.sizes)
             array.strides = (ctypes.c_int64 * rank)(*operand.strides)
+
+    def check(self, program: int, function: int, where: int, stream: int) -> None:
+        """Waits for a launch on these operands, by the numbers of the library, with
+        the workspace at `where`, and looks at what its kernels found.
+
+        Raises EncodingError for a weight that breaks its pattern, and RuntimeFailure.
+        """
+        status = library().nmsProgramCheck(
+            program, function, self.arrays, self.count, where, stream
+        )
+        if status == CHECK_FAILED:
+            raise EncodingError(last_error().partition("pack: ")[2])
+        if status:
+            raise RuntimeFailure(last_error())
 
 
 def current_stream(operand: Operand) -> int:

@@ -6,24 +6,25 @@ The packed layout is that of docs/Encoding.md, and so is the file.
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass
 from typing import Any, Callable, Mapping, Optional, Tuple
 
 import numpy as np
 
-from . import packing
+from . import device_packing, packing
 from .arrays import to_host
 from .encoding import Encoding, EncodingError, Packed
 from .packed_file import packed_prefixes, read_packed, write_packed
+from .placed import on_host
 from .reference import _bits
 from .shuffled import decode
 from .tensor_file import PathLike, TensorFile
 
 
-@dataclass(frozen=True, eq=False)
 class PackedTensor:
-    """A weight in packed form, in the memory of the host.
+    """A weight in packed form, in the memory of the host or, where `pack` packed it
+    there, of a GPU.
 
     >>> weight = np.array([[0.0, 3.0, 0.0, 4.0], [1.0, 0.0, 0.0, 2.0]], np.float32)
     >>> packed = pack(weight, Encoding("2:4", dim=1))
@@ -37,32 +38,46 @@ class PackedTensor:
            [1., 0., 0., 2.]], dtype=float32)
     """
 
-    packed: Packed
-    _back: Optional[Callable[[np.ndarray], Any]] = None
+    def __init__(self, packed: Packed) -> None:
+        self._stored = packed
+        self._back: Optional[Callable[[np.ndarray], Any]] = None
+
+    @functools.cached_property
+    def packed(self) -> Packed:
+        """The same weight in numpy arrays; copied from the GPU on first use."""
+        return on_host(self._stored)
 
     @property
-    def components(self) -> Mapping[str, np.ndarray]:
-        """The plain tensors that hold the weight, by name, as numpy arrays."""
-        return self.packed.components
+    def placed(self) -> Optional[Packed]:
+        """The same weight in arrays on a GPU, where it was packed there."""
+        parts = self._stored.components.values()
+        is_there = not any(isinstance(part, np.ndarray) for part in parts)
+        return self._stored if is_there else None
+
+    @property
+    def components(self) -> Mapping[str, Any]:
+        """The plain tensors that hold the weight, by name: numpy arrays, or arrays of
+        torch or cupy on the GPU where it was packed."""
+        return self._stored.components
 
     @property
     def encoding(self) -> Encoding:
-        return self.packed.encoding
+        return self._stored.encoding
 
     @property
     def shape(self) -> Tuple[int, ...]:
         """Of the dense weight."""
-        return tuple(self.packed.shape)
+        return tuple(self._stored.shape)
 
     @property
     def dtype(self) -> str:
-        """Element type, spelled as in MLIR; bf16 and f8 are held as unsigned."""
-        return self.packed.dtype
+        """Element type, spelled as in MLIR; numpy holds bf16 and f8 as unsigned."""
+        return self._stored.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of all components."""
-        return sum(part.nbytes for part in self.components.values())
+        return sum(int(part.nbytes) for part in self.components.values())
 
     @property
     def density(self) -> float:
@@ -135,6 +150,11 @@ def pack(
 ) -> PackedTensor:
     """Packs a weight that keeps to `encoding` into canonical form.
 
+    A weight of torch or cupy on a GPU is packed there, by a kernel that is compiled
+    once for each encoding, shape and type, and stays there: this waits for the GPU. The
+    host packs what no kernel does: two levels, free and shuffled weights, windows of
+    more than 64 blocks, and f64.
+
     weight:  [batch,] N, K elements with dim = rank - 1, [batch,] K, N with dim =
              rank - 2; any K, N; of numpy, torch, cupy or DLPack.
     dtype:   element type, needed for numpy arrays of unsigned integers only, which
@@ -145,6 +165,11 @@ def pack(
     Raises EncodingError naming window and panel when the weight has not the pattern
     (`prune` it first), or when shape, dim, type or perm do not fit.
     """
-    host = to_host(weight, dtype)
-    packed = packing.encode(host.array, encoding, host.dtype, perm)
-    return PackedTensor(packed, host.restore)
+    placed = device_packing.encode(weight, encoding, dtype) if perm is None else None
+    if placed is None:
+        host = to_host(weight, dtype)
+        packed = packing.encode(host.array, encoding, host.dtype, perm)
+        placed = packed, host.restore
+    result = PackedTensor(placed[0])
+    result._back = placed[1]
+    return result

@@ -144,11 +144,17 @@ class Program:
             advice.append(advise(outputs, inputs, kind, tokens, chip=self.chip))
         return advice
 
+    def has_checks(self, function: Dict[str, Any]) -> bool:
+        """Whether calls wait for checks of the data, behind the launches."""
+        return any("checks" in one for one in self._kinds(function))
+
+    def _kinds(self, function: Dict[str, Any]) -> List[Dict[str, Any]]:
+        """What a function selects between, or itself."""
+        cases = function.get("cases", ())
+        return [self._by_name[case["function"]] for case in cases] or [function]
+
     def find_results(self, function: Dict[str, Any]) -> List[Optional[int]]:
         """For each result the argument that it is written to, or None."""
-        kinds = [
-            self._by_name[case["function"]] for case in function.get("cases", ())
-        ] or [function]
         found = [
             [
                 int(result["buffer"][3:])
@@ -156,7 +162,7 @@ class Program:
                 else None
                 for result in one["results"]
             ]
-            for one in kinds
+            for one in self._kinds(function)
         ]
         return [places[0] if len(set(places)) == 1 else None for places in zip(*found)]
 

@@ -30,7 +30,7 @@
 // CONSTANT: nm-compile: {{.*}}constant.mlir:{{[0-9]+:[0-9]+}}: 'memref.get_global' stays on the host, and a manifest describes launches alone
 // RUN: not nm-compile %t/mask.mlir -o - --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=MASK
 // MASK: nm-compile: {{.*}}mask.mlir:{{[0-9]+:[0-9]+}}: 'linalg.generic' stays on the host, and a manifest describes launches alone
-// RUN: not nm-compile %t/pack.mlir -o - --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=PACK
+// RUN: not nm-compile %t/pack.mlir -o - --pack host --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=PACK
 // PACK: stays on the host, and a manifest describes launches alone
 // RUN: not nm-compile %t/view.mlir -o - --host-memory --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=MEMORY
 // MEMORY: 'gpu.memcpy' stays on the host

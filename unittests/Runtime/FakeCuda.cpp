@@ -229,6 +229,10 @@ FAKE Result cuStreamSynchronize(Stream) {
   return success;
 }
 FAKE Result cuStreamWaitEvent(Stream, Event, unsigned) { return success; }
+FAKE Result cuStreamIsCapturing(Stream, int *status) {
+  *status = state.streamCapture;
+  return success;
+}
 FAKE Result cuThreadExchangeStreamCaptureMode(int *mode) {
   std::swap(*mode, state.captureMode);
   return success;

@@ -10,7 +10,8 @@
 #include <cstdint>
 
 struct FakeState {
-  int captureMode = 0; // of the calling thread
+  int captureMode = 0;   // of the calling thread
+  int streamCapture = 0; // what streams say of themselves
   int moduleLoads = 0;
   int loadedInMode = -1; // of captures, the last module
   int moduleUnloads = 0;

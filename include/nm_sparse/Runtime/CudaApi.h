@@ -90,6 +90,7 @@ enum : unsigned {
   eventDefault = 0,
   eventDisableTiming = 2,
   memAttachGlobal = 1,
+  captureNone = 0, // of a stream
   captureThreadLocal = 1,
   captureRelaxed = 2,
   launchAttributeCluster = 4,
@@ -183,6 +184,7 @@ struct alignas(64) TensorMap {
     (const LaunchConfig *, Function, void **, void **))                        \
   X(funcGetParamInfo, "cuFuncGetParamInfo",                                    \
     (Function, size_t, size_t *, size_t *))                                    \
+  X(streamIsCapturing, "cuStreamIsCapturing", (Stream, int *))                 \
   X(threadExchangeCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *))   \
   X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                            \
     (TensorMap *, int, uint32_t, void *, const uint64_t *, const uint64_t *,   \

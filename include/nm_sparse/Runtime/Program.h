@@ -52,6 +52,10 @@ NMS_API int32_t nmsProgramArguments(const NmsProgram *program,
                                     int32_t function);
 NMS_API int32_t nmsProgramResults(const NmsProgram *program, int32_t function);
 
+/// How many checks nmsProgramCheck makes after a launch of a function at most,
+/// often 0, or -1 for a number that none has.
+NMS_API int32_t nmsProgramChecks(const NmsProgram *program, int32_t function);
+
 /// Checks rank, sizes and strides of `arguments` against the function, and
 /// gives the bytes of workspace that a call with them needs (often 0), or -1
 /// with nmsLastError() set. Of `arguments` no pointer is read.
@@ -84,6 +88,20 @@ NMS_API int nmsProgramResult(NmsProgram *program, int32_t function,
 NMS_API int nmsProgramLaunch(NmsProgram *program, int32_t function,
                              const NmsArray *arguments, int32_t count,
                              void *workspace, void *stream);
+
+enum { NMS_CHECK_FAILED = 2 };
+
+/// Kernels that pack a weight cannot fail: they leave what they find in the
+/// workspace. Waits for `stream`, on which the function was launched with these
+/// arguments and this workspace, and looks there; without waiting, where the
+/// function has no checks. Returns 0; NMS_CHECK_FAILED where a weight breaks
+/// its pattern, so that results are of no use, with the sentence of nmsPack in
+/// nmsLastError(); else nonzero with nmsLastError() set, as while `stream` is
+/// captured, when nothing has run yet: then check after each launch of the
+/// graph.
+NMS_API int nmsProgramCheck(NmsProgram *program, int32_t function,
+                            const NmsArray *arguments, int32_t count,
+                            const void *workspace, void *stream);
 
 #ifdef __cplusplus
 }

@@ -65,18 +65,22 @@ static LogicalResult checkTypes(PackOp op) {
                         "--nm-sparse-materialize-encodings first");
 }
 
-/// i1: all rows of `buffer` begin where a thread can read 16 bytes at once.
+/// i1: all rows of `buffer` begin where a thread can read 16 bytes at once. A
+/// sum of remainders: where that of the pointer is known to be 0, as for a
+/// manifest, the rest are numbers.
 static Value isAligned(OpBuilder &b, Location loc, Value buffer,
                        int64_t elementBytes) {
   IndexMath math{b, loc};
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, buffer);
-  Value elements = metadata.getOffset();
+  auto getRest = [&](Value bytes) {
+    return math.rem(bytes, PackTiling::kAccessBytes);
+  };
+  Value rest =
+      getRest(memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer));
+  rest = math.add(rest, getRest(math.mul(metadata.getOffset(), elementBytes)));
   for (Value stride : llvm::drop_end(metadata.getStrides()))
-    elements = arith::OrIOp::create(b, loc, elements, stride);
-  Value bits = arith::OrIOp::create(
-      b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer),
-      math.mul(elements, elementBytes));
-  return math.isEqual(math.rem(bits, PackTiling::kAccessBytes), 0);
+    rest = math.add(rest, getRest(math.mul(stride, elementBytes)));
+  return math.isEqual(rest, 0);
 }
 
 /// A buffer of `weight` whose rows have no gaps, but may have a pitch.

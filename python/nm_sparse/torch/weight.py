@@ -145,7 +145,7 @@ class PackedWeight:
 
     @staticmethod
     def from_packed(packed: Packed) -> "PackedWeight":
-        """The same components as tensors on the CPU, which share their memory.
+        """The same components as tensors where they are, which share their memory.
 
         Raises EncodingError when it is not the weight of a linear layer.
         """
@@ -289,8 +289,10 @@ def _places(
     return torch.from_numpy(places.astype(np.int32)).to(dense.device), note
 
 
-def _tensor(array: np.ndarray) -> Tensor:
+def _tensor(array: Union[np.ndarray, Tensor]) -> Tensor:
     """The same memory; bits of wide unsigned integers as signless ones."""
+    if isinstance(array, Tensor):
+        return array
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.view(f"int{8 * array.dtype.itemsize}")
     return torch.from_numpy(np.ascontiguousarray(array))

@@ -4,7 +4,7 @@
 // RUN: nm-compile %s -o %t.ptx 2>&1 | FileCheck %s --check-prefix=WARNING
 // RUN: nm-compile %s -o %t.ptx --pack host 2>&1 | FileCheck %s --check-prefix=WARNING
 // RUN: not nm-opt %s --nm-sparse-to-nvvm=pack=gpu 2>&1 | FileCheck %s --check-prefix=WRONG
-// WARNING: operations of the host, not in the kernels:
+// WARNING: {{1 operation|[0-9]+ operations}} of the host, not in the kernels: {{.*}}'func.call'
 // WRONG: where to pack must be auto, device or host, got 'gpu'
 
 // Where callers pass device memory a kernel packs. The weight stays there, as does
