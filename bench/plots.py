@@ -15,6 +15,7 @@ from collections import defaultdict
 
 import element_wise
 import energy_page
+import models_page
 import random_layers
 import report
 from layers import SPARSITIES
@@ -351,7 +352,28 @@ def draw_energy(data):
     return plt, figure
 
 
+def draw_minilm(data):
+    plt, figure, (axis,) = start(width=6.2, height=4.2)
+    shades = [GREY, BLUE, GREEN, ORANGE, PURPLE]
+    for (method, points), color in zip(data.items(), shades):
+        xs, ys, _ = zip(*points)
+        axis.plot(xs, ys, "o", color=color, markersize=5, label=method)
+    for x, y, pattern in data["trained"]:
+        axis.annotate(pattern, (x, y), (0, 6), textcoords="offset points", fontsize=6.5)
+    axis.axvline(1, color=GREY, linewidth=0.8)
+    axis.set(ylim=(None, 1.02), xlim=(0.7, 1.15))
+    axis.set_xlabel("time of the encoder, dense / sparse; 32 sentences of 64 tokens")
+    axis.set_ylabel("mean cosine with the dense embeddings")
+    axis.legend(loc="lower right", fontsize=7.5)
+    return plt, figure
+
+
 FIGURES = {
+    "minilm": (
+        models_page.quality_points,
+        draw_minilm,
+        "What all-MiniLM-L6-v2 keeps against its speed",
+    ),
     "energy": (energy_data, draw_energy, "Energy against time of drawn layers"),
     "drawn": (drawn_data, draw_drawn, "Speed over dense cuBLAS of drawn layers"),
     "tokens": (tokens_data, draw_tokens, "Speed over dense cuBLAS by tokens"),

@@ -129,7 +129,7 @@ def use_sentences(path):
 
 def draw(seed):
     """(tested, calibrated, left) sentences, of which no two share any."""
-    everything = topic_sentences()
+    everything = list(topic_sentences())  # which is kept
     random.Random(seed).shuffle(everything)
     calibrated = everything[TESTED : TESTED + CALIBRATED]
     return everything[:TESTED], calibrated, everything[TESTED + CALIBRATED :]

@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import element_wise  # noqa: E402
 import energy_page  # noqa: E402
+import models_page  # noqa: E402
 import one_token  # noqa: E402
 import plots  # noqa: E402
 import random_layers  # noqa: E402
@@ -207,6 +208,10 @@ class Generators:
         if what == "choice":
             return energy_page.choice(self.folder)
         return getattr(energy_page, what)()
+
+    def models(self, what):
+        """A table of docs/Models.md."""
+        return models_page.GENERATORS[what]()
 
     def energyexplained(self, _):
         """What --explain says of a product, for an H100."""

@@ -290,3 +290,33 @@ def test_storage_must_exist():
         to_storage(parts, s, "code")
     with pytest.raises(EncodingError, match=r"block is \[1, 8\]: bitmaps of two"):
         to_storage(parts, s, "bitmap")
+
+
+@pytest.mark.parametrize("encoding", ["2:4", "2:3, block = [1, 4], order = shuffled"])
+def test_vmap(encoding):
+    layer = nm.torch.NMLinear.from_dense(torch.nn.Linear(12, 8), encoding)
+    dense = layer.to_dense()
+    x = torch.randn(5, 3, 12)
+    close = torch.testing.assert_close
+    close(torch.vmap(layer)(x), dense(x))
+    close(torch.vmap(layer, in_dims=1, out_dims=1)(x), dense(x))
+    bias = torch.randn(5, 8)
+    for arguments, dims in (((x, bias), (0, 0)), ((x[0], bias), (None, 0))):
+        found = torch.vmap(
+            lambda x, b: torch.func.functional_call(layer, {"bias": b}, (x,)),
+            in_dims=dims,
+        )(*arguments)
+        wanted = torch.stack(
+            [
+                torch.nn.functional.linear(
+                    arguments[0] if dims[0] is None else x[i], dense.weight, bias[i]
+                )
+                for i in range(5)
+            ]
+        )
+        close(found, wanted)
+    values = torch.stack([layer.values, 2 * layer.values])
+    found = torch.vmap(
+        lambda v: torch.func.functional_call(layer, {"values": v}, (x,))
+    )(values)
+    close(found, torch.stack([dense(x), 2 * dense(x) - dense.bias]))

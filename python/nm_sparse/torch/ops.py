@@ -264,6 +264,33 @@ def cast_weight(
     return [values, *weight[1:]], LinearSpec.parse(text)
 
 
+def _linear_vmap(info: Any, in_dims: Tuple[Any, ...], *operands: Any) -> Any:
+    """Of x as one call, since it may have any batch shape; of weights or biases that
+    differ one by one."""
+    x, weight, bias, spec = operands
+    x_dim, weight_dims, bias_dim, _ = in_dims
+    linear = torch.ops.nm_sparse.linear
+    if x_dim is not None:
+        x = x.movedim(x_dim, 0)
+    parts_dims = weight_dims or [None] * len(weight)
+    if bias_dim is None and all(dim is None for dim in parts_dims):
+        return linear(x, weight, bias, spec), 0
+
+    def pick(tensor: Any, dim: Optional[int], i: int) -> Any:
+        return tensor if dim is None else tensor.select(dim, i)
+
+    results = [
+        linear(
+            pick(x, None if x_dim is None else 0, i),
+            [pick(part, dim, i) for part, dim in zip(weight, parts_dims)],
+            pick(bias, bias_dim, i),
+            spec,
+        )
+        for i in range(info.batch_size)
+    ]
+    return torch.stack(results), 0
+
+
 def _autocast(device: str) -> None:
     """Registers that operands become those of `torch.autocast`."""
     key = getattr(torch._C.DispatchKey, f"Autocast{device}")
@@ -290,5 +317,6 @@ torch.library.register_autograd(
     setup_context=_save_for_backward,
     lib=LIBRARY,
 )
+torch.library.register_vmap("nm_sparse::linear", _linear_vmap, lib=LIBRARY)
 _autocast("CPU")
 _autocast("CUDA")
