@@ -236,7 +236,7 @@ def test_figures_know_their_data(result, tmp_path):
 
 
 def test_figures_of_the_pages_are_those_of_the_results():
-    pages = ("Performance", "Energy")
+    pages = ("Performance", "Energy", "Models")
     text = "".join((ROOT / f"docs/{page}.md").read_text("utf-8") for page in pages)
     found = re.findall(r"\(images/(\w+)\.svg\) <!-- (\w{16}) -->", text)
     assert {name for name, _ in found} == set(plots.FIGURES)
