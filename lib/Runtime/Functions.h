@@ -77,10 +77,11 @@ struct LaunchRequest {
 };
 
 /// Launches, and records it where launches are recorded. False with the reason
-/// recorded. Nothing is launched, with success, on an empty grid.
+/// recorded. Nothing is launched, with success, on an empty grid. Enters a
+/// context of its own unless the caller has `entered` one.
 bool launchChecked(const LaunchRequest &want, cuda::Function function,
                    cuda::Stream stream, void **params, void **extra,
-                   int64_t paramCount);
+                   int64_t paramCount, const Context *entered = nullptr);
 
 /// Launches without checks or recording.
 cuda::Result launchRaw(const Context &cu, cuda::Function function,

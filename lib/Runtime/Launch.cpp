@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 using namespace nms;
 
@@ -114,7 +115,7 @@ bool optIn(const Context &cu, cuda::Function function,
 
 bool nms::launchChecked(const LaunchRequest &want, cuda::Function function,
                         cuda::Stream stream, void **params, void **extra,
-                        int64_t paramCount) {
+                        int64_t paramCount, const Context *entered) {
   if (!function)
     return !fail("%s: the function is null: an earlier module load or lookup "
                  "failed",
@@ -126,7 +127,8 @@ bool nms::launchChecked(const LaunchRequest &want, cuda::Function function,
                    static_cast<long long>(want.grid[i]));
   if (want.grid[0] == 0 || want.grid[1] == 0 || want.grid[2] == 0)
     return true;
-  Context cu;
+  std::optional<Context> own;
+  const Context &cu = entered ? *entered : own.emplace();
   if (!cu)
     return false;
   FunctionInfo *info = functionInfo(cu, function);

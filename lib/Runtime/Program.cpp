@@ -6,13 +6,12 @@
 
 #include "nm_sparse/Runtime/Program.h"
 
+#include "PlanLauncher.h"
 #include "ProgramPlan.h"
-#include "TensorMap.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/MGPU.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -61,10 +60,11 @@ const ManifestFunction *getFunction(const NmsProgram *program,
   return &functions[function];
 }
 
-std::string makeKey(int32_t function, const NmsArray *arguments,
-                    int32_t count) {
-  std::string key;
-  key.reserve(256);
+/// Of a call, in memory that the thread keeps.
+const std::string &makeKey(int32_t function, const NmsArray *arguments,
+                           int32_t count) {
+  static thread_local std::string key;
+  key.clear();
   auto add = [&](const void *data, size_t bytes) {
     key.append(static_cast<const char *>(data), bytes);
   };
@@ -102,7 +102,7 @@ std::shared_ptr<const ProgramPlan> nms::findPlan(NmsProgram *program,
            i, called->name.c_str(), arguments[i].rank, int(NMS_MAX_RANK));
       return nullptr;
     }
-  std::string key = makeKey(function, arguments, count);
+  const std::string &key = makeKey(function, arguments, count);
   {
     std::lock_guard<std::mutex> lock(program->mutex);
     auto found = program->plans.find(key);
@@ -116,7 +116,7 @@ std::shared_ptr<const ProgramPlan> nms::findPlan(NmsProgram *program,
   std::lock_guard<std::mutex> lock(program->mutex);
   if (program->plans.size() >= kMostPlans)
     program->plans.clear();
-  program->plans[std::move(key)] = plan;
+  program->plans[key] = plan;
   return plan;
 }
 
@@ -166,114 +166,31 @@ bool checkPointers(const NmsProgram *program, int32_t function,
   return true;
 }
 
-/// A launch with the pointers of one call.
-class Launcher {
-public:
-  Launcher(const ProgramPlan &plan, const NmsArray *arguments, void *workspace,
-           cuda::Stream stream)
-      : plan(plan), arguments(arguments), workspace(workspace), stream(stream) {
-  }
-
-  bool fill(const Context &cu) const;
-  bool launch(const Context &cu, const PlannedLaunch &launch,
-              cuda::Function function);
-
-private:
-  char *resolve(const PlannedPointer &pointer) const {
-    void *base =
-        pointer.argument < 0 ? workspace : arguments[pointer.argument].data;
-    return static_cast<char *>(base) + pointer.offset;
-  }
-  void *findMap(const PlannedParameter &parameter, int device) const;
-  void *makeMap(const PlannedMap &map, const void *base) const;
-
-  const ProgramPlan &plan;
-  const NmsArray *arguments;
-  void *workspace;
-  cuda::Stream stream;
-  std::vector<uint64_t> slots;
-  std::vector<void *> parameters;
-};
-
-bool Launcher::fill(const Context &cu) const {
-  for (const PlannedFill &fill : plan.fills) {
-    auto at = reinterpret_cast<cuda::DevicePtr>(static_cast<char *>(workspace) +
-                                                fill.offset);
-    // Space of the workspace is whole words.
-    int64_t words = (fill.count * fill.elementBytes + 3) / 4;
-    bool isOfWords =
-        fill.elementBytes == 4 || fill.value == 0 || fill.value == -1;
-    if (!isOfWords && fill.elementBytes != 2)
-      return !nms::fail(
-          "a buffer of elements of %lld bytes cannot begin as %lld: legal is "
-          "0 or -1, or elements of 2 or 4 bytes",
-          static_cast<long long>(fill.elementBytes),
-          static_cast<long long>(fill.value));
-    cuda::Result result =
-        isOfWords
-            ? cu->memsetD32Async(at, static_cast<unsigned>(fill.value), words,
-                                 stream)
-            : cu->memsetD16Async(at, static_cast<unsigned short>(fill.value),
-                                 fill.count, stream);
-    if (!cu.check(result, "filling a buffer of %lld bytes",
-                  static_cast<long long>(4 * words)))
-      return false;
-  }
-  return true;
-}
-
-void *Launcher::findMap(const PlannedParameter &parameter, int device) const {
-  const PlannedMap &map = plan.maps[parameter.map];
-  const void *base = resolve(parameter.pointer);
-  if (void *known = map.copies->find(device, base))
-    return known;
-  void *made = makeMap(map, base);
-  if (made)
-    map.copies->add(device, base, made);
-  return made;
-}
-
-void *Launcher::makeMap(const PlannedMap &map, const void *base) const {
-  int64_t descriptor[3 + 2 * NMS_MAX_RANK];
-  size_t rank = map.sizes.size();
-  descriptor[0] = descriptor[1] = reinterpret_cast<int64_t>(base);
-  descriptor[2] = 0;
-  std::copy(map.sizes.begin(), map.sizes.end(), descriptor + 3);
-  std::copy(map.strides.begin(), map.strides.end(), descriptor + 3 + rank);
-  TensorMapFormat format;
-  format.dataType = map.dataType;
-  format.swizzle = map.swizzle;
-  format.l2Promotion = map.l2Promotion;
-  format.boxDims = map.box.data();
-  return encodeTensorMap("nmsProgramLaunch", static_cast<int64_t>(rank),
-                         descriptor, format);
-}
-
-bool Launcher::launch(const Context &cu, const PlannedLaunch &launch,
-                      cuda::Function function) {
-  size_t count = launch.parameters.size();
-  slots.resize(count);
-  parameters.resize(count);
-  for (size_t i = 0; i < count; ++i) {
-    const PlannedParameter &parameter = launch.parameters[i];
-    switch (parameter.kind) {
-    case ManifestParameter::Kind::Number:
-      slots[i] = static_cast<uint64_t>(parameter.number);
-      break;
-    case ManifestParameter::Kind::Pointer:
-      slots[i] = reinterpret_cast<uint64_t>(resolve(parameter.pointer));
-      break;
-    case ManifestParameter::Kind::TensorMap:
-      void *map = findMap(parameter, cu.info().ordinal);
-      if (!map)
-        return false;
-      slots[i] = reinterpret_cast<uint64_t>(map);
-      break;
-    }
-    parameters[i] = &slots[i];
-  }
-  return launchChecked(launch.shape, function, stream, parameters.data(),
-                       nullptr, static_cast<int64_t>(count));
+int launchPlan(NmsProgram *program, int32_t function, const ProgramPlan &plan,
+               const NmsArray *arguments, int32_t count, void *workspace,
+               cuda::Stream stream) {
+  if (plan.workspaceBytes > 0 &&
+      (!workspace || reinterpret_cast<uintptr_t>(workspace) % 256 != 0))
+    return fail("the workspace, of %lld bytes, begins at %p, which is no "
+                "multiple of 256: allocate it for itself",
+                static_cast<long long>(plan.workspaceBytes), workspace);
+  if (!checkPointers(program, function, arguments, count))
+    return 1;
+  if (plan.launches.empty() && plan.fills.empty())
+    return 0;
+  Context cu;
+  if (!cu)
+    return 1;
+  auto kernels = findKernels(program, cu);
+  if (!kernels)
+    return 1;
+  PlanLauncher launcher(plan, arguments, workspace, stream);
+  if (!launcher.fill(cu))
+    return 1;
+  for (const PlannedLaunch &launch : plan.launches)
+    if (!launcher.launch(cu, launch, kernels->functions[launch.kernel]))
+      return 1;
+  return 0;
 }
 
 } // namespace
@@ -361,29 +278,23 @@ int nmsProgramLaunch(NmsProgram *program, int32_t function,
                      const NmsArray *arguments, int32_t count, void *workspace,
                      void *stream) {
   auto plan = findPlan(program, function, arguments, count);
+  return plan ? launchPlan(program, function, *plan, arguments, count,
+                           workspace, static_cast<cuda::Stream>(stream))
+              : 1;
+}
+
+int nmsProgramCall(NmsProgram *program, int32_t function,
+                   const NmsArray *arguments, int32_t count,
+                   NmsAllocate allocate, void *context, void *stream) {
+  auto plan = findPlan(program, function, arguments, count);
   if (!plan)
-    return 1;
-  if (plan->workspaceBytes > 0 &&
-      (!workspace || reinterpret_cast<uintptr_t>(workspace) % 256 != 0))
-    return fail("the workspace, of %lld bytes, begins at %p, which is no "
-                "multiple of 256: allocate it for itself",
-                static_cast<long long>(plan->workspaceBytes), workspace);
-  if (!checkPointers(program, function, arguments, count))
-    return 1;
-  if (plan->launches.empty() && plan->fills.empty())
-    return 0;
-  Context cu;
-  if (!cu)
-    return 1;
-  auto kernels = findKernels(program, cu);
-  if (!kernels)
-    return 1;
-  Launcher launcher(*plan, arguments, workspace,
+    return NMS_CALL_REFUSED;
+  void *workspace = nullptr;
+  if (plan->workspaceBytes > 0) {
+    workspace = allocate(context, plan->workspaceBytes);
+    if (!workspace)
+      return NMS_CALL_WITHOUT_MEMORY;
+  }
+  return launchPlan(program, function, *plan, arguments, count, workspace,
                     static_cast<cuda::Stream>(stream));
-  if (!launcher.fill(cu))
-    return 1;
-  for (const PlannedLaunch &launch : plan->launches)
-    if (!launcher.launch(cu, launch, kernels->functions[launch.kernel]))
-      return 1;
-  return 0;
 }

@@ -14,18 +14,15 @@
 
 enum { MOST_RESULTS = 16 };
 
-typedef int64_t (*WorkspaceFunction)(NmsProgram *, int32_t, const NmsArray *,
-                                     int32_t);
-typedef int (*LaunchFunction)(NmsProgram *, int32_t, const NmsArray *, int32_t,
-                              void *, void *);
+typedef int (*CallFunction)(NmsProgram *, int32_t, const NmsArray *, int32_t,
+                            NmsAllocate, void *, void *);
 typedef void (*SetDeviceFunction)(int32_t);
 
 /* A function of a program, as it is called. */
 typedef struct {
   NmsProgram *program;
   int32_t function;
-  WorkspaceFunction workspace;
-  LaunchFunction launch;
+  CallFunction run;
   SetDeviceFunction setDevice;
   PyObject *allocate; /* (device, stream, bytes): a tensor, the workspace */
   PyObject *fail;     /* (status): raises what a status stands for */
@@ -106,8 +103,8 @@ static int readTypes(Call *call, PyObject *samples) {
   return 1;
 }
 
-/* prepare(program, function, (workspace, launch, setDevice), samples, slots,
- *         results, allocate, fail): what `launch` needs, a capsule.
+/* prepare(program, function, (call, setDevice), samples, slots, results,
+ *         allocate, fail): what `launch` needs, a capsule.
  *
  * program and functions:  addresses.
  * samples:    an empty tensor of the type of each argument of the kernels.
@@ -115,21 +112,19 @@ static int readTypes(Call *call, PyObject *samples) {
  *             it, or a tuple with those of the components of a weight.
  * results:    the arguments of Python that results are written to. */
 static PyObject *prepare(PyObject *module, PyObject *arguments) {
-  unsigned long long program, workspace, launch, setDevice;
+  unsigned long long program, run, setDevice;
   int function;
   PyObject *samples, *slots, *results, *allocate, *fail;
-  if (!PyArg_ParseTuple(arguments, "Ki(KKK)O!O!O!OO", &program, &function,
-                        &workspace, &launch, &setDevice, &PyTuple_Type,
-                        &samples, &PyTuple_Type, &slots, &PyTuple_Type,
-                        &results, &allocate, &fail))
+  if (!PyArg_ParseTuple(arguments, "Ki(KK)O!O!O!OO", &program, &function, &run,
+                        &setDevice, &PyTuple_Type, &samples, &PyTuple_Type,
+                        &slots, &PyTuple_Type, &results, &allocate, &fail))
     return NULL;
   Call *call = PyMem_Calloc(1, sizeof(Call));
   if (!call)
     return PyErr_NoMemory();
   call->program = (NmsProgram *)(uintptr_t)program;
   call->function = function;
-  call->workspace = (WorkspaceFunction)(uintptr_t)workspace;
-  call->launch = (LaunchFunction)(uintptr_t)launch;
+  call->run = (CallFunction)(uintptr_t)run;
   call->setDevice = (SetDeviceFunction)(uintptr_t)setDevice;
   Py_INCREF(allocate);
   Py_INCREF(fail);
@@ -195,17 +190,27 @@ static int findStream(PyObject *given, int64_t device, void **stream) {
   return findCurrentStream(device, stream);
 }
 
-/* Where the workspace of a call begins, and the tensor that it is. 0 with an
- * exception. */
-static int allocateWorkspace(const Call *call, int64_t device, void *stream,
-                             int64_t bytes, PyObject **tensor, void **memory) {
-  *tensor = PyObject_CallFunction(call->allocate, "LKL", (long long)device,
-                                  (unsigned long long)(uintptr_t)stream,
-                                  (long long)bytes);
-  if (*tensor && readAddress(*tensor, memory))
-    return 1;
-  Py_XDECREF(*tensor);
-  return 0;
+/* What one call needs of Python while it is let go. */
+typedef struct {
+  const Call *call;
+  int64_t device;
+  void *stream;
+  PyObject *workspace; /* a tensor, once there is one */
+  PyThreadState *thread;
+} Running;
+
+/* An NmsAllocate: null with an exception. */
+static void *allocateWorkspace(void *context, int64_t bytes) {
+  Running *running = context;
+  PyEval_RestoreThread(running->thread);
+  void *memory = NULL;
+  running->workspace = PyObject_CallFunction(
+      running->call->allocate, "LKL", (long long)running->device,
+      (unsigned long long)(uintptr_t)running->stream, (long long)bytes);
+  if (running->workspace && readAddress(running->workspace, &memory) && !memory)
+    PyErr_NoMemory();
+  running->thread = PyEval_SaveThread();
+  return memory;
 }
 
 static PyObject *giveResults(const Call *call, PyObject *const *arguments) {
@@ -223,28 +228,18 @@ static PyObject *giveResults(const Call *call, PyObject *const *arguments) {
 
 static PyObject *run(const Call *call, const Arrays *all, void *stream,
                      PyObject *const *arguments) {
-  int64_t bytes;
+  Running running = {call, all->device, stream, NULL, NULL};
   /* It waits while another thread, which may need Python, loads the kernels. */
-  Py_BEGIN_ALLOW_THREADS;
+  running.thread = PyEval_SaveThread();
   call->setDevice((int32_t)all->device);
-  bytes =
-      call->workspace(call->program, call->function, all->arrays, call->count);
-  Py_END_ALLOW_THREADS;
-  if (bytes < 0)
-    return PyObject_CallFunction(call->fail, "i", -1);
-  PyObject *workspace = NULL;
-  void *memory = NULL;
-  if (bytes > 0 &&
-      !allocateWorkspace(call, all->device, stream, bytes, &workspace, &memory))
-    return NULL;
-  int status;
-  Py_BEGIN_ALLOW_THREADS;
-  status = call->launch(call->program, call->function, all->arrays, call->count,
-                        memory, stream);
-  Py_END_ALLOW_THREADS;
+  int status = call->run(call->program, call->function, all->arrays,
+                         call->count, allocateWorkspace, &running, stream);
+  PyEval_RestoreThread(running.thread);
   /* Memory that is given back now is used again behind the kernels, on the same
    * stream, by the allocator that it is from. */
-  Py_XDECREF(workspace);
+  Py_XDECREF(running.workspace);
+  if (status == NMS_CALL_WITHOUT_MEMORY)
+    return NULL;
   if (status)
     return PyObject_CallFunction(call->fail, "i", status);
   return giveResults(call, arguments);

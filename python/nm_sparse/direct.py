@@ -44,7 +44,7 @@ def direct_call(
     dtypes = [torch_dtype(element) for element in elements]
     if module is None or torch is None or None in dtypes or not results:
         return _decline
-    functions = lib.nmsProgramWorkspace, lib.nmsProgramLaunch, lib.nmsSetDevice
+    functions = lib.nmsProgramCall, lib.nmsSetDevice
     addresses = [ctypes.cast(f, ctypes.c_void_p).value for f in functions]
     is_exchanged = _use_exchange(module)
     samples = tuple(torch.empty(0, dtype=dtype) for dtype in dtypes)

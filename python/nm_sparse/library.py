@@ -123,6 +123,11 @@ _FUNCTIONS: dict[str, Tuple[Any, list]] = {
         c_int32,
         [c_void_p, c_int32, POINTER(Array), c_int32, c_int32, POINTER(Result)],
     ),
+    # An allocator and its context: only the launcher calls it.
+    "nmsProgramCall": (
+        c_int32,
+        [c_void_p, c_int32, POINTER(Array), c_int32, c_void_p, c_void_p, c_void_p],
+    ),
     "nmsProgramLaunch": (
         c_int32,
         [c_void_p, c_int32, POINTER(Array), c_int32, c_void_p, c_void_p],

@@ -295,7 +295,7 @@ def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):
     program, packed, x, _, expected = make_layer("8:32, block = [1, 128]", 11)
     out = np.full(expected.shape, np.nan, np.float16)
     lib = native.library()
-    functions = lib.nmsProgramWorkspace, lib.nmsProgramLaunch, lib.nmsSetDevice
+    functions = lib.nmsProgramCall, lib.nmsSetDevice
     addresses = tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions)
     exchange = Exchange(stream=None)
     if is_exchanged:
@@ -360,9 +360,9 @@ def test_what_the_launcher_is_prepared_for(launcher):
     tensor = Tensor(Operand(0, 16, (3,), (1,), "", None), None, "f16")
     for slots, results in (((0, 2), (0,)), ((0, 1), ()), ((0, 1), (2,)), ((), (0,))):
         with pytest.raises(ValueError, match="legal are functions of at most 64"):
-            launcher.prepare(0, 0, (0, 0, 0), (tensor,) * 2, slots, results, 0, 0)
+            launcher.prepare(0, 0, (0, 0), (tensor,) * 2, slots, results, 0, 0)
     with pytest.raises(ValueError, match="at most 64 arguments"):
-        launcher.prepare(0, 0, (0, 0, 0), (tensor,) * 65, (0,), (0,), 0, 0)
+        launcher.prepare(0, 0, (0, 0), (tensor,) * 65, (0,), (0,), 0, 0)
     assert not launcher.use_exchange(Exchange(None, major=2).capsule, Tensor, OnHost)
     with pytest.raises(TypeError, match="at least 2 arguments"):
         launcher.launch()

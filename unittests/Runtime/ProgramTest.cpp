@@ -414,4 +414,37 @@ TEST_F(ProgramTest, TensorMapsAreOfTheAddress) {
   EXPECT_EQ(std::set<uint64_t>(maps.begin(), maps.end()).size(), 40u);
 }
 
+/// Workspace and launch at once, with memory of the caller.
+TEST_F(ProgramTest, CallsAskForTheirWorkspace) {
+  load(makeManifest("64", kMapLaunch));
+  auto arrays = makeArrays(5);
+  struct Memory {
+    void *base;
+    std::vector<int64_t> asked;
+  } known = {memory + 1024, {}};
+  auto allocate = [](void *context, int64_t bytes) -> void * {
+    auto *own = static_cast<Memory *>(context);
+    own->asked.push_back(bytes);
+    return own->base;
+  };
+  int64_t bytes = nmsProgramWorkspace(program.get(), 0, arrays.data(), 2);
+  int launches = fake().launches;
+  EXPECT_EQ(nmsProgramCall(program.get(), 0, arrays.data(), 2, allocate, &known,
+                           nullptr),
+            0)
+      << nmsLastError();
+  EXPECT_EQ(known.asked, std::vector<int64_t>{bytes});
+  EXPECT_EQ(fake().launches, launches + 1);
+
+  known.base = nullptr;
+  EXPECT_EQ(nmsProgramCall(program.get(), 0, arrays.data(), 2, allocate, &known,
+                           nullptr),
+            NMS_CALL_WITHOUT_MEMORY);
+  EXPECT_EQ(nmsProgramCall(program.get(), 0, arrays.data(), 1, allocate, &known,
+                           nullptr),
+            NMS_CALL_REFUSED);
+  EXPECT_EQ(known.asked.size(), 2u);
+  EXPECT_EQ(fake().launches, launches + 1);
+}
+
 } // namespace

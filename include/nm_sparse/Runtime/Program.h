@@ -89,6 +89,20 @@ NMS_API int nmsProgramLaunch(NmsProgram *program, int32_t function,
                              const NmsArray *arguments, int32_t count,
                              void *workspace, void *stream);
 
+/// Gives `bytes` of workspace, or null, which ends the call.
+typedef void *(*NmsAllocate)(void *context, int64_t bytes);
+
+enum { NMS_CALL_REFUSED = -1, NMS_CALL_WITHOUT_MEMORY = -2 };
+
+/// nmsProgramWorkspace and nmsProgramLaunch at once, for who calls often:
+/// `allocate` is called with `context` where there is a workspace. Returns 0;
+/// NMS_CALL_REFUSED for arguments that the function does not take, with
+/// nmsLastError() set; NMS_CALL_WITHOUT_MEMORY where `allocate` gave null; else
+/// nonzero with nmsLastError() set.
+NMS_API int nmsProgramCall(NmsProgram *program, int32_t function,
+                           const NmsArray *arguments, int32_t count,
+                           NmsAllocate allocate, void *context, void *stream);
+
 enum { NMS_CHECK_FAILED = 2 };
 
 /// Kernels that pack a weight cannot fail: they leave what they find in the
