@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import copy
 import functools
+import gc
 import json
 import random
 import statistics
@@ -312,13 +313,17 @@ def peak_bytes(model: LlamaForCausalLM, tokens: int) -> Optional[int]:
     if not torch.cuda.is_available():
         run()
         return None
-    others = torch.cuda.memory_allocated() - tensor_bytes(model)
     run()  # after which kernels have what they keep beside the weights
+    gc.collect()  # models of before hold each other
     torch.cuda.synchronize()
+    others = torch.cuda.memory_allocated() - tensor_bytes(model)
     torch.cuda.reset_peak_memory_stats()
-    run()
+    result = run()
     torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - others
+    peak = torch.cuda.max_memory_allocated() - others
+    if peak < tensor_bytes(model) + result.nbytes:
+        raise SystemExit(f"a peak of {peak} bytes is less than weights and result")
+    return peak
 
 
 def measure_bytes(

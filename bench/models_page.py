@@ -71,11 +71,12 @@ def memory():
         dense, sparse = one["bytes"]["dense"], one["bytes"]["sparse"]
         cells = [f"`{one['pattern']}`"]
         for kind in ("tensors", "peak"):
-            cells += [
-                f"{dense[kind] / 2**20:.0f}",
-                f"{sparse[kind] / 2**20:.0f}",
-                f"{100 * sparse[kind] / dense[kind]:.0f} %",
-            ]
+            cells.append(f"{dense[kind] / 2**20:.0f}")
+            if sparse[kind] is None:
+                cells += ["", ""]
+                continue
+            cells.append(f"{sparse[kind] / 2**20:.0f}")
+            cells.append(f"{100 * sparse[kind] / dense[kind]:.0f} %")
         rows.append(cells)
     head = ["pattern", "dense, MiB", "sparse", "", "peak, dense", "sparse", ""]
     return report.table(head, rows)

@@ -10,6 +10,8 @@
 
 #include "tensors.h"
 
+#include <string.h>
+
 /* Names, made once. */
 static PyObject *nameDataPtr, *nameShape, *nameStride, *nameDtype, *nameDevice;
 
@@ -132,7 +134,8 @@ static int askTensor(PyObject *tensor, const ElementType *type, int32_t number,
                    all->strides[number]) == rank;
 }
 
-/* The same by DLPack. Sizes and strides stay in the tensor. */
+/* The same by DLPack. Sizes and strides are copied: another thread may change
+ * those of the tensor while the kernels are launched. */
 static int exchangeTensor(PyObject *tensor, const ElementType *type,
                           int32_t number, Arrays *all, int64_t *device) {
   DLTensor view;
@@ -145,8 +148,12 @@ static int exchangeTensor(PyObject *tensor, const ElementType *type,
   NmsArray *array = &all->arrays[number];
   array->data = (char *)view.data + view.byte_offset;
   array->rank = view.ndim;
-  array->sizes = view.shape;
-  array->strides = view.strides;
+  array->sizes = all->sizes[number];
+  array->strides = all->strides[number];
+  if (view.ndim > 0) {
+    memcpy(all->sizes[number], view.shape, view.ndim * sizeof(int64_t));
+    memcpy(all->strides[number], view.strides, view.ndim * sizeof(int64_t));
+  }
   *device = view.device.device_type == kDLCUDA ? view.device.device_id : -1;
   return 1;
 }

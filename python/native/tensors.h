@@ -22,7 +22,7 @@ typedef struct {
   DLDataType type; /* of 0 bits where DLPack has none */
 } ElementType;
 
-/* The arguments of one call, and where sizes are that are not in tensors. */
+/* The arguments of one call, with their sizes. */
 typedef struct {
   NmsArray arrays[MOST_ARGUMENTS];
   int64_t sizes[MOST_ARGUMENTS][NMS_MAX_RANK];

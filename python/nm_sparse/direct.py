@@ -25,7 +25,7 @@ DirectCall = Callable[..., Any]
 
 
 def direct_call(
-    handle: int,
+    program: Any,
     number: int,
     elements: Sequence[str],
     slots: Sequence[Union[int, Tuple[int, ...]]],
@@ -33,7 +33,7 @@ def direct_call(
 ) -> DirectCall:
     """Launches of function `number` of a program of the library.
 
-    handle:    the NmsProgram.
+    program:   has the NmsProgram as its `handle`, and lives as long as the call.
     elements:  the type of each argument of the kernels, spelled as in MLIR.
     slots:     for each argument of the call its number among those of the kernels, or
                the numbers of the components of a weight.
@@ -49,10 +49,11 @@ def direct_call(
     is_exchanged = _use_exchange(module)
     samples = tuple(torch.empty(0, dtype=dtype) for dtype in dtypes)
     call = module.prepare(
-        handle, number, tuple(addresses), samples, tuple(slots), tuple(results),
+        program.handle, number, tuple(addresses), samples, tuple(slots), tuple(results),
         torch_memory, _fail,
     )  # fmt: skip
-    launch: DirectCall = functools.partial(module.launch, call)
+    launch: Any = functools.partial(module.launch, call)
+    launch.program = program
     return launch if is_exchanged else functools.partial(_on_current, launch)
 
 

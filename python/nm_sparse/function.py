@@ -259,7 +259,7 @@ class Function:
             is_direct = self.writes_to_arguments and not self._has_checks
             results = self.results_in if is_direct else []
             self.launch = direct_call(
-                self._program.handle,
+                self._program,
                 self._get_number(),
                 self._elements,
                 slots,

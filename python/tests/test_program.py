@@ -4,6 +4,8 @@ emulator. Skipped where there is no library of the compiler."""
 
 import ctypes
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -347,6 +349,18 @@ def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):
     use_launcher(monkeypatch, launch)
     (emulated,) = emulate(program, x, packed, out)
     close(emulated, expected)
+
+
+def test_direct_calls_keep_their_program(launcher):
+    pytest.importorskip("torch")
+    program, *_ = make_layer("2:4", 3)
+    direct_call, kept = program["linear"].direct, weakref.ref(program)
+    del program
+    gc.collect()
+    assert kept() is not None and direct_call(0, 1, 2, 3) is None
+    del direct_call
+    gc.collect()
+    assert kept() is None
 
 
 class OnHost(Tensor):

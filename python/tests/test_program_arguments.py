@@ -236,14 +236,15 @@ def test_wrong_sizes_are_told_from_failures(monkeypatch, status, error):
         given.append((stream, *arguments))
         return fail(status) if arguments == ("wrong",) else arguments[0]
 
+    program = types.SimpleNamespace(handle=0)
     launcher = types.ModuleType("launcher")
     launcher.prepare, launcher.launch = prepare, launch
     monkeypatch.setattr(direct, "torch_dtype", lambda element: element)
     monkeypatch.setattr(direct, "launcher", lambda: None)
-    assert direct.direct_call(0, 0, ["f16"], [0], [0])(0, "x") is None
+    assert direct.direct_call(program, 0, ["f16"], [0], [0])(0, "x") is None
     monkeypatch.setattr(direct, "launcher", lambda: launcher)
-    assert direct.direct_call(0, 0, ["f16"], [0], [])(0, "x") is None
-    call = direct.direct_call(0, 0, ["f16"], [0], [0])
+    assert direct.direct_call(program, 0, ["f16"], [0], [])(0, "x") is None
+    call = direct.direct_call(program, 0, ["f16"], [0], [0])
     assert given == [(("f16",), (0,), (0,))]
     # This torch has no functions for C: the current stream is asked in Python.
     tensor = torch.Tensor()

@@ -2,6 +2,7 @@
 """Layers called without the dispatcher: what is kept between calls, and until when."""
 
 import copy
+import gc
 import pickle
 import types
 
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 from nm_sparse.torch import NMLinear, eager, kernels  # noqa: E402
 from nm_sparse.torch.mlp import GatedMLP, shared_linear  # noqa: E402
@@ -126,6 +128,53 @@ def test_what_the_operator_computes(machine, layer):
         check(trained, x)  # by the operator
 
 
+def test_other_types_and_devices_are_not_looked_for(machine):
+    narrow = NMLinear(K, N, "2:4", bias=False, dtype=torch.float8_e4m3fn)
+    narrow.requires_grad_(False)
+    x = torch.randn(3, K).half()
+    assert narrow(x).shape == (3, N)
+    elsewhere = NMLinear(K, N, "2:4", bias=False, device="meta").requires_grad_(False)
+    with pytest.raises(Exception, match="the weight on meta"):
+        elsewhere(x.float())
+    assert not machine.found
+
+
+def test_what_is_loaded_while_kernels_are_found(machine, layer, monkeypatch):
+    """As another thread may."""
+    find = kernels.find_eager
+
+    def slowly(one):
+        found = find(one)
+        if len(machine.found) == 1:
+            with torch.no_grad():
+                layer.values.mul_(3)
+        return found
+
+    monkeypatch.setattr(kernels, "find_eager", slowly)
+    x = torch.randn(3, K)
+    layer(x)
+    check(layer, x)
+    assert len(machine.found) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda layer: layer.store_("bitmap"),
+        lambda layer: layer.to(torch.float64),
+        lambda layer: layer.to("meta"),
+    ],
+)
+def test_nothing_of_the_weight_is_kept_behind_a_change(machine, layer, change):
+    with torch.no_grad():
+        layer(torch.randn(3, K))
+    memory = StorageWeakRef(layer.values.untyped_storage())
+    change(layer)
+    machine.kernels = None
+    gc.collect()
+    assert memory.expired()
+
+
 def test_values_that_a_hook_computes(machine, layer):
     """As those of torch.nn.utils.weight_norm, which are no parameter."""
     wanted = layer.to_dense()
@@ -188,3 +237,10 @@ def test_layers_of_one_input(machine, monkeypatch):
         for y, dense in zip(shared_linear(x, layers[:2]), (gate, up)):
             torch.testing.assert_close(y, dense(x))
     assert [len(one.calls) for one in made] == [3, 3]
+    mlp.activation = "relu"
+    found = len(made)
+    mlp(x)
+    assert len(made) == found + 1  # kernels of another activation
+    layers[0].forward = lambda x: torch.zeros(*x.shape[:-1], N)
+    torch.testing.assert_close(mlp(x), torch.zeros(4, K))
+    assert len(made) == found + 1

@@ -32,41 +32,56 @@ def is_plain_call(x: Tensor) -> bool:
         and torch._C._len_torch_function_stack() == 0
         and torch._C._functorch.peek_interpreter_stack() is None
         and torch._C._get_tracing_state() is None
+        and torch.autograd.forward_ad._current_level < 0
         and not torch.is_autocast_enabled("cuda")
         and not torch.cuda.is_current_stream_capturing()
     )
+
+
+# A tensor, its version and its address: whether something has changed.
+_Seen = Tuple[Tensor, int, int]
+
+
+def _look(parts: Sequence[Tensor]) -> List[_Seen]:
+    return [(part, part._version, part.data_ptr()) for part in parts]
 
 
 class _Launch:
     """Kernels, and the weights as they read them.
 
     kernels:  of `kernels.py` or `shared_kernels.py`.
-    weights:  the components of each layer, as the layers hold them.
-    parts:    the same as the kernels read them.
+    parts:    the weights as the kernels read them.
+    seen:     what these were made of.
     stream:   the address of the stream on which `parts` were made.
+    variant:  what else the kernels depend on.
     """
 
     def __init__(
         self,
         kernels: Any,
-        weights: Sequence[Sequence[Tensor]],
         parts: Sequence[Sequence[Tensor]],
+        seen: Sequence[_Seen],
         biases: Sequence[Tensor],
         stream: int,
+        variant: str,
     ) -> None:
+        self.kernels = kernels  # whose program must live as long
         self.direct = kernels.function.direct
         self.outputs = kernels.outputs
         self.weights = tuple(tuple(one) for one in parts)
-        self.biases = tuple(biases)
-        self.device = parts[0][0].get_device()
-        self.dtype = parts[0][0].dtype
-        self.stream = stream
-        self.seen = [
-            (part, part._version, part.data_ptr()) for one in weights for part in one
-        ]
+        self.seen, self.biases = tuple(seen), tuple(biases)
+        self.stream, self.variant = stream, variant
 
-    def fits(self, parts: Sequence[Tensor], biases: Sequence[Tensor]) -> bool:
+    def fits(
+        self,
+        parts: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        stream: int,
+        variant: str,
+    ) -> bool:
         """Whether the layers are those that this was made for, unchanged."""
+        if stream != self.stream or variant != self.variant:
+            return False
         if len(parts) != len(self.seen) or len(biases) != len(self.biases):
             return False
         for part, (own, version, address) in zip(parts, self.seen):
@@ -76,7 +91,9 @@ class _Launch:
                 or part.data_ptr() != address
             ):
                 return False
-        return all(one is own for one, own in zip(biases, self.biases))
+        return all(
+            one is own and one.is_contiguous() for one, own in zip(biases, self.biases)
+        )
 
     def run(self, x: Tensor) -> Optional[List[Tensor]]:
         lead = x.shape[:-1]
@@ -110,10 +127,13 @@ class EagerCall:
         return EagerCall, ()
 
     def __call__(
-        self, x: Tensor, layers: Sequence["NMLinear"], find: Find
+        self, x: Tensor, layers: Sequence["NMLinear"], find: Find, variant: str = ""
     ) -> Optional[List[Tensor]]:
         """The result of each output of the kernels, [..., N] for x [..., K]; None where
-        the operators have to compute it, which say what is wrong, too."""
+        the operators have to compute it, which say what is wrong, too.
+
+        find:     finds the kernels, of this `variant`.
+        """
         if not is_plain_call(x) or x.ndim < 1 or x.numel() == 0:
             return None
         try:
@@ -123,23 +143,29 @@ class EagerCall:
         biases = [layer.bias for layer in layers if layer.bias is not None]
         if _records(x, parts, biases) or x.shape[-1] != layers[0].in_features:
             return None
+        if x.dtype != parts[0].dtype or x.device != parts[0].device:
+            return None
         stream = torch._C._cuda_getCurrentRawStream(x.get_device())
         launch = self._launch
-        if launch is None or launch.stream != stream or not launch.fits(parts, biases):
-            launch = self._launch = self._find(layers, parts, biases, find, stream)
+        if launch is None or not launch.fits(parts, biases, stream, variant):
+            self._launch = launch = None  # gives its memory back first
+            launch = self._find(parts, biases, find, stream, variant)
+            self._launch = launch
             if launch is None:
                 return None
-        if x.dtype != launch.dtype or x.get_device() != launch.device:
-            return None
         return launch.run(x if x.is_contiguous() else x.contiguous())
+
+    def forget(self) -> None:
+        """Lets go of the weights."""
+        self._launch = None
 
     def _find(
         self,
-        layers: Sequence["NMLinear"],
         parts: Sequence[Tensor],
         biases: Sequence[Tensor],
         find: Find,
         stream: int,
+        variant: str,
     ) -> Optional[_Launch]:
         device = parts[0].device
         if any(one.is_inference() or one.device != device for one in parts):
@@ -148,12 +174,11 @@ class EagerCall:
             return None
         if any(one.dtype != parts[0].dtype for one in biases):
             return None
+        seen = _look(parts)  # before: another thread may load others meanwhile
         found = find()
         if found is None:
             return None
-        kernels, stored = found
-        weights = [layer.components() for layer in layers]
-        return _Launch(kernels, weights, stored, biases, stream)
+        return _Launch(*found, seen, biases, stream, variant)
 
 
 def _records(x: Tensor, parts: Sequence[Tensor], biases: Sequence[Tensor]) -> bool:

@@ -38,9 +38,11 @@ class NMLinear(PackedModule):
 
     The parameter `values` has the elements that are kept, and optimizers train it like
     any other; the buffers `index`, `inner_index` and `perm` say where they are. So
-    training never leaves the pattern. Change them under `torch.no_grad()`, never
-    through `.data`, which hides from kernels that the weight has changed. Weights of 8
-    bits are not trained. `storage` is the form of the weight: "canonical", until
+    training never leaves the pattern. Change them under `torch.no_grad()`. What changes
+    them without torch's counting it, such as `.data`, replays of a CUDA graph, or FSDP,
+    hides that from kernels that read another form of the weight: then call
+    `torch.autograd.graph.increment_version(layer.values)`. Weights of 8 bits are not
+    trained. Forward-mode derivatives are not supported. `storage` is the form of the weight: "canonical", until
     `store_` changes it. Input [..., K] of any batch shape, output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
@@ -184,6 +186,10 @@ class NMLinear(PackedModule):
         trained here."""
         values = self.values if torch.is_grad_enabled() else self.values.detach()
         return [values, *(getattr(self, name) for name in self._names[1:])]
+
+    def _forget(self) -> None:
+        self._eager.forget()
+        self.eager_shared.forget()
 
     def components(self) -> List[Tensor]:
         """The components in their order, as the layer holds them."""

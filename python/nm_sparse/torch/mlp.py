@@ -34,6 +34,8 @@ def is_plain(layer: Any) -> bool:
     """Whether a layer is a packed one that computes x W^T + bias and nothing else."""
     if type(layer) is not NMLinear or layer.activation != "none":
         return False
+    if "forward" in layer.__dict__:  # as libraries that place layers do
+        return False
     return not any(getattr(layer, hooks) for hooks in _HOOKS)
 
 
@@ -93,11 +95,15 @@ class GatedMLP(nn.Module):
     def _gated(self, x: Tensor) -> Tensor:
         """What down is applied to, as one operator."""
         gate, up = self.gate_proj, self.up_proj
-        found = self._eager(x, (gate, up), self._find_eager)
+        found = self._eager(x, (gate, up), self._find_eager, self.activation)
         if found is not None:
             return found[0]
         spec = with_activation(gate.spec, self.activation)
         return torch.ops.nm_sparse.gated_mlp(x, gate.operands(), up.operands(), spec)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        self._eager.forget()
+        return super()._apply(fn, recurse)
 
     def _find_eager(self) -> Any:
         from .shared_kernels import find_eager, find_gated

@@ -53,6 +53,7 @@ class PackedModule(nn.Module):
 
     def _hold(self, parts: Sequence[Tensor], storage: str, is_trained: bool) -> None:
         """Makes components of this form the weight."""
+        self._forget()
         shape = (self.out_features, self.in_features)
         dtype = dtype_name(parts[0].dtype)
         spec = LinearSpec(self.encoding, shape, dtype, self.activation, storage)
@@ -64,6 +65,9 @@ class PackedModule(nn.Module):
         self.values = nn.Parameter(parts[0].detach(), requires_grad=is_trained)
         for name, part in zip(self._names[1:], parts[1:]):
             self.register_buffer(name, part)
+
+    def _forget(self) -> None:
+        """Lets go of what calls keep of the weight."""
 
     def _spec(self) -> LinearSpec:
         """Of the weight as it is stored."""
@@ -96,6 +100,7 @@ class PackedModule(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Of bitmaps through the canonical form where elements get another size."""
+        self._forget()
         if self.storage == "canonical":
             return super()._apply(fn, recurse)
         storage, size = self.storage, self.values.dtype.itemsize
