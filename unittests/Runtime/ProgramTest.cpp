@@ -404,9 +404,9 @@ TEST_F(ProgramTest, TensorMapsAreOfTheAddress) {
         << nmsLastError();
     return fake().firstParam;
   };
-  std::vector<uint64_t> maps;
+  std::vector<uint64_t> maps(40);
   for (int address = 0; address < 40; ++address)
-    maps.push_back(launch(address));
+    maps[address] = launch(address);
   for (int address = 0; address < 40; ++address) {
     EXPECT_EQ(launch(address), maps[address]);
     EXPECT_EQ(launch(address), maps[address]);

@@ -42,8 +42,9 @@ class NMLinear(PackedModule):
     them without torch's counting it, such as `.data`, replays of a CUDA graph, or FSDP,
     hides that from kernels that read another form of the weight: then call
     `torch.autograd.graph.increment_version(layer.values)`. Weights of 8 bits are not
-    trained. Forward-mode derivatives are not supported. `storage` is the form of the weight: "canonical", until
-    `store_` changes it. Input [..., K] of any batch shape, output [..., N].
+    trained. Forward-mode derivatives are not supported. `storage` is the form of the
+    weight: "canonical", until `store_` changes it. Input [..., K] of any batch shape,
+    output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
     """
