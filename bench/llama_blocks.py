@@ -28,10 +28,10 @@ import gc
 import json
 import random
 import statistics
-import time
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
+from cuda_graphs import capture, microseconds
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
 import nm_sparse as nm
@@ -143,47 +143,6 @@ class Decode:
             cache_position=self.position,
             position_ids=self.position[None].expand(self.ids.shape[0], 1),
         ).last_hidden_state
-
-
-def capture(run: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
-    """`run` as a CUDA graph, or as it is on the CPU."""
-    if not torch.cuda.is_available():
-        return run
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = run()
-
-    def replay(inputs: Any = run) -> torch.Tensor:
-        graph.replay()  # which reads memory of `inputs`, so that must live as long
-        return result
-
-    return replay
-
-
-def microseconds(run: Callable[[], Any], seconds: float) -> float:
-    """Of one run, over at least `seconds`."""
-    if not torch.cuda.is_available():
-        start = time.perf_counter()
-        run()
-        return (time.perf_counter() - start) * 1e6
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    run()
-    end.record()
-    end.synchronize()
-    count = max(3, int(seconds * 1e3 / max(begin.elapsed_time(end), 1e-3)))
-    begin.record()
-    for _ in range(count):
-        run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1e3 / count
 
 
 def compare(

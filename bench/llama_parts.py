@@ -14,7 +14,7 @@ import statistics
 
 import torch
 import torch.nn.functional as F
-from llama_blocks import capture, microseconds
+from cuda_graphs import capture, microseconds
 from torch import nn
 
 from nm_sparse.torch import NMLinear

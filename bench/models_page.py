@@ -5,6 +5,7 @@ import json
 import statistics
 
 import report
+from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, start
 
 RESULTS = report.RESULTS
 BLOCKS = RESULTS / "h100-llama-blocks.json"
@@ -149,6 +150,22 @@ def quality_points(_):
         own = [speed[row["pattern"]], row["finetuned"]["cosine"], row["pattern"]]
         points.setdefault("trained", []).append(own)
     return points
+
+
+def draw_quality(data):
+    plt, figure, (axis,) = start(width=6.2, height=4.2)
+    shades = [GREY, BLUE, GREEN, ORANGE, PURPLE]
+    for (method, points), color in zip(data.items(), shades):
+        xs, ys, _ = zip(*points)
+        axis.plot(xs, ys, "o", color=color, markersize=5, label=method)
+    for x, y, pattern in data["trained"]:
+        axis.annotate(pattern, (x, y), (0, 6), textcoords="offset points", fontsize=6.5)
+    axis.axvline(1, color=GREY, linewidth=0.8)
+    axis.set(ylim=(None, 1.02), xlim=(0.7, 1.15))
+    axis.set_xlabel("time of the encoder, dense / sparse; 32 sentences of 64 tokens")
+    axis.set_ylabel("mean cosine with the dense embeddings")
+    axis.legend(loc="lower right", fontsize=7.5)
+    return plt, figure
 
 
 GENERATORS = {

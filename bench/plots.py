@@ -18,12 +18,8 @@ import energy_page
 import models_page
 import random_layers
 import report
+from figure_style import BLUE, COLORS, GREEN, GREY, ORANGE, PURPLE, start
 from layers import SPARSITIES
-
-# Okabe and Ito's colours, told apart by colour-blind readers too.
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-COLORS = {"f16": BLUE, "bf16": GREEN, "f32": ORANGE}
-GREY = "#666666"
 
 
 def digest(data):
@@ -116,32 +112,6 @@ def tokens_data(_):
                 [tokens, dense / us] for tokens, us, dense in times
             ]
     return dict(data)
-
-
-def start(columns=1, width=7.2, height=3.6):
-    import matplotlib
-
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update(
-        {
-            "font.size": 9,
-            "font.family": "sans-serif",
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.edgecolor": GREY,
-            "axes.grid": True,
-            "grid.color": "#e6e6e6",
-            "legend.frameon": False,
-            "svg.hashsalt": "nm_sparse",
-            "svg.fonttype": "path",
-        }
-    )
-    figure, axes = plt.subplots(
-        1, columns, figsize=(width, height), squeeze=False, layout="constrained"
-    )
-    return plt, figure, axes[0]
 
 
 def draw_speedup(data):
@@ -352,26 +322,10 @@ def draw_energy(data):
     return plt, figure
 
 
-def draw_minilm(data):
-    plt, figure, (axis,) = start(width=6.2, height=4.2)
-    shades = [GREY, BLUE, GREEN, ORANGE, PURPLE]
-    for (method, points), color in zip(data.items(), shades):
-        xs, ys, _ = zip(*points)
-        axis.plot(xs, ys, "o", color=color, markersize=5, label=method)
-    for x, y, pattern in data["trained"]:
-        axis.annotate(pattern, (x, y), (0, 6), textcoords="offset points", fontsize=6.5)
-    axis.axvline(1, color=GREY, linewidth=0.8)
-    axis.set(ylim=(None, 1.02), xlim=(0.7, 1.15))
-    axis.set_xlabel("time of the encoder, dense / sparse; 32 sentences of 64 tokens")
-    axis.set_ylabel("mean cosine with the dense embeddings")
-    axis.legend(loc="lower right", fontsize=7.5)
-    return plt, figure
-
-
 FIGURES = {
     "minilm": (
         models_page.quality_points,
-        draw_minilm,
+        models_page.draw_quality,
         "What all-MiniLM-L6-v2 keeps against its speed",
     ),
     "energy": (energy_data, draw_energy, "Energy against time of drawn layers"),

@@ -19,6 +19,7 @@ import statistics
 import sys
 
 import torch
+from cuda_graphs import capture, microseconds
 from quality_minilm import Runner, compare, embeddings, parse, use_sentences
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
@@ -28,45 +29,20 @@ from nm_sparse.torch import NMLinear, fuse_  # noqa: E402
 BATCHES = ((1, 16), (1, 128), (32, 64), (256, 128))
 
 
-def capture(model, count, tokens):
+def make_pass(model, count, tokens):
     """One pass of `model` over a batch, as a CUDA graph."""
     ids = torch.randint(1000, 20000, (count, tokens), device="cuda")
     mask = torch.ones_like(ids)
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
     with torch.no_grad():
-        with torch.cuda.stream(stream):
-            for _ in range(2):
-                model(input_ids=ids, attention_mask=mask)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            result = model(input_ids=ids, attention_mask=mask).last_hidden_state
-    return lambda: (graph.replay(), ids, mask, result)  # which the graph reads
-
-
-def microseconds(run, seconds=0.05):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    run()
-    begin.record()
-    run()
-    end.record()
-    end.synchronize()
-    count = max(3, int(seconds * 1e3 / max(begin.elapsed_time(end), 1e-3)))
-    begin.record()
-    for _ in range(count):
-        run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1e3 / count
+        return capture(lambda: model(ids, mask).last_hidden_state)
 
 
 def times(dense, sparse, repeats=5):
     """Medians for each of BATCHES, taken in turn."""
     rows = []
     for count, tokens in BATCHES:
-        runs = [capture(model, count, tokens) for model in (dense, sparse)]
-        found = [[microseconds(run) for run in runs] for _ in range(repeats)]
+        runs = [make_pass(model, count, tokens) for model in (dense, sparse)]
+        found = [[microseconds(run, 0.05) for run in runs] for _ in range(repeats)]
         both = [statistics.median(column) for column in zip(*found)]
         row = {"sentences": count, "tokens": tokens}
         rows.append({**row, "dense_us": both[0], "sparse_us": both[1]})

@@ -21,10 +21,8 @@ from nm_sparse.program import PreparedWeight, compile  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     NMLinear,
-    NMSparseConfig,
     PackedWeight,
     kernels,
-    sparsify_,
     stored_forms,
 )
 from nm_sparse.torch.storage import to_storage  # noqa: E402
@@ -383,46 +381,3 @@ def test_compiled_kernels_read_what_is_stored(encoding, dtype, tokens):
                       flat[-2], flat[-1])  # fmt: skip
     got = torch.from_numpy(out).view(dtype)
     torch.testing.assert_close(got, layer(x), rtol=1e-2, atol=1e-2)
-
-
-@CUDA
-@pytest.mark.parametrize("activation", ["none", "gelu"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_cuda(dtype, activation):
-    linear = nn.Linear(96, 64, dtype=dtype, device="cuda")
-    layer = NMLinear.from_dense(linear, "8:32, block = [1, 32]", activation=activation)
-    dense = layer.to_dense()
-    x = torch.randn(3, 5, 96, dtype=dtype, device="cuda", requires_grad=True)
-    y, expected = layer(x), dense(x)
-    torch.testing.assert_close(y, expected, rtol=0.02, atol=0.02)
-    (grad,) = torch.autograd.grad(y.sum(), x)
-    (same,) = torch.autograd.grad(expected.sum(), x)
-    torch.testing.assert_close(grad, same, rtol=0.03, atol=0.03)
-    compiled = torch.compile(layer, fullgraph=True)
-    torch.testing.assert_close(compiled(x), y)
-    on_cpu = NMLinear.from_dense(linear.cpu(), "8:32, block = [1, 32]")
-    assert torch.equal(on_cpu.values, layer.values.cpu())
-    assert torch.equal(on_cpu.index, layer.index.cpu())
-
-
-@CUDA
-def test_cuda_graphs_and_autocast():
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 32)).cuda()
-    sparsify_(model, NMSparseConfig("2:4", keep_slower=True))
-    x = torch.randn(16, 64, device="cuda")
-    with torch.no_grad():
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            model(x)
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            y = model(x)
-        x.copy_(torch.randn_like(x))
-        graph.replay()
-        torch.testing.assert_close(y, model(x))
-        with torch.autocast("cuda", dtype=torch.float16):
-            half = model(x)
-    assert half.dtype == torch.float16
-    torch.testing.assert_close(half.float(), y, rtol=0.02, atol=0.02)
