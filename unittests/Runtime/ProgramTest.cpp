@@ -4,79 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DriverTest.h"
+#include "ProgramFixture.h"
 
 #include "nm_sparse/Runtime/Driver.h"
-#include "nm_sparse/Runtime/Program.h"
 
 #include <cstring>
-#include <memory>
 #include <random>
-#include <set>
 #include <vector>
 
+using namespace nms::test;
+
 namespace {
-
-/// An argument of f16 of any number of rows, and one buffer of `sizes`.
-std::string makeManifest(const std::string &sizes,
-                         const std::string &launches = "",
-                         const std::string &more = "") {
-  return R"({"manifest_version": 2, "functions": [{"name": "f", "arguments": [
-      {"name": "arg0", "role": "data", "type": "memref<?x64xf16>"},
-      {"name": "arg1", "role": "data",
-       "type": "memref<?x64xf16, strided<[?, 1], offset: ?>>"}],
-      "weights": [], "buffers": [{"name": "buffer0", "type": "memref<?xf32>",
-      "sizes": [")" +
-         sizes + R"("])" + more + R"(}], "launches": [)" + launches +
-         R"(], "results": [{"buffer": "arg1", "type": "memref<?x64xf16>"},
-      {"buffer": "buffer0", "type": "memref<?xf32>", "offset": "8",
-       "sizes": ["2", "arg0.size[0]"], "strides": ["buffer0.stride[0]", "1"]}
-      ]}]})";
-}
-
-const char *const kLaunch =
-    R"({"kernel": "k", "grid": ["arg0.size[0]", "2", "1"],
-    "block": ["128", "1", "1"], "dynamic_shared_memory": "1024", "parameters": [
-    {"type": "ptr", "source": "arg1", "field": "aligned"},
-    {"type": "i64", "source": "arg0", "field": "stride[0]"},
-    {"type": "i64", "source": "arg1", "field": "stride[0]"}]})";
-
-class ProgramTest : public DriverTest {
-protected:
-  void load(const std::string &manifest, const std::string &image = "// ptx") {
-    program.reset(nmsProgramCreate(manifest.data(), manifest.size(),
-                                   image.data(), image.size()));
-  }
-
-  /// Two arrays of `rows` x 64, the second one with rows of `stride` elements.
-  std::vector<NmsArray> makeArrays(int64_t rows, int64_t stride = 64) {
-    sizes[0] = rows;
-    sizes[1] = 64;
-    strides[0] = stride;
-    strides[1] = 1;
-    return {{memory, 2, sizes, nullptr}, {memory + 256, 2, sizes, strides}};
-  }
-
-  int64_t countBytes(const std::string &expression, int64_t rows = 5) {
-    load(makeManifest(expression));
-    if (!program)
-      return -2;
-    auto arrays = makeArrays(rows);
-    return nmsProgramWorkspace(program.get(), 0, arrays.data(), 2);
-  }
-
-  void TearDown() override {
-    program.reset();
-    DriverTest::TearDown();
-  }
-
-  struct Destroy {
-    void operator()(NmsProgram *p) const { nmsProgramDestroy(p); }
-  };
-  std::unique_ptr<NmsProgram, Destroy> program;
-  alignas(256) char memory[4096];
-  int64_t sizes[2], strides[2];
-};
 
 TEST_F(ProgramTest, ExpressionsAreOfSizes) {
   // 64 floats are the 256 bytes that buffers are a multiple of.
@@ -352,99 +290,6 @@ TEST_F(ProgramTest, FunctionsSelectOthersByTokens) {
   arrays = makeArrays(6);
   EXPECT_EQ(nmsProgramWorkspace(program.get(), 0, arrays.data(), 2), 512);
   EXPECT_EQ(nmsProgramResults(program.get(), 0), 2);
-}
-
-const char *const kMapLaunch =
-    R"({"kernel": "k", "grid": ["1", "1", "1"],
-    "block": ["128", "1", "1"], "dynamic_shared_memory": "0", "parameters": [
-    {"type": "ptr", "source": "arg1", "field": "tensor_map", "box": [4, 32],
-     "swizzle": "swizzle_64b", "l2_promotion": "l2promo_128b"}]})";
-
-/// Kernels that add up nothing are launched on what is empty.
-TEST_F(ProgramTest, EmptyArraysHaveNoTensorMap) {
-  load(makeManifest("64", kMapLaunch));
-  auto arrays = makeArrays(0);
-  int maps = fake().tensorMaps, launches = fake().launches;
-  ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2, memory + 1024,
-                             nullptr),
-            0)
-      << nmsLastError();
-  EXPECT_EQ(fake().tensorMaps, maps);
-  EXPECT_EQ(fake().launches, launches + 1);
-  EXPECT_EQ(fake().firstParam, 0u);
-}
-
-TEST_F(ProgramTest, TensorMapsAreOfTheWholeArray) {
-  load(makeManifest("64", kMapLaunch));
-  auto arrays = makeArrays(5, 72);
-  int before = fake().tensorMaps, copies = fake().copiesWithoutStream;
-  for (int i = 0; i < 2; ++i)
-    ASSERT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
-                               memory + 1024, nullptr),
-              0)
-        << nmsLastError();
-  EXPECT_EQ(fake().tensorMaps, before + 1);
-  EXPECT_EQ(fake().boxInner, 32u);
-  EXPECT_EQ(fake().boxOuter, 4u);
-  EXPECT_EQ(fake().strideBytes, 144u);
-  // Such a copy would wait for the kernels ahead.
-  EXPECT_EQ(fake().copiesWithoutStream, copies);
-}
-
-/// One map for each address, also of more addresses than are kept.
-TEST_F(ProgramTest, TensorMapsAreOfTheAddress) {
-  load(makeManifest("64", kMapLaunch));
-  auto arrays = makeArrays(5, 72);
-  char *first = static_cast<char *>(arrays[1].data);
-  auto launch = [&](int address) {
-    arrays[1].data = first + 16 * address;
-    EXPECT_EQ(nmsProgramLaunch(program.get(), 0, arrays.data(), 2,
-                               memory + 1024, nullptr),
-              0)
-        << nmsLastError();
-    return fake().firstParam;
-  };
-  std::vector<uint64_t> maps(40);
-  for (int address = 0; address < 40; ++address)
-    maps[address] = launch(address);
-  for (int address = 0; address < 40; ++address) {
-    EXPECT_EQ(launch(address), maps[address]);
-    EXPECT_EQ(launch(address), maps[address]);
-  }
-  EXPECT_EQ(std::set<uint64_t>(maps.begin(), maps.end()).size(), 40u);
-}
-
-/// Workspace and launch at once, with memory of the caller.
-TEST_F(ProgramTest, CallsAskForTheirWorkspace) {
-  load(makeManifest("64", kMapLaunch));
-  auto arrays = makeArrays(5);
-  struct Memory {
-    void *base;
-    std::vector<int64_t> asked;
-  } known = {memory + 1024, {}};
-  auto allocate = [](void *context, int64_t bytes) -> void * {
-    auto *own = static_cast<Memory *>(context);
-    own->asked.push_back(bytes);
-    return own->base;
-  };
-  int64_t bytes = nmsProgramWorkspace(program.get(), 0, arrays.data(), 2);
-  int launches = fake().launches;
-  EXPECT_EQ(nmsProgramCall(program.get(), 0, arrays.data(), 2, allocate, &known,
-                           nullptr),
-            0)
-      << nmsLastError();
-  EXPECT_EQ(known.asked, std::vector<int64_t>{bytes});
-  EXPECT_EQ(fake().launches, launches + 1);
-
-  known.base = nullptr;
-  EXPECT_EQ(nmsProgramCall(program.get(), 0, arrays.data(), 2, allocate, &known,
-                           nullptr),
-            NMS_CALL_WITHOUT_MEMORY);
-  EXPECT_EQ(nmsProgramCall(program.get(), 0, arrays.data(), 1, allocate, &known,
-                           nullptr),
-            NMS_CALL_REFUSED);
-  EXPECT_EQ(known.asked.size(), 2u);
-  EXPECT_EQ(fake().launches, launches + 1);
 }
 
 } // namespace
