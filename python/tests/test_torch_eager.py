@@ -209,11 +209,18 @@ def test_layers_of_one_input(machine, monkeypatch):
     ]
     made = []
 
-    def find_gated(spec, device):
-        def product(x, w, others):
-            return [F.silu(F.linear(x, w[0])) * F.linear(x, w[1])]
+    def gated(x, w):
+        return F.silu(F.linear(x, w[0])) * F.linear(x, w[1])
 
-        made.append(Kernels(layers[:2], product, [N]))
+    def find_gated(spec, device):
+        made.append(Kernels(layers[:2], lambda x, w, others: [gated(x, w)], [N]))
+        return made[-1]
+
+    def find_mlp(spec, down, device):
+        def product(x, w, others):
+            return [F.linear(gated(x, w), w[2])]
+
+        made.append(Kernels(layers, product, [K]))
         return made[-1]
 
     def find_shared(specs, biases, device):
@@ -225,6 +232,7 @@ def test_layers_of_one_input(machine, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(shared_kernels, "find_gated", find_gated)
+    monkeypatch.setattr(shared_kernels, "find_mlp", find_mlp)
     monkeypatch.setattr(shared_kernels, "find_shared", find_shared)
     monkeypatch.setattr(
         shared_kernels, "find_eager", lambda kernels, weights, specs: (kernels, weights)
@@ -241,6 +249,10 @@ def test_layers_of_one_input(machine, monkeypatch):
     found = len(made)
     mlp(x)
     assert len(made) == found + 1  # kernels of another activation
+    mlp.down_proj = down  # which is dense
+    torch.testing.assert_close(mlp(x), down(F.silu(gate(x)) * up(x)))
+    assert len(made) == found + 2 and made[-1].outputs == [N]
+    mlp.down_proj = layers[2]
     layers[0].forward = lambda x: torch.zeros(*x.shape[:-1], N)
     torch.testing.assert_close(mlp(x), torch.zeros(4, K))
-    assert len(made) == found + 1
+    assert len(made) == found + 2

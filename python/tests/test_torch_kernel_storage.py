@@ -52,6 +52,7 @@ class Kernels:
         self.reads, self.encodings, self.calls = reads, dict(encodings), []
         monkeypatch.setattr(kernels, "find_kernels", self.find)
         monkeypatch.setattr(shared_kernels, "find_gated", self.find_gated)
+        monkeypatch.setattr(shared_kernels, "find_mlp", self.find_mlp)
         monkeypatch.setattr(shared_kernels, "find_shared", self.find_shared)
         monkeypatch.setattr(kernels, "stream_of", lambda x: 0)
         monkeypatch.setattr(kernels, "_stored", StoredForms())
@@ -78,6 +79,10 @@ class Kernels:
         assert spec.activation == "silu"
         form = self.form(spec, "gated")
         return form and Several([form, form])
+
+    def find_mlp(self, gate, down, device):
+        both, last = self.find_gated(gate, device), self.form(down, "mlp")
+        return both and last and Several([*both.forms, last])
 
     def find_shared(self, specs, biases, device):
         forms = [self.form(spec, "shared") for spec in specs]
@@ -182,7 +187,7 @@ def test_layers_that_stay(monkeypatch):
     assert report.left == {
         "q_proj": "its kernels read the canonical form",
         "v_proj": "its kernels read another encoding, 4:8, dim = 1",
-        "mlp.gate_proj": "it is one operator with mlp.up_proj, which stays",
+        "mlp.gate_proj": "there are no kernels for it: no kernels of 24",
         "mlp.up_proj": trained,
         "mlp.down_proj": "there are no kernels for it: no kernels of 24",
         "out": "it shares its values with tied",
@@ -308,7 +313,8 @@ def hopper(monkeypatch):
     monkeypatch.setattr(kernels, "device_gpu_of", lambda device: None)
     monkeypatch.setattr(kernel_storage, "_is_on_gpu", lambda layer: True)
     finders = [kernels.find_kernels]
-    finders += [shared_kernels.find_gated, shared_kernels.find_shared]
+    names = "find_gated", "find_mlp", "find_shared"
+    finders += [getattr(shared_kernels, name) for name in names]
     for find in finders:
         find.cache_clear()
     yield
@@ -335,9 +341,11 @@ def test_compiled_kernels(hopper, text):
     for row in report.rows:
         layer = block.get_submodule(row.name)
         spec = layer._spec()
-        if row.name.endswith(("gate_proj", "up_proj")):
-            gated = LinearSpec(spec.encoding, spec.shape, spec.dtype, "silu")
-            form = shared_kernels.find_gated(gated, torch.device("cpu")).forms[0]
+        if ".mlp." in row.name:
+            gate = LinearSpec(spec.encoding, (256, 128), spec.dtype, "silu")
+            down = LinearSpec(spec.encoding, (128, 256), spec.dtype)
+            mlp = shared_kernels.find_mlp(gate, down, torch.device("cpu"))
+            form = mlp.forms[2 if row.name.endswith("down_proj") else 0]
         else:
             form = kernels.find_kernels(
                 spec.canonical, layer.bias is not None, torch.device("cpu")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The operators of layers that share their input, and their kernels."""
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,17 +10,17 @@ from export_cases import needs_library  # noqa: E402
 from shared_cases import (  # noqa: E402
     GATED,
     SHARED,
+    emulated,
     gated_operands,
     leaves,
     packed,
+    parts_of,
     shared_operands,
 )
 from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError  # noqa: E402
-from nm_sparse.emulator import emulate  # noqa: E402
-from nm_sparse.function import PreparedWeight  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     kernels,
@@ -116,40 +115,6 @@ def test_wrong_operands_are_named():
         GatedMLP(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4), "tanh")
 
 
-def as_bits(tensor):
-    plain = tensor.detach().contiguous()
-    return (plain.view(torch.int16) if plain.dtype == torch.bfloat16 else plain).numpy()
-
-
-def emulated(made, x, weights, others):
-    """What the kernels of a program compute, in the emulator."""
-    tokens = as_bits(x)
-    outs = [np.full((len(x), n), np.nan, tokens.dtype.newbyteorder("="))
-            if tokens.dtype.kind == "f" else np.zeros((len(x), n), tokens.dtype)
-            for n in made.outputs]  # fmt: skip
-    whole = [
-        PreparedWeight(tuple(map(as_bits, form.store(parts))), None)
-        for form, parts in zip(made.forms, weights)
-    ]
-    rest = [as_bits(one) for one in others]
-    found = emulate(made.program, tokens, *whole, *rest, *outs)
-    return [torch.from_numpy(one).view(x.dtype) for one in found]
-
-
-@pytest.fixture
-def hopper(monkeypatch):
-    """A device that programs can be compiled for, and the emulator for it."""
-    if torch.cuda.is_available():
-        pytest.skip("a process that has used the emulator cannot use a GPU")
-    monkeypatch.setattr(kernels, "chip_of", lambda device: "sm_90a")
-    monkeypatch.setattr(kernels, "device_gpu_of", lambda device: None)
-    return torch.device("cuda", 0)
-
-
-def components(layer):
-    return [getattr(layer, name) for name in layer._names]
-
-
 @needs_library
 def test_compiled_kernels_of_a_gated_mlp(hopper):
     """Through the emulator: what a GPU would be given, and would compute."""
@@ -158,7 +123,7 @@ def test_compiled_kernels_of_a_gated_mlp(hopper):
     text = with_activation(layers[0]._specs[torch.float16], "silu")
     made = shared_kernels.find_gated.__wrapped__(LinearSpec.parse(text), hopper)
     with torch.no_grad():
-        (found,) = emulated(made, x, map(components, layers), [])
+        (found,) = emulated(made, x, map(parts_of, layers), [])
         wanted = F.silu(layers[0](x)) * layers[1](x)
         torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
 
@@ -170,7 +135,7 @@ def test_compiled_kernels_of_shared_layers(hopper):
     specs = tuple(LinearSpec.parse(one._specs[x.dtype]) for one in layers)
     made = shared_kernels.find_shared.__wrapped__(specs, (False, True), hopper)
     with torch.no_grad():
-        several = emulated(made, x, map(components, layers), [layers[1].bias])
+        several = emulated(made, x, map(parts_of, layers), [layers[1].bias])
         for found, layer in zip(several, layers):
             torch.testing.assert_close(found, layer(x), rtol=0.02, atol=0.02)
 

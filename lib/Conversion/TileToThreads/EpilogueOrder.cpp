@@ -26,6 +26,8 @@ using namespace mlir::nm_sparse;
 
 /// Registers that elements read ahead of their use may take.
 static constexpr int64_t kReadAhead = 32;
+/// As above where each address has registers of its own.
+static constexpr int64_t kClampedReadAhead = 16;
 
 namespace {
 /// Orders the operations of one version.
@@ -164,11 +166,23 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
   }
 }
 
+/// Whether reads of the block stand behind branches: each of those waits for its
+/// results, so to read ahead costs registers and gains nothing.
+static bool hasGuardedReads(Block &block) {
+  return llvm::any_of(block, [](Operation &op) {
+    return isa<scf::IfOp>(op) && holds<memref::LoadOp, vector::LoadOp>(&op);
+  });
+}
+
 void TileEpilogue::orderVersions(const ThreadLayout &layout, bool sharesTiles) {
   for (scf::IfOp op : branches)
     hideCoordinates(op, layout, sharesTiles);
-  for (auto [block, version] : bodies)
-    EpilogueOrder(block).run(version == TileVersion::Elements ? 0 : kReadAhead);
+  for (auto [block, version] : bodies) {
+    int64_t readAhead = kReadAhead;
+    if (version == TileVersion::Elements)
+      readAhead = hasGuardedReads(*block) ? 0 : kClampedReadAhead;
+    EpilogueOrder(block).run(readAhead);
+  }
 }
 
 //===----------------------------------------------------------------------===//

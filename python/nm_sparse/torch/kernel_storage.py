@@ -101,13 +101,13 @@ class _Use:
     name:    of the module that calls it; of a layer by itself its own.
     layers:  of the program, in its order.
     find:    the forms of their weights in the program; None without a compiler.
-    is_one:  whether the layers must hold the same form to be one program.
+    alike:   layers that must hold the same form to be in one program.
     """
 
     name: str
     layers: Tuple[NMLinear, ...]
     find: Callable[[], Optional[Sequence[StoredForm]]]
-    is_one: bool = False
+    alike: Tuple[NMLinear, ...] = ()
 
 
 def store_for_kernels_(
@@ -165,14 +165,22 @@ def _is_gated(module: GatedMLP) -> bool:
 
 def _gated(name: str, module: GatedMLP) -> _Use:
     gate, activation = module.gate_proj, module.activation
+    alike = gate, module.up_proj
+    whole = module.is_whole()
 
     def find() -> Optional[Sequence[StoredForm]]:
         one = gate._spec()
         spec = LinearSpec(one.encoding, one.shape, one.dtype, activation)
-        made = shared_kernels.find_gated(spec, gate.values.device)
+        device = gate.values.device
+        if whole:
+            down = module.down_proj._spec().canonical
+            made = shared_kernels.find_mlp(spec, down, device)
+        else:
+            made = shared_kernels.find_gated(spec, device)
         return None if made is None else made.forms
 
-    return _Use(name, (gate, module.up_proj), find, is_one=True)
+    layers = (*alike, module.down_proj) if whole else alike
+    return _Use(name, layers, find, alike)
 
 
 def _shared(name: str, layers: Tuple[NMLinear, ...]) -> _Use:
@@ -246,15 +254,15 @@ def _keep_together(
     uses: Sequence[_Use],
     names: Dict[NMLinear, str],
 ) -> None:
-    """Leaves all layers of a program as they are where one of them stays."""
+    """Leaves layers that must be alike as they are where one of them stays."""
     is_done = False
     while not is_done:
         is_done = True
         for use in uses:
-            stay = [layer for layer in use.layers if isinstance(plan[layer], str)]
-            if not use.is_one or len(stay) in (0, len(use.layers)):
+            stay = [layer for layer in use.alike if isinstance(plan[layer], str)]
+            if len(stay) in (0, len(use.alike)):
                 continue
-            for layer in use.layers:
+            for layer in use.alike:
                 if layer not in stay:
                     other = names[stay[0]]
                     plan[layer] = f"it is one operator with {other}, which stays"

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from ..encoding import EncodingError
-from . import shared_ops  # noqa: F401  registers the operators
+from . import mlp_ops, shared_ops  # noqa: F401  registers the operators
 from .eager import EagerCall
 from .linear import NMLinear
 from .ops import activate
-from .shared_spec import with_activation
+from .shared_spec import whole_text, with_activation
 from .spec import ACTIVATIONS, LinearSpec
 
 _HOOKS = (
@@ -40,17 +40,19 @@ def is_plain(layer: Any) -> bool:
 
 
 class GatedMLP(nn.Module):
-    """down(activation(gate(x)) * up(x)), with gate and up as one operator.
+    """down(activation(gate(x)) * up(x)) as one operator, or gate and up as one.
 
     gate_proj, up_proj, down_proj:  linear layers, dense or packed, of any device. They
                  keep these names, so a `state_dict` is that of the module which they
                  come from.
     activation:  "silu", "gelu", "gelu_tanh", "relu" or "none".
 
-    The operator is `nm_sparse::gated_mlp` while gate and up are packed by one encoding,
-    are stored in one form, and have no bias and no hooks; they may be replaced at any
-    time, as `sparsify_` does. Otherwise the layers are called one after the other.
-    Input [..., hidden], output [..., hidden].
+    Gate and up are `nm_sparse::gated_mlp` while they are packed by one encoding, are
+    stored in one form, and have no bias and no hooks; all three are `nm_sparse::mlp`
+    while down is packed, too, in any encoding and form, without bias and hooks, for as
+    many outputs as gate has inputs. What is between the products then stays as the
+    kernels like it. Layers may be replaced at any time, as `sparsify_` does. Otherwise
+    they are called one after the other. Input [..., hidden], output [..., hidden].
 
     Raises EncodingError for another activation.
     """
@@ -85,12 +87,34 @@ class GatedMLP(nn.Module):
             return "gate_proj and up_proj have other encodings, shapes or types"
         return None
 
+    def is_whole(self) -> bool:
+        """Whether down is in the operator, if gate and up are one."""
+        gate, down = self.gate_proj, self.down_proj
+        return (
+            is_plain(down)
+            and down.bias is None
+            and down.out_features == gate.in_features
+            and down.in_features == gate.out_features
+            and down.values.dtype == gate.values.dtype
+        )
+
     def forward(self, x: Tensor) -> Tensor:
-        if self.obstacle() is None:
-            inside = self._gated(x)
-        else:
+        if self.obstacle() is not None:
             inside = activate(self.gate_proj(x), self.activation) * self.up_proj(x)
+        elif self.is_whole():
+            return self._whole(x)
+        else:
+            inside = self._gated(x)
         return self.down_proj(inside)
+
+    def _whole(self, x: Tensor) -> Tensor:
+        gate, up, down = self.gate_proj, self.up_proj, self.down_proj
+        found = self._eager(x, (gate, up, down), self._find_eager, self.activation)
+        if found is not None:
+            return found[0]
+        spec = whole_text(gate.spec, down.spec, self.activation)
+        parts = gate.operands(), up.operands(), down.operands()
+        return torch.ops.nm_sparse.mlp(x, *parts, spec)
 
     def _gated(self, x: Tensor) -> Tensor:
         """What down is applied to, as one operator."""
@@ -106,12 +130,18 @@ class GatedMLP(nn.Module):
         return super()._apply(fn, recurse)
 
     def _find_eager(self) -> Any:
-        from .shared_kernels import find_eager, find_gated
+        from .shared_kernels import find_eager, find_gated, find_mlp
 
-        weights = [layer.components() for layer in (self.gate_proj, self.up_proj)]
+        layers = [self.gate_proj, self.up_proj]
         spec = LinearSpec.parse(with_activation(self.gate_proj.spec, self.activation))
-        made = find_gated(spec.canonical, weights[0][0].device)
-        return find_eager(made, weights, (spec, spec))
+        specs, device = [spec, spec], self.gate_proj.values.device
+        if self.is_whole():
+            layers.append(self.down_proj)
+            specs.append(LinearSpec.parse(self.down_proj.spec))
+            made = find_mlp(spec.canonical, specs[-1].canonical, device)
+        else:
+            made = find_gated(spec.canonical, device)
+        return find_eager(made, [layer.components() for layer in layers], specs)
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}"

@@ -80,6 +80,19 @@ def find_gated(spec: LinearSpec, device: torch.device) -> Optional[SharedKernels
 
 
 @functools.lru_cache(maxsize=None)
+def find_mlp(
+    gate: LinearSpec, down: LinearSpec, device: torch.device
+) -> Optional[SharedKernels]:
+    """The program of a whole MLP on a GPU, as `find_gated`."""
+    n, k = gate.shape
+    encodings = gate.encoding.mlir(), down.encoding.mlir()
+    text = gated_mlp_mlir(
+        k, n, encodings[0], gate.dtype, gate.activation, down=encodings[1], name="mlp"
+    )
+    return _make(text, (gate, gate, down), (k,), device)
+
+
+@functools.lru_cache(maxsize=None)
 def find_shared(
     specs: Tuple[LinearSpec, ...], biases: Tuple[bool, ...], device: torch.device
 ) -> Optional[SharedKernels]:
@@ -171,6 +184,28 @@ def run_gated_mlp(
         first = kernels.run_linear(x, gate, None, specs[0])
         return first * kernels.run_linear(x, up, None, specs[1])
     return _run(made, x, [gate, up], specs, [])[0]
+
+
+def run_mlp(
+    x: Tensor,
+    weights: Sequence[Sequence[Tensor]],
+    specs: Tuple[LinearSpec, LinearSpec, LinearSpec],
+) -> Tensor:
+    """(activation(x Wg^T) * (x Wu^T)) Wd^T on the current stream of x's GPU.
+
+    x:        [..., K], in any strides.
+    weights:  of gate, up and down.
+    specs:    of these; that of the gate has the activation.
+
+    Returns [..., K] in x's type.
+    """
+    made = None
+    if _has_kernels(x, specs):
+        made = find_mlp(specs[0].canonical, specs[2].canonical, x.device)
+    if made is None:
+        inside = run_gated_mlp(x, weights[0], weights[1], specs[:2])
+        return kernels.run_linear(inside, weights[2], None, specs[2])
+    return _run(made, x, weights, specs, [])[0]
 
 
 def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Operators for layers that share their input, which is then transposed at most once.
+"""The operator of layers that share their input, which is then transposed at most once.
 
-    nm_sparse::gated_mlp(Tensor x, Tensor[] gate, Tensor[] up, str spec) -> Tensor
-        activation(x Wg^T) * (x Wu^T) of two weights of one spec, a `LinearSpec`
     nm_sparse::linear_shared(Tensor x, Tensor[] weights, int[] counts,
                              Tensor?[] biases, str spec) -> Tensor[]
         activation(x W^T + bias) of several weights; `counts` says how many components
         each has, and `spec` is the `shared_text` of their specs
 
-On CUDA each is one compiled program where the compiler has it, else one product after
+On CUDA it is one compiled program where the compiler has it, else one product after
 the other (`shared_kernels.py`). Elsewhere weights are unpacked: that is the reference.
-Where gradients are recorded, both are made of `nm_sparse::linear`, which has them.
+Where gradients are recorded, it is made of `nm_sparse::linear`, which has them.
+`mlp_ops.py` has the operators of gated MLPs.
 """
 
 from __future__ import annotations
 
-import functools
-from dataclasses import replace
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import torch
@@ -27,24 +24,13 @@ from .ops import LIBRARY, cast_weight, check_operands, is_cast, unpacked_linear
 from .shared_spec import parse_shared, shared_text
 from .spec import LinearSpec
 
-_TAGS = (torch.Tag.pt2_compliant_tag,)
-LIBRARY.define(
-    "gated_mlp(Tensor x, Tensor[] gate, Tensor[] up, str spec) -> Tensor", tags=_TAGS
-)
 LIBRARY.define(
     "linear_shared(Tensor x, Tensor[] weights, int[] counts, Tensor?[] biases, "
     "str spec) -> Tensor[]",
-    tags=_TAGS,
+    tags=(torch.Tag.pt2_compliant_tag,),
 )
 # A layer of several: its components, its bias and its spec.
 Layer = Tuple[List[Tensor], Optional[Tensor], LinearSpec]
-
-
-@functools.lru_cache(maxsize=4096)
-def gated_specs(text: str) -> Tuple[LinearSpec, LinearSpec]:
-    """Those of the gate and of what is multiplied by it."""
-    gate = LinearSpec.parse(text)
-    return gate, replace(gate, activation="none")
 
 
 def split_layers(
@@ -72,47 +58,11 @@ def split_layers(
     return layers
 
 
-def _check_gated(
-    x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str
-) -> Tuple[LinearSpec, LinearSpec]:
-    specs = gated_specs(spec)
-    check_operands(x, gate, None, specs[0])
-    check_operands(x, up, None, specs[1])
-    return specs
-
-
 def _check_shared(x: Tensor, *operands: Any) -> List[Layer]:
     layers = split_layers(*operands)
     for weight, bias, spec in layers:
         check_operands(x, weight, bias, spec)
     return layers
-
-
-def _gated_reference(
-    x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str
-) -> Tensor:
-    first, second = _check_gated(x, gate, up, spec)
-    return unpacked_linear(x, gate, None, first) * unpacked_linear(x, up, None, second)
-
-
-def _gated_cuda(x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str) -> Tensor:
-    from .shared_kernels import run_gated_mlp
-
-    return run_gated_mlp(x, gate, up, _check_gated(x, gate, up, spec))
-
-
-def _gated_fake(x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str) -> Tensor:
-    first, _ = _check_gated(x, gate, up, spec)
-    return x.new_empty(x.shape[:-1] + (first.shape[0],))
-
-
-def _gated_products(
-    x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str
-) -> Tensor:
-    """By two calls of `nm_sparse::linear`."""
-    first, second = _check_gated(x, gate, up, spec)
-    linear = torch.ops.nm_sparse.linear
-    return linear(x, gate, None, first.text) * linear(x, up, None, second.text)
 
 
 def _shared_reference(x: Tensor, *operands: Any) -> List[Tensor]:
@@ -152,9 +102,16 @@ def _needs_gradients(operands: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(one.requires_grad for one in tensors)
 
 
-def _register(
+def register(
     name: str, reference: Callable, cuda: Callable, fake: Callable, products: Callable
 ) -> None:
+    """Gives an operator of `LIBRARY` what computes it.
+
+    reference:  anywhere.
+    cuda:       on a GPU.
+    fake:       shapes and types of the results.
+    products:   the same, made of operators that have gradients.
+    """
     operator = getattr(torch.ops.nm_sparse, name).default
 
     def autograd(*operands: Any) -> Any:
@@ -173,14 +130,6 @@ def _autocast(device: str) -> None:
     """Registers that operands become those of `torch.autocast`, as `linear` does."""
     key = getattr(torch._C.DispatchKey, f"Autocast{device}")
 
-    def gated(x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str) -> Tensor:
-        dtype = torch.get_autocast_dtype(device.lower())
-        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-            up, _ = cast_weight(up, LinearSpec.parse(spec), dtype)
-            gate, one = cast_weight(gate, LinearSpec.parse(spec), dtype)
-            x = x.to(dtype) if is_cast(x) else x
-            return torch.ops.nm_sparse.gated_mlp(x, gate, up, one.text)
-
     def shared(x: Tensor, *operands: Any) -> List[Tensor]:
         dtype = torch.get_autocast_dtype(device.lower())
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
@@ -196,12 +145,10 @@ def _autocast(device: str) -> None:
                 x, weights, operands[1], biases, shared_text(specs)
             )
 
-    LIBRARY.impl("gated_mlp", gated, f"Autocast{device}")
     LIBRARY.impl("linear_shared", shared, f"Autocast{device}")
 
 
-_register("gated_mlp", _gated_reference, _gated_cuda, _gated_fake, _gated_products)
-_register(
+register(
     "linear_shared", _shared_reference, _shared_cuda, _shared_fake, _shared_products
 )
 _autocast("CPU")

@@ -31,6 +31,12 @@ def parse_shared(text: str) -> Tuple[LinearSpec, ...]:
     return tuple(LinearSpec.parse(one) for one in texts)
 
 
+def whole_text(gate: str, down: str, activation: str) -> str:
+    """The `shared_text` of the specs of a gated MLP, by their texts, that of the gate
+    without activation. It only joins text, as `with_activation`."""
+    return f"[{with_activation(gate, activation)},{down}]"
+
+
 def with_activation(text: str, activation: str) -> str:
     """The text of a spec without activation, with this one. It only replaces text, so
     that graphs may be traced through it."""

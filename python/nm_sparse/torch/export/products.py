@@ -13,6 +13,7 @@ import torch
 from torch.fx import Node
 
 from ...activation_text import activation_steps
+from ..mlp_ops import mlp_specs
 from ..shared_spec import parse_shared
 from ..spec import LinearSpec
 from .context import Context, arguments, lowers
@@ -35,6 +36,9 @@ def packed_operands(node: Node) -> List[Tuple[Tuple[Any, ...], LinearSpec]]:
     if name == "nm_sparse::gated_mlp":
         gate, up, spec = arguments(node, "gate", "up", "spec")
         return [(tuple(one), LinearSpec.parse(spec)) for one in (gate, up)]
+    if name == "nm_sparse::mlp":
+        *weights, spec = arguments(node, "gate", "up", "down", "spec")
+        return [(tuple(w), one) for w, one in zip(weights, mlp_specs(spec))]
     if name == "nm_sparse::linear_shared":
         weights, counts, spec = arguments(node, "weights", "counts", "spec")
         found, begin = [], 0
@@ -184,11 +188,15 @@ class _Packed:
         bias: Any = None,
         activation: Optional[str] = None,
         factor: Optional[Value] = None,
+        rows: Optional[Value] = None,
     ) -> Value:
         """[M, N] of weight number `at`, and what follows it; by default that of its
-        spec."""
+        spec.
+
+        rows:  [M, K] that is multiplied; by default what the node is applied to.
+        """
         weight, spec = self.weights[at]
-        y = matrix_product(self.context, self.rows, weight, True)
+        y = matrix_product(self.context, rows or self.rows, weight, True)
         added = None if bias is None else self.context.value(bias)
         kind = spec.activation if activation is None else activation
         return epilogue(self.context, y, self.dtype, added, kind, factor)
@@ -204,9 +212,12 @@ def lower_packed(context: Context, node: Node) -> Any:
     packed = _Packed(context, node)
     if name == "nm_sparse::linear":
         return packed.restore(packed.product(0, arguments(node, "bias")[0]))
-    if name == "nm_sparse::gated_mlp":
+    if name in ("nm_sparse::gated_mlp", "nm_sparse::mlp"):
         gate = packed.product(0)
-        return packed.restore(packed.product(1, activation="none", factor=gate))
+        inside = packed.product(1, activation="none", factor=gate)
+        if name == "nm_sparse::gated_mlp":
+            return packed.restore(inside)
+        return packed.restore(packed.product(2, rows=inside))
     biases: Sequence[Any] = arguments(node, "biases")[0]
     results = [packed.product(at, bias) for at, bias in enumerate(biases)]
     return tuple(map(packed.restore, results))
