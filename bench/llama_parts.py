@@ -4,8 +4,9 @@
 
 usage: llama_parts.py --json OUT [--pattern P] [--tokens N...]
 
-Parts are those that `fuse_` makes: q, k and v together, o, the gated MLP without down,
-its second product alone, and down. Each is a CUDA graph; dense and sparse in turn.
+Parts are those that `fuse_` makes: q, k and v together, o, and the MLP; then this
+without down, its second product alone, and down. Each is a CUDA graph; dense and sparse
+in turn.
 """
 
 import argparse
@@ -40,7 +41,14 @@ def make_parts(pattern):
         name: NMLinear.from_dense(layer, pattern).eval()
         for name, layer in dense.items()
     }
-    mlp = GatedMLP(sparse["gate"], sparse["up"], nn.Identity())
+    gated, mlp = (
+        GatedMLP(sparse["gate"], sparse["up"], down)
+        for down in (nn.Identity(), sparse["down"])
+    )
+
+    def dense_gated(x):
+        return F.silu(dense["gate"](x)) * dense["up"](x)
+
     shared = [sparse[name] for name in "qkv"]
     return {
         "qkv": (
@@ -48,7 +56,8 @@ def make_parts(pattern):
             lambda x: [dense[name](x) for name in "qkv"],
         ),
         "o": (sparse["o"], dense["o"]),
-        "gated": (mlp, lambda x: F.silu(dense["gate"](x)) * dense["up"](x)),
+        "mlp": (mlp, lambda x: dense["down"](dense_gated(x))),
+        "gated": (gated, dense_gated),
         "up": (sparse["up"], dense["up"]),
         "down": (sparse["down"], dense["down"]),
     }
