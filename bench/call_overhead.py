@@ -39,18 +39,16 @@ LAYERS = (
 SIZE = 512
 
 
-def microseconds(call: Callable[[], Any], calls: int, repeats: int) -> List[float]:
-    """Of one call, for each repeat."""
-    for _ in range(50):
+def microseconds(call: Callable[[], Any], calls: int) -> float:
+    """Of one call, the mean of several, which the queue of the GPU has room for."""
+    for _ in range(20):
         call()
-    found = []
-    for _ in range(repeats):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        found.append((time.perf_counter() - start) / calls * 1e6)
-        torch.cuda.synchronize()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    found = (time.perf_counter() - start) / calls * 1e6
+    torch.cuda.synchronize()
     return found
 
 
@@ -104,20 +102,26 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=500)
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
-    rows = []
     floor = launch_floor()
     print(f"the driver alone: {floor} us", flush=True)
-    for pattern, tokens in LAYERS:
-        calls, error = make_calls(pattern, tokens)
+    made = [make_calls(*layer) for layer in LAYERS]
+    found: List[Dict[str, List[float]]] = [{n: [] for n in c} for c, _ in made]
+    for _ in range(options.repeats):  # in turn: a virtual machine has slow moments
+        for (calls, _), times in zip(made, found):
+            for name, call in calls.items():
+                times[name].append(microseconds(call, options.calls))
+    rows = []
+    for (pattern, tokens), (calls, error), times in zip(LAYERS, made, found):
         row: Dict[str, Any] = {"pattern": pattern, "tokens": tokens, "error": error}
-        for name, call in calls.items():
-            row[name] = statistics.median(
-                microseconds(call, options.calls, options.repeats)
-            )
+        row.update({name: statistics.median(times[name]) for name in calls})
+        row["least"] = {name: min(times[name]) for name in calls}
         rows.append(row)
         print(
             f"{pattern}, {tokens} tokens, error {error:.1e}: "
-            + ", ".join(f"{name} {row[name]:.1f} us" for name in calls),
+            + ", ".join(
+                f"{name} {row[name]:.1f} ({row['least'][name]:.1f}) us"
+                for name in calls
+            ),
             flush=True,
         )
     if options.json:

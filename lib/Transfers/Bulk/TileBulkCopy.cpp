@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // One instruction for each box: 128 bytes are the widest that the accelerator
-// swizzles, and 256 elements the widest of all.
+// swizzles, and 256 elements the widest of all. Boxes outside of what is wanted
+// of a tile are left out, and nothing waits for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,16 @@ Value emitMapAddress(OpBuilder &b, Value map) {
       .getResult(0);
 }
 
+/// A box of a bulk_copy, of the part of this CTA.
+struct Box {
+  /// Along each dimension of the map, from the coordinates on.
+  SmallVector<int64_t> offsets;
+  /// In the destination, in bytes.
+  int64_t address;
+  /// First row (column) in the destination.
+  int64_t row, column;
+};
+
 struct BulkCopyLowering : TilePattern<BulkCopyOp> {
   using TilePattern::TilePattern;
 
@@ -55,65 +66,142 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
           NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
           NVVM::SharedSpaceAttr::get(getContext(),
                                      NVVM::SharedSpace::shared_cta));
+    SmallVector<Box> boxes = getBoxes(op);
     NVVM::MBarrierArriveExpectTxOp::create(
-        rewriter, loc, Type(), op.getMbarrier(), math.word(op.getBytes()),
+        rewriter, loc, Type(), op.getMbarrier(), emitBytes(math, op, boxes),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
+    emitBoxes(rewriter, op, map, boxes);
+    rewriter.eraseOp(op);
+    return success();
+  }
 
+private:
+  /// The boxes that one CTA copies.
+  static SmallVector<Box> getBoxes(BulkCopyOp op) {
+    MemRefType box = op.getMap().getType().getTensor();
+    auto dst = cast<MemRefType>(op.getDst().getType());
+    SmallVector<int64_t> counts = op.getBoxCounts();
+    int64_t parts = op.getMulticast().value_or(1);
+    int64_t bytes = dst.getElementTypeBitWidth() / 8;
+    int64_t boxBytes = box.getNumElements() * bytes;
+    int64_t numBoxes = llvm::product_of(counts);
+    // Columns lie one behind the other, each with the parts of all CTAs.
+    int64_t columnBytes = boxBytes * parts;
+    if (dst.getRank() == 2 && !op.getBoxes())
+      columnBytes = dst.getDimSize(0) * box.getShape().back() * bytes;
+    int64_t lineBytes = box.getShape().back() * bytes;
+    SmallVector<Box> boxes;
+    for (int64_t number = 0; number < numBoxes; ++number)
+      for (int64_t row : op.getBoxRows()) {
+        Box one{{}, number * columnBytes + row * lineBytes, row, 0};
+        int64_t behind = numBoxes;
+        for (auto [extent, count] : llvm::zip_equal(box.getShape(), counts)) {
+          behind /= count;
+          one.offsets.push_back(number / behind % count * extent);
+        }
+        one.column = one.offsets.back();
+        if (row)
+          one.offsets[one.offsets.size() - 2] += row;
+        boxes.push_back(one);
+      }
+    return boxes;
+  }
+
+  /// i1: something of `box` is wanted; null where that is known. `rank` is that
+  /// of the CTA among those that share the copy, each of which has its rows.
+  static Value isWanted(const IndexMath &math, BulkCopyOp op, const Box &box,
+                        Value rank, int64_t rows) {
+    if (!op.getWithin())
+      return {};
+    bool isRow = *op.getWithinDim() == 0;
+    int64_t first = isRow ? box.row : box.column;
+    Value at = math.constant(first);
+    if (rank && isRow)
+      at = math.add(at, math.mul(rank, rows));
+    else if (first == 0)
+      return {};
+    return math.isLess(at, op.getWithin());
+  }
+
+  /// The bytes that arrive here, from all CTAs.
+  static Value emitBytes(const IndexMath &math, BulkCopyOp op,
+                         ArrayRef<Box> boxes) {
+    if (!op.getWithin())
+      return math.word(op.getBytes());
+    auto dst = cast<MemRefType>(op.getDst().getType());
+    int64_t parts = op.getMulticast().value_or(1);
+    int64_t boxBytes = op.getMap().getType().getTensor().getNumElements() *
+                       dst.getElementTypeBitWidth() / 8;
+    Value bytes = math.constant(0);
+    for (int64_t part = 0; part < parts; ++part)
+      for (const Box &box : boxes) {
+        Box there = box;
+        there.row += part * dst.getDimSize(0) / parts;
+        Value one = math.constant(boxBytes);
+        if (Value wanted = isWanted(math, op, there, Value(), 0))
+          one = math.select(wanted, one, math.constant(0));
+        bytes = math.add(bytes, one);
+      }
+    return math.narrow(bytes);
+  }
+
+  void emitBoxes(OpBuilder &b, BulkCopyOp op, Value map,
+                 ArrayRef<Box> boxes) const {
+    Location loc = op.getLoc();
+    IndexMath math{b, loc};
     auto metadata =
-        memref::ExtractStridedMetadataOp::create(rewriter, loc, op.getDst());
-    Value base = memref::ExtractAlignedPointerAsIndexOp::create(rewriter, loc,
-                                                                op.getDst());
-    int64_t bytes =
-        cast<MemRefType>(op.getDst().getType()).getElementTypeBitWidth() / 8;
+        memref::ExtractStridedMetadataOp::create(b, loc, op.getDst());
+    Value base =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, op.getDst());
+    auto dst = cast<MemRefType>(op.getDst().getType());
+    int64_t bytes = dst.getElementTypeBitWidth() / 8;
     base = math.add(base, math.mul(metadata.getOffset(), bytes));
     // The CTA's own shared memory has the same addresses in its cluster's.
     auto cluster = LLVM::LLVMPointerType::get(
         getContext(),
         static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
     MemRefType box = op.getMap().getType().getTensor();
-    SmallVector<int64_t> counts = op.getBoxCounts();
-    int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
-    int64_t boxBytes = box.getNumElements() * bytes * parts;
-    int64_t numBoxes = llvm::product_of(counts);
-    // Of each box, the part of this CTA goes to the same place in all: rows, or
-    // tiles of core matrices, which have four dimensions.
-    int64_t shared = box.getRank() - (op.getBoxes() ? 4 : 2);
+    int64_t parts = op.getMulticast().value_or(1);
+    // Of each tile, the part of this CTA goes to the same place in all: rows,
+    // or tiles of core matrices, which have four dimensions.
+    size_t shared = box.getRank() - (op.getBoxes() ? 4 : 2);
+    int64_t extent = op.getBoxes() ? box.getDimSize(shared)
+                                   : dst.getDimSize(0) / parts;
+    int64_t partBytes = op.getBoxes() || dst.getRank() != 2
+                            ? box.getNumElements() * bytes
+                            : extent * box.getShape().back() * bytes;
     Value rank, mask;
     if (parts > 1) {
-      rank = math.widen(
-          NVVM::ClusterId::create(rewriter, loc, rewriter.getI32Type()));
-      base = math.add(base, math.mul(rank, boxBytes / parts));
-      mask = arith::ConstantIntOp::create(rewriter, loc, rewriter.getI16Type(),
+      rank = math.widen(NVVM::ClusterId::create(b, loc, b.getI32Type()));
+      base = math.add(base, math.mul(rank, partBytes));
+      mask = arith::ConstantIntOp::create(b, loc, b.getI16Type(),
                                           (1 << parts) - 1);
     }
-    for (int64_t number = 0; number < numBoxes; ++number) {
-      Value address =
-          arith::IndexCastUIOp::create(rewriter, loc, rewriter.getI64Type(),
-                                       math.add(base, number * boxBytes));
+    for (const Box &one : boxes) {
+      OpBuilder::InsertionGuard guard(b);
+      if (Value wanted = isWanted(math, op, one, rank, extent))
+        b.setInsertionPointToStart(
+            scf::IfOp::create(b, loc, wanted, /*withElseRegion=*/false)
+                .thenBlock());
+      Value address = arith::IndexCastUIOp::create(
+          b, loc, b.getI64Type(), math.add(base, one.address));
       SmallVector<Value> coordinates;
-      int64_t behind = numBoxes;
-      for (auto [first, extent, count] :
-           llvm::zip_equal(op.getCoordinates(), box.getShape(), counts)) {
-        behind /= count;
-        Value at = math.add(first, number / behind % count * extent);
-        if (rank && static_cast<int64_t>(coordinates.size()) == shared)
+      for (auto [i, first] : llvm::enumerate(op.getCoordinates())) {
+        Value at = math.add(first, one.offsets[i]);
+        if (rank && i == shared)
           at = math.add(at, math.mul(rank, extent));
         coordinates.push_back(math.narrow(at));
       }
       // The innermost one comes first.
       std::reverse(coordinates.begin(), coordinates.end());
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          rewriter, loc,
-          LLVM::IntToPtrOp::create(rewriter, loc, cluster, address), map,
+          b, loc, LLVM::IntToPtrOp::create(b, loc, cluster, address), map,
           coordinates, op.getMbarrier(), /*im2colOffsets=*/ValueRange(), mask,
           /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
           /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
     }
-    rewriter.eraseOp(op);
-    return success();
   }
 
-private:
   /// i1: this is the thread that copies, one of each group where there are
   /// several.
   Value isFirst(const IndexMath &math, BulkCopyOp op) const {

@@ -184,8 +184,9 @@ class NMLinear(PackedModule):
     def operands(self) -> List[Tensor]:
         """The components as the operator takes them, in the form `storage`. Where no
         gradients are recorded they ask for none, which tells kernels that they are not
-        trained here."""
-        values = self.values if torch.is_grad_enabled() else self.values.detach()
+        trained here; but `torch.jit.trace` wants the same graph both ways."""
+        is_recorded = torch.is_grad_enabled() or torch.jit.is_tracing()
+        values = self.values if is_recorded else self.values.detach()
         return [values, *(getattr(self, name) for name in self._names[1:])]
 
     def _forget(self) -> None:

@@ -72,6 +72,58 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!tile = memref<40x128xf16, #gpu.address_space<workgroup>>
+!values = memref<32x128xf16, #gpu.address_space<workgroup>>
+!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+
+// Of each column, boxes that begin with rows 0, 16 and 24, the last two of them
+// if there are so many rows; announced are those that come.
+
+// CHECK-LABEL: func @copy_within(
+// CHECK-SAME: %[[ROWS:[a-z0-9]+]]: index) {
+// CHECK: %[[SECOND:.*]] = arith.cmpi ugt, %[[ROWS]], %c16
+// CHECK: arith.select %[[SECOND]], %{{.*}}, %{{.*}} : index
+// CHECK: %[[THIRD:.*]] = arith.cmpi ugt, %[[ROWS]], %c24
+// CHECK: arith.select %[[THIRD]]
+// CHECK: %[[BYTES:.*]] = arith.index_castui %{{.*}} : index to i32
+// CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
+// CHECK: nvvm.cp.async.bulk.tensor
+// CHECK: %[[IS:.*]] = arith.cmpi ugt, %[[ROWS]], %c16
+// CHECK: scf.if %[[IS]] {
+// CHECK: arith.addi %{{.*}}, %c2048
+// CHECK: nvvm.cp.async.bulk.tensor
+// CHECK: scf.if
+// CHECK: arith.addi %{{.*}}, %c3072
+// CHECK: nvvm.cp.async.bulk.tensor
+// CHECK: arith.addi %{{.*}}, %c5120
+// CHECK: nvvm.cp.async.bulk.tensor
+// CHECK: scf.if
+// CHECK: arith.addi %{{.*}}, %c7168
+// CHECK: nvvm.cp.async.bulk.tensor
+// CHECK: scf.if
+// CHECK: arith.addi %{{.*}}, %c8192
+func.func @copy_within(%map: !map, %xt: !x, %vt: !values, %tile: !tile, %k: index, %n: index, %rows: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<64x128xf32>
+    %bar = memref.alloc() : memref<1xi64, #gpu.address_space<workgroup>>
+    %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
+    %word = arith.index_castui %address : index to i64
+    %full = llvm.inttoptr %word : i64 to !llvm.ptr<3>
+    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%tile : !tile) mbarrier(%full : !llvm.ptr<3>) within(%rows of dim 0)
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%xt, %vt : !x, !values) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 128]>
+#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 !x = memref<32x64xf16, #gpu.address_space<workgroup>>

@@ -146,6 +146,16 @@ func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #gpu.address_s
   return
 }
 
+// CHECK-LABEL: func @within
+// CHECK: nm_tile.bulk_copy ins({{.*}}) outs({{.*}}) within(%{{.*}} of dim 0)
+// CHECK: nm_tile.bulk_copy ins({{.*}}) outs({{.*}}) within(%{{.*}} of dim 1)
+!part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @within(%map: !part, %i: index, %rows: memref<40x64xf16, 3>, %columns: memref<16x128xf16, 3>) {
+  nm_tile.bulk_copy ins(%map[%i, %i] : !part) outs(%rows : memref<40x64xf16, 3>) within(%i of dim 0)
+  nm_tile.bulk_copy ins(%map[%i, %i] : !part) outs(%columns : memref<16x128xf16, 3>) within(%i of dim 1)
+  return
+}
+
 // CHECK-LABEL: func @permuted_views
 // CHECK: nm_tile.permuted_view %arg0, %arg1 dim = 1 batch = 0 : memref<2x64x?xf16>, memref<2x64xi32>
 // CHECK: nm_tile.permuted_view inverse %arg2, %arg3 dim = 0 : tensor<64x?xf16>, tensor<64xi32>

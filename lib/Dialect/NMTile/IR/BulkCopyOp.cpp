@@ -28,6 +28,19 @@ SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
   return counts;
 }
 
+SmallVector<int64_t> BulkCopyOp::getBoxRows() {
+  auto dst = cast<MemRefType>(getDst().getType());
+  MemRefType box = getMap().getType().getTensor();
+  if (!getWithin() || dst.getRank() != 2)
+    return {0};
+  int64_t rows = dst.getDimSize(0) / getMulticast().value_or(1);
+  int64_t boxRows = box.getNumElements() / box.getShape().back();
+  SmallVector<int64_t> first;
+  for (int64_t row = 0; row < rows; row += boxRows)
+    first.push_back(std::min(row, rows - boxRows));
+  return first;
+}
+
 /// A destination of rank 3, in the order in which products read bitmaps: lines
 /// for segments, or core matrices.
 static LogicalResult verifyOrderedBoxes(BulkCopyOp op, MemRefType dst,
@@ -108,6 +121,12 @@ LogicalResult BulkCopyOp::verify() {
            << " needs a destination of rank 2 in boxes of rows, or of core "
               "matrices, got "
            << dst;
+  if (static_cast<bool>(getWithin()) != getWithinDim().has_value())
+    return emitOpError("within needs its dimension, and a dimension within");
+  if (getWithin() && (dst.getRank() != 2 || getBoxes() || *getWithinDim() > 1))
+    return emitOpError("within is along dimension 0 or 1 of a destination of "
+                       "rank 2, got ")
+           << *getWithinDim() << " of " << dst;
   if (getBoxes())
     return verifyOrderedBoxes(*this, dst, box);
   if (dst.getRank() == 3)
@@ -122,12 +141,18 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError("of multicast = ")
            << parts << " needs a destination of a multiple of " << kSwizzleRows
            << " rows for each CTA, got " << dst;
+  int64_t rows = dst.getDimSize(0) / parts;
+  int64_t boxRows = box.getNumElements() / line;
+  bool isWhole = boxRows == rows;
+  bool isPart = getWithin() && *getWithinDim() == 0 && boxRows < rows &&
+                boxRows % kSwizzleRows == 0 && rows % kSwizzleRows == 0;
   if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
-      box.getShape().back() != line ||
-      box.getNumElements() != dst.getDimSize(0) / parts * line)
+      box.getShape().back() != line || (!isWhole && !isPart))
     return emitOpError("boxes of the map must hold all ")
-           << dst.getDimSize(0) / parts << " rows and " << line
-           << " columns of the destination, got " << box;
+           << rows << " rows and " << line
+           << " columns of the destination, or, within some rows, a multiple "
+              "of "
+           << kSwizzleRows << " rows, got " << box;
   if (getMap().getType().getSwizzle() !=
       nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
     return emitOpError("the map must swizzle 128 bytes, as products read them");

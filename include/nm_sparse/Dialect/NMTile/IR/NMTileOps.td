@@ -156,6 +156,12 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     each a part of its rows, from its own shared memory's place of it, into the
     shared memory of all. A box of the map is then a part of the rows.
 
+    With `within`, only the first so many rows (dimension 0 of `dst`) or columns
+    (dimension 1) are wanted, at least one: boxes that have none of them are not
+    copied, their bytes not announced, and `dst` keeps what it has there. The boxes
+    may then have fewer rows than `dst`; the last one ends with it and may have rows
+    that the one before it has, too.
+
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
       ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, ...>)
@@ -166,21 +172,26 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
   let arguments = (ins NVGPU_TensorMapDescriptor:$map,
                        Variadic<Index>:$coordinates, AnyMemRef:$dst,
                        Optional<LLVM_AnyPointer>:$mbarrier,
+                       Optional<Index>:$within,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
                        OptionalAttr<DenseI64ArrayAttr>:$boxes,
-                       OptionalAttr<I64Attr>:$multicast);
+                       OptionalAttr<I64Attr>:$multicast,
+                       OptionalAttr<I64Attr>:$within_dim);
   let assemblyFormat = [{
     (`threads` `=` $threads^)? (`boxes` `=` $boxes^)?
     (`multicast` `=` $multicast^)?
     `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
     `outs` `(` $dst `:` type($dst) `)`
-    (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)? attr-dict
+    (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)?
+    (`within` `(` $within^ `of` `dim` $within_dim `)`)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
-    /// Bytes that arrive, those outside the tensor too.
+    /// Bytes that arrive without `within`, those outside the tensor too.
     int64_t getBytes();
+    /// First rows, in what one CTA copies, of the boxes of one column.
+    SmallVector<int64_t> getBoxRows();
     /// How many boxes of the map it copies along each of its dimensions.
     SmallVector<int64_t> getBoxCounts();
   }];

@@ -99,6 +99,21 @@ static SmallVector<OpFoldResult> emitCoordinates(OpBuilder &b, Location loc,
   return sums;
 }
 
+/// How many tokens the root has from the innermost view on, along dimension
+/// `cutDim` of this.
+static Value emitRemaining(OpBuilder &outside, OpBuilder &inside, Location loc,
+                           const SourceView &source, int64_t cutDim) {
+  unsigned rank = cast<MemRefType>(source.root.getType()).getRank();
+  unsigned dim = rank - 2 + cutDim;
+  OpFoldResult size = memref::getMixedSize(outside, loc, source.root, dim);
+  OpFoldResult first = emitCoordinates(inside, loc, source)[dim];
+  AffineExpr d0 = inside.getAffineDimExpr(0), d1 = inside.getAffineDimExpr(1);
+  return getValueOrCreateConstantIndexOp(
+      inside, loc,
+      affine::makeComposedFoldedAffineApply(inside, loc, d0 - d1,
+                                            {size, first}));
+}
+
 /// The map of `view`. Blocks of columns are read by threads, and not swizzled,
 /// nor are core matrices.
 static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
@@ -127,22 +142,50 @@ static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
                                               extents);
 }
 
+/// Rows of boxes of which those are left out that lie outside the tensor. A box
+/// that ends outside takes the accelerator some 6 cycles for each row there,
+/// more than the products of it; many small boxes take long to start.
+static int64_t getBoxRows(int64_t rows) {
+  constexpr int64_t least = 16, boxes = 4;
+  int64_t split = llvm::alignTo(llvm::divideCeil(rows, boxes), kSwizzleRows);
+  return rows % kSwizzleRows ? rows : std::min(rows, std::max(split, least));
+}
+
 /// `root` as it is, in boxes of a swizzled line or of a block of columns, of
-/// which each of so many CTAs copies one for all.
+/// which each of so many CTAs copies its part for all.
 static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
-                           MemRefType tile, int64_t parts) {
+                           MemRefType tile, int64_t parts, bool splitsRows) {
   auto rank = cast<MemRefType>(root.getType()).getRank();
   BoxedView view{root,
                  SmallVector<int64_t>(rank - tile.getRank(), 1),
                  {},
                  llvm::to_vector(coordinates)};
   llvm::append_range(view.box, tile.getShape());
-  if (tile.getRank() == 2)
-    view.box[view.box.size() - 2] /= parts;
+  if (tile.getRank() == 2) {
+    int64_t &rows = view.box[view.box.size() - 2];
+    rows /= parts;
+    if (splitsRows)
+      rows = getBoxRows(rows);
+  }
   view.box.back() = tile.getRank() == 3
                         ? getColumnBlock(tile)
                         : getLineElements(tile.getElementType());
   return view;
+}
+
+/// The dimension of `operand`, a tile of activations, along which tokens may end
+/// inside of it; none where it is no such tile, or always whole.
+static std::optional<int64_t>
+getCutDim(TileMatmulOp product, Value operand, const SourceView &source) {
+  auto tile = cast<MemRefType>(operand.getType());
+  if (operand != product.getLhs() || tile.getRank() != 2)
+    return std::nullopt;
+  int64_t dim = product.getLhsOrder() == MajorOrder::MN ? 1 : 0;
+  auto root = cast<MemRefType>(source.root.getType());
+  int64_t size = root.getDimSize(root.getRank() - 2 + dim);
+  bool isWhole =
+      !ShapedType::isDynamic(size) && size % tile.getDimSize(dim) == 0;
+  return isWhole ? std::nullopt : std::optional<int64_t>(dim);
 }
 
 /// The CTAs of a cluster that share the copies of `tile`, each of which makes a
@@ -159,7 +202,8 @@ static int64_t getSharers(ScheduleAttr schedule, MemRefType tile) {
 /// coordinates `inside`.
 static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
                                        AsyncCopyOp copy, TileMatmulOp product,
-                                       const SourceView &source) {
+                                       const SourceView &source,
+                                       std::optional<int64_t> cutDim) {
   Location loc = copy.getLoc();
   Value root = source.root;
   auto tile = cast<MemRefType>(copy.getDst().getType());
@@ -172,7 +216,8 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
   bool isOrdered = layout == TileLayout::SegmentLines ||
                    layout == TileLayout::SwizzledBlocks;
   if (!schedule.getProduct().readsSegments() || !isOrdered)
-    return viewPlain(root, coordinates, tile, getSharers(schedule, tile));
+    return viewPlain(root, coordinates, tile, getSharers(schedule, tile),
+                     /*splitsRows=*/cutDim == 0);
   auto rank = cast<MemRefType>(root.getType()).getRank();
   if (rank != tile.getRank())
     return copy.emitOpError("cannot become a bulk copy of segments: its source "
@@ -229,18 +274,24 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
   outside.setInsertionPointToStart(launch->getBlock());
   if (source->root.getParentBlock() == launch->getBlock())
     outside.setInsertionPointAfterValue(source->root);
-  FailureOr<BoxedView> view = createView(outside, b, copy, product, *source);
+  std::optional<int64_t> cutDim = getCutDim(product, operand, *source);
+  FailureOr<BoxedView> view =
+      createView(outside, b, copy, product, *source, cutDim);
   if (failed(view))
     return failure();
   Value map = createMap(outside, loc, *view,
                         getTileLayout(product.getSchedule(), tile));
   int64_t sharers = getSharers(product.getSchedule(), tile);
+  Value within;
+  if (cutDim)
+    within = emitRemaining(outside, b, loc, *source, *cutDim);
   BulkCopyOp::create(
       b, loc, map, getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
-      copy.getDst(), /*mbarrier=*/Value(), copy.getThreadsAttr(),
+      copy.getDst(), /*mbarrier=*/Value(), within, copy.getThreadsAttr(),
       view->boxes.empty() ? DenseI64ArrayAttr()
                           : b.getDenseI64ArrayAttr(view->boxes),
-      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr());
+      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr(),
+      cutDim ? b.getI64IntegerAttr(*cutDim) : IntegerAttr());
   copy->erase();
   return success();
 }
