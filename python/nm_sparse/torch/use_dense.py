@@ -141,9 +141,8 @@ def use_dense_(
         plan[layer] = layer.dense_from, reason
     for layer, (dense_from, _) in plan.items():
         layer.dense_from = dense_from
-    return DenseReport(
-        tuple(_row(layer, n, plan[layer][1]) for layer, n in names.items())
-    )
+    rows = [_row(layer, name, plan[layer][1]) for layer, name in names.items()]
+    return DenseReport(tuple(rows))
 
 
 def _obstacle(layer: NMLinear) -> Optional[str]:
@@ -225,12 +224,9 @@ def choose(is_dense: Sequence[bool]) -> Tuple[Optional[int], str]:
     while at > 0 and is_dense[at - 1]:
         at -= 1
     if at < len(COUNTS):
-        return COUNTS[
-            at
-        ], f"dense is predicted to be no slower for {COUNTS[at]} and more"
-    if not any(is_dense):
-        return None, f"sparse is predicted to be faster for 1 to {COUNTS[-1]} tokens"
-    return None, f"sparse is predicted to be faster for {COUNTS[-1]} tokens"
+        return COUNTS[at], f"sparse is predicted to be no faster from {COUNTS[at]} on"
+    first = COUNTS[-1] if any(is_dense) else f"{COUNTS[0]} to {COUNTS[-1]}"
+    return None, f"sparse is predicted to be faster for {first} tokens"
 
 
 def _row(layer: NMLinear, name: str, reason: str) -> DenseLayer:
