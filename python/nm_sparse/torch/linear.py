@@ -221,8 +221,9 @@ class NMLinear(PackedModule):
         with so many tokens. It follows the weight, and is no part of the layer: a
         `state_dict` does not have it. Layers that are one operator use copies together,
         from the largest number of theirs on. Where gradients, the CPU, exports or types
-        of 8 bits are concerned, nothing changes. None gives back the copy: graphs that
-        were captured with it must be captured again.
+        of 8 bits are concerned, nothing changes. None gives back the copy, if the layer
+        is in an operator by the next call of that: graphs that were captured with it
+        must be captured again.
 
         Setting it raises EncodingError unless it is an int from 1 on or None.
         """
