@@ -8,9 +8,11 @@ the CPU a reference in torch. The operator is `torch.ops.nm_sparse.linear`.
 `prune` makes a model obey patterns and fits what is left; `advise` and `choose` say
 which pattern suits which layer, and `sparsify_within_` does all of it within a budget
 (docs/Pruning.md). `fuse_` makes one operator of layers that share their input, and
-`store_for_kernels_` leaves each weight in the form that its kernels read, for inference
-(docs/Fusion.md). `export_mlir` writes a model as MLIR (docs/Export.md), and `load_into`
-and `convert_checkpoint` read checkpoints with 2:4 weights (docs/Checkpoints.md).
+`store_for_kernels_` leaves each weight in the form that its kernels read, for
+inference; `use_dense_` has layers multiply many tokens by dense copies where that is
+faster (docs/Fusion.md). `export_mlir` writes a model as MLIR (docs/Export.md), and
+`load_into` and `convert_checkpoint` read checkpoints with 2:4 weights
+(docs/Checkpoints.md).
 """
 
 from typing import Any
@@ -33,10 +35,13 @@ from .mlp import GatedMLP, share_input_, shared_linear
 from .ops import packed_linear
 from .report import Prediction, Report, Row
 from .spec import LinearSpec
+from .use_dense import DenseLayer, DenseReport, use_dense_
 from .weight import PackedWeight
 
 __all__ = [
     "Conversion",
+    "DenseLayer",
+    "DenseReport",
     "Exported",
     "ExportError",
     "FuseReport",
@@ -66,6 +71,7 @@ __all__ = [
     "sparsify_",
     "sparsify_within_",
     "store_for_kernels_",
+    "use_dense_",
 ]
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
+    from .dense_copies import DenseLaunch
     from .linear import NMLinear
 
 # Of a tensor that plainly is one: nothing else computes with it.
@@ -46,6 +47,16 @@ def _look(parts: Sequence[Tensor]) -> List[_Seen]:
     return [(part, part._version, part.data_ptr()) for part in parts]
 
 
+# Counts how often settings of layers have changed that launches depend on.
+_settings = 0
+
+
+def settings_changed() -> None:
+    """Has all layers find their kernels anew."""
+    global _settings
+    _settings += 1
+
+
 class _Launch:
     """Kernels, and the weights as they read them.
 
@@ -54,6 +65,7 @@ class _Launch:
     seen:     what these were made of.
     stream:   the address of the stream on which `parts` were made.
     variant:  what else the kernels depend on.
+    settings: those of layers at that time.
     """
 
     def __init__(
@@ -64,13 +76,14 @@ class _Launch:
         biases: Sequence[Tensor],
         stream: int,
         variant: str,
+        settings: int,
     ) -> None:
         self.kernels = kernels  # whose program must live as long
         self.direct = kernels.function.direct
         self.outputs = kernels.outputs
         self.weights = tuple(tuple(one) for one in parts)
         self.seen, self.biases = tuple(seen), tuple(biases)
-        self.stream, self.variant = stream, variant
+        self.stream, self.variant, self.settings = stream, variant, settings
 
     def fits(
         self,
@@ -81,6 +94,8 @@ class _Launch:
     ) -> bool:
         """Whether the layers are those that this was made for, unchanged."""
         if stream != self.stream or variant != self.variant:
+            return False
+        if self.settings != _settings:
             return False
         if len(parts) != len(self.seen) or len(biases) != len(self.biases):
             return False
@@ -104,6 +119,15 @@ class _Launch:
             flat = [y.view(-1, size) for y, size in zip(results, self.outputs)]
         done = self.direct(self.stream, rows, *self.weights, *self.biases, *flat)
         return None if done is None else results
+
+
+class _LaunchOrDense(_Launch):
+    """The same, of layers that multiply many tokens by dense copies."""
+
+    dense: "DenseLaunch"
+
+    def run(self, x: Tensor) -> Optional[List[Tensor]]:
+        return super().run(x) if x.numel() < self.dense.elements else self.dense.run(x)
 
 
 # Finds (kernels, their parts of each weight) for layers on a GPU; None where there are
@@ -133,6 +157,7 @@ class EagerCall:
         the operators have to compute it, which say what is wrong, too.
 
         find:     finds the kernels, of this `variant`.
+        variant:  the activation of a gated MLP, "" of other layers.
         """
         if not is_plain_call(x) or x.ndim < 1 or x.numel() == 0:
             return None
@@ -149,7 +174,7 @@ class EagerCall:
         launch = self._launch
         if launch is None or not launch.fits(parts, biases, stream, variant):
             self._launch = launch = None  # gives its memory back first
-            launch = self._find(parts, biases, find, stream, variant)
+            launch = self._find(parts, biases, layers, find, stream, variant)
             self._launch = launch
             if launch is None:
                 return None
@@ -163,6 +188,7 @@ class EagerCall:
         self,
         parts: Sequence[Tensor],
         biases: Sequence[Tensor],
+        layers: Sequence["NMLinear"],
         find: Find,
         stream: int,
         variant: str,
@@ -175,10 +201,18 @@ class EagerCall:
         if any(one.dtype != parts[0].dtype for one in biases):
             return None
         seen = _look(parts)  # before: another thread may load others meanwhile
+        settings = _settings
         found = find()
         if found is None:
             return None
-        return _Launch(*found, seen, biases, stream, variant)
+        from .dense_copies import dense_launch
+
+        dense = dense_launch(layers, variant or None)
+        if dense is None:
+            return _Launch(*found, seen, biases, stream, variant, settings)
+        launch = _LaunchOrDense(*found, seen, biases, stream, variant, settings)
+        launch.dense = dense
+        return launch
 
 
 def _records(x: Tensor, parts: Sequence[Tensor], biases: Sequence[Tensor]) -> bool:

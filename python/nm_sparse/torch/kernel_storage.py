@@ -95,7 +95,7 @@ class StoreReport:
 
 
 @dataclass(frozen=True)
-class _Use:
+class Use:
     """A program that multiplies by some layers.
 
     name:    of the module that calls it; of a layer by itself its own.
@@ -132,7 +132,7 @@ def store_for_kernels_(
         for name, module in model.named_modules()
         if isinstance(module, NMLinear)
     }
-    uses = _uses(model, names)
+    uses = find_uses(model, names)
     plan: Dict[NMLinear, Union[StoredForm, str]] = {}
     for layer, name in names.items():
         plan[layer] = _obstacle(layer, name, names, filter_fn) or _common_form(
@@ -143,8 +143,9 @@ def store_for_kernels_(
     return StoreReport(tuple(rows))
 
 
-def _uses(model: nn.Module, names: Dict[NMLinear, str]) -> List[_Use]:
-    uses: List[_Use] = []
+def find_uses(model: nn.Module, names: Dict[NMLinear, str]) -> List[Use]:
+    """All programs of a model that multiply by packed layers, by their names."""
+    uses: List[Use] = []
     for name, module in model.named_modules():
         if isinstance(module, GatedMLP) and _is_gated(module):
             uses.append(_gated(name, module))
@@ -163,7 +164,7 @@ def _is_gated(module: GatedMLP) -> bool:
     return gate._spec().canonical == up._spec().canonical
 
 
-def _gated(name: str, module: GatedMLP) -> _Use:
+def _gated(name: str, module: GatedMLP) -> Use:
     gate, activation = module.gate_proj, module.activation
     alike = gate, module.up_proj
     whole = module.is_whole()
@@ -180,26 +181,26 @@ def _gated(name: str, module: GatedMLP) -> _Use:
         return None if made is None else made.forms
 
     layers = (*alike, module.down_proj) if whole else alike
-    return _Use(name, layers, find, alike)
+    return Use(name, layers, find, alike)
 
 
-def _shared(name: str, layers: Tuple[NMLinear, ...]) -> _Use:
+def _shared(name: str, layers: Tuple[NMLinear, ...]) -> Use:
     def find() -> Optional[Sequence[StoredForm]]:
         specs = tuple(layer._spec().canonical for layer in layers)
         biases = tuple(layer.bias is not None for layer in layers)
         made = shared_kernels.find_shared(specs, biases, layers[0].values.device)
         return None if made is None else made.forms
 
-    return _Use(name, layers, find)
+    return Use(name, layers, find)
 
 
-def _alone(name: str, layer: NMLinear) -> _Use:
+def _alone(name: str, layer: NMLinear) -> Use:
     def find() -> Optional[Sequence[StoredForm]]:
         spec, has_bias = layer._spec().canonical, layer.bias is not None
         made = kernels.find_kernels(spec, has_bias, layer.values.device)
         return None if made is None else [made]
 
-    return _Use(name, (layer,), find)
+    return Use(name, (layer,), find)
 
 
 def _is_on_gpu(layer: NMLinear) -> bool:
@@ -229,7 +230,7 @@ def _obstacle(
     return None
 
 
-def _common_form(uses: Sequence[_Use], layer: NMLinear) -> Union[StoredForm, str]:
+def _common_form(uses: Sequence[Use], layer: NMLinear) -> Union[StoredForm, str]:
     """The form that all programs of a layer read, or why there is none."""
     found: Dict[str, StoredForm] = {}
     for use in uses:
@@ -251,7 +252,7 @@ def _common_form(uses: Sequence[_Use], layer: NMLinear) -> Union[StoredForm, str
 
 def _keep_together(
     plan: Dict[NMLinear, Union[StoredForm, str]],
-    uses: Sequence[_Use],
+    uses: Sequence[Use],
     names: Dict[NMLinear, str],
 ) -> None:
     """Leaves layers that must be alike as they are where one of them stays."""

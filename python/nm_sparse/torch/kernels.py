@@ -17,6 +17,7 @@ from torch import Tensor
 from .. import program as compiler
 from ..library import LibraryNotFoundError
 from ..specs import LinearSpec as ProgramSpec
+from .dense_copies import dense_form, run_dense
 from .ops import as_rows, unpacked_linear
 from .spec import LinearSpec
 from .stored_forms import StoredForm, StoredForms, aligned
@@ -120,6 +121,11 @@ def drop_stored_forms() -> None:
     _stored.drop_expired()
 
 
+def drop_dense(weight: Sequence[Tensor], spec: LinearSpec) -> None:
+    """Gives back the memory of the dense copy of a weight, if there is one."""
+    _stored.drop(weight, dense_form(spec.canonical), spec.storage)
+
+
 def find_eager(
     layer: "NMLinear",
 ) -> Optional[Tuple[LinearKernels, List[List[Tensor]]]]:
@@ -144,8 +150,12 @@ def run_linear(
     weight:  the components in the form `spec.storage`.
 
     Returns [..., N] in x's type. A type that has no kernels (float64, or 8 bits with
-    wider activations) is unpacked, and multiplied densely.
+    wider activations) is unpacked, and multiplied densely. From `spec.dense_from` rows
+    on x is multiplied by a dense copy, which is kept.
     """
+    by_copy = run_dense(x, [(weight, bias, spec)], _stored)
+    if by_copy is not None:
+        return by_copy[0]
     has_kernels = spec.dtype != "f64" and x.dtype == spec.torch_dtype
     kernels = None
     if has_kernels:

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from ..encoding import Encoding, packed_shapes
-from .eager import EagerCall
+from .eager import EagerCall, settings_changed
 from .masks import Score, prune_weight
 from .packed_module import PackedModule
-from .spec import NARROW, component_types, linear_encoding
+from .shared_spec import with_dense_from
+from .spec import NARROW, LinearSpec, check_dense_from, component_types, linear_encoding
 from .weight import PackedWeight
 
 _MODULES = {
@@ -43,13 +44,15 @@ class NMLinear(PackedModule):
     hides that from kernels that read another form of the weight: then call
     `torch.autograd.graph.increment_version(layer.values)`. Weights of 8 bits are not
     trained. Forward-mode derivatives are not supported. `storage` is the form of the
-    weight: "canonical", until `store_` changes it. Input [..., K] of any batch shape,
-    output [..., N].
+    weight: "canonical", until `store_` changes it. `dense_from` says for how many
+    tokens a dense copy is used on a GPU: none, until it is set. Input [..., K] of any
+    batch shape, output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
     """
 
     bias: Optional[nn.Parameter]
+    _dense_from: Optional[int] = None
 
     def __init__(
         self,
@@ -202,7 +205,43 @@ class NMLinear(PackedModule):
     @property
     def spec(self) -> str:
         """What the operators are told of the layer: the text of a `LinearSpec`."""
+        return with_dense_from(self.kernel_spec, self._dense_from)
+
+    @property
+    def kernel_spec(self) -> str:
+        """The text of the `LinearSpec` that kernels are compiled for: `spec` without
+        `dense_from`."""
         return self._specs[self.values.dtype]
+
+    @property
+    def dense_from(self) -> Optional[int]:
+        """From how many tokens on, rows of x, the layer multiplies by a dense copy of
+        its weight on a GPU; None: never. `use_dense_` finds it for whole models.
+
+        The copy has N x K elements of the weight's type, and is made by the first call
+        with so many tokens. It follows the weight, and is no part of the layer: a
+        `state_dict` does not have it. Layers that are one operator use copies together,
+        from the largest number of theirs on. Where gradients, the CPU, exports or types
+        of 8 bits are concerned, nothing changes. None gives back the copy, if the layer
+        is in an operator by the next call of that: graphs that were captured with it
+        must be captured again.
+
+        Setting it raises EncodingError unless it is an int from 1 on or None.
+        """
+        return self._dense_from
+
+    @dense_from.setter
+    def dense_from(self, tokens: Optional[int]) -> None:
+        check_dense_from(tokens)
+        if tokens == self._dense_from:
+            return
+        self._dense_from = tokens
+        settings_changed()
+        self._forget()
+        if tokens is None and "values" in self._parameters:
+            from .kernels import drop_dense
+
+            drop_dense(self.components(), LinearSpec.parse(self.kernel_spec))
 
     def forward(self, x: Tensor) -> Tensor:
         found = self._eager(x, (self,), self._find_eager)
@@ -223,4 +262,6 @@ class NMLinear(PackedModule):
             parts += f", activation={self.activation}"
         if self.storage != "canonical":
             parts += f", storage={self.storage}"
+        if self._dense_from is not None:
+            parts += f", dense_from={self._dense_from}"
         return parts

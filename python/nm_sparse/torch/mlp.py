@@ -16,8 +16,8 @@ from . import mlp_ops, shared_ops  # noqa: F401  registers the operators
 from .eager import EagerCall
 from .linear import NMLinear
 from .ops import activate
-from .shared_spec import whole_text, with_activation
-from .spec import ACTIVATIONS, LinearSpec
+from .shared_spec import whole_text, with_activation, with_dense_from
+from .spec import ACTIVATIONS, LinearSpec, common_dense_from
 
 _HOOKS = (
     "_forward_hooks",
@@ -81,7 +81,7 @@ class GatedMLP(nn.Module):
                 return f"{name} is no packed layer without activation and hooks"
             if layer.bias is not None:
                 return f"{name} has a bias"
-        if gate.spec != up.spec:
+        if gate.kernel_spec != up.kernel_spec:
             if gate.storage != up.storage:
                 return STORED_OTHERWISE
             return "gate_proj and up_proj have other encodings, shapes or types"
@@ -112,7 +112,7 @@ class GatedMLP(nn.Module):
         found = self._eager(x, (gate, up, down), self._find_eager, self.activation)
         if found is not None:
             return found[0]
-        spec = whole_text(gate.spec, down.spec, self.activation)
+        spec = whole_text(self._gate_spec(), down.spec, self.activation)
         parts = gate.operands(), up.operands(), down.operands()
         return torch.ops.nm_sparse.mlp(x, *parts, spec)
 
@@ -122,8 +122,13 @@ class GatedMLP(nn.Module):
         found = self._eager(x, (gate, up), self._find_eager, self.activation)
         if found is not None:
             return found[0]
-        spec = with_activation(gate.spec, self.activation)
+        spec = with_activation(self._gate_spec(), self.activation)
         return torch.ops.nm_sparse.gated_mlp(x, gate.operands(), up.operands(), spec)
+
+    def _gate_spec(self) -> str:
+        """That of gate and up without activation, which the operators are told once."""
+        both = common_dense_from([self.gate_proj.dense_from, self.up_proj.dense_from])
+        return with_dense_from(self.gate_proj.kernel_spec, both)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self._eager.forget()

@@ -258,7 +258,7 @@ def cast_weight(
     if torch.is_grad_enabled():
         _refuse_training(weight, s)
     if dtype.itemsize != s.torch_dtype.itemsize:  # on which bitmaps depend
-        weight, s = from_storage(weight, s), s.canonical
+        weight, s = from_storage(weight, s), replace(s, storage="canonical")
     values = weight[0].to(dtype)
     text = _with(s.text, dtype=DTYPE_NAMES[dtype])
     return [values, *weight[1:]], LinearSpec.parse(text)

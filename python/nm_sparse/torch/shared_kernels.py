@@ -2,7 +2,8 @@
 """Layers of one input by compiled kernels: one program for all of them.
 
 Weights are stored as `kernels.py` does for single layers. Without the compiler's
-library, or for types that have no kernels, the layers run one after the other.
+library, or for types that have no kernels, the layers run one after the other. With as
+many tokens as all of them ask for, they run on dense copies (`dense_copies.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..gated_mlp import gated_mlp_mlir
 from ..library import LibraryNotFoundError
 from ..linear_shared import SharedLayer, linear_shared_mlir
 from . import kernels
+from .dense_copies import run_dense
 from .ops import as_rows
 from .shared_ops import Layer
 from .spec import LinearSpec
@@ -177,6 +179,10 @@ def run_gated_mlp(
 
     Returns [..., N] in x's type.
     """
+    layers = [(gate, None, specs[0]), (up, None, specs[1])]
+    by_copies = run_dense(x, layers, kernels._stored, specs[0].activation)
+    if by_copies is not None:
+        return by_copies[0]
     made = None
     if _has_kernels(x, specs):
         made = find_gated(specs[0].canonical, x.device)
@@ -199,6 +205,10 @@ def run_mlp(
 
     Returns [..., K] in x's type.
     """
+    layers = [(weight, None, spec) for weight, spec in zip(weights, specs)]
+    by_copies = run_dense(x, layers, kernels._stored, specs[0].activation)
+    if by_copies is not None:
+        return by_copies[0]
     made = None
     if _has_kernels(x, specs):
         made = find_mlp(specs[0].canonical, specs[2].canonical, x.device)
@@ -215,6 +225,9 @@ def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
 
     Returns [..., N] in x's type for each layer.
     """
+    by_copies = run_dense(x, layers, kernels._stored)
+    if by_copies is not None:
+        return by_copies
     specs = tuple(spec for _, _, spec in layers)
     biases = [bias for _, bias, _ in layers if bias is not None]
     made = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from ..encoding import EncodingError
 from .spec import LinearSpec
@@ -35,6 +35,14 @@ def whole_text(gate: str, down: str, activation: str) -> str:
     """The `shared_text` of the specs of a gated MLP, by their texts, that of the gate
     without activation. It only joins text, as `with_activation`."""
     return f"[{with_activation(gate, activation)},{down}]"
+
+
+def with_dense_from(text: str, dense_from: Optional[int]) -> str:
+    """The text of a spec without `dense_from`, with this one, or with none. It only
+    joins text, as `with_activation`."""
+    if dense_from is None:
+        return text
+    return f'{text[:-1]},"dense_from":{dense_from}}}'
 
 
 def with_activation(text: str, activation: str) -> str:

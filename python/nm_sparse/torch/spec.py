@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import dataclass, replace
-from typing import Dict, Tuple, Union
+from typing import Any, Dict, Iterable, Optional, Tuple, Union
 
 import torch
 
@@ -101,6 +101,23 @@ def check_storage(storage: str, encoding: Encoding, dtype: torch.dtype) -> None:
         )
 
 
+def check_dense_from(value: Any) -> Optional[int]:
+    """The same number. Raises EncodingError unless it is one of rows, or None."""
+    if value is None or (type(value) is int and value >= 1):
+        return value
+    raise EncodingError(
+        f"dense_from is {value!r}: legal is a number of tokens from 1 on, or None for "
+        "no dense copy"
+    )
+
+
+def common_dense_from(each: Iterable[Optional[int]]) -> Optional[int]:
+    """From how many rows of x on layers of one operator multiply by dense copies, by
+    the numbers of its layers: the largest, and None where one layer has none."""
+    found = list(each)
+    return None if None in found else max(found)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
 class LinearSpec:
     """A linear layer: y = activation(x W^T + bias) with a packed W.
@@ -111,6 +128,8 @@ class LinearSpec:
     activation:  one of "none", "relu", "gelu", "gelu_tanh", "silu".
     storage:     the packed form that the operands have: "canonical", of section 2 of
                  docs/Encoding.md, or "bitmap", of section 7.
+    dense_from:  number of rows of x from which on a GPU multiplies by a dense copy of
+                 the weight, and not by sparse kernels; None: it never does.
 
     Raises EncodingError when a field is none of these, or the weight has no bitmaps.
     """
@@ -120,6 +139,7 @@ class LinearSpec:
     dtype: str
     activation: str = "none"
     storage: str = "canonical"
+    dense_from: Optional[int] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", linear_encoding(self.encoding))
@@ -135,11 +155,13 @@ class LinearSpec:
                 f"activation is {self.activation!r}: legal is {', '.join(ACTIVATIONS)}"
             )
         check_storage(self.storage, self.encoding, self.torch_dtype)
+        check_dense_from(self.dense_from)
 
     @functools.cached_property
     def text(self) -> str:
-        """Compact JSON, the same for equal specs."""
-        fields = {
+        """Compact JSON, the same for equal specs; `dense_from` is last, if it is set
+        (`shared_spec.with_dense_from` relies on that)."""
+        fields: Dict[str, Any] = {
             "encoding": self.encoding.mlir(),
             "shape": list(self.shape),
             "dim": 1,
@@ -147,6 +169,8 @@ class LinearSpec:
             "activation": self.activation,
             "storage": self.storage,
         }
+        if self.dense_from is not None:
+            fields["dense_from"] = self.dense_from
         return json.dumps(fields, separators=(",", ":"))
 
     @functools.cached_property
@@ -171,8 +195,9 @@ class LinearSpec:
 
     @functools.cached_property
     def canonical(self) -> "LinearSpec":
-        """The same of a weight in canonical form."""
-        return replace(self, storage="canonical")
+        """What kernels are compiled for: the same of a weight in canonical form, and
+        without `dense_from`, of which they know nothing."""
+        return replace(self, storage="canonical", dense_from=None)
 
     @functools.cached_property
     def torch_dtype(self) -> torch.dtype:
@@ -190,9 +215,8 @@ def _parse(text: str) -> LinearSpec:
         fields = json.loads(text)
         encoding = linear_encoding(fields["encoding"])
         shape, dim, dtype = fields["shape"], fields.get("dim", 1), fields["dtype"]
-        others = {
-            key: fields[key] for key in ("activation", "storage") if key in fields
-        }
+        names = ("activation", "storage", "dense_from")
+        others = {key: fields[key] for key in names if key in fields}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, EncodingError):
             raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -105,6 +105,17 @@ def aligned(x: Tensor) -> Tensor:
 
 # The state of the memory that each component is in.
 _Version = List[Tuple[int, int]]
+# Where a weight is: its memory, where it begins there, and its storage.
+_Place = Tuple[int, int, str]
+
+
+def _version(weight: Sequence[Tensor]) -> _Version:
+    return [(part.data_ptr(), part._version) for part in weight]
+
+
+def _place(weight: Sequence[Tensor], storage: str) -> Tuple[StorageWeakRef, _Place]:
+    memory = StorageWeakRef(weight[0].untyped_storage())
+    return memory, (memory.cdata, weight[0].storage_offset(), storage)
 
 
 class _Form:
@@ -112,6 +123,7 @@ class _Form:
 
     memory:   that the weight is in; a weak reference, which keeps its name from being
               used again.
+    kernels:  that read it so.
     version:  the state of that when it was stored.
     parts:    what kernels read, always in the same memory, and of nothing else.
     readers:  streams of kernels that may read the parts.
@@ -119,8 +131,13 @@ class _Form:
     written:  the event behind that, for other streams.
     """
 
-    def __init__(self, memory: StorageWeakRef, parts: List[Tensor]) -> None:
-        self.memory, self.parts = memory, parts
+    def __init__(
+        self,
+        memory: StorageWeakRef,
+        parts: List[Tensor],
+        kernels: Optional[StoredForm] = None,
+    ) -> None:
+        self.memory, self.parts, self.kernels = memory, parts, kernels
         self.version: _Version = []
         self.readers: Dict[int, Any] = {}
         self.stream: Any = None
@@ -177,10 +194,14 @@ def _own(parts: Sequence[Tensor], weight: Sequence[Tensor]) -> List[Tensor]:
 
 
 class StoredForms:
-    """Weights in the forms that kernels read, as long as their `values` live."""
+    """Weights in the forms that kernels read, as long as their `values` live.
+
+    A weight may have several: of several programs, and a dense one (`dense_copies.py`).
+    """
 
     def __init__(self) -> None:
-        self._forms: Dict[Tuple[Any, ...], _Form] = {}
+        # Of each weight by what their kernels ask for.
+        self._forms: Dict[_Place, Dict[str, _Form]] = {}
         self._lock = threading.Lock()  # of what writes forms
 
     def get(
@@ -196,10 +217,9 @@ class StoredForms:
         # Inference tensors do not say when they change.
         if any(part.is_inference() for part in parts):
             return kernels.store(parts, storage)
-        memory = StorageWeakRef(weight[0].untyped_storage())
-        key = (memory.cdata, weight[0].storage_offset(), storage, kernels.key)
-        version = [(part.data_ptr(), part._version) for part in weight]
-        known = self._forms.get(key)
+        memory, place = _place(weight, storage)
+        version = _version(weight)
+        known = self._forms.get(place, {}).get(kernels.key)
         is_current = known is not None and known.version == version
         if _is_captured(parts[0]):
             # What is made now is there when the graph is replayed, and not before; a
@@ -211,12 +231,36 @@ class StoredForms:
         if known is None or not is_current:
             # Tensors made in inference mode could not be written again outside of it.
             with self._lock, torch.inference_mode(False), torch.no_grad():
-                known = self._write(key, memory, version, parts, kernels, storage)
+                known = self._write(place, memory, version, parts, kernels, storage)
+                if not weight[0].requires_grad:
+                    self._write_others(place, version, parts)
         return known.use()
+
+    def follow(self, weight: Sequence[Tensor], storage: str = "canonical") -> None:
+        """Writes the forms of a weight that has changed anew, those that there are:
+        graphs read them, also where the call at hand does not. Graphs of a weight that
+        is trained make their own."""
+        if weight[0].requires_grad or any(part.is_inference() for part in weight):
+            return
+        _, place = _place(weight, storage)
+        forms, version = self._forms.get(place), _version(weight)
+        if forms is None or _is_captured(weight[0]):
+            return
+        if any(form.version != version for form in list(forms.values())):
+            parts = [part.detach() for part in weight]
+            with self._lock, torch.inference_mode(False), torch.no_grad():
+                self._write_others(place, version, parts)
+
+    def drop(
+        self, weight: Sequence[Tensor], kernels: StoredForm, storage: str = "canonical"
+    ) -> None:
+        """Gives back the memory of a form, which no graph must read any more."""
+        with self._lock:
+            self._forms.get(_place(weight, storage)[1], {}).pop(kernels.key, None)
 
     def _write(
         self,
-        key: Tuple[Any, ...],
+        place: _Place,
         memory: StorageWeakRef,
         version: _Version,
         weight: Sequence[Tensor],
@@ -225,17 +269,27 @@ class StoredForms:
     ) -> _Form:
         """The form of a weight in its present version, by the thread with the lock."""
         self._drop()
-        known = self._forms.get(key)
+        known = self._forms.get(place, {}).get(kernels.key)
         if known is not None and known.version == version:
             return known  # another thread was first
         if known is None:
-            known = _Form(memory, _own(kernels.store(weight, storage), weight))
+            parts = _own(kernels.store(weight, storage), weight)
+            known = _Form(memory, parts, kernels)
             known.version = version
-            self._forms[key] = known
+            self._forms.setdefault(place, {})[kernels.key] = known
         else:
             known.write(kernels.store(weight, storage))
             known.version = version
         return known
+
+    def _write_others(
+        self, place: _Place, version: _Version, weight: Sequence[Tensor]
+    ) -> None:
+        """Brings all forms of a weight to its present version."""
+        for form in list(self._forms.get(place, {}).values()):
+            if form.version != version and form.kernels is not None:
+                form.write(form.kernels.store(weight, place[2]))
+                form.version = version
 
     def drop_expired(self) -> None:
         """Gives back the memory of forms whose weights are gone."""
@@ -243,6 +297,6 @@ class StoredForms:
             self._drop()
 
     def _drop(self) -> None:
-        for key, form in list(self._forms.items()):
-            if form.memory.expired():
-                del self._forms[key]
+        for place, forms in list(self._forms.items()):
+            if all(form.memory.expired() for form in forms.values()):
+                del self._forms[place]
