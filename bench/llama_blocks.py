@@ -3,13 +3,14 @@
 """Blocks of a Llama at the sizes of 8B, dense and sparse, through PyTorch on a GPU.
 
 usage: llama_blocks.py --json OUT [--layers N] [--pattern P]... [--seed S] [--drawn N]
-                       [--compiled P...]
+                       [--compiled P...] [--dense-copies P...]
 
 Weights are random, and what a pattern keeps is chosen by magnitude. A dense model is
 compared with the sparse one that is made of it (NMLinear, `fuse_`,
 `store_for_kernels_`); for patterns of --compiled both also through torch.compile, of
-2048 tokens and of one sequence of decoding. All run as CUDA graphs, in turn, over some
-blocks, whose weights are more than the L2 cache holds.
+2048 tokens and of one sequence of decoding; for those of --dense-copies also with
+`use_dense_`. All run as CUDA graphs, in turn, over some blocks, whose weights are more
+than the L2 cache holds.
 
 Of prefill: 512, 2048 and 3000 tokens, and --drawn numbers from 1 to 4096. Of decoding:
 1, 8 and 32 sequences of one new token with a cache of --context tokens. Outputs are
@@ -41,6 +42,7 @@ from nm_sparse.torch import (
     fuse_,
     sparsify_,
     store_for_kernels_,
+    use_dense_,
 )
 
 PATTERNS = (
@@ -52,6 +54,7 @@ PATTERNS = (
 PREFILL = (512, 2048, 3000)
 DECODE = (1, 8, 32)
 COMPILED = "torch.compile"
+COPIES = "dense copies"
 
 
 def make_config(options: argparse.Namespace) -> LlamaConfig:
@@ -93,8 +96,14 @@ def make_sparse(model: LlamaForCausalLM, pattern: str) -> str:
 
 
 def tensor_bytes(model: LlamaForCausalLM) -> int:
-    """Of all parameters and buffers."""
-    return sum(part.nbytes for part in (*model.parameters(), *model.buffers()))
+    """Of all parameters, buffers and dense copies."""
+    copied = sum(
+        layer.out_features * layer.in_features * layer.values.element_size()
+        for layer in model.modules()
+        if isinstance(layer, NMLinear) and layer.dense_from is not None
+    )
+    parts = (*model.parameters(), *model.buffers())
+    return copied + sum(part.nbytes for part in parts)
 
 
 def copy_weights(sparse: LlamaForCausalLM, dense: LlamaForCausalLM) -> None:
@@ -202,11 +211,15 @@ class Comparison:
         self.models = {"sparse": self.sparse}
         if pattern in options.compiled:
             self.models[f"sparse, {COMPILED}"] = compile_model(self.sparse)
+        if pattern in options.dense_copies:
+            copies = copy.deepcopy(self.sparse)
+            self.said += f"\n{use_dense_(copies)}"
+            self.models[f"sparse, {COPIES}"] = copies
 
     def row(self, make: Make, key: Any, with_compiled: bool) -> Dict[str, float]:
         """Times of what `make` gives of each model, and the error of the sparse one."""
 
-        with_compiled = with_compiled and len(self.models) > 1
+        with_compiled = with_compiled and f"sparse, {COMPILED}" in self.models
 
         def is_chosen(name: str) -> bool:
             return with_compiled or COMPILED not in name
@@ -251,7 +264,8 @@ class Comparison:
 
     def measure(self) -> Dict[str, Any]:
         with torch.no_grad():
-            models = {"dense": self.dense["dense"], "sparse": self.sparse}
+            models = {"dense": self.dense["dense"], **self.models}
+            models.pop(f"sparse, {COMPILED}", None)
             memory = measure_bytes(models, self.options)
             print(self.pattern, memory, flush=True)
             rows = []
@@ -303,7 +317,8 @@ def main() -> None:
     parser.add_argument("--json", required=True)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--pattern", action="append")
-    parser.add_argument("--compiled", nargs="*", default=[], metavar="PATTERN")
+    for kind in ("--compiled", "--dense-copies"):
+        parser.add_argument(kind, nargs="*", default=[], metavar="PATTERN")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--drawn", type=int, default=8)
     parser.add_argument("--context", type=int, default=512)

@@ -22,9 +22,13 @@ def read(path):
     return json.loads(path.read_text("utf-8"))
 
 
+COPIES = ", dense copies"
+
+
 def ratio(row, kind=""):
-    """Dense over sparse, as they are or compiled by torch."""
-    dense, sparse = row.get(f"dense{kind}"), row.get(f"sparse{kind}")
+    """Dense over sparse, as they are, compiled by torch or with dense copies."""
+    dense = row.get("dense" if kind == COPIES else f"dense{kind}")
+    sparse = row.get(f"sparse{kind}")
     return None if dense is None or sparse is None else dense / sparse
 
 
@@ -37,25 +41,28 @@ def blocks():
     data = read(BLOCKS)
     head = ["pattern", "512", "2048", "compiled", "3000", "drawn", "least"]
     head += ["1 sequence", "compiled", "8", "32"]
-    rows = []
-    for one in data["patterns"]:
+    rows, compiled = [], ", torch.compile"
+    for one, kind in [(one, kind) for one in data["patterns"] for kind in ("", COPIES)]:
         prefill = {r["tokens"]: r for r in one["rows"] if r["kind"] == "prefill"}
         decode = {r["batch"]: r for r in one["rows"] if r["kind"] == "decode"}
-        drawn = [ratio(row) for n, row in prefill.items() if n not in NAMED]
-        compiled = ", torch.compile"
+        if ratio(decode[1], kind) is None:
+            continue
+        gains = {n: ratio(row, kind) for n, row in prefill.items()}
+        drawn = [gain for n, gain in gains.items() if n not in NAMED]
+        others = {} if kind else {"prefill": prefill[2048], "decode": decode[1]}
         rows.append(
             [
-                f"`{one['pattern']}`",
-                cell(ratio(prefill[512])),
-                cell(ratio(prefill[2048])),
-                cell(ratio(prefill[2048], compiled)),
-                cell(ratio(prefill[3000])),
+                f"`{one['pattern']}`{kind}",
+                cell(gains[512]),
+                cell(gains[2048]),
+                cell(ratio(others.get("prefill", {}), compiled)),
+                cell(gains[3000]),
                 cell(statistics.geometric_mean(drawn)),
-                cell(min([*drawn, *map(ratio, prefill.values())])),
-                cell(ratio(decode[1])),
-                cell(ratio(decode[1], compiled)),
-                cell(ratio(decode[8])),
-                cell(ratio(decode[32])),
+                cell(min(gains.values())),
+                cell(ratio(decode[1], kind)),
+                cell(ratio(others.get("decode", {}), compiled)),
+                cell(ratio(decode[8], kind)),
+                cell(ratio(decode[32], kind)),
             ]
         )
     numbers = sorted(n for n in prefill if n not in NAMED)
@@ -68,9 +75,13 @@ def blocks():
 def memory():
     """Bytes of the tensors, and the peak of a prefill of 2048 tokens."""
     rows = []
-    for one in read(BLOCKS)["patterns"]:
-        dense, sparse = one["bytes"]["dense"], one["bytes"]["sparse"]
-        cells = [f"`{one['pattern']}`"]
+    for one, kind in [
+        (one, kind) for one in read(BLOCKS)["patterns"] for kind in ("", COPIES)
+    ]:
+        dense, sparse = one["bytes"]["dense"], one["bytes"].get(f"sparse{kind}")
+        if sparse is None:
+            continue
+        cells = [f"`{one['pattern']}`{kind}"]
         for kind in ("tensors", "peak"):
             cells.append(f"{dense[kind] / 2**20:.0f}")
             if sparse[kind] is None:

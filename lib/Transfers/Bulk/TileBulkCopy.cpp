@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One instruction for each box: 128 bytes are the widest that the accelerator
-// swizzles, and 256 elements the widest of all. Boxes outside of what is wanted
-// of a tile are left out, and nothing waits for them.
+// swizzles, and 256 elements the widest of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,11 +65,10 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
           NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
           NVVM::SharedSpaceAttr::get(getContext(),
                                      NVVM::SharedSpace::shared_cta));
-    SmallVector<Box> boxes = getBoxes(op);
     NVVM::MBarrierArriveExpectTxOp::create(
-        rewriter, loc, Type(), op.getMbarrier(), emitBytes(math, op, boxes),
+        rewriter, loc, Type(), op.getMbarrier(), math.word(op.getBytes()),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
-    emitBoxes(rewriter, op, map, boxes);
+    emitBoxes(rewriter, op, map, getBoxes(op));
     rewriter.eraseOp(op);
     return success();
   }
@@ -107,42 +105,19 @@ private:
     return boxes;
   }
 
-  /// i1: something of `box` is wanted; null where that is known. `rank` is that
-  /// of the CTA among those that share the copy, each of which has its rows.
-  static Value isWanted(const IndexMath &math, BulkCopyOp op, const Box &box,
-                        Value rank, int64_t rows) {
-    if (!op.getWithin())
-      return {};
+  /// The coordinate `at` of `box`, along the dimension that ends within the tile;
+  /// `first`, that of the first box, where nothing of `box` is wanted. `ahead` is
+  /// how far its rows are behind those of the first CTA that shares the copy.
+  static Value clampToWanted(const IndexMath &math, BulkCopyOp op,
+                             const Box &box, Value first, Value at,
+                             Value ahead) {
     bool isRow = *op.getWithinDim() == 0;
-    int64_t first = isRow ? box.row : box.column;
-    Value at = math.constant(first);
-    if (rank && isRow)
-      at = math.add(at, math.mul(rank, rows));
-    else if (first == 0)
-      return {};
-    return math.isLess(at, op.getWithin());
-  }
-
-  /// The bytes that arrive here, from all CTAs.
-  static Value emitBytes(const IndexMath &math, BulkCopyOp op,
-                         ArrayRef<Box> boxes) {
-    if (!op.getWithin())
-      return math.word(op.getBytes());
-    auto dst = cast<MemRefType>(op.getDst().getType());
-    int64_t parts = op.getMulticast().value_or(1);
-    int64_t boxBytes = op.getMap().getType().getTensor().getNumElements() *
-                       dst.getElementTypeBitWidth() / 8;
-    Value bytes = math.constant(0);
-    for (int64_t part = 0; part < parts; ++part)
-      for (const Box &box : boxes) {
-        Box there = box;
-        there.row += part * dst.getDimSize(0) / parts;
-        Value one = math.constant(boxBytes);
-        if (Value wanted = isWanted(math, op, there, Value(), 0))
-          one = math.select(wanted, one, math.constant(0));
-        bytes = math.add(bytes, one);
-      }
-    return math.narrow(bytes);
+    Value inTile = math.constant(isRow ? box.row : box.column);
+    if (ahead && isRow)
+      inTile = math.add(inTile, ahead);
+    else if (isConstantIntValue(inTile, 0))
+      return at;
+    return math.select(math.isLess(inTile, op.getWithin()), at, first);
   }
 
   void emitBoxes(OpBuilder &b, BulkCopyOp op, Value map,
@@ -170,26 +145,28 @@ private:
     int64_t partBytes = op.getBoxes() || dst.getRank() != 2
                             ? box.getNumElements() * bytes
                             : extent * box.getShape().back() * bytes;
-    Value rank, mask;
+    Value ahead, mask;
     if (parts > 1) {
-      rank = math.widen(NVVM::ClusterId::create(b, loc, b.getI32Type()));
+      Value rank = math.widen(NVVM::ClusterId::create(b, loc, b.getI32Type()));
       base = math.add(base, math.mul(rank, partBytes));
+      ahead = math.mul(rank, extent);
       mask = arith::ConstantIntOp::create(b, loc, b.getI16Type(),
                                           (1 << parts) - 1);
     }
+    // The dimension of the map that may end within the tile.
+    std::optional<size_t> cut;
+    if (op.getWithin())
+      cut = box.getRank() - 2 + *op.getWithinDim();
     for (const Box &one : boxes) {
-      OpBuilder::InsertionGuard guard(b);
-      if (Value wanted = isWanted(math, op, one, rank, extent))
-        b.setInsertionPointToStart(
-            scf::IfOp::create(b, loc, wanted, /*withElseRegion=*/false)
-                .thenBlock());
       Value address = arith::IndexCastUIOp::create(
           b, loc, b.getI64Type(), math.add(base, one.address));
       SmallVector<Value> coordinates;
       for (auto [i, first] : llvm::enumerate(op.getCoordinates())) {
         Value at = math.add(first, one.offsets[i]);
-        if (rank && i == shared)
-          at = math.add(at, math.mul(rank, extent));
+        if (ahead && i == shared)
+          at = math.add(at, ahead);
+        if (i == cut)
+          at = clampToWanted(math, op, one, first, at, ahead);
         coordinates.push_back(math.narrow(at));
       }
       // The innermost one comes first.

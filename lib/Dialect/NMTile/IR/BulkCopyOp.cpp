@@ -15,7 +15,14 @@ using namespace mlir::nm_sparse;
 
 int64_t BulkCopyOp::getBytes() {
   auto type = cast<MemRefType>(getDst().getType());
-  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  SmallVector<int64_t> rows = getBoxRows();
+  if (rows.size() == 1)
+    return type.getNumElements() * bytes;
+  // Rows of two boxes arrive twice.
+  int64_t boxes = llvm::product_of(getBoxCounts()) * rows.size() *
+                  getMulticast().value_or(1);
+  return boxes * getMap().getType().getTensor().getNumElements() * bytes;
 }
 
 SmallVector<int64_t> BulkCopyOp::getBoxCounts() {

@@ -157,10 +157,10 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     shared memory of all. A box of the map is then a part of the rows.
 
     With `within`, only the first so many rows (dimension 0 of `dst`) or columns
-    (dimension 1) are wanted, at least one: boxes that have none of them are not
-    copied, their bytes not announced, and `dst` keeps what it has there. The boxes
-    may then have fewer rows than `dst`; the last one ends with it and may have rows
-    that the one before it has, too.
+    (dimension 1) are wanted, at least one, and there is anything in the others: boxes
+    that have none of the wanted copy the first ones once more, since zeros from
+    outside the tensor take the accelerator longer. The boxes may then have fewer rows
+    than `dst`; the last one ends with it and may have rows of the one before it, too.
 
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
@@ -188,7 +188,7 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
-    /// Bytes that arrive without `within`, those outside the tensor too.
+    /// Bytes that arrive, from all CTAs and those outside the tensor too.
     int64_t getBytes();
     /// First rows, in what one CTA copies, of the boxes of one column.
     SmallVector<int64_t> getBoxRows();

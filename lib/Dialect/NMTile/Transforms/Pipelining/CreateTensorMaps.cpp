@@ -142,9 +142,9 @@ static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
                                               extents);
 }
 
-/// Rows of boxes of which those are left out that lie outside the tensor. A box
-/// that ends outside takes the accelerator some 6 cycles for each row there,
-/// more than the products of it; many small boxes take long to start.
+/// Rows of the boxes of so many rows, which may lie outside the tensor. For each
+/// of those there the accelerator takes some 6 cycles, longer than products take;
+/// many small boxes take long to start.
 static int64_t getBoxRows(int64_t rows) {
   constexpr int64_t least = 16, boxes = 4;
   int64_t split = llvm::alignTo(llvm::divideCeil(rows, boxes), kSwizzleRows);
