@@ -32,14 +32,127 @@ Value emitMapAddress(OpBuilder &b, Value map) {
       .getResult(0);
 }
 
-/// A box of a bulk_copy, of the part of this CTA.
-struct Box {
-  /// Along each dimension of the map, from the coordinates on.
-  SmallVector<int64_t> offsets;
-  /// In the destination, in bytes.
-  int64_t address;
-  /// First row (column) in the destination.
-  int64_t row, column;
+/// Emits the copies of the boxes of a bulk_copy, by one thread.
+class BoxEmitter {
+public:
+  BoxEmitter(OpBuilder &b, BulkCopyOp op)
+      : b(b), loc(op.getLoc()), op(op), math(b, loc),
+        dst(cast<MemRefType>(op.getDst().getType())),
+        box(op.getMap().getType().getTensor()),
+        bytes(dst.getElementTypeBitWidth() / 8),
+        parts(op.getMulticast().value_or(1)) {}
+
+  void emit() {
+    map = emitMapAddress(b, op.getMap());
+    auto metadata =
+        memref::ExtractStridedMetadataOp::create(b, loc, op.getDst());
+    base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, op.getDst());
+    base = math.add(base, math.mul(metadata.getOffset(), bytes));
+    // Of each box, the part of this CTA goes to the same place in all.
+    if (parts > 1) {
+      rank = math.widen(NVVM::ClusterId::create(b, loc, b.getI32Type()));
+      base = math.add(base, math.mul(rank, box.getNumElements() * bytes));
+      mask = arith::ConstantIntOp::create(b, loc, b.getI16Type(),
+                                          (1 << parts) - 1);
+    }
+    if (!op.getParts())
+      return emitBoxes();
+    Value isPart =
+        math.isLess(op.getWithin(), math.constant(dst.getDimSize(0)));
+    auto ifPart = scf::IfOp::create(b, loc, isPart, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifPart.thenBlock());
+    emitParts();
+    b.setInsertionPointToStart(ifPart.elseBlock());
+    emitBoxes();
+  }
+
+private:
+  void emitBoxes() {
+    SmallVector<int64_t> counts = op.getBoxCounts();
+    int64_t numBoxes = llvm::product_of(counts);
+    // The CTAs share rows, or tiles of core matrices, which have four
+    // dimensions.
+    int64_t shared = box.getRank() - (op.getBoxes() ? 4 : 2);
+    for (int64_t number = 0; number < numBoxes; ++number) {
+      SmallVector<Value> coordinates;
+      int64_t behind = numBoxes, column = 0;
+      for (auto [first, extent, count] :
+           llvm::zip_equal(op.getCoordinates(), box.getShape(), counts)) {
+        behind /= count;
+        column = number / behind % count * extent;
+        Value at = math.add(first, column);
+        if (rank && static_cast<int64_t>(coordinates.size()) == shared)
+          at = math.add(at, math.mul(rank, extent));
+        coordinates.push_back(at);
+      }
+      if (op.getWithinDim() == 1 && column > 0)
+        coordinates.back() =
+            clampToWanted(math.constant(column), coordinates.back());
+      emitBox(map,
+              math.add(base, number * parts * box.getNumElements() * bytes),
+              coordinates);
+    }
+  }
+
+  /// The same in boxes of fewer rows.
+  void emitParts() {
+    MemRefType part =
+        cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType())
+            .getTensor();
+    int64_t line = box.getShape().back();
+    int64_t partRows = part.getNumElements() / line;
+    Value partMap = emitMapAddress(b, op.getParts());
+    int64_t rows = dst.getDimSize(0) / parts;
+    auto loop = scf::ForOp::create(
+        b, loc, math.constant(0), math.constant(rows), math.constant(partRows));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value row = loop.getInductionVar();
+    Value inTile = rank ? math.add(row, math.mul(rank, rows)) : row;
+    SmallVector<Value> coordinates(op.getCoordinates());
+    Value &at = coordinates[coordinates.size() - 2];
+    at = clampToWanted(inTile, math.add(at, inTile));
+    Value address = math.add(base, math.mul(row, line * bytes));
+    for (int64_t column = 0; column < dst.getDimSize(1); column += line) {
+      coordinates.back() = math.add(op.getCoordinates().back(), column);
+      emitBox(partMap, math.add(address, column * dst.getDimSize(0) * bytes),
+              coordinates);
+    }
+  }
+
+  /// `at`, of a box that begins with row or column `inTile`; 0 where nothing of
+  /// it is wanted.
+  Value clampToWanted(Value inTile, Value at) {
+    return math.select(math.isLess(inTile, op.getWithin()), at,
+                       math.constant(0));
+  }
+
+  void emitBox(Value from, Value address, ArrayRef<Value> coordinates) {
+    // The CTA's own shared memory has the same addresses in its cluster's.
+    auto cluster = LLVM::LLVMPointerType::get(
+        b.getContext(),
+        static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+    Value word = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
+    // The innermost one comes first.
+    SmallVector<Value> words = llvm::map_to_vector(
+        llvm::reverse(coordinates), [&](Value at) { return math.narrow(at); });
+    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+        b, loc, LLVM::IntToPtrOp::create(b, loc, cluster, word), from, words,
+        op.getMbarrier(), /*im2colOffsets=*/ValueRange(), mask,
+        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+        /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+  }
+
+  OpBuilder &b;
+  Location loc;
+  BulkCopyOp op;
+  IndexMath math;
+  MemRefType dst, box;
+  int64_t bytes, parts;
+  Value map, base;
+  /// Of the CTA among those that share the copies, and these; null without.
+  Value rank, mask;
 };
 
 struct BulkCopyLowering : TilePattern<BulkCopyOp> {
@@ -53,7 +166,6 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
                             "--nm-sparse-specialize-warps first");
     Location loc = op.getLoc();
     IndexMath math{rewriter, loc};
-    Value map = emitMapAddress(rewriter, op.getMap());
     auto ifFirst = scf::IfOp::create(rewriter, loc, isFirst(math, op),
                                      /*withElseRegion=*/false);
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());
@@ -68,117 +180,12 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
     NVVM::MBarrierArriveExpectTxOp::create(
         rewriter, loc, Type(), op.getMbarrier(), math.word(op.getBytes()),
         NVVM::MemScopeKind::CTA, /*relaxed=*/false, /*predicate=*/Value());
-    emitBoxes(rewriter, op, map, getBoxes(op));
+    BoxEmitter(rewriter, op).emit();
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  /// The boxes that one CTA copies.
-  static SmallVector<Box> getBoxes(BulkCopyOp op) {
-    MemRefType box = op.getMap().getType().getTensor();
-    auto dst = cast<MemRefType>(op.getDst().getType());
-    SmallVector<int64_t> counts = op.getBoxCounts();
-    int64_t parts = op.getMulticast().value_or(1);
-    int64_t bytes = dst.getElementTypeBitWidth() / 8;
-    int64_t boxBytes = box.getNumElements() * bytes;
-    int64_t numBoxes = llvm::product_of(counts);
-    // Columns lie one behind the other, each with the parts of all CTAs.
-    int64_t columnBytes = boxBytes * parts;
-    if (dst.getRank() == 2 && !op.getBoxes())
-      columnBytes = dst.getDimSize(0) * box.getShape().back() * bytes;
-    int64_t lineBytes = box.getShape().back() * bytes;
-    SmallVector<Box> boxes;
-    for (int64_t number = 0; number < numBoxes; ++number)
-      for (int64_t row : op.getBoxRows()) {
-        Box one{{}, number * columnBytes + row * lineBytes, row, 0};
-        int64_t behind = numBoxes;
-        for (auto [extent, count] : llvm::zip_equal(box.getShape(), counts)) {
-          behind /= count;
-          one.offsets.push_back(number / behind % count * extent);
-        }
-        one.column = one.offsets.back();
-        if (row)
-          one.offsets[one.offsets.size() - 2] += row;
-        boxes.push_back(one);
-      }
-    return boxes;
-  }
-
-  /// The coordinate `at` of `box`, along the dimension that ends within the tile;
-  /// `first`, that of the first box, where nothing of `box` is wanted. `ahead` is
-  /// how far its rows are behind those of the first CTA that shares the copy.
-  static Value clampToWanted(const IndexMath &math, BulkCopyOp op,
-                             const Box &box, Value first, Value at,
-                             Value ahead) {
-    bool isRow = *op.getWithinDim() == 0;
-    Value inTile = math.constant(isRow ? box.row : box.column);
-    if (ahead && isRow)
-      inTile = math.add(inTile, ahead);
-    else if (isConstantIntValue(inTile, 0))
-      return at;
-    return math.select(math.isLess(inTile, op.getWithin()), at, first);
-  }
-
-  void emitBoxes(OpBuilder &b, BulkCopyOp op, Value map,
-                 ArrayRef<Box> boxes) const {
-    Location loc = op.getLoc();
-    IndexMath math{b, loc};
-    auto metadata =
-        memref::ExtractStridedMetadataOp::create(b, loc, op.getDst());
-    Value base =
-        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, op.getDst());
-    auto dst = cast<MemRefType>(op.getDst().getType());
-    int64_t bytes = dst.getElementTypeBitWidth() / 8;
-    base = math.add(base, math.mul(metadata.getOffset(), bytes));
-    // The CTA's own shared memory has the same addresses in its cluster's.
-    auto cluster = LLVM::LLVMPointerType::get(
-        getContext(),
-        static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
-    MemRefType box = op.getMap().getType().getTensor();
-    int64_t parts = op.getMulticast().value_or(1);
-    // Of each tile, the part of this CTA goes to the same place in all: rows,
-    // or tiles of core matrices, which have four dimensions.
-    size_t shared = box.getRank() - (op.getBoxes() ? 4 : 2);
-    int64_t extent = op.getBoxes() ? box.getDimSize(shared)
-                                   : dst.getDimSize(0) / parts;
-    int64_t partBytes = op.getBoxes() || dst.getRank() != 2
-                            ? box.getNumElements() * bytes
-                            : extent * box.getShape().back() * bytes;
-    Value ahead, mask;
-    if (parts > 1) {
-      Value rank = math.widen(NVVM::ClusterId::create(b, loc, b.getI32Type()));
-      base = math.add(base, math.mul(rank, partBytes));
-      ahead = math.mul(rank, extent);
-      mask = arith::ConstantIntOp::create(b, loc, b.getI16Type(),
-                                          (1 << parts) - 1);
-    }
-    // The dimension of the map that may end within the tile.
-    std::optional<size_t> cut;
-    if (op.getWithin())
-      cut = box.getRank() - 2 + *op.getWithinDim();
-    for (const Box &one : boxes) {
-      Value address = arith::IndexCastUIOp::create(
-          b, loc, b.getI64Type(), math.add(base, one.address));
-      SmallVector<Value> coordinates;
-      for (auto [i, first] : llvm::enumerate(op.getCoordinates())) {
-        Value at = math.add(first, one.offsets[i]);
-        if (ahead && i == shared)
-          at = math.add(at, ahead);
-        if (i == cut)
-          at = clampToWanted(math, op, one, first, at, ahead);
-        coordinates.push_back(math.narrow(at));
-      }
-      // The innermost one comes first.
-      std::reverse(coordinates.begin(), coordinates.end());
-      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, loc, LLVM::IntToPtrOp::create(b, loc, cluster, address), map,
-          coordinates, op.getMbarrier(), /*im2colOffsets=*/ValueRange(), mask,
-          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
-          /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
-    }
-  }
-
   /// i1: this is the thread that copies, one of each group where there are
   /// several.
   Value isFirst(const IndexMath &math, BulkCopyOp op) const {

@@ -72,29 +72,34 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
-!map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-!tile = memref<40x128xf16, #gpu.address_space<workgroup>>
+!map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+!tile = memref<48x128xf16, #gpu.address_space<workgroup>>
 !values = memref<32x128xf16, #gpu.address_space<workgroup>>
 !x = memref<32x64xf16, #gpu.address_space<workgroup>>
 
-// Of each column, boxes that begin with rows 0, 16 and 24; the last two copy the
-// rows of the first if there are no such rows. 8 rows of 128 bytes come twice.
+// Where there are not so many rows, boxes of 16 of them; those that none of them
+// is wanted of copy the first rows of the tensor.
 
 // CHECK-LABEL: func @copy_within(
+// CHECK-SAME: %[[MAP:[a-z0-9]+]]: !nvgpu{{.*}}, %[[PART:[a-z0-9]+]]: !nvgpu
 // CHECK-SAME: %[[K:[a-z0-9]+]]: index, %[[N:[a-z0-9]+]]: index, %[[ROWS:[a-z0-9]+]]: index) {
+// CHECK-DAG: %[[WHOLE:.*]] = builtin.unrealized_conversion_cast %[[MAP]]
+// CHECK-DAG: %[[SOME:.*]] = builtin.unrealized_conversion_cast %[[PART]]
 // CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c12288_i32
-// CHECK: nvvm.cp.async.bulk.tensor
-// CHECK: %[[BEHIND:.*]] = arith.addi %[[K]], %c16
-// CHECK: %[[IS:.*]] = arith.cmpi ugt, %[[ROWS]], %c16
-// CHECK: %[[AT:.*]] = arith.select %[[IS]], %[[BEHIND]], %[[K]]
-// CHECK: %[[ROW:.*]] = arith.index_castui %[[AT]]
-// CHECK: nvvm.cp.async.bulk.tensor{{.*}}, box[%{{.*}}, %[[ROW]]]
-// CHECK: arith.cmpi ugt, %[[ROWS]], %c24
-// CHECK: nvvm.cp.async.bulk.tensor
-// CHECK-COUNT-3: nvvm.cp.async.bulk.tensor
+// CHECK: %[[ENDS:.*]] = arith.cmpi ult, %[[ROWS]], %c48
+// CHECK: scf.if %[[ENDS]] {
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %c48 step %c16 {
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[K]], %[[ROW]]
+// CHECK: %[[IS:.*]] = arith.cmpi ult, %[[ROW]], %[[ROWS]]
+// CHECK: %[[AT:.*]] = arith.select %[[IS]], %[[BEHIND]], %c0
+// CHECK: %[[FIRST:.*]] = arith.index_castui %[[AT]]
+// CHECK-COUNT-2: nvvm.cp.async.bulk.tensor{{.*}}, %[[SOME]], %{{.*}}, box[%{{.*}}, %{{.*}}]
+// CHECK: } else {
+// CHECK-COUNT-2: nvvm.cp.async.bulk.tensor{{.*}}, %[[WHOLE]],
 // CHECK-NOT: nvvm.cp.async.bulk.tensor
 // CHECK: return
-func.func @copy_within(%map: !map, %xt: !x, %vt: !values, %tile: !tile, %k: index, %n: index, %rows: index) {
+func.func @copy_within(%map: !map, %part: !part, %xt: !x, %vt: !values, %tile: !tile, %k: index, %n: index, %rows: index) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -103,7 +108,7 @@ func.func @copy_within(%map: !map, %xt: !x, %vt: !values, %tile: !tile, %k: inde
     %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
     %word = arith.index_castui %address : index to i64
     %full = llvm.inttoptr %word : i64 to !llvm.ptr<3>
-    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%tile : !tile) mbarrier(%full : !llvm.ptr<3>) within(%rows of dim 0)
+    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%tile : !tile) mbarrier(%full : !llvm.ptr<3>) within(%rows of dim 0) parts(%part : !part)
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : !x, !values) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator

@@ -20,15 +20,16 @@
 // CHECK: nm_tile.matmul #{{.*}} storage = {{.*}} index(%{{.*}} : tensor<2x2x32xi32>)
 
 // Each is a box of its own map; values are two, of 256 elements. Of 100 tokens
-// the last tile has 20: boxes of 16 are copied as far as there are tokens.
+// the last tile has 20, which come in boxes of 8.
 // MAPS-LABEL: func @token_major
-// MAPS-DAG: nvgpu.tma.create.descriptor %{{.*}} box[%c16, %c64] : {{.*}} swizzle = swizzle_128b
+// MAPS-DAG: nvgpu.tma.create.descriptor %{{.*}} box[%c40, %c64] : {{.*}} swizzle = swizzle_128b
+// MAPS-DAG: %[[PARTS:.*]] = nvgpu.tma.create.descriptor %{{.*}} box[%c8, %c64] : {{.*}} swizzle = swizzle_128b
 // MAPS-DAG: nvgpu.tma.create.descriptor %{{.*}} box[%c2{{.*}}, %c2{{.*}}, %c256{{.*}}] : {{.*}} <tensor = memref<2x2x256xf16, 3>, swizzle = none
 // MAPS-DAG: nvgpu.tma.create.descriptor %{{.*}} box[%c2{{.*}}, %c2{{.*}}, %c32{{.*}}] : {{.*}} <tensor = memref<2x2x32xi32, 3>, swizzle = none
 // MAPS: nm_tile.k_loop
 // MAPS-NOT: nm_tile.async_copy
 // MAPS-COUNT-2: nm_tile.bulk_copy
-// MAPS: nm_tile.bulk_copy {{.*}} outs({{.*}} : memref<40x64xf16, {{.*}}>) within(%{{.*}} of dim 0)
+// MAPS: nm_tile.bulk_copy {{.*}} outs({{.*}} : memref<40x64xf16, {{.*}}>) within(%{{.*}} of dim 0) parts(%[[PARTS]] :
 
 // Three copies arrive by themselves, and no thread does.
 // ROLES-LABEL: func @token_major

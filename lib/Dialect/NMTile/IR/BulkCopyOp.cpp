@@ -15,14 +15,7 @@ using namespace mlir::nm_sparse;
 
 int64_t BulkCopyOp::getBytes() {
   auto type = cast<MemRefType>(getDst().getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  SmallVector<int64_t> rows = getBoxRows();
-  if (rows.size() == 1)
-    return type.getNumElements() * bytes;
-  // Rows of two boxes arrive twice.
-  int64_t boxes = llvm::product_of(getBoxCounts()) * rows.size() *
-                  getMulticast().value_or(1);
-  return boxes * getMap().getType().getTensor().getNumElements() * bytes;
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
 SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
@@ -35,17 +28,36 @@ SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
   return counts;
 }
 
-SmallVector<int64_t> BulkCopyOp::getBoxRows() {
-  auto dst = cast<MemRefType>(getDst().getType());
-  MemRefType box = getMap().getType().getTensor();
-  if (!getWithin() || dst.getRank() != 2)
-    return {0};
-  int64_t rows = dst.getDimSize(0) / getMulticast().value_or(1);
-  int64_t boxRows = box.getNumElements() / box.getShape().back();
-  SmallVector<int64_t> first;
-  for (int64_t row = 0; row < rows; row += boxRows)
-    first.push_back(std::min(row, rows - boxRows));
-  return first;
+/// What is wanted of the destination, and the boxes of a part of its rows.
+static LogicalResult verifyWithin(BulkCopyOp op, MemRefType dst,
+                                  MemRefType box) {
+  if (static_cast<bool>(op.getWithin()) != op.getWithinDim().has_value())
+    return op.emitOpError("within needs its dimension, and a dimension within");
+  if (!op.getWithin() && !op.getParts())
+    return success();
+  if (!op.getWithin() || (op.getParts() && *op.getWithinDim() != 0))
+    return op.emitOpError("parts are for rows that are within, along "
+                          "dimension 0");
+  if (dst.getRank() != 2 || op.getBoxes() || *op.getWithinDim() > 1)
+    return op.emitOpError("within is along dimension 0 or 1 of a destination "
+                          "of rank 2, got ")
+           << *op.getWithinDim() << " of " << dst;
+  if (*op.getWithinDim() == 0 && !op.getParts())
+    return op.emitOpError("within rows needs parts");
+  if (!op.getParts())
+    return success();
+  int64_t rows = dst.getDimSize(0) / op.getMulticast().value_or(1);
+  auto type = cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType());
+  MemRefType part = type.getTensor();
+  if (part.getElementType() == box.getElementType() &&
+      part.getRank() == box.getRank() &&
+      part.getShape().back() == box.getShape().back() &&
+      part.getNumElements() % (box.getShape().back() * kSwizzleRows) == 0 &&
+      rows * box.getShape().back() % part.getNumElements() == 0 &&
+      type.getSwizzle() == op.getMap().getType().getSwizzle())
+    return success();
+  return op.emitOpError("parts must be as the map, in boxes of a multiple of ")
+         << kSwizzleRows << " rows that divides " << rows << ", got " << part;
 }
 
 /// A destination of rank 3, in the order in which products read bitmaps: lines
@@ -128,12 +140,8 @@ LogicalResult BulkCopyOp::verify() {
            << " needs a destination of rank 2 in boxes of rows, or of core "
               "matrices, got "
            << dst;
-  if (static_cast<bool>(getWithin()) != getWithinDim().has_value())
-    return emitOpError("within needs its dimension, and a dimension within");
-  if (getWithin() && (dst.getRank() != 2 || getBoxes() || *getWithinDim() > 1))
-    return emitOpError("within is along dimension 0 or 1 of a destination of "
-                       "rank 2, got ")
-           << *getWithinDim() << " of " << dst;
+  if (failed(verifyWithin(*this, dst, box)))
+    return failure();
   if (getBoxes())
     return verifyOrderedBoxes(*this, dst, box);
   if (dst.getRank() == 3)
@@ -148,18 +156,12 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError("of multicast = ")
            << parts << " needs a destination of a multiple of " << kSwizzleRows
            << " rows for each CTA, got " << dst;
-  int64_t rows = dst.getDimSize(0) / parts;
-  int64_t boxRows = box.getNumElements() / line;
-  bool isWhole = boxRows == rows;
-  bool isPart = getWithin() && *getWithinDim() == 0 && boxRows < rows &&
-                boxRows % kSwizzleRows == 0 && rows % kSwizzleRows == 0;
   if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
-      box.getShape().back() != line || (!isWhole && !isPart))
+      box.getShape().back() != line ||
+      box.getNumElements() != dst.getDimSize(0) / parts * line)
     return emitOpError("boxes of the map must hold all ")
-           << rows << " rows and " << line
-           << " columns of the destination, or, within some rows, a multiple "
-              "of "
-           << kSwizzleRows << " rows, got " << box;
+           << dst.getDimSize(0) / parts << " rows and " << line
+           << " columns of the destination, got " << box;
   if (getMap().getType().getSwizzle() !=
       nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
     return emitOpError("the map must swizzle 128 bytes, as products read them");

@@ -157,10 +157,10 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     shared memory of all. A box of the map is then a part of the rows.
 
     With `within`, only the first so many rows (dimension 0 of `dst`) or columns
-    (dimension 1) are wanted, at least one, and there is anything in the others: boxes
-    that have none of the wanted copy the first ones once more, since zeros from
-    outside the tensor take the accelerator longer. The boxes may then have fewer rows
-    than `dst`; the last one ends with it and may have rows of the one before it, too.
+    (dimension 1) are wanted, at least one. Boxes that have none of the wanted are
+    copied from coordinate 0 of that dimension, and there is anything in them: zeros
+    from outside the tensor take the accelerator longer. Where not all rows are wanted,
+    the boxes are those of the map `parts`, of fewer rows.
 
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
@@ -173,6 +173,7 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
                        Variadic<Index>:$coordinates, AnyMemRef:$dst,
                        Optional<LLVM_AnyPointer>:$mbarrier,
                        Optional<Index>:$within,
+                       Optional<NVGPU_TensorMapDescriptor>:$parts,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
                        OptionalAttr<DenseI64ArrayAttr>:$boxes,
                        OptionalAttr<I64Attr>:$multicast,
@@ -183,15 +184,14 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
     `outs` `(` $dst `:` type($dst) `)`
     (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)?
-    (`within` `(` $within^ `of` `dim` $within_dim `)`)? attr-dict
+    (`within` `(` $within^ `of` `dim` $within_dim `)`)?
+    (`parts` `(` $parts^ `:` type($parts) `)`)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
     /// Bytes that arrive, from all CTAs and those outside the tensor too.
     int64_t getBytes();
-    /// First rows, in what one CTA copies, of the boxes of one column.
-    SmallVector<int64_t> getBoxRows();
     /// How many boxes of the map it copies along each of its dimensions.
     SmallVector<int64_t> getBoxCounts();
   }];

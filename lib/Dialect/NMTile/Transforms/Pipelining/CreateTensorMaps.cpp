@@ -142,50 +142,22 @@ static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
                                               extents);
 }
 
-/// Rows of the boxes of so many rows, which may lie outside the tensor. For each
-/// of those there the accelerator takes some 6 cycles, longer than products take;
-/// many small boxes take long to start.
-static int64_t getBoxRows(int64_t rows) {
-  constexpr int64_t least = 16, boxes = 4;
-  int64_t split = llvm::alignTo(llvm::divideCeil(rows, boxes), kSwizzleRows);
-  return rows % kSwizzleRows ? rows : std::min(rows, std::max(split, least));
-}
-
 /// `root` as it is, in boxes of a swizzled line or of a block of columns, of
-/// which each of so many CTAs copies its part for all.
+/// which each of so many CTAs copies one for all.
 static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
-                           MemRefType tile, int64_t parts, bool splitsRows) {
+                           MemRefType tile, int64_t parts) {
   auto rank = cast<MemRefType>(root.getType()).getRank();
   BoxedView view{root,
                  SmallVector<int64_t>(rank - tile.getRank(), 1),
                  {},
                  llvm::to_vector(coordinates)};
   llvm::append_range(view.box, tile.getShape());
-  if (tile.getRank() == 2) {
-    int64_t &rows = view.box[view.box.size() - 2];
-    rows /= parts;
-    if (splitsRows)
-      rows = getBoxRows(rows);
-  }
+  if (tile.getRank() == 2)
+    view.box[view.box.size() - 2] /= parts;
   view.box.back() = tile.getRank() == 3
                         ? getColumnBlock(tile)
                         : getLineElements(tile.getElementType());
   return view;
-}
-
-/// The dimension of `operand`, a tile of activations, along which tokens may end
-/// inside of it; none where it is no such tile, or always whole.
-static std::optional<int64_t>
-getCutDim(TileMatmulOp product, Value operand, const SourceView &source) {
-  auto tile = cast<MemRefType>(operand.getType());
-  if (operand != product.getLhs() || tile.getRank() != 2)
-    return std::nullopt;
-  int64_t dim = product.getLhsOrder() == MajorOrder::MN ? 1 : 0;
-  auto root = cast<MemRefType>(source.root.getType());
-  int64_t size = root.getDimSize(root.getRank() - 2 + dim);
-  bool isWhole =
-      !ShapedType::isDynamic(size) && size % tile.getDimSize(dim) == 0;
-  return isWhole ? std::nullopt : std::optional<int64_t>(dim);
 }
 
 /// The CTAs of a cluster that share the copies of `tile`, each of which makes a
@@ -198,12 +170,36 @@ static int64_t getSharers(ScheduleAttr schedule, MemRefType tile) {
   return isShared ? schedule.getClusterCTAs() : 1;
 }
 
+/// Rows of the boxes in which a tile of `rows` is copied that ends outside of
+/// its buffer. For each row there the accelerator takes some 6 cycles.
+static int64_t getPartRows(int64_t rows) {
+  return rows % (2 * kSwizzleRows) ? kSwizzleRows : 2 * kSwizzleRows;
+}
+
+/// The dimension of `operand`, a tile of activations, along which tokens may
+/// end inside of it; none where it is no such tile, always whole, or a single
+/// box of a part of rows.
+static std::optional<int64_t> getCutDim(TileMatmulOp product, Value operand,
+                                        const SourceView &source) {
+  auto tile = cast<MemRefType>(operand.getType());
+  if (operand != product.getLhs() || tile.getRank() != 2)
+    return std::nullopt;
+  int64_t dim = product.getLhsOrder() == MajorOrder::MN ? 1 : 0;
+  auto root = cast<MemRefType>(source.root.getType());
+  int64_t size = root.getDimSize(root.getRank() - 2 + dim);
+  if (!ShapedType::isDynamic(size) && size % tile.getDimSize(dim) == 0)
+    return std::nullopt;
+  int64_t rows = tile.getDimSize(0) / getSharers(product.getSchedule(), tile);
+  if (dim == 0 && getPartRows(rows) >= rows)
+    return std::nullopt;
+  return dim;
+}
+
 /// What `copy` sees of its source. Views are made `outside` of the launch,
 /// coordinates `inside`.
 static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
                                        AsyncCopyOp copy, TileMatmulOp product,
-                                       const SourceView &source,
-                                       std::optional<int64_t> cutDim) {
+                                       const SourceView &source) {
   Location loc = copy.getLoc();
   Value root = source.root;
   auto tile = cast<MemRefType>(copy.getDst().getType());
@@ -216,8 +212,7 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
   bool isOrdered = layout == TileLayout::SegmentLines ||
                    layout == TileLayout::SwizzledBlocks;
   if (!schedule.getProduct().readsSegments() || !isOrdered)
-    return viewPlain(root, coordinates, tile, getSharers(schedule, tile),
-                     /*splitsRows=*/cutDim == 0);
+    return viewPlain(root, coordinates, tile, getSharers(schedule, tile));
   auto rank = cast<MemRefType>(root.getType()).getRank();
   if (rank != tile.getRank())
     return copy.emitOpError("cannot become a bulk copy of segments: its source "
@@ -274,20 +269,24 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
   outside.setInsertionPointToStart(launch->getBlock());
   if (source->root.getParentBlock() == launch->getBlock())
     outside.setInsertionPointAfterValue(source->root);
-  std::optional<int64_t> cutDim = getCutDim(product, operand, *source);
-  FailureOr<BoxedView> view =
-      createView(outside, b, copy, product, *source, cutDim);
+  FailureOr<BoxedView> view = createView(outside, b, copy, product, *source);
   if (failed(view))
     return failure();
-  Value map = createMap(outside, loc, *view,
-                        getTileLayout(product.getSchedule(), tile));
+  TileLayout layout = getTileLayout(product.getSchedule(), tile);
+  Value map = createMap(outside, loc, *view, layout);
   int64_t sharers = getSharers(product.getSchedule(), tile);
-  Value within;
+  Value within, parts;
+  std::optional<int64_t> cutDim = getCutDim(product, operand, *source);
+  if (cutDim == 0) {
+    int64_t &rows = view->box[view->box.size() - 2];
+    rows = getPartRows(rows);
+    parts = createMap(outside, loc, *view, layout);
+  }
   if (cutDim)
     within = emitRemaining(outside, b, loc, *source, *cutDim);
   BulkCopyOp::create(
       b, loc, map, getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
-      copy.getDst(), /*mbarrier=*/Value(), within, copy.getThreadsAttr(),
+      copy.getDst(), /*mbarrier=*/Value(), within, parts, copy.getThreadsAttr(),
       view->boxes.empty() ? DenseI64ArrayAttr()
                           : b.getDenseI64ArrayAttr(view->boxes),
       sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr(),
