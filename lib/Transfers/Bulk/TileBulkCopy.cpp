@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
+#include "nm_sparse/Dialect/NMTile/Utils/HiddenIndex.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -57,8 +58,9 @@ public:
     }
     if (!op.getParts())
       return emitBoxes();
+    Value first = op.getCoordinates()[box.getRank() - 2];
     Value isPart =
-        math.isLess(op.getWithin(), math.constant(dst.getDimSize(0)));
+        math.isLess(op.getWithin(), math.add(first, dst.getDimSize(0)));
     auto ifPart = scf::IfOp::create(b, loc, isPart, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifPart.thenBlock());
@@ -76,19 +78,15 @@ private:
     int64_t shared = box.getRank() - (op.getBoxes() ? 4 : 2);
     for (int64_t number = 0; number < numBoxes; ++number) {
       SmallVector<Value> coordinates;
-      int64_t behind = numBoxes, column = 0;
+      int64_t behind = numBoxes;
       for (auto [first, extent, count] :
            llvm::zip_equal(op.getCoordinates(), box.getShape(), counts)) {
         behind /= count;
-        column = number / behind % count * extent;
-        Value at = math.add(first, column);
+        Value at = math.add(first, number / behind % count * extent);
         if (rank && static_cast<int64_t>(coordinates.size()) == shared)
           at = math.add(at, math.mul(rank, extent));
         coordinates.push_back(at);
       }
-      if (op.getWithinDim() == 1 && column > 0)
-        coordinates.back() =
-            clampToWanted(math.constant(column), coordinates.back());
       emitBox(map,
               math.add(base, number * parts * box.getNumElements() * bytes),
               coordinates);
@@ -104,15 +102,18 @@ private:
     int64_t partRows = part.getNumElements() / line;
     Value partMap = emitMapAddress(b, op.getParts());
     int64_t rows = dst.getDimSize(0) / parts;
-    auto loop = scf::ForOp::create(
-        b, loc, math.constant(0), math.constant(rows), math.constant(partRows));
+    // Few tiles come here: the loop is not to be unrolled.
+    Value end = hideIndex(b, loc, math.constant(rows));
+    auto loop = scf::ForOp::create(b, loc, math.constant(0), end,
+                                   math.constant(partRows));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value row = loop.getInductionVar();
     Value inTile = rank ? math.add(row, math.mul(rank, rows)) : row;
     SmallVector<Value> coordinates(op.getCoordinates());
     Value &at = coordinates[coordinates.size() - 2];
-    at = clampToWanted(inTile, math.add(at, inTile));
+    at = math.add(at, inTile);
+    at = math.select(math.isLess(at, op.getWithin()), at, math.constant(0));
     Value address = math.add(base, math.mul(row, line * bytes));
     for (int64_t column = 0; column < dst.getDimSize(1); column += line) {
       coordinates.back() = math.add(op.getCoordinates().back(), column);
@@ -121,22 +122,16 @@ private:
     }
   }
 
-  /// `at`, of a box that begins with row or column `inTile`; 0 where nothing of
-  /// it is wanted.
-  Value clampToWanted(Value inTile, Value at) {
-    return math.select(math.isLess(inTile, op.getWithin()), at,
-                       math.constant(0));
-  }
-
   void emitBox(Value from, Value address, ArrayRef<Value> coordinates) {
     // The CTA's own shared memory has the same addresses in its cluster's.
     auto cluster = LLVM::LLVMPointerType::get(
         b.getContext(),
         static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
     Value word = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), address);
-    // The innermost one comes first.
     SmallVector<Value> words = llvm::map_to_vector(
-        llvm::reverse(coordinates), [&](Value at) { return math.narrow(at); });
+        coordinates, [&](Value at) { return math.narrow(at); });
+    // The innermost one comes first.
+    std::reverse(words.begin(), words.end());
     NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
         b, loc, LLVM::IntToPtrOp::create(b, loc, cluster, word), from, words,
         op.getMbarrier(), /*im2colOffsets=*/ValueRange(), mask,

@@ -78,8 +78,8 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 !values = memref<32x128xf16, #gpu.address_space<workgroup>>
 !x = memref<32x64xf16, #gpu.address_space<workgroup>>
 
-// Where there are not so many rows, boxes of 16 of them; those that none of them
-// is wanted of copy the first rows of the tensor.
+// Where the tensor has not so many rows, boxes of 16 of them; those that are
+// outside copy the first rows of the tensor.
 
 // CHECK-LABEL: func @copy_within(
 // CHECK-SAME: %[[MAP:[a-z0-9]+]]: !nvgpu{{.*}}, %[[PART:[a-z0-9]+]]: !nvgpu
@@ -87,11 +87,12 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 // CHECK-DAG: %[[WHOLE:.*]] = builtin.unrealized_conversion_cast %[[MAP]]
 // CHECK-DAG: %[[SOME:.*]] = builtin.unrealized_conversion_cast %[[PART]]
 // CHECK: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %c12288_i32
-// CHECK: %[[ENDS:.*]] = arith.cmpi ult, %[[ROWS]], %c48
+// CHECK: %[[END:.*]] = arith.addi %[[K]], %c48
+// CHECK: %[[ENDS:.*]] = arith.cmpi ult, %[[ROWS]], %[[END]]
 // CHECK: scf.if %[[ENDS]] {
-// CHECK: scf.for %[[ROW:.*]] = %c0 to %c48 step %c16 {
+// CHECK: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c16 {
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[K]], %[[ROW]]
-// CHECK: %[[IS:.*]] = arith.cmpi ult, %[[ROW]], %[[ROWS]]
+// CHECK: %[[IS:.*]] = arith.cmpi ult, %[[BEHIND]], %[[ROWS]]
 // CHECK: %[[AT:.*]] = arith.select %[[IS]], %[[BEHIND]], %c0
 // CHECK: %[[FIRST:.*]] = arith.index_castui %[[AT]]
 // CHECK-COUNT-2: nvvm.cp.async.bulk.tensor{{.*}}, %[[SOME]], %{{.*}}, box[%{{.*}}, %{{.*}}]
@@ -108,7 +109,7 @@ func.func @copy_within(%map: !map, %part: !part, %xt: !x, %vt: !values, %tile: !
     %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
     %word = arith.index_castui %address : index to i64
     %full = llvm.inttoptr %word : i64 to !llvm.ptr<3>
-    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%tile : !tile) mbarrier(%full : !llvm.ptr<3>) within(%rows of dim 0) parts(%part : !part)
+    nm_tile.bulk_copy threads = [256, 128] ins(%map[%k, %n] : !map) outs(%tile : !tile) mbarrier(%full : !llvm.ptr<3>) within(%rows by %part : !part)
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%xt, %vt : !x, !values) acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator

@@ -29,7 +29,7 @@
 // MAPS: nm_tile.k_loop
 // MAPS-NOT: nm_tile.async_copy
 // MAPS-COUNT-2: nm_tile.bulk_copy
-// MAPS: nm_tile.bulk_copy {{.*}} outs({{.*}} : memref<40x64xf16, {{.*}}>) within(%{{.*}} of dim 0) parts(%[[PARTS]] :
+// MAPS: nm_tile.bulk_copy {{.*}} outs({{.*}} : memref<40x64xf16, {{.*}}>) within(%c100{{.*}} by %[[PARTS]] :
 
 // Three copies arrive by themselves, and no thread does.
 // ROLES-LABEL: func @token_major

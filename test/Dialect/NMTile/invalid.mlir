@@ -593,7 +593,7 @@ func.func @multicast_segments(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
 !part = !nvgpu.tensormap.descriptor<tensor = memref<12x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 func.func @odd_parts(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
   // expected-error @below {{parts must be as the map, in boxes of a multiple of 8 rows that divides 48, got 'memref<12x64xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i of dim 0) parts(%p : !part)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i by %p : !part)
   return
 }
 
@@ -603,65 +603,25 @@ func.func @odd_parts(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
 !part = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 func.func @parts_beyond_the_tile(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
   // expected-error @below {{in boxes of a multiple of 8 rows that divides 48, got 'memref<32x64xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i of dim 0) parts(%p : !part)
-  return
-}
-
-// -----
-
-!map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-!part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @rows_without_parts(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
-  // expected-error @below {{within rows needs parts}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i of dim 0)
-  return
-}
-
-// -----
-
-!map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-!part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @parts_of_columns(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
-  // expected-error @below {{parts are for rows that are within, along dimension 0}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i of dim 1) parts(%p : !part)
-  return
-}
-
-// -----
-
-!map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-!part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @parts_of_all(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
-  // expected-error @below {{parts are for rows that are within, along dimension 0}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) parts(%p : !part)
-  return
-}
-
-// -----
-
-!map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-!part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @within_batches(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
-  // expected-error @below {{within is along dimension 0 or 1 of a destination of rank 2, got 2 of 'memref<48x64xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i of dim 2)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i by %p : !part)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @bits_within(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
-  // expected-error @below {{within is along dimension 0 or 1 of a destination of rank 2, got 1 of 'memref<2x2x32xi32, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>) within(%i of dim 1)
+func.func @parts_of_bits(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
+  // expected-error @below {{parts are of the rows of a destination of rank 2, got 'memref<2x2x32xi32, 3>'}}
+  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>) within(%i by %m : !map)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @dimension_of_nothing(%m: !map, %i: index, %t: memref<32x64xf16, 3>) {
-  // expected-error @below {{within needs its dimension, and a dimension within}}
-  "nm_tile.bulk_copy"(%m, %i, %i, %t) <{operandSegmentSizes = array<i32: 1, 2, 1, 0, 0, 0>, within_dim = 0 : i64}> : (!map, index, index, memref<32x64xf16, 3>) -> ()
+func.func @within_nothing(%m: !map, %i: index, %t: memref<32x64xf16, 3>) {
+  // expected-error @below {{within needs parts, and parts need within}}
+  "nm_tile.bulk_copy"(%m, %i, %i, %t, %i) <{operandSegmentSizes = array<i32: 1, 2, 1, 0, 1, 0>}> : (!map, index, index, memref<32x64xf16, 3>, index) -> ()
   return
 }
 

@@ -147,13 +147,11 @@ func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #gpu.address_s
 }
 
 // CHECK-LABEL: func @within
-// CHECK: nm_tile.bulk_copy ins({{.*}}) outs({{.*}}) within(%{{.*}} of dim 0) parts(%{{.*}} : !nvgpu.tensormap.descriptor<{{.*}}>)
-// CHECK: nm_tile.bulk_copy ins({{.*}}) outs({{.*}}) within(%{{.*}} of dim 1)
+// CHECK: nm_tile.bulk_copy ins({{.*}}) outs({{.*}}) within(%{{.*}} by %{{.*}} : !nvgpu.tensormap.descriptor<{{.*}}>)
 !whole = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 !part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 func.func @within(%map: !whole, %part: !part, %i: index, %tile: memref<48x128xf16, 3>) {
-  nm_tile.bulk_copy ins(%map[%i, %i] : !whole) outs(%tile : memref<48x128xf16, 3>) within(%i of dim 0) parts(%part : !part)
-  nm_tile.bulk_copy ins(%map[%i, %i] : !whole) outs(%tile : memref<48x128xf16, 3>) within(%i of dim 1)
+  nm_tile.bulk_copy ins(%map[%i, %i] : !whole) outs(%tile : memref<48x128xf16, 3>) within(%i by %part : !part)
   return
 }
 

@@ -28,32 +28,25 @@ SmallVector<int64_t> BulkCopyOp::getBoxCounts() {
   return counts;
 }
 
-/// What is wanted of the destination, and the boxes of a part of its rows.
-static LogicalResult verifyWithin(BulkCopyOp op, MemRefType dst,
-                                  MemRefType box) {
-  if (static_cast<bool>(op.getWithin()) != op.getWithinDim().has_value())
-    return op.emitOpError("within needs its dimension, and a dimension within");
-  if (!op.getWithin() && !op.getParts())
-    return success();
-  if (!op.getWithin() || (op.getParts() && *op.getWithinDim() != 0))
-    return op.emitOpError("parts are for rows that are within, along "
-                          "dimension 0");
-  if (dst.getRank() != 2 || op.getBoxes() || *op.getWithinDim() > 1)
-    return op.emitOpError("within is along dimension 0 or 1 of a destination "
-                          "of rank 2, got ")
-           << *op.getWithinDim() << " of " << dst;
-  if (*op.getWithinDim() == 0 && !op.getParts())
-    return op.emitOpError("within rows needs parts");
+/// The boxes of a part of the rows of a destination that ends outside.
+static LogicalResult verifyParts(BulkCopyOp op, MemRefType dst,
+                                 MemRefType box) {
+  if (static_cast<bool>(op.getWithin()) != static_cast<bool>(op.getParts()))
+    return op.emitOpError("within needs parts, and parts need within");
   if (!op.getParts())
     return success();
+  if (dst.getRank() != 2 || op.getBoxes())
+    return op.emitOpError("parts are of the rows of a destination of rank 2, "
+                          "got ")
+           << dst;
   int64_t rows = dst.getDimSize(0) / op.getMulticast().value_or(1);
   auto type = cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType());
   MemRefType part = type.getTensor();
+  int64_t line = box.getShape().back();
   if (part.getElementType() == box.getElementType() &&
-      part.getRank() == box.getRank() &&
-      part.getShape().back() == box.getShape().back() &&
-      part.getNumElements() % (box.getShape().back() * kSwizzleRows) == 0 &&
-      rows * box.getShape().back() % part.getNumElements() == 0 &&
+      part.getRank() == box.getRank() && part.getShape().back() == line &&
+      part.getNumElements() % (line * kSwizzleRows) == 0 &&
+      rows * line % part.getNumElements() == 0 &&
       type.getSwizzle() == op.getMap().getType().getSwizzle())
     return success();
   return op.emitOpError("parts must be as the map, in boxes of a multiple of ")
@@ -140,7 +133,7 @@ LogicalResult BulkCopyOp::verify() {
            << " needs a destination of rank 2 in boxes of rows, or of core "
               "matrices, got "
            << dst;
-  if (failed(verifyWithin(*this, dst, box)))
+  if (failed(verifyParts(*this, dst, box)))
     return failure();
   if (getBoxes())
     return verifyOrderedBoxes(*this, dst, box);

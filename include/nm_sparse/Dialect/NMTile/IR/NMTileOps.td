@@ -156,11 +156,10 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     each a part of its rows, from its own shared memory's place of it, into the
     shared memory of all. A box of the map is then a part of the rows.
 
-    With `within`, only the first so many rows (dimension 0 of `dst`) or columns
-    (dimension 1) are wanted, at least one. Boxes that have none of the wanted are
-    copied from coordinate 0 of that dimension, and there is anything in them: zeros
-    from outside the tensor take the accelerator longer. Where not all rows are wanted,
-    the boxes are those of the map `parts`, of fewer rows.
+    With `within(%n by %parts)`, the tensor has `n` rows, and those of `dst` that are
+    outside of it are not wanted. Where there are such rows, the boxes are those of
+    `parts`, a map of fewer rows, and a box of nothing else holds the first rows of the
+    tensor: zeros from outside take the accelerator longer.
 
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
@@ -176,16 +175,14 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
                        Optional<NVGPU_TensorMapDescriptor>:$parts,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
                        OptionalAttr<DenseI64ArrayAttr>:$boxes,
-                       OptionalAttr<I64Attr>:$multicast,
-                       OptionalAttr<I64Attr>:$within_dim);
+                       OptionalAttr<I64Attr>:$multicast);
   let assemblyFormat = [{
     (`threads` `=` $threads^)? (`boxes` `=` $boxes^)?
     (`multicast` `=` $multicast^)?
     `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
     `outs` `(` $dst `:` type($dst) `)`
     (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)?
-    (`within` `(` $within^ `of` `dim` $within_dim `)`)?
-    (`parts` `(` $parts^ `:` type($parts) `)`)? attr-dict
+    (`within` `(` $within^ `by` $parts `:` type($parts) `)`)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

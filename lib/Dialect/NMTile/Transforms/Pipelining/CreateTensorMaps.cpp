@@ -99,21 +99,6 @@ static SmallVector<OpFoldResult> emitCoordinates(OpBuilder &b, Location loc,
   return sums;
 }
 
-/// How many tokens the root has from the innermost view on, along dimension
-/// `cutDim` of this.
-static Value emitRemaining(OpBuilder &outside, OpBuilder &inside, Location loc,
-                           const SourceView &source, int64_t cutDim) {
-  unsigned rank = cast<MemRefType>(source.root.getType()).getRank();
-  unsigned dim = rank - 2 + cutDim;
-  OpFoldResult size = memref::getMixedSize(outside, loc, source.root, dim);
-  OpFoldResult first = emitCoordinates(inside, loc, source)[dim];
-  AffineExpr d0 = inside.getAffineDimExpr(0), d1 = inside.getAffineDimExpr(1);
-  return getValueOrCreateConstantIndexOp(
-      inside, loc,
-      affine::makeComposedFoldedAffineApply(inside, loc, d0 - d1,
-                                            {size, first}));
-}
-
 /// The map of `view`. Blocks of columns are read by threads, and not swizzled,
 /// nor are core matrices.
 static Value createMap(OpBuilder &b, Location loc, const BoxedView &view,
@@ -176,23 +161,20 @@ static int64_t getPartRows(int64_t rows) {
   return rows % (2 * kSwizzleRows) ? kSwizzleRows : 2 * kSwizzleRows;
 }
 
-/// The dimension of `operand`, a tile of activations, along which tokens may
-/// end inside of it; none where it is no such tile, always whole, or a single
-/// box of a part of rows.
-static std::optional<int64_t> getCutDim(TileMatmulOp product, Value operand,
-                                        const SourceView &source) {
+/// Whether `operand` is a tile of activations, its rows tokens, that may end
+/// outside of its buffer, and has several boxes of a part of its rows.
+static bool hasParts(TileMatmulOp product, Value operand,
+                     const SourceView &source) {
   auto tile = cast<MemRefType>(operand.getType());
-  if (operand != product.getLhs() || tile.getRank() != 2)
-    return std::nullopt;
-  int64_t dim = product.getLhsOrder() == MajorOrder::MN ? 1 : 0;
+  if (operand != product.getLhs() || tile.getRank() != 2 ||
+      product.getLhsOrder() == MajorOrder::MN)
+    return false;
   auto root = cast<MemRefType>(source.root.getType());
-  int64_t size = root.getDimSize(root.getRank() - 2 + dim);
-  if (!ShapedType::isDynamic(size) && size % tile.getDimSize(dim) == 0)
-    return std::nullopt;
+  int64_t tokens = root.getDimSize(root.getRank() - 2);
+  if (!ShapedType::isDynamic(tokens) && tokens % tile.getDimSize(0) == 0)
+    return false;
   int64_t rows = tile.getDimSize(0) / getSharers(product.getSchedule(), tile);
-  if (dim == 0 && getPartRows(rows) >= rows)
-    return std::nullopt;
-  return dim;
+  return getPartRows(rows) < rows;
 }
 
 /// What `copy` sees of its source. Views are made `outside` of the launch,
@@ -276,21 +258,19 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
   Value map = createMap(outside, loc, *view, layout);
   int64_t sharers = getSharers(product.getSchedule(), tile);
   Value within, parts;
-  std::optional<int64_t> cutDim = getCutDim(product, operand, *source);
-  if (cutDim == 0) {
-    int64_t &rows = view->box[view->box.size() - 2];
-    rows = getPartRows(rows);
+  if (hasParts(product, operand, *source)) {
+    int64_t dim = view->box.size() - 2;
+    within = getValueOrCreateConstantIndexOp(
+        outside, loc, memref::getMixedSize(outside, loc, source->root, dim));
+    view->box[dim] = getPartRows(view->box[dim]);
     parts = createMap(outside, loc, *view, layout);
   }
-  if (cutDim)
-    within = emitRemaining(outside, b, loc, *source, *cutDim);
   BulkCopyOp::create(
       b, loc, map, getValueOrCreateConstantIndexOp(b, loc, view->coordinates),
       copy.getDst(), /*mbarrier=*/Value(), within, parts, copy.getThreadsAttr(),
       view->boxes.empty() ? DenseI64ArrayAttr()
                           : b.getDenseI64ArrayAttr(view->boxes),
-      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr(),
-      cutDim ? b.getI64IntegerAttr(*cutDim) : IntegerAttr());
+      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr());
   copy->erase();
   return success();
 }
