@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
-#include "nm_sparse/Dialect/NMTile/Utils/HiddenIndex.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -95,30 +94,24 @@ private:
 
   /// The same in boxes of fewer rows.
   void emitParts() {
-    MemRefType part =
-        cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType())
-            .getTensor();
+    auto type = cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType());
     int64_t line = box.getShape().back();
-    int64_t partRows = part.getNumElements() / line;
+    int64_t partRows = type.getTensor().getNumElements() / line;
     Value partMap = emitMapAddress(b, op.getParts());
-    int64_t rows = dst.getDimSize(0) / parts;
-    // Few tiles come here: the loop is not to be unrolled.
-    Value end = hideIndex(b, loc, math.constant(rows));
-    auto loop = scf::ForOp::create(b, loc, math.constant(0), end,
-                                   math.constant(partRows));
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value row = loop.getInductionVar();
-    Value inTile = rank ? math.add(row, math.mul(rank, rows)) : row;
     SmallVector<Value> coordinates(op.getCoordinates());
-    Value &at = coordinates[coordinates.size() - 2];
-    at = math.add(at, inTile);
-    at = math.select(math.isLess(at, op.getWithin()), at, math.constant(0));
-    Value address = math.add(base, math.mul(row, line * bytes));
-    for (int64_t column = 0; column < dst.getDimSize(1); column += line) {
-      coordinates.back() = math.add(op.getCoordinates().back(), column);
-      emitBox(partMap, math.add(address, column * dst.getDimSize(0) * bytes),
-              coordinates);
+    for (int64_t row = 0; row < dst.getDimSize(0); row += partRows) {
+      Value first = op.getCoordinates()[box.getRank() - 2];
+      if (row > 0) {
+        first = math.add(first, row);
+        first = math.select(math.isLess(first, op.getWithin()), first,
+                            math.constant(0));
+      }
+      coordinates[box.getRank() - 2] = first;
+      for (int64_t column = 0; column < dst.getDimSize(1); column += line) {
+        coordinates.back() = math.add(op.getCoordinates().back(), column);
+        int64_t place = column * dst.getDimSize(0) + row * line;
+        emitBox(partMap, math.add(base, place * bytes), coordinates);
+      }
     }
   }
 

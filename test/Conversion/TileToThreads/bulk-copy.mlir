@@ -90,12 +90,13 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 // CHECK: %[[END:.*]] = arith.addi %[[K]], %c48
 // CHECK: %[[ENDS:.*]] = arith.cmpi ult, %[[ROWS]], %[[END]]
 // CHECK: scf.if %[[ENDS]] {
-// CHECK: scf.for %[[ROW:.*]] = %c0 to %{{.*}} step %c16 {
-// CHECK: %[[BEHIND:.*]] = arith.addi %[[K]], %[[ROW]]
+// CHECK-COUNT-2: nvvm.cp.async.bulk.tensor{{.*}}, %[[SOME]],
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[K]], %c16
 // CHECK: %[[IS:.*]] = arith.cmpi ult, %[[BEHIND]], %[[ROWS]]
 // CHECK: %[[AT:.*]] = arith.select %[[IS]], %[[BEHIND]], %c0
 // CHECK: %[[FIRST:.*]] = arith.index_castui %[[AT]]
-// CHECK-COUNT-2: nvvm.cp.async.bulk.tensor{{.*}}, %[[SOME]], %{{.*}}, box[%{{.*}}, %{{.*}}]
+// CHECK: nvvm.cp.async.bulk.tensor{{.*}}, %[[SOME]], %{{.*}}, box[%{{.*}}, %[[FIRST]]]
+// CHECK-COUNT-3: nvvm.cp.async.bulk.tensor{{.*}}, %[[SOME]],
 // CHECK: } else {
 // CHECK-COUNT-2: nvvm.cp.async.bulk.tensor{{.*}}, %[[WHOLE]],
 // CHECK-NOT: nvvm.cp.async.bulk.tensor

@@ -20,7 +20,7 @@
 // CHECK: nm_tile.matmul #{{.*}} storage = {{.*}} index(%{{.*}} : tensor<2x2x32xi32>)
 
 // Each is a box of its own map; values are two, of 256 elements. Of 100 tokens
-// the last tile has 20, which come in boxes of 8.
+// the last tile has 20, which come in 5 boxes.
 // MAPS-LABEL: func @token_major
 // MAPS-DAG: nvgpu.tma.create.descriptor %{{.*}} box[%c40, %c64] : {{.*}} swizzle = swizzle_128b
 // MAPS-DAG: %[[PARTS:.*]] = nvgpu.tma.create.descriptor %{{.*}} box[%c8, %c64] : {{.*}} swizzle = swizzle_128b

@@ -611,8 +611,17 @@ func.func @parts_beyond_the_tile(%m: !map, %p: !part, %i: index, %t: memref<48x6
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
 func.func @parts_of_bits(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
-  // expected-error @below {{parts are of the rows of a destination of rank 2, got 'memref<2x2x32xi32, 3>'}}
+  // expected-error @below {{parts are of the rows of a destination of rank 2, without multicast, got 'memref<2x2x32xi32, 3>'}}
   nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>) within(%i by %m : !map)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @parts_for_a_cluster(%m: !map, %i: index, %t: memref<32x64xf16, 3>) {
+  // expected-error @below {{without multicast, got 'memref<32x64xf16, 3>'}}
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, 3>) within(%i by %m : !map)
   return
 }
 

@@ -35,11 +35,11 @@ static LogicalResult verifyParts(BulkCopyOp op, MemRefType dst,
     return op.emitOpError("within needs parts, and parts need within");
   if (!op.getParts())
     return success();
-  if (dst.getRank() != 2 || op.getBoxes())
+  if (dst.getRank() != 2 || op.getBoxes() || op.getMulticast())
     return op.emitOpError("parts are of the rows of a destination of rank 2, "
-                          "got ")
+                          "without multicast, got ")
            << dst;
-  int64_t rows = dst.getDimSize(0) / op.getMulticast().value_or(1);
+  int64_t rows = dst.getDimSize(0);
   auto type = cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType());
   MemRefType part = type.getTensor();
   int64_t line = box.getShape().back();

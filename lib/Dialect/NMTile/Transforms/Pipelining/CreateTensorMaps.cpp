@@ -156,25 +156,32 @@ static int64_t getSharers(ScheduleAttr schedule, MemRefType tile) {
 }
 
 /// Rows of the boxes in which a tile of `rows` is copied that ends outside of
-/// its buffer. For each row there the accelerator takes some 6 cycles.
+/// its buffer: a few boxes, since one of 16 rows takes as long to start as one
+/// of
+/// 64. All rows where they cannot be divided so.
 static int64_t getPartRows(int64_t rows) {
-  return rows % (2 * kSwizzleRows) ? kSwizzleRows : 2 * kSwizzleRows;
+  for (int64_t boxes : {4, 5, 3, 2})
+    if (rows % (boxes * kSwizzleRows) == 0)
+      return rows / boxes;
+  return rows;
 }
 
 /// Whether `operand` is a tile of activations, its rows tokens, that may end
-/// outside of its buffer, and has several boxes of a part of its rows.
+/// outside of its buffer, and has several boxes of a part of its rows. Where
+/// the CTAs of a cluster share copies, more of them take longer than rows
+/// outside.
 static bool hasParts(TileMatmulOp product, Value operand,
                      const SourceView &source) {
   auto tile = cast<MemRefType>(operand.getType());
   if (operand != product.getLhs() || tile.getRank() != 2 ||
-      product.getLhsOrder() == MajorOrder::MN)
+      product.getLhsOrder() == MajorOrder::MN ||
+      getSharers(product.getSchedule(), tile) > 1)
     return false;
   auto root = cast<MemRefType>(source.root.getType());
+  int64_t rows = tile.getDimSize(0);
   int64_t tokens = root.getDimSize(root.getRank() - 2);
-  if (!ShapedType::isDynamic(tokens) && tokens % tile.getDimSize(0) == 0)
-    return false;
-  int64_t rows = tile.getDimSize(0) / getSharers(product.getSchedule(), tile);
-  return getPartRows(rows) < rows;
+  bool isCut = ShapedType::isDynamic(tokens) || tokens % rows != 0;
+  return isCut && getPartRows(rows) < rows;
 }
 
 /// What `copy` sees of its source. Views are made `outside` of the launch,
