@@ -123,7 +123,7 @@ def call(layer, x):
     return kernels.run_linear(x, layer.operands(), layer.bias, spec)
 
 
-def mlp_of(k, n, activation, numbers, text="2:4"):
+def mlp_of(k, n, activation, numbers, text="4:8"):
     """A gated MLP whose layers have these numbers; and what runs gate and up, and the
     whole, as on a GPU."""
     layers = [layer_of(k, n, text), layer_of(k, n, text), layer_of(n, k, text)]

@@ -204,8 +204,8 @@ def test_layers_of_one_input(machine, monkeypatch):
     torch.manual_seed(1)
     sizes = ((K, N), (K, N), (N, K))
     layers = [
-        NMLinear.from_dense(nn.Linear(*size, bias=False), "2:4").requires_grad_(False)
-        for size in sizes
+        NMLinear.from_dense(nn.Linear(*size, bias=False), text).requires_grad_(False)
+        for size, text in zip(sizes, ("2:4", "2:4", "4:8"))
     ]
     made = []
 

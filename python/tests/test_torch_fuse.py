@@ -119,7 +119,7 @@ def test_models_compute_the_same(name):
         wanted = plain.generate(tokens, **options)
         assert torch.equal(model.generate(tokens, **options), wanted)
     called = operators(lambda: model(tokens))
-    assert called == ["linear_shared", "linear", "mlp"] * 2
+    assert called == ["linear_shared", "linear", "gated_mlp", "linear"] * 2
     expected = "silu" if name[0] != "G" else "gelu_tanh"
     assert {m.activation for m in model.modules() if isinstance(m, GatedMLP)} == {
         expected

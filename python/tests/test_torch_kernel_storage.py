@@ -187,7 +187,7 @@ def test_layers_that_stay(monkeypatch):
     assert report.left == {
         "q_proj": "its kernels read the canonical form",
         "v_proj": "its kernels read another encoding, 4:8, dim = 1",
-        "mlp.gate_proj": "there are no kernels for it: no kernels of 24",
+        "mlp.gate_proj": "it is one operator with mlp.up_proj, which stays",
         "mlp.up_proj": trained,
         "mlp.down_proj": "there are no kernels for it: no kernels of 24",
         "out": "it shares its values with tied",

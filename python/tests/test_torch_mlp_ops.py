@@ -76,7 +76,7 @@ def test_wrong_operands_are_named():
             MLP(x, gate, up, down, shared_text(specs))
 
 
-def module(encoding="2:4", down="4:8", sizes=(64, 96), **options):
+def module(encoding="4:8", down="2:4", sizes=(64, 96), **options):
     k, n = sizes
     layers = [packed(k, n, encoding, **options) for _ in range(2)]
     return GatedMLP(*layers, packed(n, k, down, **options)).eval()
@@ -104,6 +104,18 @@ def test_a_module_is_one_operator_while_down_is_packed():
         with torch.no_grad():
             inside = F.silu(mlp.gate_proj(x)) * mlp.up_proj(x)
             torch.testing.assert_close(other(x), down(inside))
+
+
+def test_products_of_sparse_tensor_cores_stay_apart():
+    for first, second, is_whole in (
+        ("2:4", "2:4", False),
+        ("1:4", "2:4", False),
+        ("2:4", "8:16", True),
+        ("8:16", "2:4", True),
+        ("2:4, block = [1, 16]", "2:4, block = [1, 16]", True),
+        ("[4:8, block = [1, 64]], [2:4]", "[4:8, block = [1, 64]], [2:4]", True),
+    ):
+        assert module(first, second).is_whole() == is_whole, (first, second)
 
 
 def test_a_module_trains_and_compiles():
@@ -153,7 +165,7 @@ def test_without_a_compiler_it_is_three_products(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("down", ["2:4", "8:16", "8:32, block = [1, 32]"])
 def test_cuda(down):
-    mlp = module("2:4", down, (256, 320)).half().cuda()
+    mlp = module("8:16", down, (256, 320)).half().cuda()
     for tokens in (1, 7, 200, 513):
         x = torch.randn(tokens, 256, dtype=torch.float16, device="cuda")
         with torch.no_grad():

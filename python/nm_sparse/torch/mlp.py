@@ -39,6 +39,12 @@ def is_plain(layer: Any) -> bool:
     return not any(getattr(layer, hooks) for hooks in _HOOKS)
 
 
+def _is_of_four(layer: NMLinear) -> bool:
+    """Whether sparse tensor cores multiply by the weight as it is."""
+    encoding = layer.encoding
+    return (encoding.m, encoding.block) == (4, (1, 1)) and len(encoding.levels) == 1
+
+
 class GatedMLP(nn.Module):
     """down(activation(gate(x)) * up(x)) as one operator, or gate and up as one.
 
@@ -50,9 +56,10 @@ class GatedMLP(nn.Module):
     Gate and up are `nm_sparse::gated_mlp` while they are packed by one encoding, are
     stored in one form, and have no bias and no hooks; all three are `nm_sparse::mlp`
     while down is packed, too, in any encoding and form, without bias and hooks, for as
-    many outputs as gate has inputs. What is between the products then stays as the
-    kernels like it. Layers may be replaced at any time, as `sparsify_` does. Otherwise
-    they are called one after the other. Input [..., hidden], output [..., hidden].
+    many outputs as gate has inputs. What is between the products then stays as their
+    kernels like it; those of n:4 like it as it is, and stay apart. Layers may be
+    replaced at any time, as `sparsify_` does. Otherwise they are called one after the
+    other. Input [..., hidden], output [..., hidden].
 
     Raises EncodingError for another activation.
     """
@@ -88,10 +95,15 @@ class GatedMLP(nn.Module):
         return None
 
     def is_whole(self) -> bool:
-        """Whether down is in the operator, if gate and up are one."""
+        """Whether down is in the operator, if gate and up are one.
+
+        Sparse tensor cores want no other layout between products, and kernels that
+        were chosen for three of them took longer: docs/decisions/075-whole-mlps.md.
+        """
         gate, down = self.gate_proj, self.down_proj
         return (
             is_plain(down)
+            and not (_is_of_four(gate) and _is_of_four(down))
             and down.bias is None
             and down.out_features == gate.in_features
             and down.in_features == gate.out_features
