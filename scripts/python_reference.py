@@ -39,6 +39,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "Layers that share their input": "fuse_ FuseReport Fusion GatedMLP "
         "share_input_ shared_linear",
         "Weights as kernels read them": "store_for_kernels_ StoreReport StoredLayer",
+        "Dense copies for many tokens": "use_dense_ DenseReport DenseLayer",
         "Export": "export_mlir Exported ExportError",
         "Checkpoints": "load_into load_compressed LoadReport convert_checkpoint "
         "Conversion",
