@@ -156,9 +156,8 @@ static int64_t getSharers(ScheduleAttr schedule, MemRefType tile) {
 }
 
 /// Rows of the boxes in which a tile of `rows` is copied that ends outside of
-/// its buffer: a few boxes, since one of 16 rows takes as long to start as one
-/// of
-/// 64. All rows where they cannot be divided so.
+/// its buffer: of a few boxes, since one of 16 rows takes as long to start as
+/// one of 64. All rows where they cannot be divided so.
 static int64_t getPartRows(int64_t rows) {
   for (int64_t boxes : {4, 5, 3, 2})
     if (rows % (boxes * kSwizzleRows) == 0)
@@ -167,9 +166,8 @@ static int64_t getPartRows(int64_t rows) {
 }
 
 /// Whether `operand` is a tile of activations, its rows tokens, that may end
-/// outside of its buffer, and has several boxes of a part of its rows. Where
-/// the CTAs of a cluster share copies, more of them take longer than rows
-/// outside.
+/// outside of its buffer, and is divided then. Where the CTAs of a cluster
+/// share copies, several take longer than rows outside.
 static bool hasParts(TileMatmulOp product, Value operand,
                      const SourceView &source) {
   auto tile = cast<MemRefType>(operand.getType());
