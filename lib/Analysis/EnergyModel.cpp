@@ -209,13 +209,24 @@ nm_sparse::predictDenseEnergy(const MatmulProblem &problem, double seconds,
                        TimeOf::FewRuns);
 }
 
-std::optional<CombinedEnergy>
-nm_sparse::predictCopyEnergy(double bytes, double seconds, const Chip &chip) {
-  const EnergyCosts *costs = findEnergyCosts(chip);
-  if (!costs)
-    return std::nullopt;
-  EnergyEvents events;
-  events.l2Bytes = events.dramBytes = bytes;
-  events.launches = events.busySMs = 1;
-  return combineEnergy(events, seconds, *costs, TimeOf::FewRuns);
+Prediction nm_sparse::predictCopy(double bytes, double seconds,
+                                  const Chip &chip) {
+  Prediction copy{};
+  copy.seconds = seconds;
+  if (const EnergyCosts *costs = findEnergyCosts(chip)) {
+    EnergyEvents events;
+    events.l2Bytes = events.dramBytes = bytes;
+    events.launches = events.busySMs = 1;
+    CombinedEnergy energy =
+        combineEnergy(events, seconds, *costs, TimeOf::FewRuns);
+    copy.joules = energy.joules;
+    copy.sustained = energy.seconds;
+  }
+  return copy;
+}
+
+void nm_sparse::add(Prediction &sum, const Prediction &one, double times) {
+  sum.seconds += times * one.seconds;
+  sum.joules += times * one.joules;
+  sum.sustained += times * one.sustained;
 }

@@ -181,10 +181,11 @@ double nm_sparse::predictRowCopy(ShapedType type, int64_t dynamicExtent,
   return combineKernelsBefore(terms, getSharedCosts(chip));
 }
 
-std::optional<double> nm_sparse::predictProduct(MatmulProblem problem,
-                                                ScheduleAttr given,
-                                                bool xFeatureMajor,
-                                                const Chip &chip) {
+std::optional<Prediction> nm_sparse::predictInLayout(MatmulProblem problem,
+                                                     ScheduleAttr given,
+                                                     bool xFeatureMajor,
+                                                     const Chip &chip,
+                                                     Objective objective) {
   problem.xFeatureMajor = xFeatureMajor;
   if (given && !isa<ProductCostInterface>(Attribute(given.getProduct())))
     return std::nullopt;
@@ -193,9 +194,20 @@ std::optional<double> nm_sparse::predictProduct(MatmulProblem problem,
       problem.elementBytes == 1)
     return std::nullopt;
   if (given)
-    return predict(problem, given, chip).seconds;
-  auto ranked = rankSchedules(problem, chip);
+    return predict(problem, given, chip);
+  auto ranked = rankSchedules(problem, chip, objective);
   if (ranked.empty())
     return std::nullopt;
-  return ranked.front().second.seconds;
+  return ranked.front().second;
+}
+
+std::optional<double> nm_sparse::predictProduct(MatmulProblem problem,
+                                                ScheduleAttr given,
+                                                bool xFeatureMajor,
+                                                const Chip &chip) {
+  auto best =
+      predictInLayout(problem, given, xFeatureMajor, chip, Objective::Time);
+  if (!best)
+    return std::nullopt;
+  return best->seconds;
 }

@@ -49,9 +49,12 @@ std::optional<CombinedEnergy> predictDenseEnergy(const MatmulProblem &problem,
                                                  double seconds,
                                                  const Chip &chip);
 
-/// Of a kernel that reads and writes so many bytes and computes nothing.
-std::optional<CombinedEnergy> predictCopyEnergy(double bytes, double seconds,
-                                                const Chip &chip);
+/// Time and energy of a kernel that takes `seconds`, reads and writes so many
+/// bytes and computes nothing.
+Prediction predictCopy(double bytes, double seconds, const Chip &chip);
+
+/// Adds the time and energy of `one`, so many times; no more of it is changed.
+void add(Prediction &sum, const Prediction &one, double times = 1);
 
 /// What `chip` takes for each event; null for a GPU whose energy nobody
 /// measured.

@@ -55,9 +55,15 @@ double predictRowCopy(ShapedType type, int64_t dynamicExtent, const Chip &chip);
 /// Bytes of a buffer of this type.
 double countBytes(ShapedType type, int64_t dynamicExtent);
 
-/// Predicted time of `problem` with its activations in the given layout, under
-/// `given`, or under the best schedule where that is null. None when no
-/// schedule fits.
+/// Predicted time and energy of `problem` with its activations in the given
+/// layout, under `given`, or under the schedule that `objective` chooses where
+/// that is null. None when no schedule fits.
+std::optional<Prediction> predictInLayout(MatmulProblem problem,
+                                          ScheduleAttr given,
+                                          bool xFeatureMajor, const Chip &chip,
+                                          Objective objective);
+
+/// The time alone, of the schedule that takes least of it.
 std::optional<double> predictProduct(MatmulProblem problem, ScheduleAttr given,
                                      bool xFeatureMajor, const Chip &chip);
 

@@ -83,7 +83,8 @@ def NMSparseAlignOperandsPass
     there are tokens, or of what the caller chooses. Where their distance may be
     no multiple of 32 bytes, or of 16, and the cost model predicts that the
     products that read them gain more than a copy takes, they read a
-    `nm_tile.align_rows` with that alignment.
+    `nm_tile.align_rows` with that alignment. `objective` says what is compared:
+    time, energy or their product, of the schedules that it chooses.
 
     ```mlir
     // Before

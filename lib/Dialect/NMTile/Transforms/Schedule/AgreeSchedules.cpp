@@ -67,12 +67,6 @@ static bool areDependent(const SetVector<Operation *> &users, MatmulOp other) {
          });
 }
 
-static void add(Prediction &sum, const Prediction &one) {
-  sum.seconds += one.seconds;
-  sum.joules += one.joules;
-  sum.sustained += one.sustained;
-}
-
 /// Schedules of one shape for all of `products`, if they are worth a launch.
 static void agree(ArrayRef<const RankedProduct *> products, Objective objective,
                   const Chip &chip) {

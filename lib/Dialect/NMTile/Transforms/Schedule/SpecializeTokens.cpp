@@ -62,22 +62,14 @@ static Prediction predictFunction(func::FuncOp function, int64_t tokens,
                                   const Chip &chip) {
   Prediction sum{};
   auto addCopy = [&](ShapedType type, double seconds) {
-    sum.seconds += seconds;
-    if (auto energy =
-            predictCopyEnergy(2 * countBytes(type, tokens), seconds, chip)) {
-      sum.joules += energy->joules;
-      sum.sustained += energy->seconds;
-    }
+    add(sum, predictCopy(2 * countBytes(type, tokens), seconds, chip));
   };
   function.walk([&](Operation *op) {
     auto matmul = dyn_cast<MatmulOp>(op);
     if (matmul && isa<ProductCostInterface>(
                       Attribute(matmul.getScheduleAttr().getProduct()))) {
-      Prediction one = predict(MatmulProblem::get(matmul, tokens),
-                               matmul.getScheduleAttr(), chip);
-      sum.seconds += one.seconds;
-      sum.joules += one.joules;
-      sum.sustained += one.sustained;
+      add(sum, predict(MatmulProblem::get(matmul, tokens),
+                       matmul.getScheduleAttr(), chip));
     } else if (isa<linalg::TransposeOp>(op)) {
       auto type = cast<ShapedType>(op->getResultTypes()[0]);
       addCopy(type, predictTranspose(type, tokens, chip));

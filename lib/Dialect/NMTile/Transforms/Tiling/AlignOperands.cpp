@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Rows of a caller's feature-major activations that do not begin at multiples
-// of 16 bytes can only be copied element by element. Where that takes longer
-// than to align them first, the products read a nm_tile.align_rows of them. The
-// tensor memory accelerator copies no others at all.
+// of 16 bytes can only be copied element by element. Where that takes more of
+// the objective than to align them first, the products read a
+// nm_tile.align_rows of them. The tensor memory accelerator copies no others
+// at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,6 +80,13 @@ static Origin findOrigin(Value x) {
   return origin;
 }
 
+/// What the kernel takes that aligns rows.
+static Prediction predictAlignment(ShapedType type, int64_t tokens,
+                                   const Chip &chip) {
+  return predictCopy(2 * countBytes(type, tokens),
+                     predictRowCopy(type, tokens, chip), chip);
+}
+
 /// Whether the rows of `x` may begin anywhere.
 static bool isGiven(Value x) {
   Origin origin = findOrigin(x);
@@ -90,16 +98,16 @@ struct AlignOperands
     : public nm_sparse::impl::NMSparseAlignOperandsPassBase<AlignOperands> {
   using Base::Base;
 
-  /// Predicted seconds of `op` with rows of its activations that begin at
-  /// multiples of so many bytes. None when nothing is known of it.
-  std::optional<double> predictAligned(MatmulOp op, int64_t alignment,
-                                       const Chip &target) {
+  /// What `op` takes with rows of its activations that begin at multiples of so
+  /// many bytes. None when nothing is known of it.
+  std::optional<Prediction> predictAligned(MatmulOp op, int64_t alignment,
+                                           const Chip &target) {
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (ShapedType::isDynamic(problem.windows))
       return std::nullopt;
     problem.xAlignment = alignment;
-    return predictProduct(problem, op.getScheduleAttr(), /*xFeatureMajor=*/true,
-                          target);
+    return predictInLayout(problem, op.getScheduleAttr(),
+                           /*xFeatureMajor=*/true, target, comparedBy);
   }
 
   /// The tensor memory accelerator copies the activations of `op`, with the
@@ -114,18 +122,20 @@ struct AlignOperands
     return !ranked.empty() && ranked.front().first.isBulk();
   }
 
-  /// Predicted seconds that `products` take less with rows at multiples of
-  /// `after` bytes than with `before`.
+  /// What `products` take less with rows at multiples of `after` bytes than
+  /// with `before`, where a copy takes `copies` besides.
   double getGain(ArrayRef<MatmulOp> products, int64_t before, int64_t after,
-                 const Chip &target) {
-    double gain = 0;
+                 const Prediction &copies, const Chip &target) {
+    Prediction slow{}, fast = copies;
     for (MatmulOp op : products) {
-      auto slow = predictAligned(op, before, target);
-      auto fast = predictAligned(op, after, target);
-      if (slow && fast)
-        gain += *slow - *fast;
+      auto one = predictAligned(op, before, target);
+      auto other = predictAligned(op, after, target);
+      if (!one || !other)
+        continue;
+      add(slow, *one);
+      add(fast, *other);
     }
-    return gain;
+    return getScore(slow, comparedBy) - getScore(fast, comparedBy);
   }
 
   /// How `x`, which `products` read, is aligned for them, or null. What a copy
@@ -147,17 +157,18 @@ struct AlignOperands
         own < 16 &&
         llvm::any_of(
             products, [&](MatmulOp op) { return hasBulkCopies(op, target); });
-    double cost = predictRowCopy(type, expectedTokens, target);
-    double gain = getGain(products, 16, 32, target);
+    Prediction copy = predictAlignment(type, expectedTokens, target);
+    double gain = getGain(products, 16, 32, copy, target);
     int64_t alignment = 0, from = 0;
-    if (gain > cost)
+    if (gain > 0)
       alignment = 32;
     else if (mustBe16 ||
-             (own < 16 && getGain(products, element, 16, target) > cost))
+             (own < 16 && getGain(products, element, 16, copy, target) > 0))
       alignment = 16;
     // Copied for some tokens already, it is for more of them for less.
-    double launch = predictRowCopy(type, 1, target);
-    double gained = gain - (cost - launch);
+    add(copy, predictAlignment(type, 1, target), /*times=*/-1);
+    double gained = getGain(products, 16, 32, copy, target);
+    double launch = gained - gain;
     if (alignment && !mustBe16 && !isKnown &&
         gained * double(kMostTokens) > launch * double(expectedTokens)) {
       alignment = 32;
