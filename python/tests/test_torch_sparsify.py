@@ -44,11 +44,11 @@ class Model(nn.Module):
 
 
 def constant(times):
-    """A predictor that knows (dense, sparse) by the number of tokens."""
+    """A predictor that knows (dense, sparse) from some numbers of tokens on."""
 
     def predictor(shape, dtype, encoding, tokens, chip):
         assert dtype == "f32" and encoding.dim == 1 and len(shape) == 2
-        return [(count, *times[count]) for count in tokens]
+        return [(n, *times[max(one for one in times if one <= n)]) for n in tokens]
 
     return predictor
 
@@ -163,6 +163,7 @@ def test_predictions_decide():
     assert len(report.converted) == 5
     assert [one.speedup for one in report.rows[0].predictions] == [10 / 9, 0.5]
     assert "10.0 -> 20.0" in str(report) and "us, 16 tokens" in str(report)
+    assert {row.dense_from for row in report.rows} == {16}
     slow = NMSparseConfig("2:4", tokens=(16,))
     model = Model()
     report = sparsify_(model, slow, predictor=constant(times))

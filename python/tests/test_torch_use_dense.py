@@ -14,7 +14,7 @@ from nm_sparse import EncodingError  # noqa: E402
 from nm_sparse.compiler import CompileError  # noqa: E402
 from nm_sparse.library import LibraryNotFoundError  # noqa: E402
 from nm_sparse.torch import NMLinear, share_input_, use_dense_  # noqa: E402
-from nm_sparse.torch.use_dense import COUNTS, choose  # noqa: E402
+from nm_sparse.torch.dense_plan import COUNTS, choose  # noqa: E402
 
 
 class Model(nn.Module):

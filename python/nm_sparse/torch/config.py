@@ -35,6 +35,10 @@ class NMSparseConfig:
     keep_slower:  whether a layer becomes sparse, too, that is predicted to be slower
                   than the dense one for all of `tokens`, or takes no less memory.
     tokens:       numbers of tokens for which times are predicted.
+    dense_copies: whether a layer that is predicted to be slower than the dense one for
+                  some of `tokens`, but not for all, is to multiply as many tokens on a
+                  GPU by a dense copy of its weight (`NMLinear.dense_from`): as fast as
+                  dense, for the memory of both. With `keep_slower` there are none.
 
     Raises EncodingError when a field is none of these.
     """
@@ -44,6 +48,7 @@ class NMSparseConfig:
     score: ModelScore = "magnitude"
     keep_slower: bool = False
     tokens: Tuple[int, ...] = (1, 16, 512, 2048)
+    dense_copies: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", linear_encoding(self.encoding))
@@ -103,3 +108,8 @@ class Patterns:
                     self.unused.remove(pattern)
                 return pattern, config
         return None, None
+
+    def has_copies(self, name: str) -> bool:
+        """Whether a layer may have a dense copy."""
+        _, config = self.find(name)
+        return config is not None and config.dense_copies and not config.keep_slower

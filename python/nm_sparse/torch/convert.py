@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import (
     Any,
     Callable,
     Dict,
-    Iterable,
     List,
     Mapping,
     Optional,
@@ -32,6 +31,7 @@ from ..encoding import EncodingError, packed_shapes
 from ..library import LibraryNotFoundError, library
 from ..predict import compile_advice
 from .config import LAYER_DTYPES, Configs, ModelScore, NMSparseConfig, Patterns
+from .dense_plan import Predictor, Times, copy_bytes, plan_dense_
 from .linear import NMLinear
 from .masks import Score, prune_weight
 from .report import Prediction, Report, Row
@@ -39,9 +39,6 @@ from .spec import component_types, dtype_name, linear_encoding
 from .weight import PackedWeight
 
 Filter = Callable[[nn.Module, str], bool]
-# (shape [N, K], type as in MLIR, encoding, tokens, chip) -> (tokens, dense time,
-# sparse time) in microseconds for each number of tokens.
-Predictor = Callable[..., Iterable[Tuple[int, float, float]]]
 
 NO_PREDICTION = (
     "no times are predicted, and layers are sparse whether that is faster or not: "
@@ -82,7 +79,9 @@ def sparsify_(
     predictor:  `nm_sparse.predict.compile_advice` by default, where the compiler's
                 library is installed. A layer that is predicted to be slower than the
                 dense one for all of `config.tokens` stays dense, unless
-                `config.keep_slower`.
+                `config.keep_slower`. One that is slower for some of them gets a dense
+                copy for so many tokens, unless `config.dense_copies` is False: as with
+                `use_dense_`, whose numbers layers get that are one operator already.
     chip:       for which times are predicted, such as "sm_90a"; that of the weights'
                 GPU by default, and that of the predictor where they are on the CPU.
     budget:     the error of a layer's outputs that is allowed, relative to their norm,
@@ -124,8 +123,41 @@ def sparsify_(
         if replacement is not None:
             for parent, attribute in layer.places:
                 setattr(parent, attribute, replacement)
-    rows = tuple(row for row, _ in plans)
-    return Report(rows, tuple(patterns.unused), note)
+    rows = [row for row, _ in plans]
+    if predictor is not None:
+        allowed = {
+            replacement: row.predictions
+            for row, replacement in plans
+            if replacement is not None and patterns.has_copies(row.name)
+        }
+        plan_copies_(model, allowed, Times(predictor, chip))
+        rows = [with_copy(row, replacement) for row, replacement in plans]
+    return Report(tuple(rows), tuple(patterns.unused), note)
+
+
+def plan_copies_(
+    model: nn.Module,
+    allowed: Mapping[NMLinear, Sequence[Prediction]],
+    times: Times,
+) -> None:
+    """Has layers use dense copies that are slower than dense for some of their
+    predictions, and not for all.
+
+    allowed:  layers that may have copies, with their predictions.
+    """
+    slower = {
+        layer
+        for layer, predictions in allowed.items()
+        if any(one.sparse_us > one.dense_us for one in predictions)
+    }
+    plan_dense_(model, allowed, slower, times)
+
+
+def with_copy(row: Row, layer: Optional[nn.Module]) -> Row:
+    """The row of a layer, with its dense copy."""
+    if not isinstance(layer, NMLinear) or layer.dense_from is None:
+        return row
+    return replace(row, dense_from=layer.dense_from, copy_bytes=copy_bytes(layer))
 
 
 def _default_predictor() -> Tuple[Optional[Predictor], str]:

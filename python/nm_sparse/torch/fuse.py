@@ -7,16 +7,19 @@ and many others of Hugging Face have them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
+from ..library import LibraryNotFoundError
+from ..predict import compile_advice
+from .dense_plan import Predictor, Times, find_operators, plan_dense_
 from .linear import NMLinear
 from .mlp import GatedMLP, share_input_
 from .ops import activate
-from .spec import ACTIVATIONS
+from .spec import ACTIVATIONS, common_dense_from
 
 _MLP = ("gate_proj", "up_proj", "down_proj")
 _ATTENTION = ("q_proj", "k_proj", "v_proj")
@@ -28,14 +31,17 @@ _TOLERANCES = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4}
 class Fusion:
     """One block.
 
-    name:    of the module.
-    kind:    "gated MLP" or "shared input".
-    reason:  why it stays as it is; "" where it is fused.
+    name:        of the module.
+    kind:        "gated MLP" or "shared input".
+    reason:      why it stays as it is; "" where it is fused.
+    dense_from:  from how many tokens on its operator, that of gate and up in an MLP,
+                 multiplies by dense copies; None: never, or layers are dense yet.
     """
 
     name: str
     kind: str
     reason: str = ""
+    dense_from: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,23 @@ class FuseReport:
         return [row.name for row in self.rows if not row.reason]
 
     def __str__(self) -> str:
-        lines = [
-            f"{row.name}: {row.kind}{', as it was: ' * bool(row.reason)}{row.reason}"
-            for row in self.rows
-        ]
+        lines = []
+        for row in self.rows:
+            line = f"{row.name}: {row.kind}"
+            if row.reason:
+                line += f", as it was: {row.reason}"
+            elif row.dense_from is not None:
+                line += f", with dense copies from {row.dense_from} tokens on"
+            lines.append(line)
         return "\n".join([*lines, f"{len(self.fused)} of {len(self.rows)} are fused"])
 
 
-def fuse_(model: nn.Module) -> FuseReport:
+def fuse_(
+    model: nn.Module,
+    *,
+    predictor: Optional[Predictor] = None,
+    chip: Optional[str] = None,
+) -> FuseReport:
     """Makes one operator of layers that share their input, in place.
 
     A module with `gate_proj`, `up_proj`, `down_proj` and an activation becomes a
@@ -65,6 +80,10 @@ def fuse_(model: nn.Module) -> FuseReport:
     and `v_proj` stays, and computes all three at once (`share_input_`). Names in the
     `state_dict` do not change. Call it before or after `sparsify_`: dense layers run as
     before, until they are packed.
+
+    predictor, chip:  as for `sparsify_`. Where it, or `use_dense_`, has found by times
+                      that a layer is to multiply many tokens by a dense copy, all
+                      layers of its operator get one number, by the sums of their times.
 
     Returns a report of all such modules, also of those that stay as they are.
     """
@@ -74,7 +93,30 @@ def fuse_(model: nn.Module) -> FuseReport:
             rows.append(Fusion(name, "gated MLP", _fuse_mlp(model, name, module)))
         elif _has(module, _ATTENTION):
             rows.append(Fusion(name, "shared input", _share(module)))
-    return FuseReport(tuple(rows))
+    _plan_copies(model, Times(predictor or compile_advice, chip))
+    return FuseReport(tuple(_with_copies(model, row) for row in rows))
+
+
+def _plan_copies(model: nn.Module, times: Times) -> None:
+    """Finds when operators use dense copies, where that was found for their layers."""
+    timed, apart = set(), set()
+    for group in find_operators(model):
+        timed.update(layer for layer in group if layer.is_dense_from_timed)
+        if len({layer.dense_from for layer in group}) > 1:
+            apart.update(group)
+    try:
+        plan_dense_(model, timed, apart, times)
+    except LibraryNotFoundError:
+        pass  # they keep the numbers that were found for each
+
+
+def _with_copies(model: nn.Module, row: Fusion) -> Fusion:
+    names = {"gated MLP": _MLP[:2], "shared input": _ATTENTION}[row.kind]
+    layers = [getattr(model.get_submodule(row.name), one) for one in names]
+    if row.reason or not all(isinstance(layer, NMLinear) for layer in layers):
+        return row
+    number = common_dense_from(layer.dense_from for layer in layers)
+    return replace(row, dense_from=number)
 
 
 def _has(module: nn.Module, names: Tuple[str, ...]) -> bool:

@@ -53,6 +53,8 @@ class NMLinear(PackedModule):
 
     bias: Optional[nn.Parameter]
     _dense_from: Optional[int] = None
+    # Whether `dense_from`, or that there is none, was found by predicted times.
+    is_dense_from_timed = False
 
     def __init__(
         self,
@@ -233,6 +235,7 @@ class NMLinear(PackedModule):
     @dense_from.setter
     def dense_from(self, tokens: Optional[int]) -> None:
         check_dense_from(tokens)
+        self.is_dense_from_timed = False
         if tokens == self._dense_from:
             return
         self._dense_from = tokens

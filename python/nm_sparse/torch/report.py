@@ -46,6 +46,9 @@ class Row:
     dense_bytes:     bytes of the weight before.
     packed_bytes:    bytes of the packed weight; None where there is none.
     predictions:     for each number of tokens of the config; empty without a predictor.
+    dense_from:      from how many tokens on the layer multiplies by a dense copy of its
+                     weight on a GPU; None: never.
+    copy_bytes:      of that copy, which the first call of so many tokens makes.
     """
 
     name: str
@@ -57,6 +60,8 @@ class Row:
     dense_bytes: int
     packed_bytes: Optional[int]
     predictions: Tuple[Prediction, ...] = ()
+    dense_from: Optional[int] = None
+    copy_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,8 @@ class Report:
         ]
         shape = f"{row.shape[0]} x {row.shape[1]}"
         result = "sparse" if row.is_converted else f"dense: {row.reason}"
+        if row.dense_from is not None:
+            result += f", dense copy from {row.dense_from} tokens on"
         return [row.name, shape, row.encoding or "", kept, size, *times, result]
 
     def _summary(self) -> List[str]:
@@ -134,6 +141,14 @@ class Report:
             f"{len(done)} of {len(self.rows)} linear layers are sparse; their weights "
             f"take {after / 2**20:.1f} MiB instead of {before / 2**20:.1f} MiB",
         ]
+        copied = [row for row in self.rows if row.dense_from is not None]
+        if copied:
+            copies = sum(row.copy_bytes for row in copied) / 2**20
+            lines.append(
+                f"{len(copied)} of these multiply many tokens by dense copies, which "
+                f"take {copies:.1f} MiB more on a GPU from the first such call on; "
+                "dense_copies=False in the config makes none, and is slower"
+            )
         if self.unused_patterns:
             lines.append(f"no layer for: {', '.join(self.unused_patterns)}")
         return lines + ([self.note] if self.note else [])

@@ -8,23 +8,19 @@ in f16, and for memory: a copy is as large as the dense weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Dict, Optional, Sequence, Tuple, Union
 
 from torch import nn
 
 from ..compiler import CompileError
 from ..encoding import EncodingError
 from ..predict import compile_advice
-from .convert import Filter, Predictor
-from .kernel_storage import find_uses
-from .kernels import chip_of
+from .dense_plan import Predictor, Times, copy_bytes, find_number, find_operators
+from .kernel_storage import Filter
 from .linear import NMLinear
 from .report import table
-from .spec import NARROW, LinearSpec
+from .spec import NARROW
 
-# Numbers of tokens for which times are predicted.
-COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
-COUNTS += (2048, 3072, 4096)
 _MIB = 1 << 20
 
 
@@ -130,17 +126,19 @@ def use_dense_(
     if tokens is None:
         plan = {layer: (None, "as asked") for layer in names}
     else:
-        times = _Times(predictor or compile_advice, chip)
+        times = Times(predictor or compile_advice, chip)
         for layer in names:
             reason = stay.get(layer) or _obstacle(layer)
             if reason:
                 stay[layer] = reason
-        for group in _operators(model, names):
+        for group in find_operators(model):
             plan.update(_plan(group, tokens, stay, names, times))
     for layer, reason in stay.items():
         plan[layer] = layer.dense_from, reason
     for layer, (dense_from, _) in plan.items():
-        layer.dense_from = dense_from
+        if layer not in stay:
+            layer.dense_from = dense_from
+            layer.is_dense_from_timed = tokens == "auto"
     rows = [_row(layer, name, plan[layer][1]) for layer, name in names.items()]
     return DenseReport(tuple(rows))
 
@@ -155,83 +153,30 @@ def _obstacle(layer: NMLinear) -> Optional[str]:
     return None
 
 
-def _operators(
-    model: nn.Module, names: Dict[NMLinear, str]
-) -> List[Tuple[NMLinear, ...]]:
-    """Layers that are in one operator, directly or by way of others."""
-    groups: List[Dict[NMLinear, None]] = []
-    for use in find_uses(model, names):
-        merged = dict.fromkeys(use.layers)
-        apart = []
-        for group in groups:
-            if merged.keys() & group.keys():
-                merged = {**group, **merged}
-            else:
-                apart.append(group)
-        groups = [*apart, merged]
-    return [tuple(group) for group in groups]
-
-
-class _Times:
-    """Predicted times of layers, of each kind once."""
-
-    def __init__(self, predictor: Predictor, chip: Optional[str]) -> None:
-        self.predictor, self.chip = predictor, chip
-        self._known: Dict[Any, List[Tuple[float, float]]] = {}
-
-    def of(self, layer: NMLinear) -> List[Tuple[float, float]]:
-        """Microseconds, dense and sparse, for each of `COUNTS`."""
-        spec = LinearSpec.parse(layer.kernel_spec)
-        device, chip = layer.values.device, self.chip
-        if chip is None and device.type == "cuda":
-            chip = chip_of(device)
-        key = (spec.shape, spec.dtype, spec.encoding, chip)
-        if key not in self._known:
-            found = self.predictor(spec.shape, spec.dtype, spec.encoding, COUNTS, chip)
-            self._known[key] = [(dense, sparse) for _, dense, sparse in found]
-        return self._known[key]
-
-
 def _plan(
     group: Sequence[NMLinear],
     tokens: Union[str, int],
     stay: Dict[NMLinear, str],
     names: Dict[NMLinear, str],
-    times: _Times,
+    times: Times,
 ) -> Dict[NMLinear, Tuple[Optional[int], str]]:
-    """Of the layers of one operator: from how many tokens on, and why."""
+    """Of the layers of one operator: from how many tokens on, and why. Where they stay
+    as they are, `stay` says why, and nothing is returned."""
     blocked = [layer for layer in group if layer in stay and layer.dense_from is None]
     if blocked:
         reason = f"it is one operator with {names[blocked[0]]}, which stays"
-        return {layer: (layer.dense_from, reason) for layer in group}
+        stay.update({layer: reason for layer in group if layer not in stay})
+        return {}
     if tokens != "auto":
         return {layer: (int(tokens), "as asked") for layer in group}
     try:
-        each = [times.of(layer) for layer in group]
+        return dict.fromkeys(group, find_number(group, times))
     except (CompileError, EncodingError) as error:
         reason = f"no times are predicted for it: {error}"
-        return {layer: (layer.dense_from, reason) for layer in group}
-    sums = [[sum(one) for one in zip(*at)] for at in zip(*each)]
-    return dict.fromkeys(group, choose([dense <= sparse for dense, sparse in sums]))
-
-
-def choose(is_dense: Sequence[bool]) -> Tuple[Optional[int], str]:
-    """The least of `COUNTS` from which on dense is chosen for all, or None, and why.
-
-    is_dense:  whether dense is no slower, for each of `COUNTS`.
-    """
-    at = len(COUNTS)
-    while at > 0 and is_dense[at - 1]:
-        at -= 1
-    if at < len(COUNTS):
-        return COUNTS[at], f"sparse is predicted to be no faster from {COUNTS[at]} on"
-    first = COUNTS[-1] if any(is_dense) else f"{COUNTS[0]} to {COUNTS[-1]}"
-    return None, f"sparse is predicted to be faster for {first} tokens"
+        stay.update({layer: reason for layer in group if layer not in stay})
+        return {}
 
 
 def _row(layer: NMLinear, name: str, reason: str) -> DenseLayer:
-    copied = 0
-    if layer.dense_from is not None:
-        copied = layer.out_features * layer.in_features * layer.values.element_size()
     weight = sum(part.nbytes for part in layer._parts())
-    return DenseLayer(name, layer.dense_from, reason, weight, copied)
+    return DenseLayer(name, layer.dense_from, reason, weight, copy_bytes(layer))

@@ -8,8 +8,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 from torch import nn
 
 from ..encoding import EncodingError
+from ..predict import compile_advice
 from .budget import PATTERNS, sparsify_within_
 from .config import NMSparseConfig
+from .convert import plan_copies_, with_copy
+from .dense_plan import Times
 from .layer_advice import Advice, LayerAdvice
 from .linear import NMLinear
 from .prune import Calibration
@@ -49,7 +52,15 @@ def sparsify_by_budget(
     }
     sizes = {name: _bytes(module) for name, module in before.items()}
     advice, _ = sparsify_within_(model, budget, calibration, candidates, **more)
-    return Report(tuple(_rows(model, before, sizes, advice)))
+    rows = _rows(model, before, sizes, advice)
+    allowed = {
+        model.get_submodule(row.name): row.predictions
+        for row in rows
+        if row.is_converted
+    }
+    asked = more.get("predictor") or compile_advice, more.get("chip")
+    plan_copies_(model, allowed, Times(*asked, more.get("dtype")))
+    return Report(tuple(with_copy(row, model.get_submodule(row.name)) for row in rows))
 
 
 def _bytes(module: nn.Linear) -> int:
