@@ -30,6 +30,9 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
        context->getLoadedDialect<NMSparseDialect>()->getProposers())
     propose(enumerator);
   auto &ranked = enumerator.ranked;
+  if (!problem.canCopyInBulk)
+    llvm::erase_if(
+        ranked, [](const auto &candidate) { return candidate.first.isBulk(); });
   // Among equals the deepest ring, and then the order of consideration.
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(0, ranked.size()));

@@ -15,6 +15,7 @@
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>
@@ -168,6 +169,7 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
   module.walk([&](MatmulOp op) {
     int64_t expected = getExpectedTokens(op, tokens);
     MatmulProblem problem = MatmulProblem::get(op, expected);
+    problem.canCopyInBulk = canCopyInBulk(op.getX());
     Preparation before = getPreparation(op, expected);
     auto describeWhole = [&](ScheduleAttr schedule) {
       Prediction whole = predictPrepared(problem, schedule, chip, before);

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -74,6 +75,7 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
       return;
     MatmulProblem problem =
         MatmulProblem::get(op, getExpectedTokens(op, tokens));
+    problem.canCopyInBulk = canCopyInBulk(op.getX());
     ChosenTime chosen = predictChosen(op, chip, tokens);
     SmallVector<Ranked> ranked = rankSchedules(problem, chip, objective);
     os << llvm::formatv("  @{0}, {1} tokens: {2:f1} us predicted{3}, bound by "

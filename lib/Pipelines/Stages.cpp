@@ -95,6 +95,7 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   propagate.gpu = options.gpu;
   propagate.tokens = getExpectedTokens(options);
   propagate.layout = options.layout;
+  propagate.objective = options.objective;
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
   NMSparseAlignOperandsPassOptions align;

@@ -66,6 +66,9 @@ struct MatmulProblem {
   const ElementFormat *format = nullptr; ///< Of x and values.
   /// The number of tokens is dynamic.
   bool hasAnyTokens = false;
+  /// The tensor memory accelerator can copy rows of x: they are aligned, or may
+  /// yet be.
+  bool canCopyInBulk = true;
   std::optional<ConstantWeight> constant = {};
 
   /// Rows of the dense weight.

@@ -18,10 +18,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
-#include <limits>
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEPROPAGATELAYOUTPASS
@@ -55,10 +55,11 @@ struct PropagateLayout
     : public nm_sparse::impl::NMSparsePropagateLayoutPassBase<PropagateLayout> {
   using Base::Base;
 
-  /// Predicted seconds that `op`, and what reads its activations like it, save
-  /// in the other layout. None when nothing is known of one of them then.
-  std::optional<double> getGain(MatmulOp op, const Chip &target) {
-    double gain = 0;
+  /// Whether `op`, and what reads its activations like it, take less of the
+  /// objective in the other layout, where a transposition takes `copy` besides.
+  bool hasGain(MatmulOp op, const Prediction &copy, const Chip &target) {
+    Prediction sumBefore{}, sumAfter = copy;
+    bool mustChange = false;
     bool isFeatureMajor = op.isXFeatureMajor();
     for (OpOperand &use : op.getX().getUses()) {
       if (!readsAs(use, op))
@@ -67,30 +68,36 @@ struct PropagateLayout
       MatmulProblem problem = MatmulProblem::get(reader, expectedTokens);
       // What has no schedule is reported where schedules are chosen.
       if (ShapedType::isDynamic(problem.windows))
-        return std::nullopt;
-      auto before = predictProduct(problem, reader.getScheduleAttr(),
-                                   isFeatureMajor, target);
+        return false;
+      auto before = predictInLayout(problem, reader.getScheduleAttr(),
+                                    isFeatureMajor, target, comparedBy);
       problem.xAlignment = 32; // The program's own, see NMSparseAlignRowsPass.
-      auto after = predictProduct(problem, reader.getScheduleAttr(),
-                                  !isFeatureMajor, target);
+      auto after = predictInLayout(problem, reader.getScheduleAttr(),
+                                   !isFeatureMajor, target, comparedBy);
       if (!after)
-        return std::nullopt;
-      // Some products have no other schedules.
-      gain += before ? *before - *after : std::numeric_limits<double>::max();
+        return false;
+      if (before)
+        add(sumBefore, *before);
+      else // It has no other schedules.
+        mustChange = true;
+      add(sumAfter, *after);
     }
-    return gain;
+    return mustChange ||
+           getScore(sumAfter, comparedBy) < getScore(sumBefore, comparedBy);
   }
 
   /// Whether `op` should have its activations in the other layout.
   bool isWorth(MatmulOp op, bool transposed, const Chip &target) {
     if (layout == "feature-major")
       return true;
-    std::optional<double> gain = getGain(op, target);
-    double cost = transposed
-                      ? predictTranspose(cast<ShapedType>(op.getX().getType()),
-                                         expectedTokens, target)
-                      : 0;
-    return gain && *gain > cost;
+    Prediction copy{};
+    if (transposed) {
+      auto type = cast<ShapedType>(op.getX().getType());
+      copy =
+          predictCopy(2 * countBytes(type, expectedTokens),
+                      predictTranspose(type, expectedTokens, target), target);
+    }
+    return hasGain(op, copy, target);
   }
 
   void visit(RewriterBase &rewriter, MatmulOp op, const Chip &target) {
@@ -155,9 +162,14 @@ struct PropagateLayout
       return signalPassFailure();
     }
     const Chip *target = findChip(chip, gpu);
-    // An unknown chip is an error where schedules are chosen.
+    // An unknown chip is an error where schedules are chosen, and so is an
+    // objective that it cannot be judged by.
     if (!target || layout == "keep")
       return;
+    llvm::Expected<Objective> parsed = parseObjective(objective, *target);
+    if (!parsed)
+      return llvm::consumeError(parsed.takeError());
+    comparedBy = *parsed;
     SmallVector<MatmulOp> matmuls;
     getOperation().walk([&](MatmulOp op) { matmuls.push_back(op); });
     IRRewriter rewriter(&getContext());
@@ -177,6 +189,7 @@ struct PropagateLayout
     int64_t dim;
   };
   int64_t expectedTokens = 0;
+  Objective comparedBy = Objective::Time;
   SmallVector<Copy> copies;
   llvm::SmallSetVector<Value, 8> changed;
 };

@@ -339,7 +339,8 @@ def NMSparsePropagateLayoutPass
 
     With `layout = auto` the cost model is asked: a chain changes where the
     products that read it are predicted to gain, and by more than a
-    transposition takes where one is needed. Rows of tokens that are no multiple
+    transposition takes where one is needed. What is compared is the objective:
+    time, energy or their product. Rows of tokens that are no multiple
     of 16 bytes stay as they are. Tensor cores read activations of 8-bit elements
     token-major alone, so that feature-major ones change in the other direction, by
     the same rules. `feature-major` changes all of 16 bits and more that can be
@@ -371,7 +372,9 @@ def NMSparsePropagateLayoutPass
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">,
     Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",
-           "auto (as the cost model says), feature-major or keep">
+           "auto (as the cost model says), feature-major or keep">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "as in --nm-sparse-select-schedule">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",

@@ -12,6 +12,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
+#include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {
@@ -136,6 +137,7 @@ struct SelectSchedule
       return checkGiven(op, problem, target);
     if (failed(checkProblem(op, problem, target)))
       return failure();
+    problem.canCopyInBulk = canCopyInBulk(op.getX());
     auto ranked = rankSchedules(problem, target, comparedBy);
     if (ranked.empty())
       return reportNone(op, problem, target);

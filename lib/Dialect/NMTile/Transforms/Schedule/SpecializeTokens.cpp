@@ -116,6 +116,7 @@ struct SpecializeTokens
     propagate.chip = chip;
     propagate.gpu = gpu;
     propagate.layout = layout;
+    propagate.objective = objective;
     passes.addNestedPass<func::FuncOp>(
         createNMSparsePropagateLayoutPass(propagate));
     NMSparseAlignOperandsPassOptions align;

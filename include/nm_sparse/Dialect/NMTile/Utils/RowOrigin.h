@@ -1,0 +1,48 @@
+//===- RowOrigin.h - where rows of activations begin ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A caller's rows may lie at any distance; those of the program are aligned
+// (--nm-sparse-align-rows). It changes no IR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_UTILS_ROWORIGIN_H
+#define NM_SPARSE_DIALECT_NMTILE_UTILS_ROWORIGIN_H
+
+#include "mlir/IR/BuiltinTypeInterfaces.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+
+namespace mlir::nm_sparse {
+
+/// Where the rows of activations come from.
+struct RowOrigin {
+  /// Whose last dimension says how far rows are apart.
+  ShapedType rows;
+  /// What aligns them, if anything.
+  AlignRowsOp aligned;
+  /// The program allocates them.
+  bool isOwn;
+  /// They begin inside of rows, or at places of a shape that is not known.
+  bool isShifted;
+
+  /// Follows the tensor `x` to what it is stored in.
+  static RowOrigin find(Value x);
+
+  /// Whether they may begin anywhere.
+  bool isGiven() const { return (!isOwn && !aligned) || isShifted; }
+
+  /// The power of two of bytes, at most 32, at whose multiples they begin in
+  /// any case.
+  int64_t getAlignment();
+};
+
+/// Whether the tensor memory accelerator can copy rows of `x`, which begin at
+/// multiples of 16 bytes of a buffer that is known before the launch.
+bool canCopyInBulk(Value x);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMTILE_UTILS_ROWORIGIN_H
