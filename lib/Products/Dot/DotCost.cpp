@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DotRegisters.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Products/Registration.h"
@@ -67,13 +68,9 @@ static int64_t getResidentCtas(ScheduleAttr schedule, int64_t registers) {
 static int64_t getRegisters(BitmapTile tile, ScheduleAttr schedule) {
   if (tile.isFree)
     return kFreeRegisters;
-  int64_t tokens = schedule.getTileTokens();
-  if (tokens > 2)
-    return tokens <= 4 ? 40 : 56;
-  // ptxas reads many values early where a CTA is not that large.
-  int64_t warps = schedule.getProduct().getNumWarps();
-  bool isEarly = schedule.getTileRows() >= kMostValues * warps;
-  return isEarly && (warps == 8 || warps == 16) ? 40 : 32;
+  return getDotRegisters(schedule.getTileTokens(),
+                         schedule.getProduct().getNumWarps(),
+                         schedule.getTileRows());
 }
 
 /// Cycles of a scheduler for one value of all lanes of a warp, with all tokens.

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ActivationReader.h"
+#include "DotRegisters.h"
 #include "FreeBlock.h"
 #include "KeptRows.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
@@ -231,8 +232,10 @@ struct DotLowering
     layout.output = layout.lane;
     layout.isOwner = math.isLess(layout.threadId, math.constant(32));
     layout.shares = layout.numThreads / 32;
-    if (op.getEncoding().isFree())
-      layout.registers = FreeBlock::getRegisters(layout.tileTokens);
+    layout.registers = op.getEncoding().isFree()
+                           ? FreeBlock::getRegisters(layout.tileTokens)
+                           : getDotRegisters(layout.tileTokens, layout.shares,
+                                             op.getSchedule().getTileRows());
     for (int64_t token = 0; token < layout.tileTokens; ++token)
       layout.addElement({token, 0});
     return success();

@@ -57,11 +57,12 @@ def sparse_warps(tile, warps, stages, grid="flat"):
     )
 
 
-def direct(product, tile, warps, shares):
+def direct(product, tile, warps, shares=None):
     """Of a product that reads global memory."""
+    shared = "" if shares is None else f", shares = {shares}"
     return (
         f"#nm_sparse.schedule<tile = {list(tile)}, "
-        f"product = {product}<warps = {warps}, shares = {shares}>, "
+        f"product = {product}<warps = {warps}{shared}>, "
         "transfers = {x = direct, values = direct, index = direct}, "
         "pipeline = sequential>"
     )
@@ -78,6 +79,10 @@ KERNELS = {
     "simt, producers": Case("f32", 16, 32, 32, schedule=PRODUCERS, **FEATURE),
     "simt, token-major": Case("f32", 16, 32, 32, schedule=WHOLE_WINDOWS),
     "simt, GELU": Case("f32", 12, 32, 32, schedule=GATHER, epilogue="gelu"),
+    "dot": Case("f16", 8, 32, 1, tokens=1, schedule=direct("dot", (1, 32, 512), 32)),
+    "dot, 8 tokens": Case(
+        "f16", 8, 16, 1, tokens=8, schedule=direct("dot", (8, 32, 512), 16)
+    ),
     "panel_dot": Case(
         "f16", 8, 32, 32, tokens=1, schedule=direct("panel_dot", (1, 256, 128), 16, 16)
     ),
