@@ -32,6 +32,12 @@ static constexpr double kValueCycles = 6.58, kTokenCycles = 2;
 /// As kValueCycles, of values in windows longer than a word of bits, beside it,
 /// by their instructions: no time has been measured.
 static constexpr double kLongWindowCycles = 5;
+/// Cycles beside these for each row of the dense weight, where tokens are
+/// neighbours and rows of them longer than so many bytes: lanes that read some
+/// tokens of many rows then share no sectors. By 20 kernels of 33 tokens and
+/// more on an H100 (bench/results/h100-energy-choice.json).
+static constexpr double kApartRowCycles = 10;
+static constexpr int64_t kApartBytes = 64;
 /// Registers of a kernel of free elements.
 static constexpr int64_t kFreeRegisters = 64;
 /// Rows of a K step of free elements, by ScheduleAttr.
@@ -192,8 +198,11 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   int64_t allSteps = llvm::divideCeil(tiles, stepTiles);
   auto steps = double(llvm::divideCeil(allSteps, parts));
   double stepValues = countStepValues(tile, values, tiles, allSteps, schedule);
-  work.issue = steps * warps * stepValues * getValueCycles(problem, tokens) /
-               (kSchedulers * kClock);
+  double cycles = getValueCycles(problem, tokens);
+  if (problem.xFeatureMajor &&
+      problem.tokens * problem.elementBytes > kApartBytes)
+    cycles += kApartRowCycles * double(tile.rows) / values;
+  work.issue = steps * warps * stepValues * cycles / (kSchedulers * kClock);
   work.chain = getChain(tile.isFree, steps, stepValues, tokens) +
                warps * kSumCycles * tokens / kClock +
                (parts > 1 ? kExchangeOfCta : 0.0);

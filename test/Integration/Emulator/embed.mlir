@@ -1,7 +1,7 @@
 // Weights that are stored as 2:4 though their pattern is another one: constants,
 // arguments and what is packed at run time.
 //
-// RUN: nm-run %s --entry narrow --device emulate --check --size 300 | FileCheck %s --check-prefix=SPARSE
+// RUN: nm-run %s --entry narrow --device emulate --check --size 300 | FileCheck %s --check-prefix=OWN
 // RUN: nm-run %s --entry bytes --device emulate --check --size 300 | FileCheck %s --check-prefix=SPARSE
 // RUN: nm-run %s --entry bytes --device emulate --check --size 70 --embed never | FileCheck %s --check-prefix=OWN
 // RUN: nm-run %s --entry constant --device emulate --check --size 300 | FileCheck %s --check-prefix=SPARSE
