@@ -8,10 +8,6 @@
 // TWO: nm_sparse.matmul <2:4>
 // OWN-NOT: {{^}}  schedule #{{.*}} product = wgmma_sp
 //
-// RUN: nm-run %s --entry ragged --device emulate --check --size 300 | FileCheck %s
-// CHECK: {{^}}  schedule #{{.*}} product = wgmma_sp
-// CHECK: relative error {{.*}}: PASS
-//
 // What the program says wins over options.
 // RUN: nm-compile %s --emit front --tokens 1 --embed never -o - | FileCheck %s --check-prefix=SAID
 // RUN: nm-compile %s --emit front --tokens 4096 --embed always -o - | FileCheck %s --check-prefix=SAID
@@ -46,17 +42,6 @@ func.func @said(%x: tensor<?x352xf16>, %w: tensor<66x352xf16, #quarter>, %init: 
   %y = linalg.matmul indexing_maps = [#k, #n, #y] {nm_sparse.embed = #nm_sparse.encoding<2:4>, nm_sparse.schedule = #s}
     ins(%x, %w : tensor<?x352xf16>, tensor<66x352xf16, #quarter>) outs(%init : tensor<?x66xf32>) -> tensor<?x66xf32>
   return %y : tensor<?x66xf32>
-}
-
-// Rows of x that are copied to where they are aligned, which the cost model would
-// not do for so little.
-#r = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
-  transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>>
-#half = #nm_sparse.encoding<1:2>
-func.func @ragged(%x: tensor<?x250xbf16>, %w: tensor<250x130xbf16, #half>, %init: tensor<?x130xf32>) -> tensor<?x130xf32> {
-  %y = linalg.matmul {nm_sparse.embed = #nm_sparse.encoding<2:4>, nm_sparse.schedule = #r}
-    ins(%x, %w : tensor<?x250xbf16>, tensor<250x130xbf16, #half>) outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
-  return %y : tensor<?x130xf32>
 }
 
 func.func @kept(%x: tensor<?x352xf16>, %w: tensor<66x352xf16, #quarter>, %init: tensor<?x66xf32>) -> tensor<?x66xf32> {
