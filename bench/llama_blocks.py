@@ -3,14 +3,14 @@
 """Blocks of a Llama at the sizes of 8B, dense and sparse, through PyTorch on a GPU.
 
 usage: llama_blocks.py --json OUT [--layers N] [--pattern P]... [--seed S] [--drawn N]
-                       [--compiled P...] [--dense-copies P...]
+                       [--compiled P...] [--without-copies P...]
 
 Weights are random, and what a pattern keeps is chosen by magnitude. A dense model is
-compared with the sparse one that is made of it (NMLinear, `fuse_`,
+compared with the sparse one that is made of it (`sparsify_`, `fuse_`,
 `store_for_kernels_`); for patterns of --compiled both also through torch.compile, of
-2048 tokens and of one sequence of decoding; for those of --dense-copies also with
-`use_dense_`. All run as CUDA graphs, in turn, over some blocks, whose weights are more
-than the L2 cache holds.
+2048 tokens and of one sequence of decoding; for those of --without-copies also with no
+dense copies for many tokens. All run as CUDA graphs, in turn, over some blocks, whose
+weights are more than the L2 cache holds.
 
 Of prefill: 512, 2048 and 3000 tokens, and --drawn numbers from 1 to 4096. Of decoding:
 1, 8 and 32 sequences of one new token with a cache of --context tokens. Outputs are
@@ -42,7 +42,6 @@ from nm_sparse.torch import (
     fuse_,
     sparsify_,
     store_for_kernels_,
-    use_dense_,
 )
 
 PATTERNS = (
@@ -54,7 +53,7 @@ PATTERNS = (
 PREFILL = (512, 2048, 3000)
 DECODE = (1, 8, 32)
 COMPILED = "torch.compile"
-COPIES = "dense copies"
+BARE = "without copies"
 
 
 def make_config(options: argparse.Namespace) -> LlamaConfig:
@@ -86,9 +85,11 @@ def make_model(options: argparse.Namespace) -> LlamaForCausalLM:
     return model.eval()
 
 
-def make_sparse(model: LlamaForCausalLM, pattern: str) -> str:
+def make_sparse(
+    model: LlamaForCausalLM, pattern: str, dense_copies: bool = True
+) -> str:
     """Makes the blocks sparse, for inference; what was done, for people."""
-    config = NMSparseConfig(pattern, keep_slower=True)
+    config = NMSparseConfig(pattern, dense_copies=dense_copies)
     report = sparsify_(model, {"model.layers.*": config})
     if len(report.converted) != 7 * len(model.model.layers):
         raise SystemExit(f"{pattern}: not all layers became sparse:\n{report}")
@@ -211,10 +212,10 @@ class Comparison:
         self.models = {"sparse": self.sparse}
         if pattern in options.compiled:
             self.models[f"sparse, {COMPILED}"] = compile_model(self.sparse)
-        if pattern in options.dense_copies:
-            copies = copy.deepcopy(self.sparse)
-            self.said += f"\n{use_dense_(copies)}"
-            self.models[f"sparse, {COPIES}"] = copies
+        if pattern in options.without_copies:
+            bare = copy.deepcopy(dense["dense"])
+            make_sparse(bare, pattern, dense_copies=False)
+            self.models[f"sparse, {BARE}"] = bare
 
     def row(self, make: Make, key: Any, with_compiled: bool) -> Dict[str, float]:
         """Times of what `make` gives of each model, and the error of the sparse one."""
@@ -317,7 +318,7 @@ def main() -> None:
     parser.add_argument("--json", required=True)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--pattern", action="append")
-    for kind in ("--compiled", "--dense-copies"):
+    for kind in ("--compiled", "--without-copies"):
         parser.add_argument(kind, nargs="*", default=[], metavar="PATTERN")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--drawn", type=int, default=8)

@@ -8,8 +8,8 @@ import report
 from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, start
 
 RESULTS = report.RESULTS
-BLOCKS = RESULTS / "h100-llama-blocks.json"
-PARTS = RESULTS / "h100-llama-parts.json"
+BLOCKS = RESULTS / "h200-llama-blocks.json"
+PARTS = RESULTS / "h200-llama-parts.json"
 OVERHEAD = RESULTS / "h100-call-overhead.json"
 OVERHEAD_BEFORE = RESULTS / "h100-call-overhead-before.json"
 QUALITY = RESULTS / "minilm-quality.json"
@@ -22,12 +22,12 @@ def read(path):
     return json.loads(path.read_text("utf-8"))
 
 
-COPIES = ", dense copies"
+BARE = ", without copies"
 
 
 def ratio(row, kind=""):
-    """Dense over sparse, as they are, compiled by torch or with dense copies."""
-    dense = row.get("dense" if kind == COPIES else f"dense{kind}")
+    """Dense over sparse, as they are, compiled by torch or without dense copies."""
+    dense = row.get("dense" if kind == BARE else f"dense{kind}")
     sparse = row.get(f"sparse{kind}")
     return None if dense is None or sparse is None else dense / sparse
 
@@ -42,7 +42,7 @@ def blocks():
     head = ["pattern", "512", "2048", "compiled", "3000", "drawn", "least"]
     head += ["1 sequence", "compiled", "8", "32"]
     rows, compiled = [], ", torch.compile"
-    for one, kind in [(one, kind) for one in data["patterns"] for kind in ("", COPIES)]:
+    for one, kind in [(one, kind) for one in data["patterns"] for kind in ("", BARE)]:
         prefill = {r["tokens"]: r for r in one["rows"] if r["kind"] == "prefill"}
         decode = {r["batch"]: r for r in one["rows"] if r["kind"] == "decode"}
         if ratio(decode[1], kind) is None:
@@ -76,7 +76,7 @@ def memory():
     """Bytes of the tensors, and the peak of a prefill of 2048 tokens."""
     rows = []
     for one, kind in [
-        (one, kind) for one in read(BLOCKS)["patterns"] for kind in ("", COPIES)
+        (one, kind) for one in read(BLOCKS)["patterns"] for kind in ("", BARE)
     ]:
         dense, sparse = one["bytes"]["dense"], one["bytes"].get(f"sparse{kind}")
         if sparse is None:
