@@ -24,6 +24,15 @@ from nm_sparse.torch.stored_forms import StoredForm, StoredForms
 from nm_sparse.torch.weight import PackedWeight
 
 
+def numbers(model):
+    """`dense_from` of each packed layer, by its name."""
+    return {
+        name: layer.dense_from
+        for name, layer in model.named_modules()
+        if isinstance(layer, NMLinear)
+    }
+
+
 class Form(StoredForm):
     """Of kernels that read weights of `spec` as `storage`."""
 

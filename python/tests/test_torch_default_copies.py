@@ -10,13 +10,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from dense_cases import mlp_of  # noqa: E402
+from dense_cases import mlp_of, numbers  # noqa: E402
 from export_cases import needs_library  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import EncodingError  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
-    NMLinear,
     NMSparseConfig,
     fuse_,
     sparsify_,
@@ -68,14 +67,6 @@ class Predictor:
             (n, 100.0, self.slow if first is not None and n >= first else 50.0)
             for n in tokens
         ]
-
-
-def numbers(model):
-    return {
-        name: layer.dense_from
-        for name, layer in model.named_modules()
-        if isinstance(layer, NMLinear)
-    }
 
 
 def test_layers_that_are_slower_for_some_tokens_get_copies():
@@ -209,6 +200,12 @@ def test_a_budget_gives_copies_too():
     assert numbers(model) == {"0": 512, "1": None}
     assert [row.dense_from for row in report.rows] == [512, None]
     assert {call[1] for call in predictor.calls} == {"f16"}
+
+
+@pytest.mark.parametrize("wrong", ["yes", 512, None])
+def test_a_wrong_choice_is_named(wrong):
+    with pytest.raises(EncodingError, match=f"dense_copies is {wrong!r}: legal is"):
+        NMSparseConfig("4:8", dense_copies=wrong)
 
 
 def test_marks_are_of_each_layer():

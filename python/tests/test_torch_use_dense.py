@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from dense_cases import layer_of, mlp_of  # noqa: E402
+from dense_cases import layer_of, mlp_of, numbers  # noqa: E402
 from export_cases import needs_library  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -49,14 +49,6 @@ class Predictor:
         if isinstance(first, Exception):
             raise first
         return [(n, 100.0, first + at * self.step) for at, n in enumerate(tokens)]
-
-
-def numbers(model):
-    return {
-        name: layer.dense_from
-        for name, layer in model.named_modules()
-        if isinstance(layer, NMLinear)
-    }
 
 
 def test_numbers_are_found_for_each_operator():

@@ -63,6 +63,11 @@ class NMSparseConfig:
             )
         if not all(isinstance(count, int) and count > 0 for count in self.tokens):
             raise EncodingError(f"tokens are {self.tokens}: legal are positive numbers")
+        if not isinstance(self.dense_copies, bool):
+            raise EncodingError(
+                f"dense_copies is {self.dense_copies!r}: legal is True or False; from "
+                "how many tokens on a layer uses its copy is NMLinear.dense_from"
+            )
 
     @property
     def text(self) -> str:
