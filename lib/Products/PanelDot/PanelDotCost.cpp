@@ -25,40 +25,38 @@ using namespace mlir::nm_sparse;
 /// Tokens above which no number of passes over the weight pays.
 static constexpr int64_t kMostTokens = 48;
 
-/// Passes above which none has been measured: kernels of more are taken to be
-/// as slow as several of so many.
-static constexpr int64_t kMostPasses = 5;
-
 /// Bytes of a kept row that a lane reads at once.
 static constexpr int64_t kReadBytes = 16;
 
-// Fitted to 173 kernels of 72 layers on an H200, of 1 to 16 tokens and 12 to
-// 56 % kept (bench/results/h200-panel-dot-2.json).
+static constexpr int64_t kRegistersPerSM = 65536;
+
+// Fitted to 450 kernels of 67 layers on an H200, of 1 to 64 tokens and 12 to 50
+// % kept (docs/decisions/081-registers-of-panel-dot.md).
 
 static constexpr double kSchedulers = 4, kClock = 1.75e9;
 /// Instructions of a warp for one row beside those for each output of a lane;
 /// for each token of it beside those; and where K steps are not whole or kept
 /// rows of a window are no power of two, to find the row of an activation.
-static constexpr double kRowInstructions = 10, kTokenInstructions = 4,
-                        kPlaceInstructions = 35;
+static constexpr double kRowInstructions = 1, kTokenInstructions = 9.3,
+                        kPlaceInstructions = 15;
 /// Cycles that a group of lanes waits for rows that it reads at once; for each
 /// row, with each token of it; and where a place takes longer to find.
-static constexpr double kBatchWait = 490, kRowWait = 108, kTokenWait = 24,
-                        kPlaceWait = 60;
+static constexpr double kBatchWait = 745, kRowWait = 90, kTokenWait = 13,
+                        kPlaceWait = 25;
 /// Cycles for the sum of one output of a token: of each warp, and of each CTA
 /// that shares the tile.
-static constexpr double kSumCycles = 13, kPartCycles = 15;
+static constexpr double kSumCycles = 7.8, kPartCycles = 12.4;
 /// Seconds of a launch, and of the exchange between CTAs of one tile.
-static constexpr double kLaunch = 2.05e-6, kExchange = 1.05e-6;
+static constexpr double kLaunch = 1.5e-6, kExchange = 1.75e-6;
 /// Where a lane's neighbours in memory are tokens, it exchanges 4 bytes at a
 /// time, lanes far from each other: seconds for each word, part and output.
 static constexpr double kScatter = 25e-15;
 /// The part of the rate of device memory that is reached where what a group of
 /// lanes reads of a row is very long: rows take as long as if they had so many
 /// bytes more.
-static constexpr double kShare = 1.07, kRowLoss = 29;
+static constexpr double kShare = 1.3, kRowLoss = 49;
 /// What takes longest hides the others the better the higher this is.
-static constexpr double kNorm = 2.5;
+static constexpr double kNorm = 1.95;
 
 /// What a schedule makes of a problem.
 struct PanelDotCounts {
@@ -75,20 +73,41 @@ struct PanelDotCounts {
     passes = llvm::divideCeil(problem.tokens, tokens);
     tiles =
         problem.batch * llvm::divideCeil(columns, schedule.getTileOutputs());
-    steps = llvm::divideCeil(llvm::divideCeil(rows, stepRows), parts);
+    int64_t most = llvm::divideCeil(llvm::divideCeil(rows, stepRows), parts);
+    steps = std::min(most, rows / stepRows);
     rowsOfGroup = llvm::divideCeil(stepRows, shares);
+    rowsOfRest = steps < most ? llvm::divideCeil(rows % stepRows, shares) : 0;
     int64_t denseStep =
         std::max<int64_t>(1, stepRows / kept) * encoding.getWindowRows();
-    slowPlaces = (problem.getDenseRows() % denseStep != 0 ? 1.0 : 0.0) +
-                 (llvm::isPowerOf2_64(kept) ? 0.0 : 1.0);
+    checksRows = problem.getDenseRows() % denseStep != 0;
+    slowPlaces =
+        (checksRows ? 1.0 : 0.0) + (llvm::isPowerOf2_64(kept) ? 0.0 : 1.0);
   }
 
   int64_t getCtas() const { return passes * tiles * parts; }
+  /// Rows of a group for which a lane waits together, and all that it
+  /// multiplies, of the CTA that has most of them.
+  int64_t getBatches() const {
+    return steps * int64_t(llvm::divideCeil(rowsOfGroup,
+                                            getPanelRowsAtOnce(tokens))) +
+           int64_t(llvm::divideCeil(rowsOfRest, kPanelRowsOfPart));
+  }
+  int64_t getRows() const {
+    return steps * rowsOfGroup +
+           std::min<int64_t>(rowsOfGroup,
+                             llvm::alignTo(rowsOfRest, kPanelRowsOfPart));
+  }
   /// Sums of a lane.
   double getSums() const { return double(tokens * outputs); }
+  PanelLane getLane() const {
+    return {tokens, outputs, rowsOfGroup, checksRows};
+  }
 
-  int64_t parts, shares, warps, tokens, outputs, columns, rows, passes, tiles,
-      steps, rowsOfGroup;
+  int64_t parts, shares, warps, tokens, outputs, columns, rows, passes, tiles;
+  /// Whole K steps of the CTA that has most, and rows of a group in each of
+  /// them and in the part of one behind them.
+  int64_t steps, rowsOfGroup, rowsOfRest;
+  bool checksRows;   ///< As PanelLane has it.
   double slowPlaces; ///< Reasons why places of activations take longer.
 };
 
@@ -117,10 +136,8 @@ static double predictChain(const MatmulProblem &problem, ScheduleAttr schedule,
                            const PanelDotCounts &counts, const Chip &chip) {
   double row = kRowWait + kTokenWait * double(counts.tokens) +
                kPlaceWait * counts.slowPlaces;
-  int64_t batches =
-      llvm::divideCeil(counts.rowsOfGroup, getPanelRowsAtOnce(counts.tokens));
-  double waits = double(counts.steps) * (double(batches) * kBatchWait +
-                                         double(counts.rowsOfGroup) * row);
+  double waits =
+      double(counts.getBatches()) * kBatchWait + double(counts.getRows()) * row;
   // Groups of a warp add their sums first, then the warps, then the CTAs.
   int64_t groups = std::max<int64_t>(1, counts.shares / counts.warps);
   double sums = (double(counts.warps) + 2.0 * double(llvm::Log2_64(groups))) *
@@ -129,10 +146,9 @@ static double predictChain(const MatmulProblem &problem, ScheduleAttr schedule,
     sums += kPartCycles * double(counts.parts) * counts.getSums();
   int64_t resident = std::max<int64_t>(
       1,
-      std::min(
-          getCtasByRegisters(counts.warps * 32,
-                             getPanelRegisters(counts.tokens, counts.outputs)),
-          getCtasBySharedMemory(getSharedBytes(problem, schedule), chip)));
+      std::min(getCtasByRegisters(counts.warps * 32,
+                                  counts.getLane().getRegisters()),
+               getCtasBySharedMemory(getSharedBytes(problem, schedule), chip)));
   // The last round may be a part of one: half of what it lacks is waited for.
   double rounds = std::max(1.0, double(counts.getCtas()) /
                                     double(chip.multiprocessors * resident));
@@ -149,8 +165,7 @@ static CombinedTime predictPanelDot(const MatmulProblem &problem,
       kPlaceInstructions * counts.slowPlaces;
   double perSM =
       double(llvm::divideCeil(counts.getCtas(), int64_t(chip.multiprocessors)));
-  double issue = perSM *
-                 double(counts.steps * counts.rowsOfGroup * counts.warps) *
+  double issue = perSM * double(counts.getRows() * counts.warps) *
                  instructions / (kSchedulers * kClock);
   double chain = predictChain(problem, schedule, counts, chip);
 
@@ -175,7 +190,7 @@ struct PanelDotCost
     return {chip.ffma, "instructions"};
   }
   MathUse getMathUse(Attribute, const MatmulProblem &problem) const {
-    return {MathUnit::Lanes, problem.getStoredRows()};
+    return {MathUnit::Lanes, problem.getStoredRows(), /*decodesOnce=*/true};
   }
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "panel_dot";
@@ -184,15 +199,18 @@ struct PanelDotCost
                                             const MatmulProblem &problem,
                                             const ScheduleAttr &schedule,
                                             const Chip &chip) const {
-    int64_t most = kMostPasses * schedule.getTileTokens();
-    MatmulProblem turn = problem;
-    turn.tokens = std::min(problem.tokens, most);
-    CombinedTime time = predictPanelDot(turn, schedule, chip);
-    time.seconds *= double(llvm::divideCeil(problem.tokens, most));
-    return time;
+    return predictPanelDot(problem, schedule, chip);
   }
 };
 } // namespace
+
+/// Whether one CTA has the registers for what its lanes hold, of one token but
+/// for places that are checked: with less, lanes wait for each row.
+static bool fitsRegisters(const PanelDotCounts &counts) {
+  PanelLane lane = counts.getLane();
+  int64_t registers = lane.tokens > 1 ? lane.getNeeded() : lane.getRegisters();
+  return registers * counts.warps * 32 <= kRegistersPerSM;
+}
 
 /// Each number of tokens, of warps, of lanes in a group, of rows that a lane
 /// reads at once, and of CTAs that share a tile.
@@ -220,7 +238,8 @@ static void propose(ScheduleEnumerator &to) {
           context, {tokens, lanes * perLane, rows},
           PanelDotAttr::get(context, warps, shares), transfers,
           SequentialAttr::get(context), FlatGridAttr::get(context, parts));
-      to.add(schedule, predict(to.problem, schedule, to.chip));
+      if (fitsRegisters(PanelDotCounts(to.problem, schedule)))
+        to.add(schedule, predict(to.problem, schedule, to.chip));
     }
   };
   for (int64_t tokens : {1, 2, 4, 8}) {

@@ -41,13 +41,16 @@ public:
 private:
   /// What a lane reads of a kept row, beside the row of the K step.
   struct Row {
-    Value number, values, position;
+    Value number, window, values, position;
+    /// Whether it exists, of the last ones of a panel: what is read in place of
+    /// others is not added.
+    Value exists;
   };
 
   Value getWindow(int64_t step, Value number);
   Value getRow(int64_t step);
-  Row read(int64_t step);
-  void multiply(int64_t step, const Row &row);
+  Row read(Value number, Value window);
+  void multiply(const Row &row);
   void multiplyWhole();
   void multiplyPart(Value rows);
 
@@ -67,6 +70,15 @@ private:
 };
 
 } // namespace
+
+/// Whether there is a row of x for every position of a K step.
+static bool existAllRows(ActivationReader &x, TileMatmulOp op) {
+  EncodingAttr encoding = op.getEncoding();
+  int64_t windowRows =
+      op.getSchedule().getTileWindows(encoding) * encoding.getWindowRows();
+  std::optional<int64_t> rows = getConstantIntValue(x.getNumRows());
+  return rows && *rows >= windowRows;
+}
 
 PanelDotEmitter::PanelDotEmitter(OpBuilder &b, TileMatmulOp op,
                                  const ThreadLayout &layout,
@@ -89,10 +101,7 @@ PanelDotEmitter::PanelDotEmitter(OpBuilder &b, TileMatmulOp op,
   }
   panel = emitPanel(b, loc, op, column);
   firstWindow = dense.getWindow(dense.getBlock(share));
-  int64_t windowRows =
-      op.getSchedule().getTileWindows(encoding) * encoding.getWindowRows();
-  std::optional<int64_t> rows = getConstantIntValue(x.getNumRows());
-  hasAllRows = rows && *rows >= windowRows;
+  hasAllRows = existAllRows(x, op);
 }
 
 Value PanelDotEmitter::getRow(int64_t step) {
@@ -109,9 +118,10 @@ Value PanelDotEmitter::getWindow(int64_t step, Value number) {
                   behind / encoding.getKeptRows() * encoding.getM());
 }
 
-PanelDotEmitter::Row PanelDotEmitter::read(int64_t step) {
+PanelDotEmitter::Row PanelDotEmitter::read(Value number, Value window) {
   Row row;
-  row.number = getRow(step);
+  row.number = number;
+  row.window = window;
   auto load = [&](bool once, Type type, Value from, Value at, Value place) {
     return ReadOnlyLoadOp::create(b, loc, type, once, from,
                                   ValueRange{at, place});
@@ -125,16 +135,23 @@ PanelDotEmitter::Row PanelDotEmitter::read(int64_t step) {
   return row;
 }
 
-void PanelDotEmitter::multiply(int64_t step, const Row &row) {
-  Value place =
-      dense.get(row.number, getWindow(step, row.number), row.position);
+void PanelDotEmitter::multiply(const Row &row) {
+  Value place = dense.get(row.number, row.window, row.position);
+  // Neither is an infinity times zero.
+  auto orZero = [&](Value value) -> Value {
+    if (!row.exists)
+      return value;
+    Value zero =
+        arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+    return arith::SelectOp::create(b, loc, row.exists, value, zero);
+  };
   SmallVector<Value> weights;
   for (int64_t i = 0; i < outputs; ++i)
     weights.push_back(
-        x.extend(vector::ExtractOp::create(b, loc, row.values, i)));
+        orZero(x.extend(vector::ExtractOp::create(b, loc, row.values, i))));
   int64_t tokens = op.getSchedule().getTileTokens();
   for (int64_t token = 0; token < tokens; ++token) {
-    Value activation = x.read(place, token, hasAllRows);
+    Value activation = orZero(x.read(place, token, hasAllRows));
     for (auto [weight, sum] :
          llvm::zip_equal(weights, acc.slice(token * outputs, outputs)))
       sum = math::FmaOp::create(b, loc, weight, activation, sum);
@@ -147,18 +164,33 @@ void PanelDotEmitter::multiplyWhole() {
   for (int64_t first = 0; first < count; first += atOnce) {
     int64_t end = std::min(first + atOnce, count);
     SmallVector<Row> rows;
-    for (int64_t step = first; step < end; ++step)
-      rows.push_back(read(step));
-    for (auto [i, row] : llvm::enumerate(rows))
-      multiply(first + static_cast<int64_t>(i), row);
+    for (int64_t step = first; step < end; ++step) {
+      Value number = getRow(step);
+      rows.push_back(read(number, getWindow(step, number)));
+    }
+    for (const Row &row : rows)
+      multiply(row);
   }
 }
 
-/// Those that are less than `rows`.
+/// Those that are less than `rows`: the last one in place of those that are
+/// not, so that several are on their way at once here, too.
 void PanelDotEmitter::multiplyPart(Value rows) {
-  for (int64_t step = 0; step < count; ++step)
-    emitIf(b, loc, math.isLess(getRow(step), rows), acc,
-           [&] { multiply(step, read(step)); });
+  constexpr int64_t atOnce = kPanelRowsOfPart;
+  for (int64_t first = 0; first < count; first += atOnce)
+    emitIf(b, loc, math.isLess(getRow(first), rows), acc, [&] {
+      int64_t end = std::min(first + atOnce, count);
+      SmallVector<Row> read;
+      for (int64_t step = first; step < end; ++step) {
+        Value number = math.min(getRow(step), math.sub(rows, 1));
+        read.push_back(
+            this->read(number, dense.getWindow(dense.getBlock(number))));
+        if (step > first)
+          read.back().exists = math.isLess(getRow(step), rows);
+      }
+      for (const Row &row : read)
+        multiply(row);
+    });
 }
 
 void PanelDotEmitter::emit() {
@@ -192,7 +224,12 @@ struct PanelDotLowering
     layout.outputRun = outputs;
     layout.isOwner = math.isLess(layout.threadId, math.constant(lanes));
     layout.shares = product.getShares();
-    layout.registers = getPanelRegisters(layout.tileTokens, outputs);
+    int64_t rows =
+        llvm::divideCeil(op.getSchedule().getStepRows(), product.getShares());
+    ActivationReader x(builder, op);
+    layout.registers = PanelLane{layout.tileTokens, outputs, rows,
+                                 /*checksRows=*/!existAllRows(x, op)}
+                           .getRegisters();
     for (int64_t token = 0; token < layout.tileTokens; ++token)
       for (int64_t output = 0; output < outputs; ++output)
         layout.addElement({token, output});
