@@ -58,7 +58,9 @@ static double getNarrowCopySeconds(const MatmulProblem &problem,
   if (problem.xFeatureMajor || hasTokenRows(problem, schedule)) {
     if (problem.xAlignment >= 16)
       return 0;
-    return elements * (problem.elementBytes >= 4 ? 0.1e-9 : 1.9e-9);
+    if (problem.elementBytes >= 4)
+      return elements * 0.1e-9;
+    return elements * (problem.xFeatureMajor ? 1.9e-9 : 1.2e-9);
   }
   if (problem.elementBytes >= 4)
     return elements * (schedule.gathersX() ? 0.095e-9 : 0.055e-9);
@@ -235,8 +237,7 @@ void TermCounter::countStep() {
   terms.shared = perSM *
                  (cost.countSharedReads(problem, schedule) + stepBytes) /
                  (128.0 * 1.7e9);
-  double copiedElements =
-      xElements * (isByToken ? double(present) / double(tokens) : 1.0);
+  double copiedElements = xElements * double(present) / double(tokens);
   terms.narrow = perSM * getNarrowCopySeconds(problem, schedule, copiedElements,
                                               xElements - copiedElements);
   // Warps that copy and multiply look up the rows of ragged panels in between,

@@ -20,46 +20,57 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-// Fitted to 322 kernels of 59 layers on an H200, most of them drawn at
-// random, of 1 to 8 tokens and 25 to 62 % kept (bench/results/h200-dot.json).
-
 /// Warps of an SM, its registers, and warps that issue at once.
 static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536;
 static constexpr double kSchedulers = 4, kClock = 1.75e9;
-/// Cycles of a scheduler for one value of all lanes of a warp, and beside that
-/// for each token.
-static constexpr double kValueCycles = 6.58, kTokenCycles = 2;
-/// As kValueCycles, of values in windows longer than a word of bits, beside it,
-/// by their instructions: no time has been measured.
-static constexpr double kLongWindowCycles = 5;
-/// Cycles beside these for each row of the dense weight, where tokens are
-/// neighbours and rows of them longer than so many bytes: lanes that read some
-/// tokens of many rows then share no sectors. By 20 kernels of 33 tokens and
-/// more on an H100 (bench/results/h100-energy-choice.json).
-static constexpr double kApartRowCycles = 10;
-static constexpr int64_t kApartBytes = 64;
 /// Registers of a kernel of free elements.
 static constexpr int64_t kFreeRegisters = 64;
 /// Rows of a K step of free elements, by ScheduleAttr.
 static constexpr int64_t kMostRows = 1 << 20;
-/// Seconds until what a K step reads is there, and cycles for one value after
-/// the other of a warp, beside that for each token; cycles for the sum of a
-/// token of each warp.
-static constexpr double kLatency = 0.239e-6, kChainCycles = 58,
-                        kChainTokenCycles = 15.1, kSumCycles = 13.6;
-/// All of these for free elements, and seconds until the first values of a CTA
-/// are known: fitted to 65 kernels of 30 layers, of 25 to 75 % kept
-/// (h200-decode-3.json and h200-decode-drawn-2.json).
-static constexpr double kFreeCycles = 11.3, kFreeTokenCycles = 0.24,
-                        kFreeLatency = 2.05e-6, kFreeChainCycles = 88.4,
-                        kFreeChainTokenCycles = 20.1, kFreeStart = 1.6e-6;
-/// Seconds of a launch; of the exchange between CTAs of one tile, once and for
-/// each CTA; the part of the rate of device memory that is reached.
-static constexpr double kLaunch = 1.88e-6, kExchange = 1.14e-6,
-                        kExchangeOfCta = 1.08e-6, kShare = 0.958;
-/// What takes longest hides the others the better the higher this is; the part
-/// of the last wave of CTAs that nothing hides.
-static constexpr double kNorm = 2.97, kLastWave = 0.65;
+
+namespace {
+/// What the times of kernels follow from; times are in seconds.
+struct Costs {
+  /// Cycles of a scheduler for one value of all lanes of a warp, and beside
+  /// that for each token.
+  double valueCycles, tokenCycles;
+  /// Until what a K step reads is there, and for each further tile that a warp
+  /// reads at once; cycles for one value after the other of a warp, and beside
+  /// that for each token; until the first values of a CTA are known; cycles for
+  /// the sum of a token of each warp.
+  double latency, tileLatency, chainCycles, chainTokenCycles, start, sumCycles;
+  /// A launch; the exchange between CTAs of one tile, once and for each CTA.
+  double launch, exchange, exchangeOfCta;
+  /// How many times as long as L2 at best reading activations takes, whose
+  /// lanes read single elements.
+  double activations;
+  /// The part of the rate of device memory that is reached. What takes longest
+  /// hides the others the better the higher `norm` is; the part of the last
+  /// wave of CTAs that nothing hides.
+  double share, norm, lastWave;
+};
+} // namespace
+
+// Fitted to 784 kernels of n:m elements of 127 layers on an H200 and an H100,
+// most of them drawn at random, of 1 to 64 tokens and 12 to 62 % kept
+// (docs/decisions/082-times-of-few-tokens.md).
+static constexpr Costs kChosenCosts = {3.0,     3.88, 0.12e-6, 0.15e-6, 58.8,
+                                       5.91,    0,    21.4,    1.57e-6, 1.45e-6,
+                                       0.84e-6, 2.7,  1.05,    2.18,    0.455};
+// To 65 kernels of free elements of 30 layers, of 25 to 75 % kept
+// (h200-decode-3.json and h200-decode-drawn-2.json).
+static constexpr Costs kFreeCosts = {11.3,   0.24, 2.05e-6, 88.4,    20.1,
+                                     1.6e-6, 13.6, 1.88e-6, 1.14e-6, 1.08e-6,
+                                     0.958,  2.97, 0.65};
+
+/// As valueCycles, of values in windows longer than a word of bits, beside it,
+/// by their instructions: no time has been measured.
+static constexpr double kLongWindowCycles = 5;
+/// Cycles beside these for each row of the dense weight, where tokens are
+/// neighbours and rows of them longer than so many bytes: lanes that read some
+/// tokens of many rows then share no sectors.
+static constexpr double kApartRowCycles = 8;
+static constexpr int64_t kApartBytes = 64;
 
 /// Values of a lane, of all tiles that it reads at once, that are proposed.
 /// More than two tiles of few values take 1.2 times as long as two.
@@ -79,28 +90,32 @@ static int64_t getRegisters(BitmapTile tile, ScheduleAttr schedule) {
                          schedule.getTileRows());
 }
 
+static const Costs &getCosts(BitmapTile tile) {
+  return tile.isFree ? kFreeCosts : kChosenCosts;
+}
+
 /// Cycles of a scheduler for one value of all lanes of a warp, with all tokens.
 static double getValueCycles(const MatmulProblem &problem, double tokens) {
-  if (problem.bitmap->isFree)
-    return kFreeCycles + kFreeTokenCycles * tokens;
-  bool isLong = problem.encoding.getWindowRows() > BitmapTile::kOutputs;
-  return kValueCycles + (isLong ? kLongWindowCycles : 0.0) +
-         kTokenCycles * tokens;
+  BitmapTile tile = *problem.bitmap;
+  const Costs &costs = getCosts(tile);
+  double cycles = costs.valueCycles + costs.tokenCycles * tokens;
+  if (tile.isFree)
+    return cycles;
+  if (problem.encoding.getWindowRows() > BitmapTile::kOutputs)
+    cycles += kLongWindowCycles;
+  if (problem.xFeatureMajor &&
+      problem.tokens * problem.elementBytes > kApartBytes)
+    cycles += kApartRowCycles * double(tile.rows) / double(tile.values);
+  return cycles;
 }
 
 /// Seconds from the first value of a warp to its last one, of so many in each
-/// of the `steps`.
-static double getChain(bool isFree, double steps, double stepValues,
-                       double tokens) {
-  if (isFree)
-    return kFreeStart +
-           steps * (kFreeLatency +
-                    stepValues *
-                        (kFreeChainCycles + kFreeChainTokenCycles * tokens) /
-                        kClock);
-  return steps *
-         (kLatency +
-          stepValues * (kChainCycles + kChainTokenCycles * tokens) / kClock);
+/// of the `steps`, in `atOnce` tiles.
+static double getChain(const Costs &costs, double steps, double stepValues,
+                       double atOnce, double tokens) {
+  double value = costs.chainCycles + costs.chainTokenCycles * tokens;
+  double latency = costs.latency + costs.tileLatency * (atOnce - 1.0);
+  return costs.start + steps * (latency + stepValues * value / kClock);
 }
 
 /// Values that a lane multiplies of a tile, and bytes that it reads.
@@ -124,8 +139,9 @@ namespace {
 /// A kernel, and what one of its CTAs does.
 struct Work {
   int64_t ctas, resident;
-  /// Seconds for what all CTAs read and write, where all wait for memory.
-  double memory;
+  /// Seconds for what all CTAs read and write, where all wait for memory, and
+  /// for activations, where all wait for L2.
+  double memory, activations;
   /// Of a CTA that has an SM to itself: for its instructions, and from the
   /// first of a warp to the last.
   double issue, chain;
@@ -133,14 +149,17 @@ struct Work {
 } // namespace
 
 /// CTAs come in waves; part of the last one runs beside the one before.
-static CombinedTime predictWaves(const Work &work, const Chip &chip) {
+static CombinedTime predictWaves(const Work &work, const Costs &costs,
+                                 const Chip &chip) {
   Bound bound = Bound::Product;
   auto predictWave = [&](int64_t perSM, int64_t all) {
-    double memory = work.memory * double(all) / double(work.ctas);
+    double part = double(all) / double(work.ctas);
+    double memory = work.memory * part;
     double issue = double(perSM) * work.issue;
     bound =
         memory >= std::max(issue, work.chain) ? Bound::DRAM : Bound::Product;
-    return combineOverlapping({memory, issue, work.chain}, kNorm);
+    return combineOverlapping(
+        {memory, work.activations * part, issue, work.chain}, costs.norm);
   };
   int64_t wave = work.resident * chip.multiprocessors;
   int64_t rest = work.ctas % wave;
@@ -151,9 +170,9 @@ static CombinedTime predictWaves(const Work &work, const Chip &chip) {
   if (work.ctas < wave)
     return {last, bound};
   int64_t waves = work.ctas / wave;
-  double hidden = (1.0 - kLastWave) * double(rest) / double(wave);
+  double hidden = (1.0 - costs.lastWave) * double(rest) / double(wave);
   double whole = predictWave(work.resident, wave);
-  return {(double(waves) + hidden) * whole + kLastWave * last, bound};
+  return {(double(waves) + hidden) * whole + costs.lastWave * last, bound};
 }
 
 /// Values of a lane in each of the `steps` of a CTA's tile.
@@ -174,6 +193,7 @@ static double countStepValues(BitmapTile tile, double values, int64_t tiles,
 static CombinedTime predictDot(const MatmulProblem &problem,
                                ScheduleAttr schedule, const Chip &chip) {
   BitmapTile tile = *problem.bitmap;
+  const Costs &costs = getCosts(tile);
   int64_t parts = schedule.getSplitK();
   int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
   int64_t passes = llvm::divideCeil(problem.tokens, schedule.getTileTokens());
@@ -190,25 +210,25 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   work.ctas = passes * blocks * parts;
   work.resident = getResidentCtas(schedule, getRegisters(tile, schedule));
   // Each pass over the weight reads all of it anew, from L2 at best.
-  work.memory = (weight + results) / (kShare * chip.dramBytes) +
-                double(passes - 1) * weight / (kShare * chip.l2Bytes);
+  work.memory = (weight + results) / (costs.share * chip.dramBytes) +
+                double(passes - 1) * weight / (costs.share * chip.l2Bytes);
+  work.activations = costs.activations * double(passes * blocks) * tokens *
+                     double(problem.getDenseRows() * problem.elementBytes) /
+                     chip.l2Bytes;
 
   auto warps = double(schedule.getProduct().getNumWarps());
   int64_t stepTiles = llvm::divideCeil(schedule.getTileRows(), tile.values);
   int64_t allSteps = llvm::divideCeil(tiles, stepTiles);
   auto steps = double(llvm::divideCeil(allSteps, parts));
   double stepValues = countStepValues(tile, values, tiles, allSteps, schedule);
-  double cycles = getValueCycles(problem, tokens);
-  if (problem.xFeatureMajor &&
-      problem.tokens * problem.elementBytes > kApartBytes)
-    cycles += kApartRowCycles * double(tile.rows) / values;
-  work.issue = steps * warps * stepValues * cycles / (kSchedulers * kClock);
-  work.chain = getChain(tile.isFree, steps, stepValues, tokens) +
-               warps * kSumCycles * tokens / kClock +
-               (parts > 1 ? kExchangeOfCta : 0.0);
+  work.issue = steps * warps * stepValues * getValueCycles(problem, tokens) /
+               (kSchedulers * kClock);
+  work.chain = getChain(costs, steps, stepValues, stepValues / values, tokens) +
+               warps * costs.sumCycles * tokens / kClock +
+               (parts > 1 ? costs.exchangeOfCta : 0.0);
 
-  auto [seconds, bound] = predictWaves(work, chip);
-  return {kLaunch + (parts > 1 ? kExchange : 0.0) + seconds, bound};
+  auto [seconds, bound] = predictWaves(work, costs, chip);
+  return {costs.launch + (parts > 1 ? costs.exchange : 0.0) + seconds, bound};
 }
 
 namespace {

@@ -35,8 +35,46 @@ static constexpr FamilyCosts h200Narrow = {
     1.05, 0.948, 0.147, 0.0987e-6, 8e-9, 0.9e-6, 0.9e-6, 0.0948, 0.105e-9};
 static constexpr FamilyCosts h200NarrowPersistent = {
     0.805, 0.451, 0.01, 0.01e-6, 64e-9, 1.5e-6, 0.352e-6, 1.28, 0.209e-9};
-// Outputs of a tile from which on it is none of them.
+// Outputs of a tile from which on it is none of the narrow ones.
 static constexpr int64_t kNarrowOutputs = 64;
+
+namespace {
+struct FewTokens {
+  StringRef family;
+  FamilyCosts costs;
+};
+} // namespace
+
+// Tiles of few tokens, whose steps are short: fitted to 476 kernels of 100
+// layers of up to 64 tokens on an H200 and an H100
+// (docs/decisions/082-times-of-few-tokens.md). Where positions are copied with
+// each step, its products wait for them; tiles of few outputs copy activations
+// for fewer products.
+static constexpr FewTokens few = {
+    "mma, few tokens",
+    {0.6, 0.716, 0.071, 88e-9, 32.2e-9, 0.4e-6, 0.1e-6, 1.29, 0.59e-9}};
+static constexpr FewTokens fewStaged = {
+    "mma, few tokens, staged",
+    {0.6, 0.3, 0.0957, 330e-9, 22.8e-9, 0.514e-6, 0.1e-6, 1.03, 0.931e-9}};
+static constexpr FewTokens fewOutputs = {"mma, few tokens and outputs",
+                                         {1.1, 0.969, 0.295, 42.8e-9, 35.1e-9,
+                                          0.578e-6, 0.252e-6, 0.0962,
+                                          0.147e-9}};
+static constexpr FewTokens fewOutputsStaged = {
+    "mma, few tokens and outputs, staged",
+    {1.07, 0.3, 0.403, 377e-9, 8.15e-9, 0.62e-6, 0.1e-6, 1.7, 0.736e-9}};
+// Tokens and outputs of these tiles at most.
+static constexpr int64_t kFewTokens = 32, kFewOutputs = 64;
+
+/// The costs of a tile of few tokens whose warps also copy, if it is one.
+static const FewTokens *findFewTokens(const ScheduleAttr &schedule) {
+  if (schedule.getProducers() > 0 || schedule.getTileTokens() > kFewTokens)
+    return nullptr;
+  bool isStaged = schedule.getTransfers().getIndex() == IndexTransfer::Staged;
+  if (schedule.getTileOutputs() <= kFewOutputs)
+    return isStaged ? &fewOutputsStaged : &fewOutputs;
+  return isStaged ? &fewStaged : &few;
+}
 
 /// Panels that share a fragment have a product of it each.
 static double countFragmentProducts(const MatmulProblem &problem) {
@@ -77,6 +115,8 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
+    if (const FewTokens *found = findFewTokens(schedule))
+      return found->family;
     if (schedule.getProducers() == 0)
       return "mma";
     if (schedule.getTileOutputs() < kNarrowOutputs)
@@ -87,6 +127,8 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
 
   const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
                               const Chip &) const {
+    if (const FewTokens *found = findFewTokens(schedule))
+      return found->costs;
     if (schedule.getProducers() == 0)
       return h200;
     if (schedule.getTileOutputs() < kNarrowOutputs)

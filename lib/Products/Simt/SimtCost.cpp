@@ -26,8 +26,14 @@ using Choices = ScheduleEnumerator::Choices;
 // written, index
 static constexpr FamilyCosts h200 = {
     1.05, 0.3, 0.384, 0.0124e-6, 57.3e-9, 0.537e-6, 0.1e-6, 0.55, 0.307e-9};
+// Tiles of few tokens: fitted to 184 kernels of 21 layers of up to 64 tokens on
+// an H200 (docs/decisions/082-times-of-few-tokens.md).
+static constexpr FamilyCosts h200Few = {
+    0.6, 0.3, 0.0904, 13.1e-9, 67.2e-9, 0.692e-6, 0.101e-6, 0.529, 0.647e-9};
 static constexpr FamilyCosts h200Producers = {
     1.1, 0.3, 0.555, 0.01e-6, 8e-9, 1.8e-6, 0.2e-6, 0.368, 0.781e-9};
+// Tokens of a tile of few at most.
+static constexpr int64_t kFewTokens = 32;
 
 namespace {
 struct SimtCost
@@ -86,12 +92,16 @@ struct SimtCost
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
-    return schedule.getProducers() > 0 ? "simt, producers" : "simt";
+    if (schedule.getProducers() > 0)
+      return "simt, producers";
+    return schedule.getTileTokens() > kFewTokens ? "simt" : "simt, few tokens";
   }
 
   const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
                               const Chip &) const {
-    return schedule.getProducers() > 0 ? h200Producers : h200;
+    if (schedule.getProducers() > 0)
+      return h200Producers;
+    return schedule.getTileTokens() > kFewTokens ? h200 : h200Few;
   }
 
   bool isBoundByIssue(Attribute) const { return true; }

@@ -24,9 +24,11 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 // Fitted to 400 kernels of 150 layers, most of them drawn at random, on an H200
-// (bench/results/h200-latency.json).
+// (bench/results/h200-latency.json); the clock, the rates, the time of a launch
+// and that of parts anew to 462 others of up to 64 tokens
+// (docs/decisions/082-times-of-few-tokens.md).
 
-static constexpr double kClock = 1.7e9;
+static constexpr double kClock = 1.62e9;
 /// Clocks of an SM for the product of 64 outputs and 16 rows, and for each
 /// token of it, which is what tensor cores take.
 static constexpr double kProductClocks = 4, kTokenClocks = 0.5;
@@ -37,14 +39,20 @@ static constexpr double kFragmentClocks = 60, kWaitClocks = 124;
 /// each, with loads ahead, and for each token.
 static constexpr double kLoadClocks = 215, kAheadClocks = 124,
                         kTokenWaitClocks = 0.27;
+/// How many times as long steps of more warps than these take.
+static constexpr double kManyWarpsTime = 1.06;
+static constexpr int64_t kManyWarps = 16;
 /// The part by which fragments take longer whose values lie in pieces that are
 /// known at run time.
 static constexpr double kSeveralPieces = 0.477;
 /// Seconds from a copy to its use, which the stages of a ring share; of the
 /// first copies of a tile, and of a launch; of a byte of a result, and of one
 /// of a part.
-static constexpr double kFlight = 2.64e-6, kTile = 0.8e-6, kLaunch = 1.9e-6,
+static constexpr double kFlight = 2.77e-6, kTile = 0.8e-6, kLaunch = 0.75e-6,
                         kResultByte = 49e-12, kPartByte = 28e-12;
+/// Seconds of an exchange between CTAs that share a tile, and those of each of
+/// them.
+static constexpr double kExchange = 1.2e-6, kPart = 0.15e-6;
 /// Seconds of an exchange between persistent CTAs, and the part of the time of
 /// tiles by which those that CTAs share along the contraction take longer.
 static constexpr double kStream = 1.1e-6, kSharedPart = 0.121;
@@ -52,7 +60,7 @@ static constexpr double kStream = 1.1e-6, kSharedPart = 0.121;
 static constexpr double kSharedByte = 55e-12;
 /// Rates that are reached, of those of device memory and of L2: CTAs of a wave
 /// read the same activations.
-static constexpr double kMemoryShare = 0.99, kL2Share = 1.39;
+static constexpr double kMemoryShare = 0.94, kL2Share = 1.32;
 /// What takes longest hides the others the better the higher these are.
 static constexpr double kStepNorm = 5, kNorm = 4;
 /// Tokens whose activations lie side by side in shared memory where they are
@@ -129,9 +137,10 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   // way: that takes turns (bench/results/h200-vnm.json, run 11).
   if (stages == 2)
     flight += product * perSM / double(stages);
-  return combineOverlapping(
+  double seconds = combineOverlapping(
       {product * perSM, expansion * perSM, chain, l2 * perSM, flight},
       kStepNorm);
+  return warps > kManyWarps ? kManyWarpsTime * seconds : seconds;
 }
 
 static CombinedTime predictExpand(const MatmulProblem &problem,
@@ -169,7 +178,7 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
     onChip = (all + kSharedPart * shared) * wave + kStream;
   }
   if (parts > 1)
-    onChip += double(parts) * elements * 4.0 * kPartByte;
+    onChip += kExchange + double(parts) * (kPart + elements * 4.0 * kPartByte);
 
   double weight =
       double(problem.batch * tiles * BitmapTile::kOutputs) *
