@@ -120,7 +120,11 @@ EnergyEvents nm_sparse::countEnergyEvents(const MatmulProblem &problem,
   MathUse use = getCost(schedule).getMathUse(problem);
 
   EnergyEvents events;
-  addFlops(events, use.unit, 2.0 * double(problem.batch) * padded * use.rows);
+  double flops = 2.0 * double(problem.batch) * padded * use.rows;
+  double first =
+      use.decodesOnce ? flops / double(schedule.getTileTokens()) : flops;
+  addFlops(events, use.unit, first);
+  addFlops(events, MathUnit::FFMA, flops - first);
   double weight = countWeightBytes(problem, schedule);
   double results = countResults(problem);
   // Code is the same for all of a batch.

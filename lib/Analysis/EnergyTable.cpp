@@ -23,16 +23,16 @@ struct MeasuredGPU {
 // memory; its table has the H100's numbers.
 static constexpr EnergyCosts hopper = {
     /*idle*/ 171,
-    /*active*/ 141,
+    /*active*/ 144,
     /*launch*/ 1.45e-6,
     /*tensorFlop*/ 1.05e-12,
-    /*sparseTensorFlop*/ 1.36e-12,
-    /*ffmaFlop*/ 9.11e-12,
-    /*laneFlop*/ 22.9e-12,
-    /*l2Byte*/ 19.4e-12,
-    /*dramByte*/ 64.4e-12,
+    /*sparseTensorFlop*/ 1.35e-12,
+    /*ffmaFlop*/ 9.15e-12,
+    /*laneFlop*/ 26.7e-12,
+    /*l2Byte*/ 20.1e-12,
+    /*dramByte*/ 61.6e-12,
     /*limit*/ 700,
-    /*growth*/ 0.191};
+    /*growth*/ 0.19};
 
 static constexpr MeasuredGPU measured[] = {{"h100", hopper}, {"h200", hopper}};
 

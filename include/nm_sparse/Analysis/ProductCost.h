@@ -27,6 +27,9 @@ struct MathUse {
   /// Rows that are multiplied for each output: those that the weight keeps, or
   /// all of the dense one, or the former several times.
   double rows;
+  /// Lanes decode an element for the first token of a tile, and multiply it by
+  /// the others as FFMA does.
+  bool decodesOnce = false;
 };
 
 } // namespace mlir::nm_sparse
