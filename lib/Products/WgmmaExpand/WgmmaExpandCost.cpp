@@ -39,8 +39,9 @@ static constexpr double kFragmentClocks = 60, kWaitClocks = 124;
 /// each, with loads ahead, and for each token.
 static constexpr double kLoadClocks = 215, kAheadClocks = 124,
                         kTokenWaitClocks = 0.27;
-/// How many times as long steps of more warps than these take.
-static constexpr double kManyWarpsTime = 1.06;
+/// How many times as long steps of more warps than these take; and those of
+/// feature-major activations whose tiles begin within lines.
+static constexpr double kManyWarpsTime = 1.06, kWithinLinesTime = 1.1;
 static constexpr int64_t kManyWarps = 16;
 /// The part by which fragments take longer whose values lie in pieces that are
 /// known at run time.
@@ -140,7 +141,12 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   double seconds = combineOverlapping(
       {product * perSM, expansion * perSM, chain, l2 * perSM, flight},
       kStepNorm);
-  return warps > kManyWarps ? kManyWarpsTime * seconds : seconds;
+  if (warps > kManyWarps)
+    seconds *= kManyWarpsTime;
+  if (problem.xFeatureMajor && tokens < problem.tokens &&
+      tokens > int64_t(kLineTokens) && tokens % int64_t(kLineTokens) != 0)
+    seconds *= kWithinLinesTime;
+  return seconds;
 }
 
 static CombinedTime predictExpand(const MatmulProblem &problem,
