@@ -19,9 +19,8 @@ struct MeasuredGPU {
 
 // Fitted by bench/fit_energy.py to the energy of 150 products drawn at random,
 // half of them dense, on an NVIDIA H100 of 700 W
-// (bench/results/h100-energy-fit.json). An H200 is the same chip with other
-// memory; its table has the H100's numbers.
-static constexpr EnergyCosts hopper = {
+// (bench/results/h100-energy-fit.json).
+static constexpr EnergyCosts h100 = {
     /*idle*/ 171,
     /*active*/ 144,
     /*launch*/ 1.45e-6,
@@ -34,7 +33,24 @@ static constexpr EnergyCosts hopper = {
     /*limit*/ 700,
     /*growth*/ 0.19};
 
-static constexpr MeasuredGPU measured[] = {{"h100", hopper}, {"h200", hopper}};
+// To the same, as it is the same chip with other memory, and to 508 sparse
+// products of 96 layers drawn at random on an NVIDIA H200 of 700 W
+// (bench/results/h200-energy-fit.json;
+// docs/decisions/083-energies-of-an-h200.md).
+static constexpr EnergyCosts h200 = {
+    /*idle*/ 149,
+    /*active*/ 141,
+    /*launch*/ 1.45e-6,
+    /*tensorFlop*/ 0.898e-12,
+    /*sparseTensorFlop*/ 0.973e-12,
+    /*ffmaFlop*/ 7.38e-12,
+    /*laneFlop*/ 22.7e-12,
+    /*l2Byte*/ 34.7e-12,
+    /*dramByte*/ 59.9e-12,
+    /*limit*/ 700,
+    /*growth*/ 0.19};
+
+static constexpr MeasuredGPU measured[] = {{"h100", h100}, {"h200", h200}};
 
 const EnergyCosts *mlir::nm_sparse::findEnergyCosts(const Chip &chip) {
   for (const MeasuredGPU &entry : measured)
