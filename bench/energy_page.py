@@ -15,7 +15,7 @@ from random_layers import GROUPS, group_of
 FIT = report.RESULTS / "h100-energy-fit.json"
 JUDGE = report.RESULTS / "h100-energy-judge.json"
 MODEL = report.RESULTS / "h100-energy-model.json"
-CHOICE = report.RESULTS / "h100-energy-choice.json"
+CHOICE = report.RESULTS / "h200-energy-choice.json"
 LLM = report.RESULTS / "h100-energy-llm.json"
 REGRESSORS = report.RESULTS / "h100-energy-regressors.json"
 

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import re
+import statistics
 import subprocess
 
 from layers import parse
@@ -131,6 +132,44 @@ def read(paths, folder):
     jobs = read_jobs(paths, folder)
     products = run_jobs(ask, jobs)
     return [s for job, p in zip(jobs, products) for s in samples_of(job[0], p)]
+
+
+def ask_choice(entry, tool, gpu):
+    """The sample of a schedule of a result file of `energy_choice.py`."""
+    product = ask(entry, tool, gpu)
+    if isinstance(product, str):
+        return product
+    given = product["given"]
+    mj, us = statistics.fmean(entry["mj"]), statistics.fmean(entry["us"])
+    return Sample(
+        entry["layer"],
+        given["family"],
+        entry["tokens"],
+        mj,
+        us,
+        statistics.fmean(entry["few_us"]),
+        1e3 * mj / us,
+        product["energy_costs"]["limit"],
+        given["predicted_us"],
+        given["energy"]["events"],
+        product["energy_costs"],
+    )
+
+
+def read_choices(paths, folder):
+    """The samples of result files of `energy_choice.py`, but of schedules whose
+    results are wrong."""
+    tool = str(folder / "nm-compile")
+    jobs = []
+    for path in paths:
+        report = json.loads(path.read_text("utf-8"))
+        for layer in report["choices"]:
+            for schedule, measured in layer["schedules"].items():
+                entry = {**measured, "schedule": schedule, "layer": layer["layer"]}
+                if measured["passed"]:
+                    entry["tokens"] = layer["tokens"]
+                    jobs.append((entry, tool, gpu_of(report)))
+    return run_jobs(ask_choice, jobs)
 
 
 class Formula:

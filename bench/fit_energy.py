@@ -9,8 +9,12 @@ least as much, so that it counts where the model says less. Printed are the cost
 and the errors for both lists, with the measured and with the predicted time. With
 --hold it fails if the layers of --judge miss a bar, or the table has other costs.
 
+With --choices, the costs are those of the GPU of these results of energy_choice.py:
+its sparse products count as well, and those of --fit, of another GPU with the same
+SMs, WEIGHT times as much, so that dense ones are not forgotten.
+
 Usage: fit_energy.py --fit RESULT.json... --judge RESULT.json... --bin FOLDER
-                     [--hold] [--json OUT.json]
+                     [--choices RESULT.json...] [--hold] [--json OUT.json]
 """
 
 import argparse
@@ -20,7 +24,7 @@ import pathlib
 import statistics
 import sys
 
-from energy_samples import Formula, read
+from energy_samples import Formula, read, read_choices
 from report import table
 
 # Bars of --hold: median error with measured and with predicted time, and the
@@ -42,6 +46,8 @@ PER_EVENT = {
 # Seconds of a launch in which no SM works, as the cost model has it
 # (lib/Analysis/CostTable.cpp).
 LAUNCH = 1.45e-6
+# What errors of --fit count beside those of --choices.
+WEIGHT = 3
 # What a product passes the limit by, before it says something of growth.
 CLEARLY = 1.15
 
@@ -55,16 +61,21 @@ def row_of(sample):
     ]
 
 
-def fit_costs(samples, formula):
+def fit_costs(samples, formula, weights=None):
     """Of relative errors, without what the limit alone explains."""
+    weights = weights or {}
     limit = max(s.limit for s in samples)
     used = samples
     for _ in range(8):
-        rows = [[number / (s.mj * 1e-3) for number in row_of(s)] for s in used]
+        counts = [weights.get(id(s), 1.0) for s in used]
+        rows = [
+            [count * number / (s.mj * 1e-3) for number in row_of(s)]
+            for count, s in zip(counts, used)
+        ]
         # Columns of like size: the solver squares them.
         sizes = [max(map(abs, column)) or 1 for column in zip(*rows)]
         scaled = [[n / size for n, size in zip(row, sizes)] for row in rows]
-        found = formula.solve(scaled, [1.0] * len(rows))
+        found = formula.solve(scaled, counts)
         costs = dict(
             zip(
                 ["idle", "active", *PER_EVENT],
@@ -114,8 +125,9 @@ def errors(samples, costs, formula, predicted=False):
     ]
 
 
-def fit(samples, formula):
-    costs = fit_costs(samples, formula)
+def fit(samples, formula, choices=()):
+    weights = {id(s): float(WEIGHT) for s in samples} if choices else {}
+    costs = fit_costs([*samples, *choices], formula, weights)
     return {**costs, "growth": fit_growth(samples, costs, formula)}
 
 
@@ -168,6 +180,7 @@ def main():
     parser.add_argument("--fit", type=pathlib.Path, nargs="+", required=True)
     parser.add_argument("--judge", type=pathlib.Path, nargs="+", required=True)
     parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--choices", type=pathlib.Path, nargs="+", default=[])
     parser.add_argument("--hold", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -176,7 +189,8 @@ def main():
     shared = {s.layer for s in fitted} & {s.layer for s in judged}
     if shared:
         raise SystemExit(f"{sorted(shared)[0]} is in both lists")
-    costs = fit(fitted, formula)
+    choices = read_choices(options.choices, options.bin)
+    costs = fit(fitted, formula, choices)
     print("\n".join(f"/*{name}*/ {costs[name]:.3g}," for name in formula.costs))
     result = {
         "fit": [path.name for path in options.fit],
@@ -203,7 +217,7 @@ def main():
         )
         if not holds
     ]
-    missed += compare_with_table(costs, fitted[0].table)
+    missed += compare_with_table(costs, (choices or fitted)[0].table)
     if options.hold and missed:
         sys.exit("missed: " + "; ".join(missed))
 

@@ -33,22 +33,22 @@ static constexpr EnergyCosts h100 = {
     /*limit*/ 700,
     /*growth*/ 0.19};
 
-// To the same, as it is the same chip with other memory, and to 508 sparse
+// To the same, as it is the same chip with other memory, and to 531 sparse
 // products of 96 layers drawn at random on an NVIDIA H200 of 700 W
 // (bench/results/h200-energy-fit.json;
 // docs/decisions/083-energies-of-an-h200.md).
 static constexpr EnergyCosts h200 = {
-    /*idle*/ 149,
-    /*active*/ 141,
+    /*idle*/ 145,
+    /*active*/ 145,
     /*launch*/ 1.45e-6,
-    /*tensorFlop*/ 0.898e-12,
-    /*sparseTensorFlop*/ 0.973e-12,
-    /*ffmaFlop*/ 7.38e-12,
-    /*laneFlop*/ 22.7e-12,
-    /*l2Byte*/ 34.7e-12,
-    /*dramByte*/ 59.9e-12,
+    /*tensorFlop*/ 0.918e-12,
+    /*sparseTensorFlop*/ 1.01e-12,
+    /*ffmaFlop*/ 8.05e-12,
+    /*laneFlop*/ 23.5e-12,
+    /*l2Byte*/ 34.1e-12,
+    /*dramByte*/ 62.2e-12,
     /*limit*/ 700,
-    /*growth*/ 0.19};
+    /*growth*/ 0.18};
 
 static constexpr MeasuredGPU measured[] = {{"h100", h100}, {"h200", h200}};
 

@@ -62,8 +62,13 @@ static double getSummationTolerance(linalg::LinalgOp op) {
   for (Value input : op.getDpsInputs())
     if (std::optional<WeightView> view = findWeight(input)) {
       EncodingAttr encoding = getEncoding(view->weight.getType());
-      // What is stored as 2:4 adds as many products as 2:4, zeros among them.
+      // What is stored as 2:4 adds as many products as 2:4, zeros among them,
+      // and what is expanded as many as the dense weight: elements of 16 bits
+      // that no panel of 8 outputs shares.
+      constexpr int64_t panel = 8;
       double least = isByte && alwaysEmbeds(encoding, {2, 4}) ? 0.5 : 0;
+      if (isHalf && encoding.getBlockN() % panel != 0)
+        least = 1;
       rows *= std::max(encoding.getDensity(), least);
     }
   // Of bytes even one sum drops more than other roundings allow for.

@@ -26,43 +26,43 @@
 
 #w = #nm_sparse.encoding<16:32, block = [1, 32]>
 
-func.func @qkv(%x: tensor<1x4096xf16>, %wq: tensor<4096x4096xf16, #w>,
-               %wk: tensor<4096x1024xf16, #w>, %wv: tensor<4096x1024xf16, #w>)
-    -> (tensor<1x4096xf16>, tensor<1x1024xf16>, tensor<1x1024xf16>) {
+func.func @qkv(%x: tensor<1x2048xf16>, %wq: tensor<2048x8192xf16, #w>,
+               %wk: tensor<2048x1024xf16, #w>, %wv: tensor<2048x1024xf16, #w>)
+    -> (tensor<1x8192xf16>, tensor<1x1024xf16>, tensor<1x1024xf16>) {
   %zero = arith.constant 0.0 : f16
-  %wide = tensor.empty() : tensor<1x4096xf16>
+  %wide = tensor.empty() : tensor<1x8192xf16>
   %narrow = tensor.empty() : tensor<1x1024xf16>
-  %zeros = linalg.fill ins(%zero : f16) outs(%wide : tensor<1x4096xf16>)
-      -> tensor<1x4096xf16>
+  %zeros = linalg.fill ins(%zero : f16) outs(%wide : tensor<1x8192xf16>)
+      -> tensor<1x8192xf16>
   %few = linalg.fill ins(%zero : f16) outs(%narrow : tensor<1x1024xf16>)
       -> tensor<1x1024xf16>
   %q = linalg.matmul
-      ins(%x, %wq : tensor<1x4096xf16>, tensor<4096x4096xf16, #w>)
-      outs(%zeros : tensor<1x4096xf16>) -> tensor<1x4096xf16>
+      ins(%x, %wq : tensor<1x2048xf16>, tensor<2048x8192xf16, #w>)
+      outs(%zeros : tensor<1x8192xf16>) -> tensor<1x8192xf16>
   %k = linalg.matmul
-      ins(%x, %wk : tensor<1x4096xf16>, tensor<4096x1024xf16, #w>)
+      ins(%x, %wk : tensor<1x2048xf16>, tensor<2048x1024xf16, #w>)
       outs(%few : tensor<1x1024xf16>) -> tensor<1x1024xf16>
   %v = linalg.matmul
-      ins(%x, %wv : tensor<1x4096xf16>, tensor<4096x1024xf16, #w>)
+      ins(%x, %wv : tensor<1x2048xf16>, tensor<2048x1024xf16, #w>)
       outs(%few : tensor<1x1024xf16>) -> tensor<1x1024xf16>
   return %q, %k, %v
-      : tensor<1x4096xf16>, tensor<1x1024xf16>, tensor<1x1024xf16>
+      : tensor<1x8192xf16>, tensor<1x1024xf16>, tensor<1x1024xf16>
 }
 
 // The second adds to what the first made.
-func.func @chain(%x: tensor<1x4096xf16>, %wq: tensor<4096x4096xf16, #w>,
-                 %wk: tensor<4096x1024xf16, #w>) -> tensor<1x1024xf16> {
+func.func @chain(%x: tensor<1x2048xf16>, %wq: tensor<2048x8192xf16, #w>,
+                 %wk: tensor<2048x1024xf16, #w>) -> tensor<1x1024xf16> {
   %zero = arith.constant 0.0 : f16
-  %wide = tensor.empty() : tensor<1x4096xf16>
-  %zeros = linalg.fill ins(%zero : f16) outs(%wide : tensor<1x4096xf16>)
-      -> tensor<1x4096xf16>
+  %wide = tensor.empty() : tensor<1x8192xf16>
+  %zeros = linalg.fill ins(%zero : f16) outs(%wide : tensor<1x8192xf16>)
+      -> tensor<1x8192xf16>
   %q = linalg.matmul
-      ins(%x, %wq : tensor<1x4096xf16>, tensor<4096x4096xf16, #w>)
-      outs(%zeros : tensor<1x4096xf16>) -> tensor<1x4096xf16>
+      ins(%x, %wq : tensor<1x2048xf16>, tensor<2048x8192xf16, #w>)
+      outs(%zeros : tensor<1x8192xf16>) -> tensor<1x8192xf16>
   %part = tensor.extract_slice %q[0, 0] [1, 1024] [1, 1]
-      : tensor<1x4096xf16> to tensor<1x1024xf16>
+      : tensor<1x8192xf16> to tensor<1x1024xf16>
   %k = linalg.matmul
-      ins(%x, %wk : tensor<1x4096xf16>, tensor<4096x1024xf16, #w>)
+      ins(%x, %wk : tensor<1x2048xf16>, tensor<2048x1024xf16, #w>)
       outs(%part : tensor<1x1024xf16>) -> tensor<1x1024xf16>
   return %k : tensor<1x1024xf16>
 }

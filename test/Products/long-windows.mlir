@@ -5,7 +5,7 @@
 // RUN: nm-run %s --entry cuda_cores --device emulate --check --size 19 | FileCheck %s --check-prefixes=FEW,PASSED
 // RUN: nm-run %s --entry few_kept --device emulate --check --size 67 | FileCheck %s --check-prefixes=SIMT,PASSED
 // RUN: nm-run %s --entry few_kept --device emulate --check --size 35 | FileCheck %s --check-prefixes=FEW,PASSED
-// RUN: nm-run %s --entry fragments --device emulate --check --size 21 --chip sm_80 --storage canonical | FileCheck %s --check-prefixes=MMA,PASSED
+// RUN: nm-run %s --entry fragments --device emulate --check --size 61 --chip sm_80 --storage canonical | FileCheck %s --check-prefixes=MMA,PASSED
 // RUN: nm-run %s --entry single_rows --device emulate --check --size 9 | FileCheck %s --check-prefix=PASSED
 //
 // No part of a block can be gathered alone.

@@ -25,6 +25,10 @@ using namespace mlir::nm_sparse;
 /// Tokens above which no number of passes over the weight pays.
 static constexpr int64_t kMostTokens = 48;
 
+/// Passes above which none has been measured: kernels of more are taken to be
+/// as slow as several of so many.
+static constexpr int64_t kMostPasses = 16;
+
 /// Bytes of a kept row that a lane reads at once.
 static constexpr int64_t kReadBytes = 16;
 
@@ -199,7 +203,12 @@ struct PanelDotCost
                                             const MatmulProblem &problem,
                                             const ScheduleAttr &schedule,
                                             const Chip &chip) const {
-    return predictPanelDot(problem, schedule, chip);
+    int64_t most = kMostPasses * schedule.getTileTokens();
+    MatmulProblem turn = problem;
+    turn.tokens = std::min(problem.tokens, most);
+    CombinedTime time = predictPanelDot(turn, schedule, chip);
+    time.seconds *= double(llvm::divideCeil(problem.tokens, most));
+    return time;
   }
 };
 } // namespace

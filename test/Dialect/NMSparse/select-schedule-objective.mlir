@@ -17,10 +17,10 @@
 #ym = affine_map<(m, n, k) -> (m, n)>
 #w128 = #nm_sparse.encoding<16:32, block = [1, 128]>
 
-func.func @one_token(%x: tensor<1x4096xf16>, %v: tensor<2048x4096xf16>, %i: tensor<2048x32xi8>,
-                     %y: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
+func.func @one_token(%x: tensor<1x4096xf16>, %v: tensor<2048x8192xf16>, %i: tensor<2048x64xi8>,
+                     %y: tensor<1x8192xf32>) -> tensor<1x8192xf32> {
   %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
-    ins(%x, %v, %i : tensor<1x4096xf16>, tensor<2048x4096xf16>, tensor<2048x32xi8>)
-    outs(%y : tensor<1x4096xf32>) -> tensor<1x4096xf32>
-  return %r : tensor<1x4096xf32>
+    ins(%x, %v, %i : tensor<1x4096xf16>, tensor<2048x8192xf16>, tensor<2048x64xi8>)
+    outs(%y : tensor<1x8192xf32>) -> tensor<1x8192xf32>
+  return %r : tensor<1x8192xf32>
 }
