@@ -206,8 +206,9 @@ TEST(Objectives, Scores) {
 }
 
 TEST_F(EnergyModel, ChoosesByEnergy) {
-  // 4096 x 4096 of which half is kept.
+  // 8192 x 4096 of which half is kept.
   MatmulProblem one = problem(encoding(16, 32, 128), 1, /*f16=*/true);
+  one.outputs = 8192;
   one.density = 0.5;
   Prediction fastest = rankSchedules(one, *h100).front().second;
   Prediction least =
