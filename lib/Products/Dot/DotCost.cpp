@@ -33,43 +33,57 @@ namespace {
 struct Costs {
   /// Cycles of a scheduler for one value of all lanes of a warp, and beside
   /// that for each token.
-  double valueCycles, tokenCycles;
+  double valueCycles = 0, tokenCycles = 0;
+  /// Beside these for each row of the dense weight, where lanes share no
+  /// sectors of activations.
+  double apartRowCycles = 0;
   /// Until what a K step reads is there, and for each further tile that a warp
   /// reads at once; cycles for one value after the other of a warp, and beside
   /// that for each token; until the first values of a CTA are known; cycles for
   /// the sum of a token of each warp.
-  double latency, tileLatency, chainCycles, chainTokenCycles, start, sumCycles;
+  double latency = 0, tileLatency = 0, chainCycles = 0, chainTokenCycles = 0,
+         start = 0, sumCycles = 0;
   /// A launch; the exchange between CTAs of one tile, once and for each CTA.
-  double launch, exchange, exchangeOfCta;
+  double launch = 0, exchange = 0, exchangeOfCta = 0;
   /// How many times as long as L2 at best reading activations takes, whose
   /// lanes read single elements.
-  double activations;
+  double activations = 0;
   /// The part of the rate of device memory that is reached. What takes longest
   /// hides the others the better the higher `norm` is; the part of the last
   /// wave of CTAs that nothing hides.
-  double share, norm, lastWave;
+  double share = 0, norm = 1, lastWave = 0;
 };
 } // namespace
 
 // Fitted to 784 kernels of n:m elements of 127 layers on an H200 and an H100,
 // most of them drawn at random, of 1 to 64 tokens and 12 to 62 % kept
 // (docs/decisions/082-times-of-few-tokens.md).
-static constexpr Costs kChosenCosts = {3.0,     3.88, 0.12e-6, 0.15e-6, 58.8,
-                                       5.91,    0,    21.4,    1.57e-6, 1.45e-6,
-                                       0.84e-6, 2.7,  1.05,    2.18,    0.455};
+static constexpr Costs kChosenCosts = [] {
+  Costs c;
+  c.valueCycles = 3, c.tokenCycles = 3.88, c.apartRowCycles = 8;
+  c.latency = 0.12e-6, c.tileLatency = 0.15e-6;
+  c.chainCycles = 58.8, c.chainTokenCycles = 5.91, c.sumCycles = 21.4;
+  c.launch = 1.57e-6, c.exchange = 1.45e-6, c.exchangeOfCta = 0.84e-6;
+  c.activations = 2.7, c.share = 1.05, c.norm = 2.18, c.lastWave = 0.455;
+  return c;
+}();
 // To 65 kernels of free elements of 30 layers, of 25 to 75 % kept
 // (h200-decode-3.json and h200-decode-drawn-2.json).
-static constexpr Costs kFreeCosts = {11.3,   0.24, 2.05e-6, 88.4,    20.1,
-                                     1.6e-6, 13.6, 1.88e-6, 1.14e-6, 1.08e-6,
-                                     0.958,  2.97, 0.65};
+static constexpr Costs kFreeCosts = [] {
+  Costs c;
+  c.valueCycles = 11.3, c.tokenCycles = 0.24, c.apartRowCycles = 10;
+  c.latency = 2.05e-6, c.start = 1.6e-6;
+  c.chainCycles = 88.4, c.chainTokenCycles = 20.1, c.sumCycles = 13.6;
+  c.launch = 1.88e-6, c.exchange = 1.14e-6, c.exchangeOfCta = 1.08e-6;
+  c.share = 0.958, c.norm = 2.97, c.lastWave = 0.65;
+  return c;
+}();
 
 /// As valueCycles, of values in windows longer than a word of bits, beside it,
 /// by their instructions: no time has been measured.
 static constexpr double kLongWindowCycles = 5;
-/// Cycles beside these for each row of the dense weight, where tokens are
-/// neighbours and rows of them longer than so many bytes: lanes that read some
-/// tokens of many rows then share no sectors.
-static constexpr double kApartRowCycles = 8;
+/// Where tokens are neighbours and rows of them longer than so many bytes,
+/// lanes that read some tokens of many rows share no sectors.
 static constexpr int64_t kApartBytes = 64;
 
 /// Values of a lane, of all tiles that it reads at once, that are proposed.
@@ -94,18 +108,18 @@ static const Costs &getCosts(BitmapTile tile) {
   return tile.isFree ? kFreeCosts : kChosenCosts;
 }
 
-/// Cycles of a scheduler for one value of all lanes of a warp, with all tokens.
-static double getValueCycles(const MatmulProblem &problem, double tokens) {
+/// Cycles of a scheduler for one of `values` of all lanes of a warp in a tile,
+/// with all tokens.
+static double getValueCycles(const MatmulProblem &problem, double values,
+                             double tokens) {
   BitmapTile tile = *problem.bitmap;
   const Costs &costs = getCosts(tile);
   double cycles = costs.valueCycles + costs.tokenCycles * tokens;
-  if (tile.isFree)
-    return cycles;
-  if (problem.encoding.getWindowRows() > BitmapTile::kOutputs)
+  if (!tile.isFree && problem.encoding.getWindowRows() > BitmapTile::kOutputs)
     cycles += kLongWindowCycles;
   if (problem.xFeatureMajor &&
       problem.tokens * problem.elementBytes > kApartBytes)
-    cycles += kApartRowCycles * double(tile.rows) / double(tile.values);
+    cycles += costs.apartRowCycles * double(tile.rows) / values;
   return cycles;
 }
 
@@ -221,8 +235,8 @@ static CombinedTime predictDot(const MatmulProblem &problem,
   int64_t allSteps = llvm::divideCeil(tiles, stepTiles);
   auto steps = double(llvm::divideCeil(allSteps, parts));
   double stepValues = countStepValues(tile, values, tiles, allSteps, schedule);
-  work.issue = steps * warps * stepValues * getValueCycles(problem, tokens) /
-               (kSchedulers * kClock);
+  work.issue = steps * warps * stepValues *
+               getValueCycles(problem, values, tokens) / (kSchedulers * kClock);
   work.chain = getChain(costs, steps, stepValues, stepValues / values, tokens) +
                warps * costs.sumCycles * tokens / kClock +
                (parts > 1 ? costs.exchangeOfCta : 0.0);

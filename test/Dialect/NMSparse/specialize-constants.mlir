@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true tokens=64" | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-stage-front=specialize-constants=true | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true max-code-bytes=95" 2>&1 | FileCheck %s --check-prefix=SMALL
 // RUN: nm-opt %s --nm-sparse-stage-front | FileCheck %s --check-prefix=OFF
 // RUN: not nm-opt %s --nm-sparse-stage-front="specialize-constants=true max-code-bytes=0" 2>&1 | FileCheck %s --check-prefix=NONE
@@ -49,8 +49,8 @@ func.func @argument(%x: tensor<4x?xf32>, %w: tensor<4x3xf32, #w>, %init: tensor<
 
 // Token-major activations are transposed where that is worth it; else a remark says
 // what was needed.
-// RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true tokens=64" --nm-sparse-stage-schedule=tokens=64 2>&1 | FileCheck %s --check-prefix=SCHEDULE
-// RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true tokens=64 max-code-bytes=2580" --nm-sparse-stage-schedule=tokens=64 2>&1 | FileCheck %s --check-prefix=LOADS
+// RUN: nm-opt %s --nm-sparse-stage-front=specialize-constants=true --nm-sparse-stage-schedule 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true max-code-bytes=2580" --nm-sparse-stage-schedule 2>&1 | FileCheck %s --check-prefix=LOADS
 // SCHEDULE: remark: keeps a kernel that reads its weight: as code, that needs feature-major activations, but 'tensor<?x4xf32>' is token-major
 // SCHEDULE: [[CODE:#schedule[0-9]*]] = #nm_sparse.schedule<{{.*}}product = immediate<
 // SCHEDULE: func.func @free
