@@ -144,9 +144,16 @@ def draw(seed, count, domain="panels"):
     return list(layers)
 
 
+def embedding_flags(layer, product):
+    """What says that the weight is stored as 2:4, where the model has it so: a
+    schedule does not."""
+    stored = product["encoding"].startswith("#nm_sparse.encoding<2:4")
+    return " --embed always" if stored and layer.pattern != "2:4" else ""
+
+
 def rank(layer, tool, layout, count):
     """The `count` best schedules of each family, the best of all first, where the
-    activations are laid out as `layout` says."""
+    activations are laid out as `layout` says, and the flags that they need."""
     command = [str(tool), "-", "--candidates", str(count), "--layout", layout]
     command += ["--tokens", str(layer.shape[0])]
     done = subprocess.run(
@@ -154,7 +161,8 @@ def rank(layer, tool, layout, count):
     )
     if done.returncode:
         raise SystemExit(f"draw.py: {layer.name}: {done.stderr.strip()}")
-    return json.loads(done.stdout)[0]["candidates"]
+    (product,) = json.loads(done.stdout)
+    return product["candidates"], embedding_flags(layer, product)
 
 
 def choose(ranked, count, source):
@@ -177,12 +185,14 @@ def choose(ranked, count, source):
 
 
 def candidates(layer, tool, count):
-    """Schedules of `layer`, the model's choice first. Of activations that the
-    compiler would transpose, also those that read them as they are."""
-    ranked = rank(layer, tool, "auto", count)
+    """Schedules of `layer`, the model's choice first, and the flags that they need.
+    Of activations that the compiler would transpose, also those that read them as
+    they are."""
+    ranked, flags = rank(layer, tool, "auto", count)
     if layer.layout == "token":
-        ranked += rank(layer, tool, "keep", 1)
-    return choose(ranked, count, Draw(layer.name))
+        kept, kept_flags = rank(layer, tool, "keep", 1)
+        ranked += kept if kept_flags == flags else []
+    return choose(ranked, count, Draw(layer.name)), flags
 
 
 def main(argv=None):
@@ -205,7 +215,7 @@ def main(argv=None):
     )
     arguments = parser.parse_args(argv)
     layers = draw(arguments.seed, arguments.count, arguments.domain)
-    schedules = {layer: [None] for layer in layers}
+    schedules = {layer: ([None], "") for layer in layers}
     if arguments.candidates > 1:
         tool = arguments.bin / "nm-compile"
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -217,9 +227,11 @@ def main(argv=None):
     lines = []
     for seed, layer in enumerate(layers):
         path = layer.write(arguments.out).relative_to(arguments.out)
-        for number, schedule in enumerate(schedules[layer]):
+        chosen, needed = schedules[layer]
+        for number, schedule in enumerate(chosen):
             check = "" if number else "--check "
             flags = f"{check}--bench --bench-ms {arguments.bench_ms} --lock lock"
+            flags += needed
             if arguments.energy and not number:
                 flags += f" --energy --energy-repeats {arguments.energy}"
             case = shapes.Case(layer, schedule=schedule)

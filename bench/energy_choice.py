@@ -35,7 +35,7 @@ import subprocess
 import sys
 
 import shapes
-from draw import DOMAINS, draw
+from draw import DOMAINS, draw, embedding_flags
 from layers import parse
 from make_configs import line, write_list
 from report import table
@@ -47,8 +47,8 @@ FLAGS = "--bench --bench-ms 20 --lock lock --energy --energy-seconds 0.4"
 FLAGS += " --energy-repeats 1"
 
 
-def ask(layer, tool, gpu, objective, count=1):
-    """The candidates of the layer, as the compiler lays out its activations."""
+def ask_product(layer, tool, gpu, objective, count=1):
+    """What nm-compile says of the layer, as it lays out its activations."""
     command = [str(tool), "-", "--candidates", str(count), "--gpu", gpu]
     command += ["--objective", objective, "--tokens", str(layer.shape[0])]
     done = subprocess.run(
@@ -56,17 +56,25 @@ def ask(layer, tool, gpu, objective, count=1):
     )
     if done.returncode:
         raise SystemExit(f"energy_choice.py: {layer.name}: {done.stderr.strip()}")
-    return json.loads(done.stdout)[0]["candidates"]
+    (product,) = json.loads(done.stdout)
+    return product
+
+
+def ask(layer, tool, gpu, objective):
+    """The schedule that the objective chooses."""
+    return ask_product(layer, tool, gpu, objective)["candidates"][0]["schedule"]
 
 
 def choose(layer, tool, gpu, count):
-    """What each objective chooses, and the two best of each family."""
-    by_energy = ask(layer, tool, gpu, "energy", 2)
+    """What each objective chooses, and the two best of each family; and the flags
+    that they need."""
+    product = ask_product(layer, tool, gpu, "energy", 2)
+    by_energy = product["candidates"]
     found = [by_energy[0]["schedule"]]
-    found += [ask(layer, tool, gpu, name)[0]["schedule"] for name in OBJECTIVES[1:]]
+    found += [ask(layer, tool, gpu, name) for name in OBJECTIVES[1:]]
     others = sorted(by_energy[1:], key=lambda c: c["energy"]["mj"])
     found += [candidate["schedule"] for candidate in others]
-    return list(dict.fromkeys(found))[:count]
+    return list(dict.fromkeys(found))[:count], embedding_flags(layer, product)
 
 
 def make(options):
@@ -94,14 +102,14 @@ def make(options):
         turns, chosen = leave_out(turns, chosen, read_choices(options.beside))
     options.out.mkdir(parents=True, exist_ok=True)
     lines, checks = [], []
-    for seed, (layer, schedules) in enumerate(zip(turns, chosen)):
+    for seed, (layer, (schedules, needed)) in enumerate(zip(turns, chosen)):
         path = layer.write(options.out).relative_to(options.out)
         for turn in (schedules, schedules[::-1]):
             for schedule in turn:
                 case = shapes.Case(layer, schedule=schedule)
-                lines.append(line(case, path, seed, FLAGS))
+                lines.append(line(case, path, seed, FLAGS + needed))
                 if turn is schedules:
-                    checks.append(line(case, path, seed, "--check"))
+                    checks.append(line(case, path, seed, "--check" + needed))
     write_list(lines, options.out)
     (options.out / "check.txt").write_text("\n".join(checks) + "\n", "utf-8")
     print(f"{len(turns)} layers, {len(lines)} runs in {options.out}")
@@ -116,13 +124,13 @@ def leave_out(layers, chosen, known):
     """The layers and schedules that `known` lacks, each layer's after one that it has:
     the choice by energy, if it was measured."""
     kept = []
-    for layer, schedules in zip(layers, chosen):
+    for layer, (schedules, needed) in zip(layers, chosen):
         had = known[layer.name]["schedules"] if layer.name in known else {}
         new = [schedule for schedule in schedules if schedule not in had]
         shared = [schedule for schedule in (*schedules, *had) if schedule in had][:1]
         if new:
-            kept.append((layer, shared + new))
-    return [layer for layer, _ in kept], [schedules for _, schedules in kept]
+            kept.append((layer, (shared + new, needed)))
+    return [layer for layer, _ in kept], [found for _, found in kept]
 
 
 def gather(runs):
@@ -231,7 +239,7 @@ class Judged:
 
 def judge_layer(entry, tool, gpu):
     layer = parse(entry["layer"])
-    chosen = {name: ask(layer, tool, gpu, name)[0]["schedule"] for name in OBJECTIVES}
+    chosen = {name: ask(layer, tool, gpu, name) for name in OBJECTIVES}
     return Judged(entry, chosen)
 
 

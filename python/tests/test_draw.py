@@ -90,8 +90,10 @@ def test_every_schedule_of_a_drawn_layer_compiles(tmp_path):
         assert (tmp_path / words[0]).read_text() == layer.text()
         schedule = words[words.index("--schedule") + 1]
         size = words[words.index("--size") + 1]
+        embed = ["--embed", "always"] if "--embed" in words else []
         done = subprocess.run(
-            [BIN / "nm-compile", "-", "-o", "-", "--emit", "nvvm", "--tokens", size],
+            [BIN / "nm-compile", "-", "-o", "-", "--emit", "nvvm", "--tokens", size]
+            + embed,
             input=layer.text(schedule),
             capture_output=True,
             text=True,

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
+import draw  # noqa: E402
 import energy_choice  # noqa: E402
 import energy_llm  # noqa: E402
 import energy_page  # noqa: E402
@@ -70,9 +71,7 @@ def test_condense_choices(chosen):
 def test_judge_choices(chosen, monkeypatch):
     choices = {"energy": "slow", "time": "fast", "edp": "fast"}
     monkeypatch.setattr(
-        energy_choice,
-        "ask",
-        lambda layer, tool, gpu, name, count=1: [{"schedule": choices[name]}],
+        energy_choice, "ask", lambda layer, tool, gpu, name: choices[name]
     )
     loss, text = energy_choice.judge(chosen, pathlib.Path("none"))
     assert loss == pytest.approx(1)
@@ -113,10 +112,21 @@ def test_schedules_beside_a_result(chosen):
 def test_schedules_that_a_result_lacks():
     layers = [energy_samples.parse(LAYER.replace("8x", f"{t}x")) for t in (8, 9, 7)]
     known = {LAYER: {"schedules": {"a": {}, "b": {}}}}
-    chosen = [["c", "b", "a"], ["a"], ["x"]]
+    chosen = [(["c", "b", "a"], " --embed always"), (["a"], ""), (["x"], "")]
     known[layers[1].name] = {"schedules": {"a": {}}}
     kept = energy_choice.leave_out(layers, chosen, known)
-    assert kept == ([layers[0], layers[2]], [["b", "c"], ["x"]])
+    found = [(["b", "c"], " --embed always"), (["x"], "")]
+    assert kept == ([layers[0], layers[2]], found)
+
+
+def test_weights_stored_as_2_4_say_so():
+    layer = energy_samples.parse(LAYER)
+    for encoding, flags in (
+        ("<2:4>", " --embed always"),
+        (f"<{layer.pattern}, block = [1, 64]>", ""),
+    ):
+        product = {"encoding": f"#nm_sparse.encoding{encoding}"}
+        assert draw.embedding_flags(layer, product) == flags
 
 
 HEAD = """==PROF== Connected

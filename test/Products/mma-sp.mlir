@@ -25,13 +25,6 @@
 // CHECK: nvvm.mma.sp.sync {{.*}} sparseMetadata[%[[WORD]]] selector
 // CHECK: llvm.return
 
-// Feature-major activations are transposed on their way to registers.
-// CHECK-LABEL: llvm.func @feature_major_kernel
-// CHECK: nvvm.ldmatrix %{{.*}} layout = #nvvm.mma_layout<col>, num = 4
-// CHECK: nvvm.mma.sp.sync {{.*}}bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 32>}
-// ORDERED-LABEL: llvm.func @feature_major_kernel
-// ORDERED: nvvm.mma.sp.sync {{.*}}orderedMetadata, shape = #nvvm.shape<m = 16, n = 8, k = 32>}
-
 #w = #nm_sparse.encoding<2:4>
 #s = #nm_sparse.schedule<tile = [64, 128, 32], product = mma_sp<warps = [2, 2]>,
   transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>>
@@ -137,6 +130,14 @@ func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %init: ten
 // CHECK: llvm.return
 // ORDERED-LABEL: llvm.func @floats_kernel
 // ORDERED: llvm.inline_asm "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {
+
+// Feature-major activations are transposed on their way to registers;
+// kernels of many tokens have rows that were copied to where they are aligned.
+// CHECK-LABEL: llvm.func @feature_major_tokens_{{[0-9]+}}_kernel
+// CHECK: nvvm.ldmatrix %{{.*}} layout = #nvvm.mma_layout<col>, num = 4
+// CHECK: nvvm.mma.sp.sync {{.*}}bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 32>}
+// ORDERED-LABEL: llvm.func @feature_major_tokens_{{[0-9]+}}_kernel
+// ORDERED: nvvm.mma.sp.sync {{.*}}orderedMetadata, shape = #nvvm.shape<m = 16, n = 8, k = 32>}
 func.func @floats(%x: tensor<?x424xf8E5M2>, %w: tensor<424x130xf8E5M2, #w>, %init: tensor<?x130xf32>) -> tensor<?x130xf32> {
   %y = linalg.matmul {nm_sparse.schedule = #bytes} ins(%x, %w : tensor<?x424xf8E5M2>, tensor<424x130xf8E5M2, #w>)
     outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
