@@ -42,12 +42,12 @@
 
 #w = #nm_sparse.encoding<8:16>
 
-func.func @qkv(%x: tensor<?x256xf16>, %wq: tensor<256x128xf16, #w>,
-               %wk: tensor<256x64xf16, #w>, %wv: tensor<256x64xf16, #w>)
+func.func @qkv(%x: tensor<?x512xf16>, %wq: tensor<512x128xf16, #w>,
+               %wk: tensor<512x64xf16, #w>, %wv: tensor<512x64xf16, #w>)
     -> (tensor<?x128xf16>, tensor<?x64xf16>, tensor<?x64xf16>) {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
-  %m = tensor.dim %x, %c0 : tensor<?x256xf16>
+  %m = tensor.dim %x, %c0 : tensor<?x512xf16>
   %wide = tensor.empty(%m) : tensor<?x128xf16>
   %narrow = tensor.empty(%m) : tensor<?x64xf16>
   %zeros = linalg.fill ins(%zero : f16) outs(%wide : tensor<?x128xf16>)
@@ -55,31 +55,31 @@ func.func @qkv(%x: tensor<?x256xf16>, %wq: tensor<256x128xf16, #w>,
   %few = linalg.fill ins(%zero : f16) outs(%narrow : tensor<?x64xf16>)
       -> tensor<?x64xf16>
   %q = linalg.matmul
-      ins(%x, %wq : tensor<?x256xf16>, tensor<256x128xf16, #w>)
+      ins(%x, %wq : tensor<?x512xf16>, tensor<512x128xf16, #w>)
       outs(%zeros : tensor<?x128xf16>) -> tensor<?x128xf16>
   %k = linalg.matmul
-      ins(%x, %wk : tensor<?x256xf16>, tensor<256x64xf16, #w>)
+      ins(%x, %wk : tensor<?x512xf16>, tensor<512x64xf16, #w>)
       outs(%few : tensor<?x64xf16>) -> tensor<?x64xf16>
   %v = linalg.matmul
-      ins(%x, %wv : tensor<?x256xf16>, tensor<256x64xf16, #w>)
+      ins(%x, %wv : tensor<?x512xf16>, tensor<512x64xf16, #w>)
       outs(%few : tensor<?x64xf16>) -> tensor<?x64xf16>
   return %q, %k, %v : tensor<?x128xf16>, tensor<?x64xf16>, tensor<?x64xf16>
 }
 
-func.func @gate_up(%x: tensor<?x256xf16>, %wg: tensor<256x192xf16, #w>,
-                   %wu: tensor<256x192xf16, #w>)
+func.func @gate_up(%x: tensor<?x512xf16>, %wg: tensor<512x192xf16, #w>,
+                   %wu: tensor<512x192xf16, #w>)
     -> (tensor<?x192xf16>, tensor<?x192xf16>) {
   %zero = arith.constant 0.0 : f16
   %c0 = arith.constant 0 : index
-  %m = tensor.dim %x, %c0 : tensor<?x256xf16>
+  %m = tensor.dim %x, %c0 : tensor<?x512xf16>
   %empty = tensor.empty(%m) : tensor<?x192xf16>
   %zeros = linalg.fill ins(%zero : f16) outs(%empty : tensor<?x192xf16>)
       -> tensor<?x192xf16>
   %gate = linalg.matmul
-      ins(%x, %wg : tensor<?x256xf16>, tensor<256x192xf16, #w>)
+      ins(%x, %wg : tensor<?x512xf16>, tensor<512x192xf16, #w>)
       outs(%zeros : tensor<?x192xf16>) -> tensor<?x192xf16>
   %up = linalg.matmul
-      ins(%x, %wu : tensor<?x256xf16>, tensor<256x192xf16, #w>)
+      ins(%x, %wu : tensor<?x512xf16>, tensor<512x192xf16, #w>)
       outs(%zeros : tensor<?x192xf16>) -> tensor<?x192xf16>
   return %gate, %up : tensor<?x192xf16>, tensor<?x192xf16>
 }

@@ -26,14 +26,16 @@ using Choices = ScheduleEnumerator::Choices;
 // written, index
 static constexpr FamilyCosts h200 = {
     1.05, 0.3, 0.384, 0.0124e-6, 57.3e-9, 0.537e-6, 0.1e-6, 0.55, 0.307e-9};
-// Tiles of few tokens: fitted to 184 kernels of 21 layers of up to 64 tokens on
-// an H200 (docs/decisions/082-times-of-few-tokens.md).
+// Tiles of 8 tokens: fitted, with some of 32, to 184 kernels of 21 layers of up
+// to 64 tokens on an H200 (docs/decisions/082-times-of-few-tokens.md).
 static constexpr FamilyCosts h200Few = {
     0.6, 0.3, 0.0904, 13.1e-9, 67.2e-9, 0.692e-6, 0.101e-6, 0.529, 0.647e-9};
+// Tiles of 32 tokens: fitted to 133 kernels of h200-random-fit.json to -fit-4
+// and h200-energy-fit.json.
+static constexpr FamilyCosts h200Of32 = {
+    1.1, 0.3, 0.404, 0.111e-6, 42.3e-9, 0.507e-6, 1.62e-6, 0.0665, 0.548e-9};
 static constexpr FamilyCosts h200Producers = {
     1.1, 0.3, 0.555, 0.01e-6, 8e-9, 1.8e-6, 0.2e-6, 0.368, 0.781e-9};
-// Tokens of a tile of few at most.
-static constexpr int64_t kFewTokens = 32;
 
 namespace {
 struct SimtCost
@@ -94,14 +96,18 @@ struct SimtCost
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
     if (schedule.getProducers() > 0)
       return "simt, producers";
-    return schedule.getTileTokens() > kFewTokens ? "simt" : "simt, few tokens";
+    if (schedule.getTileTokens() <= 8)
+      return "simt, few tokens";
+    return schedule.getTileTokens() <= 32 ? "simt, 32 tokens" : "simt";
   }
 
   const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
                               const Chip &) const {
     if (schedule.getProducers() > 0)
       return h200Producers;
-    return schedule.getTileTokens() > kFewTokens ? h200 : h200Few;
+    if (schedule.getTileTokens() <= 8)
+      return h200Few;
+    return schedule.getTileTokens() <= 32 ? h200Of32 : h200;
   }
 
   bool isBoundByIssue(Attribute) const { return true; }
