@@ -36,6 +36,7 @@ import sys
 
 import shapes
 from draw import DOMAINS, draw, embedding_flags
+from energy_samples import gpu_of, read_choice_report
 from layers import parse
 from make_configs import line, write_list
 from report import table
@@ -117,7 +118,7 @@ def make(options):
 
 def read_choices(path):
     """{layer: its entry} of a result file."""
-    return {e["layer"]: e for e in json.loads(path.read_text("utf-8"))["choices"]}
+    return {e["layer"]: e for e in read_choice_report(path)["choices"]}
 
 
 def leave_out(layers, chosen, known):
@@ -290,8 +291,8 @@ def compare_choices(known):
 
 def judge(path, folder):
     """(energy of what energy chooses over the least, the tables)"""
-    report = json.loads(path.read_text("utf-8"))
-    gpu = "h200" if "H200" in report["gpu"] else "h100"
+    report = read_choice_report(path)
+    gpu = gpu_of(report)
     tool = folder / "nm-compile"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         judged = list(

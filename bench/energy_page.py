@@ -17,6 +17,7 @@ JUDGE = report.RESULTS / "h100-energy-judge.json"
 MODEL = report.RESULTS / "h100-energy-model.json"
 CHOICE = report.RESULTS / "h200-energy-choice.json"
 LLM = report.RESULTS / "h100-energy-llm.json"
+COUNTERS = report.RESULTS / "h100-energy-counters.json"
 REGRESSORS = report.RESULTS / "h100-energy-regressors.json"
 
 # What the costs are of, with the unit that they are printed in.

@@ -112,17 +112,27 @@ def run_jobs(work, jobs):
     return done
 
 
+def read_report(path, key, maker):
+    """A result file, which has `key` if `maker` made it."""
+    try:
+        report = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{path}: {error}; legal is a result file") from None
+    if key not in report:
+        raise SystemExit(f"{path} has no {key}: `{maker}` makes such")
+    return report
+
+
+def read_choice_report(path):
+    return read_report(path, "choices", "energy_choice.py condense")
+
+
 def read_jobs(paths, folder):
     """[(a layer of result files of `draw.py --energy`, nm-compile, its GPU)]."""
     tool = str(folder / "nm-compile")
     jobs = []
     for path in paths:
-        try:
-            report = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise SystemExit(f"{path}: {error}; legal is a result file") from None
-        if "layers" not in report:
-            raise SystemExit(f"{path} has no layers: `draw.py --energy` makes such")
+        report = read_report(path, "layers", "draw.py --energy")
         jobs += [(entry, tool, gpu_of(report)) for entry in report["layers"]]
     return jobs
 
@@ -162,7 +172,7 @@ def read_choices(paths, folder):
     tool = str(folder / "nm-compile")
     jobs = []
     for path in paths:
-        report = json.loads(path.read_text("utf-8"))
+        report = read_choice_report(path)
         for layer in report["choices"]:
             for schedule, measured in layer["schedules"].items():
                 entry = {**measured, "schedule": schedule, "layer": layer["layer"]}

@@ -12,7 +12,7 @@
 // CHECK: "arguments": [
 // CHECK: "cases": [
 // CHECK-NEXT: {
-// CHECK-NEXT: "at_most": {{[0-9]+}},
+// CHECK-NEXT: "at_most": 48,
 // CHECK-NEXT: "function": "layer_tokens_8"
 // CHECK-NEXT: },
 // CHECK-NEXT: {

@@ -20,22 +20,41 @@ using Choices = ScheduleEnumerator::Choices;
 // Cost
 //===----------------------------------------------------------------------===//
 
+namespace {
+struct Family {
+  StringRef name;
+  FamilyCosts costs;
+};
+} // namespace
+
 // Fitted to bench/results/h200-random-fit.json to -fit-4, and among those of
 // one layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch,
 // -stream and -mma. mathShare, l2Share, shown, step, copy, latency, tile,
 // written, index
-static constexpr FamilyCosts h200 = {
-    1.05, 0.3, 0.384, 0.0124e-6, 57.3e-9, 0.537e-6, 0.1e-6, 0.55, 0.307e-9};
+static constexpr Family ordinary = {
+    "simt",
+    {1.05, 0.3, 0.384, 0.0124e-6, 57.3e-9, 0.537e-6, 0.1e-6, 0.55, 0.307e-9}};
+static constexpr Family producers = {
+    "simt, producers",
+    {1.1, 0.3, 0.555, 0.01e-6, 8e-9, 1.8e-6, 0.2e-6, 0.368, 0.781e-9}};
 // Tiles of 8 tokens: fitted, with some of 32, to 184 kernels of 21 layers of up
 // to 64 tokens on an H200 (docs/decisions/082-times-of-few-tokens.md).
-static constexpr FamilyCosts h200Few = {
-    0.6, 0.3, 0.0904, 13.1e-9, 67.2e-9, 0.692e-6, 0.101e-6, 0.529, 0.647e-9};
+static constexpr Family few = {
+    "simt, few tokens",
+    {0.6, 0.3, 0.0904, 13.1e-9, 67.2e-9, 0.692e-6, 0.101e-6, 0.529, 0.647e-9}};
 // Tiles of 32 tokens: fitted to 133 kernels of h200-random-fit.json to -fit-4
 // and h200-energy-fit.json.
-static constexpr FamilyCosts h200Of32 = {
-    1.1, 0.3, 0.404, 0.111e-6, 42.3e-9, 0.507e-6, 1.62e-6, 0.0665, 0.548e-9};
-static constexpr FamilyCosts h200Producers = {
-    1.1, 0.3, 0.555, 0.01e-6, 8e-9, 1.8e-6, 0.2e-6, 0.368, 0.781e-9};
+static constexpr Family of32 = {
+    "simt, 32 tokens",
+    {1.1, 0.3, 0.404, 0.111e-6, 42.3e-9, 0.507e-6, 1.62e-6, 0.0665, 0.548e-9}};
+
+static const Family &findFamily(const ScheduleAttr &schedule) {
+  if (schedule.getProducers() > 0)
+    return producers;
+  if (schedule.getTileTokens() <= 8)
+    return few;
+  return schedule.getTileTokens() <= 32 ? of32 : ordinary;
+}
 
 namespace {
 struct SimtCost
@@ -94,20 +113,12 @@ struct SimtCost
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
-    if (schedule.getProducers() > 0)
-      return "simt, producers";
-    if (schedule.getTileTokens() <= 8)
-      return "simt, few tokens";
-    return schedule.getTileTokens() <= 32 ? "simt, 32 tokens" : "simt";
+    return findFamily(schedule).name;
   }
 
   const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
                               const Chip &) const {
-    if (schedule.getProducers() > 0)
-      return h200Producers;
-    if (schedule.getTileTokens() <= 8)
-      return h200Few;
-    return schedule.getTileTokens() <= 32 ? h200Of32 : h200;
+    return findFamily(schedule).costs;
   }
 
   bool isBoundByIssue(Attribute) const { return true; }
