@@ -20,7 +20,8 @@ def definitions():
     """What the dialects define: operations with the prefix of their dialect, and
     attributes and types by their mnemonics alone."""
     operations, mnemonics = set(), set()
-    for path in (ROOT / "include/nm_sparse").rglob("*.td"):
+    folders = (ROOT / "include/nm_sparse", ROOT / "lib")
+    for path in (path for folder in folders for path in folder.rglob("*.td")):
         text = path.read_text("utf-8")
         for dialect, name in OPERATION.findall(text):
             operations.add(f"nm_{dialect.lower()}.{name}")
