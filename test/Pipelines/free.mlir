@@ -22,9 +22,9 @@
 // CHECK: nm_sparse.matmul #[[FREE]] storage = #nm_sparse.bitmap<#[[FREE]], density = 30> indexing_maps
 // ORACLE-LABEL: func.func @argument
 // ORACLE: nm_sparse.unpack #{{.*}} : tensor<?xf16>, tensor<3x2x296xi32> to tensor<300x70xf16>
-// SCHEDULE: #[[DOT:.*]] = #nm_sparse.schedule<tile = [{{.*}} product = dot<
+// SCHEDULE: #[[DOT:.*]] = #nm_tile.schedule<tile = [{{.*}} product = dot<
 // SCHEDULE-LABEL: func.func @argument
-// SCHEDULE: schedule = #[[DOT]] ins
+// SCHEDULE: config = #[[DOT]] ins
 #w = #nm_sparse.encoding<free, dim = 1>
 func.func @argument(%x: tensor<?x300xf16>, %w: tensor<70x300xf16, #w>, %init: tensor<?x70xf32>) -> tensor<?x70xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,

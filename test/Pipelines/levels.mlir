@@ -11,7 +11,7 @@
 #x = affine_map<(m, n, k) -> (k, m)>
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (n, m)>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>>
 
 // SAME: nm_sparse.matmul #{{.*}} indexing_maps = {{.*}} inner_index(%{{.*}} : tensor<50x128xi8>) -> tensor<128x64xf16>
@@ -41,7 +41,7 @@ func.func @linear(%x: tensor<200x64xf16>,
     %i: tensor<100x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>},
     %j: tensor<50x128xi8> {nm_sparse.component = #nm_sparse.component<"inner_index", weight = 0, of = #packed>},
     %o: tensor<128x64xf16>) -> tensor<128x64xf16> {
-  %0 = nm_sparse.matmul #e indexing_maps = [#x, #w, #y] schedule = #s
+  %0 = nm_sparse.matmul #e indexing_maps = [#x, #w, #y] config = #s
     ins(%x, %v, %i : tensor<200x64xf16>, tensor<50x128xf16>, tensor<100x2xi8>)
     outs(%o : tensor<128x64xf16>) inner_index(%j : tensor<50x128xi8>) -> tensor<128x64xf16>
   return %0 : tensor<128x64xf16>

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-specialize-warps --nm-sparse-persist --nm-sparse-lower-roles --canonicalize --cse | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
 
 // 64 x 32 tiles on the 132 SMs of the chip.
 

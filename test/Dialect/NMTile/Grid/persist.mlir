@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-persist --canonicalize --cse --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
 
 // 64 x 32 tiles on the 132 SMs of the chip.
 
@@ -84,7 +84,7 @@ func.func @tiles(%i: memref<64x32xi8>, %out: memref<4096x4096xf32>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
 
 // Where panels have K steps of their own, 9 tiles along tokens by all 32 along
 // outputs are a group, for two turns of all CTAs, of which the second goes back.

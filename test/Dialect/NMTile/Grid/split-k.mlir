@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-split-k | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 4>>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 4>>
 
 // Four CTAs a tile, along z. Each writes its part and counts itself between fences; the
 // last resets the counter, adds the parts in order onto the initial value and

@@ -2,7 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-create-tensor-maps --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=RING
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 // The map has the batch dimension of the values; the coordinates are those of
@@ -67,7 +67,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 // Rows may lie apart, which the map says; elements of a row may not.
@@ -103,7 +103,7 @@ func.func @rows_with_gaps(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memre
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
@@ -127,7 +127,7 @@ func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 24], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 24], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 
 func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
@@ -150,7 +150,7 @@ func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_spac
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 512], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 512], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !tile = memref<512x128xf16, #gpu.address_space<workgroup>>
 
 func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.address_space<workgroup>>) {
@@ -173,7 +173,7 @@ func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.add
 // -----
 
 #e = #nm_sparse.encoding<8:16>
-#s = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+#s = #nm_tile.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 !values = memref<2x2x512xf16, #gpu.address_space<workgroup>>
 !bits = memref<2x2x32xi32, #gpu.address_space<workgroup>>
 !rows = memref<64x64xf16, #gpu.address_space<workgroup>>

@@ -6,7 +6,7 @@
 // RUN: sed 's/producers = 4>, grid = flat/producers = 4>, grid = persistent/' %s | nm-opt --nm-sparse-assign-stages --nm-sparse-specialize-warps --split-input-file | FileCheck %s --check-prefix=PERSISTENT
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 
 // Three tiles of each operand, and a ring of three slots. 128 producer threads
 // arrive with their copies and 4 producer warps with their stores; 8 consumer
@@ -109,7 +109,7 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 2>, grid = flat>
 
 // The product reads the index: the consumers copy it, and read the accumulator.
 // All copies of 32-bit elements are asynchronous: nobody arrives with stores.
@@ -175,7 +175,7 @@ func.func @whole_windows(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memre
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [64, 256, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = staged}, pipeline = ring<stages = 8, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 256, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = staged}, pipeline = ring<stages = 8, producers = 4>, grid = flat>
 
 // A product of warpgroups stays in flight: a stage is free one step later, and
 // the last after the loop, of which only producers that go on make use.

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @no_loop(%x: memref<16x32xf32, 3>, %v: memref<8x32xf32, 3>, %i: memref<8x32xi8, 3>,
                    %acc: vector<32x32xf32>) -> vector<32x32xf32> {
@@ -15,7 +15,7 @@ func.func @no_loop(%x: memref<16x32xf32, 3>, %v: memref<8x32xf32, 3>, %i: memref
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @not_its_own(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memref<8x32xf32, 3>,
                        %i: memref<8x32xi8, 3>) {
@@ -42,7 +42,7 @@ func.func @not_its_own(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memre
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @used_elsewhere(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %i: memref<8x32xi8, 3>) {
   %c1 = arith.constant 1 : index

@@ -2,7 +2,7 @@
 // RUN: nm-opt %s --nm-sparse-assign-stages --nm-sparse-expand-stages --canonicalize --split-input-file | FileCheck %s --check-prefix=EXPAND
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // A loop has the stages of its schedule; those that are there stay.
 
@@ -75,7 +75,7 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // What products of warpgroups read is aligned.
 
@@ -108,7 +108,7 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Given stages decide how many tiles there are.
 
@@ -146,7 +146,7 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Only the product reads this index: it arrives with the first group.
 

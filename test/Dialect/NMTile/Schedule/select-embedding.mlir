@@ -160,7 +160,7 @@ func.func @given(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1
     {nm_sparse.embed = #nm_sparse.encoding<1:4>} -> tensor<?x4096xf32>
   // expected-remark @below {{keeps #nm_sparse.encoding<1:4> of its weight: its schedule is for that}}
   %a = nm_sparse.matmul #nm_sparse.encoding<1:4> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>
+    config = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>
     ins(%x, %u, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x4096xi8>) outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   %x4 = arith.extf %x : tensor<?x4096xf16> to tensor<?x4096xf32>
   %b = nm_sparse.matmul #nm_sparse.encoding<1:4> indexing_maps = [#x, #w, #y]
@@ -199,7 +199,7 @@ func.func @two_products(%x: tensor<4096x4096xf16>, %few: tensor<16x4096xf16>, %v
 // FEW: nm_sparse.embed
 func.func @scheduled(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x64xi8>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %y = nm_sparse.matmul #nm_sparse.encoding<1:4> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+    config = #nm_tile.schedule<tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<16x64xf16>, tensor<16x64xi8>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }

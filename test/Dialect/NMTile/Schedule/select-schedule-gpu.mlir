@@ -9,7 +9,7 @@
 // RUN: diff %t.h200 %t.chip
 // RUN: nm-compile %s -o - --gpu a100 --tokens 64 | FileCheck %s --check-prefix=A100
 
-// CHECK: schedule =
+// CHECK: config =
 // NVVM: #nvvm.target<{{.*}}chip = "sm_90a"
 // OTHER: error: unknown GPU 'a100' of sm_90a; known are h200 h100
 // A100: .target sm_80

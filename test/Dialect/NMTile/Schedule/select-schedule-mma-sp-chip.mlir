@@ -14,7 +14,7 @@
 
 func.func @narrow_floats(%x: tensor<16x128xf8E4M3FN>, %v: tensor<2x4x512xf8E4M3FN>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xf32>) -> tensor<16x64xf32> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
+    config = #nm_tile.schedule<tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
     ins(%x, %v, %b : tensor<16x128xf8E4M3FN>, tensor<2x4x512xf8E4M3FN>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xf32>) -> tensor<16x64xf32>
   return %0 : tensor<16x64xf32>
 }

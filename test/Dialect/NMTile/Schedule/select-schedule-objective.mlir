@@ -7,8 +7,8 @@
 // Several CTAs share each tile of outputs to take the least time; what they
 // exchange, and SMs with a CTA, take energy.
 
-// TIME: #nm_sparse.schedule<{{.*}} product = panel_dot<{{.*}} grid = flat<split_k = {{[248]}}>>
-// ENERGY: #nm_sparse.schedule<{{.*}} product = panel_dot<{{.*}} grid = flat>
+// TIME: #nm_tile.schedule<{{.*}} product = panel_dot<{{.*}} grid = flat<split_k = {{[248]}}>>
+// ENERGY: #nm_tile.schedule<{{.*}} product = panel_dot<{{.*}} grid = flat>
 // UNKNOWN: error: objective = energy, but the energy of a100 has not been measured; that of these has: h100, h200
 // NAME: error: unknown objective 'joules'; legal are time, energy and edp
 

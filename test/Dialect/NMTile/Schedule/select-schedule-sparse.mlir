@@ -9,11 +9,11 @@
 #y = affine_map<(m, n, k) -> (m, n)>
 #e = #nm_sparse.encoding<2:4>
 
-// CHECK: #[[MANY:.*]] = #nm_sparse.schedule<tile = [256, 128, 32], product = wgmma_sp<warps = 8, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent<cluster = 2>>
-// CHECK: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{.*}} product = wgmma_sp<warps = {{[0-9]+}}>, {{.*}} grid = flat
-// CHECK: #[[BYTES:.*]] = #nm_sparse.schedule<tile = [256, 128, 64], product = wgmma_sp<warps = 8, ahead = true>
+// CHECK: #[[MANY:.*]] = #nm_tile.schedule<tile = [256, 128, 32], product = wgmma_sp<warps = 8, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent<cluster = 2>>
+// CHECK: #[[FEW:.*]] = #nm_tile.schedule<tile = [64, {{.*}} product = wgmma_sp<warps = {{[0-9]+}}>, {{.*}} grid = flat
+// CHECK: #[[BYTES:.*]] = #nm_tile.schedule<tile = [256, 128, 64], product = wgmma_sp<warps = 8, ahead = true>
 // CHECK-LABEL: func.func @many
-// CHECK: schedule = #[[MANY]] ins
+// CHECK: config = #[[MANY]] ins
 func.func @many(%x: tensor<8192x8192xf16>, %v: tensor<256x256x512xf16>, %b: tensor<256x256x32xi32>, %o: tensor<8192x8192xf16>) -> tensor<8192x8192xf16> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<8192x8192xf16>, tensor<256x256x512xf16>, tensor<256x256x32xi32>) outs(%o : tensor<8192x8192xf16>) -> tensor<8192x8192xf16>
@@ -21,7 +21,7 @@ func.func @many(%x: tensor<8192x8192xf16>, %v: tensor<256x256x512xf16>, %b: tens
 }
 
 // CHECK-LABEL: func.func @few
-// CHECK: schedule = #[[FEW]] ins
+// CHECK: config = #[[FEW]] ins
 func.func @few(%x: tensor<64x8192xf16>, %v: tensor<256x256x512xf16>, %b: tensor<256x256x32xi32>, %o: tensor<64x8192xf16>) -> tensor<64x8192xf16> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<64x8192xf16>, tensor<256x256x512xf16>, tensor<256x256x32xi32>) outs(%o : tensor<64x8192xf16>) -> tensor<64x8192xf16>
@@ -29,7 +29,7 @@ func.func @few(%x: tensor<64x8192xf16>, %v: tensor<256x256x512xf16>, %b: tensor<
 }
 
 // CHECK-LABEL: func.func @bytes
-// CHECK: schedule = #[[BYTES]] ins
+// CHECK: config = #[[BYTES]] ins
 func.func @bytes(%x: tensor<8192x8192xi8>, %v: tensor<256x256x512xi8>, %b: tensor<256x256x32xi32>, %o: tensor<8192x8192xi32>) -> tensor<8192x8192xi32> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<8192x8192xi8>, tensor<256x256x512xi8>, tensor<256x256x32xi32>) outs(%o : tensor<8192x8192xi32>) -> tensor<8192x8192xi32>
@@ -47,10 +47,10 @@ func.func @bytes(%x: tensor<8192x8192xi8>, %v: tensor<256x256x512xi8>, %b: tenso
 #y = affine_map<(m, n, k) -> (m, n)>
 #e = #nm_sparse.encoding<2:4>
 
-// CHECK: #[[LONG:.*]] = #nm_sparse.schedule<tile = [16, 64, 256], product = wgmma_sp<warps = 4>, {{.*}} pipeline = ring<stages = 4, producers = 4>, grid = flat>
-// CHECK: #[[INSIDE:.*]] = #nm_sparse.schedule<tile = [200, 128, {{.*}} product = wgmma_sp
+// CHECK: #[[LONG:.*]] = #nm_tile.schedule<tile = [16, 64, 256], product = wgmma_sp<warps = 4>, {{.*}} pipeline = ring<stages = 4, producers = 4>, grid = flat>
+// CHECK: #[[INSIDE:.*]] = #nm_tile.schedule<tile = [200, 128, {{.*}} product = wgmma_sp
 // CHECK-LABEL: func.func @decode
-// CHECK: schedule = #[[LONG]] ins
+// CHECK: config = #[[LONG]] ins
 func.func @decode(%x: tensor<16x4096xf16>, %v: tensor<128x128x512xf16>, %b: tensor<128x128x32xi32>, %o: tensor<16x4096xf16>) -> tensor<16x4096xf16> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<16x4096xf16>, tensor<128x128x512xf16>, tensor<128x128x32xi32>) outs(%o : tensor<16x4096xf16>) -> tensor<16x4096xf16>
@@ -58,7 +58,7 @@ func.func @decode(%x: tensor<16x4096xf16>, %v: tensor<128x128x512xf16>, %b: tens
 }
 
 // CHECK-LABEL: func.func @inside
-// CHECK: schedule = #[[INSIDE]] ins
+// CHECK: config = #[[INSIDE]] ins
 func.func @inside(%x: tensor<200x4736xf16>, %v: tensor<437x148x512xf16>, %b: tensor<437x148x32xi32>, %o: tensor<200x13984xf16>) -> tensor<200x13984xf16> {
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
     ins(%x, %v, %b : tensor<200x4736xf16>, tensor<437x148x512xf16>, tensor<437x148x32xi32>) outs(%o : tensor<200x13984xf16>) -> tensor<200x13984xf16>
@@ -75,7 +75,7 @@ func.func @inside(%x: tensor<200x4736xf16>, %v: tensor<437x148x512xf16>, %b: ten
 func.func @dynamic_outputs(%x: tensor<16x128xf16>, %v: tensor<?x4x512xf16>, %b: tensor<?x4x32xi32>, %o: tensor<16x?xf32>) -> tensor<16x?xf32> {
   // expected-error @below {{has a schedule with cluster = 2, which needs a static number of outputs, but its result is 'tensor<16x?xf32>'}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 2>>
+    config = #nm_tile.schedule<tile = [16, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 2>>
     ins(%x, %v, %b : tensor<16x128xf16>, tensor<?x4x512xf16>, tensor<?x4x32xi32>) outs(%o : tensor<16x?xf32>) -> tensor<16x?xf32>
   return %0 : tensor<16x?xf32>
 }
@@ -90,7 +90,7 @@ func.func @dynamic_outputs(%x: tensor<16x128xf16>, %v: tensor<?x4x512xf16>, %b: 
 func.func @six_tiles(%x: tensor<32x128xf16>, %v: tensor<12x4x512xf16>, %b: tensor<12x4x32xi32>, %o: tensor<32x384xf32>) -> tensor<32x384xf32> {
   // expected-error @below {{has a schedule with cluster = 4, but 6 tiles of 64 outputs; legal is a grid with cluster = 2}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y]
-    schedule = <tile = [32, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 4>>
+    config = #nm_tile.schedule<tile = [32, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 4>>
     ins(%x, %v, %b : tensor<32x128xf16>, tensor<12x4x512xf16>, tensor<12x4x32xi32>) outs(%o : tensor<32x384xf32>) -> tensor<32x384xf32>
   return %0 : tensor<32x384xf32>
 }

@@ -4,9 +4,9 @@
 // Where the model takes products of warpgroups: feature-major activations, and
 // panels that are whole 64 outputs.
 
-// CHECK-DAG: #[[LARGE:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather, values = {{[a-z]+}}, index = rows}, pipeline = ring<stages = 4, producers = 4>, grid = {{flat|persistent}}>
-// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
-// OLD: #nm_sparse.schedule<{{.*}} product = mma<
+// CHECK-DAG: #[[LARGE:.*]] = #nm_tile.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather, values = {{[a-z]+}}, index = rows}, pipeline = ring<stages = 4, producers = 4>, grid = {{flat|persistent}}>
+// CHECK-DAG: #[[FEW:.*]] = #nm_tile.schedule<tile = [64, {{[0-9]+}}, {{[0-9]+}}], product = wgmma<{{.*}} transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[0-9]}}, producers = 4>, grid = flat{{(<split_k = [0-9]+>)?}}>
+// OLD: #nm_tile.schedule<{{.*}} product = mma<
 
 #xm = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
@@ -15,7 +15,7 @@
 #w128 = #nm_sparse.encoding<8:32, block = [1, 128]>
 
 // CHECK-LABEL: func @large
-// CHECK: schedule = #[[LARGE]]
+// CHECK: config = #[[LARGE]]
 func.func @large(%x: tensor<8192x8192xf16>, %v: tensor<4096x8192xf16>, %i: tensor<4096x32xi8>,
                  %y: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
   %r = nm_sparse.matmul #w256 indexing_maps = [#xm, #wm, #ym]
@@ -28,7 +28,7 @@ func.func @large(%x: tensor<8192x8192xf16>, %v: tensor<4096x8192xf16>, %i: tenso
 // fetch while it writes the first, nor steps enough for a table of rows.
 
 // CHECK-LABEL: func @few_tokens
-// CHECK: schedule = #[[FEW]]
+// CHECK: config = #[[FEW]]
 func.func @few_tokens(%x: tensor<4096x256xbf16>, %v: tensor<1024x4096xbf16>, %i: tensor<1024x32xi8>,
                       %y: tensor<4096x256xf32>) -> tensor<4096x256xf32> {
   %r = nm_sparse.matmul #w128 indexing_maps = [#xm, #wm, #ym]
@@ -49,10 +49,10 @@ func.func @few_tokens(%x: tensor<4096x256xbf16>, %v: tensor<1024x4096xbf16>, %i:
 // One product for a panel of 256 outputs, where warps can transpose what is
 // written: not with a residual.
 
-// CHECK-DAG: #[[PANEL:.*]] = #nm_sparse.schedule<tile = [128, 256, {{[0-9]+}}], product = wgmma<warps = [2, 4]>
-// CHECK-DAG: #[[OUTPUTS:.*]] = #nm_sparse.schedule<{{.*}} product = wgmma<warps = [1, 8]>
+// CHECK-DAG: #[[PANEL:.*]] = #nm_tile.schedule<tile = [128, 256, {{[0-9]+}}], product = wgmma<warps = [2, 4]>
+// CHECK-DAG: #[[OUTPUTS:.*]] = #nm_tile.schedule<{{.*}} product = wgmma<warps = [1, 8]>
 // CHECK-LABEL: func @panel
-// CHECK: schedule = #[[PANEL]]
+// CHECK: config = #[[PANEL]]
 func.func @panel(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: tensor<3072x32xi8>,
                  %b: tensor<8192xf32>, %e: tensor<8192x8192xf32>, %o: tensor<8192x8192xf16>) -> tensor<8192x8192xf16> {
   %zero = arith.constant 0.0 : f32
@@ -71,7 +71,7 @@ func.func @panel(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: tenso
 }
 
 // CHECK-LABEL: func @residual
-// CHECK: schedule = #[[OUTPUTS]]
+// CHECK: config = #[[OUTPUTS]]
 func.func @residual(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: tensor<3072x32xi8>,
                     %e: tensor<8192x8192xf32>, %o: tensor<8192x8192xf16>) -> tensor<8192x8192xf16> {
   %zero = arith.constant 0.0 : f32
@@ -96,7 +96,7 @@ func.func @residual(%x: tensor<8192x8192xf16>, %v: tensor<3072x8192xf16>, %i: te
 #ym = affine_map<(m, n, k) -> (n, m)>
 
 // CHECK-NOT: wgmma
-// CHECK: #nm_sparse.schedule<{{.*}} product = mma<
+// CHECK: #nm_tile.schedule<{{.*}} product = mma<
 // CHECK-LABEL: func @narrow_panels
 func.func @narrow_panels(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x128xi8>,
                          %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
@@ -113,7 +113,7 @@ func.func @narrow_panels(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %
 #ym = affine_map<(m, n, k) -> (n, m)>
 
 // CHECK-NOT: wgmma
-// CHECK: #nm_sparse.schedule<{{.*}} product = mma<
+// CHECK: #nm_tile.schedule<{{.*}} product = mma<
 // CHECK-LABEL: func @token_major
 func.func @token_major(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,
                        %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
@@ -125,7 +125,7 @@ func.func @token_major(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i:
 
 // -----
 
-// OLD: #nm_sparse.schedule<{{.*}} product = mma<
+// OLD: #nm_tile.schedule<{{.*}} product = mma<
 
 #xm = affine_map<(m, n, k) -> (k, m)>
 #tm = affine_map<(m, n, k) -> (m, k)>
@@ -138,9 +138,9 @@ func.func @token_major(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i:
 // which begin inside windows. Blocks of 16 rows are gathered from token-major
 // activations, in lines of 64 kept rows.
 
-// CHECK-DAG: #[[PARTS:.*]] = #nm_sparse.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather,
+// CHECK-DAG: #[[PARTS:.*]] = #nm_tile.schedule<tile = [{{128, 256|256, 128}}, 64], product = wgmma<{{.*}} transfers = {x = gather,
 // CHECK-LABEL: func @parts_of_windows
-// CHECK: schedule = #[[PARTS]]
+// CHECK: config = #[[PARTS]]
 func.func @parts_of_windows(%x: tensor<4096x4096xf16>, %v: tensor<3584x4096xf16>,
     %i: tensor<3584x32xi8>, %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
   %r = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
@@ -150,7 +150,7 @@ func.func @parts_of_windows(%x: tensor<4096x4096xf16>, %v: tensor<3584x4096xf16>
 }
 
 // CHECK-LABEL: func @words_of_tokens
-// CHECK: schedule = #[[PARTS]]
+// CHECK: config = #[[PARTS]]
 func.func @words_of_tokens(%x: tensor<4096x4096xf16>, %v: tensor<3072x4096xf16>,
     %i: tensor<192x32xi8>, %y: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
   %r = nm_sparse.matmul #b indexing_maps = [#tm, #wm, #ym]

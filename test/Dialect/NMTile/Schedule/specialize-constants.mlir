@@ -52,11 +52,11 @@ func.func @argument(%x: tensor<4x?xf32>, %w: tensor<4x3xf32, #w>, %init: tensor<
 // RUN: nm-opt %s --nm-sparse-stage-front=specialize-constants=true --nm-sparse-stage-schedule 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // RUN: nm-opt %s --nm-sparse-stage-front="specialize-constants=true max-code-bytes=2580" --nm-sparse-stage-schedule 2>&1 | FileCheck %s --check-prefix=LOADS
 // SCHEDULE: remark: keeps a kernel that reads its weight: as code, that needs feature-major activations, but 'tensor<?x4xf32>' is token-major
-// SCHEDULE: [[CODE:#schedule[0-9]*]] = #nm_sparse.schedule<{{.*}}product = immediate<
+// SCHEDULE: [[CODE:#schedule[0-9]*]] = #nm_tile.schedule<{{.*}}product = immediate<
 // SCHEDULE: func.func @free
-// SCHEDULE: schedule = [[CODE]] ins
+// SCHEDULE: config = [[CODE]] ins
 // SCHEDULE: func.func @token_major
-// SCHEDULE-NOT: schedule = [[CODE]] ins
+// SCHEDULE-NOT: config = [[CODE]] ins
 // SCHEDULE: func.func @wide
 // CHECK-LABEL: @token_major
 // LOADS: remark: keeps a kernel that reads its weight: as code, that with the loads of its activations takes more than the 2580 bytes that are allowed (max-code-bytes)

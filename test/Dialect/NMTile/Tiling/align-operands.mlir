@@ -69,7 +69,7 @@ func.func @made(%a: tensor<?x4096xf16>, %m: index,
 #xf = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+#s = #nm_tile.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 
 // CHECK-LABEL: func @bulk
 // CHECK-SAME: %[[T:.*]]: tensor<?x256xf16>, %[[ODD:.*]]: tensor<?x255xf16>, %[[F:.*]]: tensor<256x?xf16>,
@@ -81,11 +81,11 @@ func.func @made(%a: tensor<?x4096xf16>, %m: index,
 func.func @bulk(%t: tensor<?x256xf16>, %odd: tensor<?x255xf16>, %f: tensor<256x?xf16>,
     %v: tensor<2x8x512xf16>, %b: tensor<2x8x32xi32>, %o: tensor<?x64xf16>)
     -> (tensor<?x64xf16>, tensor<?x64xf16>, tensor<?x64xf16>) {
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xt, #wm, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xt, #wm, #y] config = #s
     ins(%t, %v, %b : tensor<?x256xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%o : tensor<?x64xf16>) -> tensor<?x64xf16>
-  %1 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xt, #wm, #y] schedule = #s
+  %1 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xt, #wm, #y] config = #s
     ins(%odd, %v, %b : tensor<?x255xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%o : tensor<?x64xf16>) -> tensor<?x64xf16>
-  %2 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+  %2 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] config = #s
     ins(%f, %v, %b : tensor<256x?xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%o : tensor<?x64xf16>) -> tensor<?x64xf16>
   return %0, %1, %2 : tensor<?x64xf16>, tensor<?x64xf16>, tensor<?x64xf16>
 }
@@ -100,14 +100,14 @@ func.func @bulk(%t: tensor<?x256xf16>, %odd: tensor<?x255xf16>, %f: tensor<256x?
 #xf = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+#s = #nm_tile.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 
 // CHECK-LABEL: func @callers_rows
 // CHECK: %[[X:.*]] = linalg.transpose
 // CHECK: nm_tile.align_rows alignment = {{16|32}} always ins(%[[X]] :
 func.func @callers_rows(%a: tensor<?x256xf16>, %o: tensor<256x?xf16>, %v: tensor<2x8x512xf16>, %b: tensor<2x8x32xi32>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %x = linalg.transpose ins(%a : tensor<?x256xf16>) outs(%o : tensor<256x?xf16>) permutation = [1, 0]
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] config = #s
     ins(%x, %v, %b : tensor<256x?xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
@@ -117,7 +117,7 @@ func.func @callers_rows(%a: tensor<?x256xf16>, %o: tensor<256x?xf16>, %v: tensor
 // CHECK: nm_tile.align_rows alignment = {{16|32}} always ins(%[[X]] :
 func.func @part_of_rows(%all: tensor<300x64xf16>, %v: tensor<2x8x512xf16>, %b: tensor<2x8x32xi32>, %init: tensor<40x64xf32>) -> tensor<40x64xf32> {
   %x = tensor.extract_slice %all[9, 17] [256, 40] [1, 1] : tensor<300x64xf16> to tensor<256x40xf16>
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] config = #s
     ins(%x, %v, %b : tensor<256x40xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%init : tensor<40x64xf32>) -> tensor<40x64xf32>
   return %0 : tensor<40x64xf32>
 }
@@ -127,7 +127,7 @@ func.func @part_of_rows(%all: tensor<300x64xf16>, %v: tensor<2x8x512xf16>, %b: t
 // CHECK: return
 func.func @some_rows(%all: tensor<300x64xf16>, %v: tensor<2x8x512xf16>, %b: tensor<2x8x32xi32>, %init: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %x = tensor.extract_slice %all[9, 0] [256, 64] [1, 1] : tensor<300x64xf16> to tensor<256x64xf16>
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] config = #s
     ins(%x, %v, %b : tensor<256x64xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }
@@ -136,7 +136,7 @@ func.func @some_rows(%all: tensor<300x64xf16>, %v: tensor<2x8x512xf16>, %b: tens
 // CHECK: nm_tile.align_rows alignment = {{16|32}} always
 func.func @some_odd_rows(%all: tensor<300x?xf16>, %m: index, %v: tensor<2x8x512xf16>, %b: tensor<2x8x32xi32>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %x = tensor.extract_slice %all[9, 0] [256, %m] [1, 1] : tensor<300x?xf16> to tensor<256x?xf16>
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] config = #s
     ins(%x, %v, %b : tensor<256x?xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
@@ -148,7 +148,7 @@ func.func @own_rows(%a: tensor<?x300xf16>, %m: index, %v: tensor<2x8x512xf16>, %
   %empty = tensor.empty(%m) : tensor<300x?xf16>
   %all = linalg.transpose ins(%a : tensor<?x300xf16>) outs(%empty : tensor<300x?xf16>) permutation = [1, 0]
   %x = tensor.extract_slice %all[9, 0] [256, %m] [1, 1] : tensor<300x?xf16> to tensor<256x?xf16>
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #wm, #y] config = #s
     ins(%x, %v, %b : tensor<256x?xf16>, tensor<2x8x512xf16>, tensor<2x8x32xi32>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-bufferize --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Workgroup tiles are allocated once per CTA, outside of the K loop; the result
@@ -64,7 +64,7 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
 
 // -----
 
-#s = #nm_sparse.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 #w = #nm_sparse.encoding<2:8, block = [1, 96]>
 
 // Every tensor operand of a tile_matmul becomes a buffer, the others stay.

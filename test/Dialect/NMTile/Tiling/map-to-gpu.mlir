@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --nm-sparse-map-to-gpu --split-input-file --verify-diagnostics | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // The grid follows the mapping, not the order of the loops. Without tokens it is
 // empty. Constants are cloned in, host values stay.
@@ -74,7 +74,7 @@ func.func @other(%m: memref<8xf32>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @grid_too_large(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
@@ -90,7 +90,7 @@ func.func @grid_too_large(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @mapping(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
@@ -106,7 +106,7 @@ func.func @mapping(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @unmapped(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
@@ -122,7 +122,7 @@ func.func @unmapped(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @tensors(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
                    %out: tensor<128x128xf32>) -> tensor<128x128xf32> {

@@ -7,7 +7,7 @@
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 #e = #nm_sparse.encoding<8:16>
-#s = #nm_sparse.schedule<tile = [40, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+#s = #nm_tile.schedule<tile = [40, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 
 // The components of the weight keep the shape that they are stored in; whole
 // lines of activations, 64 rows of each token or 64 tokens of each row.
@@ -42,7 +42,7 @@
 // ROLES-NOT: nm_tile.ring_commit
 // ROLES: return
 func.func @token_major(%x: tensor<100x256xf16>, %v: tensor<5x8x512xf16>, %b: tensor<5x8x32xi32>, %o: tensor<100x160xf32>) -> tensor<100x160xf32> {
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#x, #w, #y] config = #s
     ins(%x, %v, %b : tensor<100x256xf16>, tensor<5x8x512xf16>, tensor<5x8x32xi32>) outs(%o : tensor<100x160xf32>) -> tensor<100x160xf32>
   return %0 : tensor<100x160xf32>
 }
@@ -52,7 +52,7 @@ func.func @token_major(%x: tensor<100x256xf16>, %v: tensor<5x8x512xf16>, %b: ten
 // MAPS-LABEL: func @feature_major
 // MAPS-DAG: nvgpu.tma.create.descriptor %{{.*}} box[%c64{{.*}}, %c64{{.*}}]
 func.func @feature_major(%x: tensor<256x96xf16>, %v: tensor<5x8x512xf16>, %b: tensor<5x8x32xi32>, %o: tensor<96x160xf32>) -> tensor<96x160xf32> {
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #w, #y] schedule = #s
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #w, #y] config = #s
     ins(%x, %v, %b : tensor<256x96xf16>, tensor<5x8x512xf16>, tensor<5x8x32xi32>) outs(%o : tensor<96x160xf32>) -> tensor<96x160xf32>
   return %0 : tensor<96x160xf32>
 }
@@ -74,9 +74,9 @@ func.func @feature_major(%x: tensor<256x96xf16>, %v: tensor<5x8x512xf16>, %b: te
 // MAPS: nm_tile.bulk_copy boxes = [1, 1, 1, 1, 4] ins(%[[V_MAP]][%c0{{.*}}, %{{.*}}, %c0{{.*}}, %{{.*}}, %c0{{.*}}]
 // MAPS: nm_tile.bulk_copy ins(
 // MAPS: nm_tile.bulk_copy ins(%[[X_MAP]][%[[GROUP:.*]], %c0{{.*}}, %c0{{.*}}, %c0{{.*}}, %
-#segments = #nm_sparse.schedule<tile = [40, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+#segments = #nm_tile.schedule<tile = [40, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 func.func @segments(%x: tensor<256x96xf16>, %v: tensor<5x8x512xf16>, %b: tensor<5x8x32xi32>, %o: tensor<96x160xf32>) -> tensor<96x160xf32> {
-  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #w, #y] schedule = #segments
+  %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [#xf, #w, #y] config = #segments
     ins(%x, %v, %b : tensor<256x96xf16>, tensor<5x8x512xf16>, tensor<5x8x32xi32>) outs(%o : tensor<96x160xf32>) -> tensor<96x160xf32>
   return %0 : tensor<96x160xf32>
 }

@@ -16,7 +16,7 @@
 func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3xi8>,
                   %y: tensor<?x96xf32>) -> tensor<?x96xf32> {
   %r = nm_sparse.matmul <8:32, block = [1, 32]> indexing_maps = [#xm, #wm, #ym]
-    schedule = <tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
+    config = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v, %i : tensor<?x224xf16>, tensor<56x96xf16>, tensor<56x3xi8>)
     outs(%y : tensor<?x96xf32>) -> tensor<?x96xf32>
   return %r : tensor<?x96xf32>
@@ -38,7 +38,7 @@ func.func @staged(%x: tensor<?x224xf16>, %v: tensor<56x96xf16>, %i: tensor<56x3x
 func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56x1xi8>,
                     %y: tensor<?x128xf32>) -> tensor<?x128xf32> {
   %r = nm_sparse.matmul <8:32, block = [1, 128]> indexing_maps = [#xm, #wm, #ym]
-    schedule = <tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    config = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v, %i : tensor<?x224xf16>, tensor<56x128xf16>, tensor<56x1xi8>)
     outs(%y : tensor<?x128xf32>) -> tensor<?x128xf32>
   return %r : tensor<?x128xf32>
@@ -50,7 +50,7 @@ func.func @resident(%x: tensor<?x224xf16>, %v: tensor<56x128xf16>, %i: tensor<56
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
+#s = #nm_tile.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
 
 // Steps that begin inside windows gather by a table of rows, for all of the
 // contraction and filled up to whole steps, from all of x. The last step copies
@@ -74,7 +74,7 @@ func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
     %y = nm_tile.k_loop %k = %c0 to %c112 step %c64 iter_args(%acc = %o) -> (tensor<128x128xf32>) {
       %size = affine.min affine_map<(d0) -> (64, -d0 + 112)>(%k)
       %vs = tensor.extract_slice %v[%k, 0] [%size, 128] [1, 1] : tensor<112x128xf16> to tensor<?x128xf16>
-      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%x, %vs, %i : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>)
         outs(%acc : tensor<128x128xf32>) first_row(%k) -> tensor<128x128xf32>
       nm_tile.yield %p : tensor<128x128xf32>

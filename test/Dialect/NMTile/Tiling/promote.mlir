@@ -4,7 +4,7 @@
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Packed, resident, token-major x: the index is copied once; rows are gathered
 // and transposed. The sum is f32 from the first step to the last.
@@ -46,7 +46,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
       %xs = tensor.extract_slice %xt[0, %kx] [%t, 128] [1, 1] : tensor<?x256xf16> to tensor<?x128xf16>
       %vs = tensor.extract_slice %v[%kv, 0] [32, 128] [1, 1] : tensor<64x128xf16> to tensor<32x128xf16>
       %is = tensor.extract_slice %it[%kv, 0] [32, 1] [1, 1] : tensor<64x1xi8> to tensor<32x1xi8>
-      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%xs, %vs, %is : tensor<?x128xf16>, tensor<32x128xf16>, tensor<32x1xi8>)
         outs(%acc : tensor<?x128xf16>) -> tensor<?x128xf16>
       nm_tile.yield %p : tensor<?x128xf16>
@@ -64,7 +64,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (k, n)>
 #ym = affine_map<(b, m, n, k) -> (n, b, m)>
-#s = #nm_sparse.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Unpacked and staged on CUDA cores: whole windows, transposed to k-major, and a
 // piece of the index in each step. The batch dimension is dropped; the result
@@ -98,7 +98,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
       %xs = tensor.extract_slice %x[0, 0, %kx] [1, 64, 24] [1, 1, 1] : tensor<1x64x48xf32> to tensor<1x64x24xf32>
       %vs = tensor.extract_slice %v[%kv, 0] [6, 64] [1, 1] : tensor<12x64xf32> to tensor<6x64xf32>
       %is = tensor.extract_slice %i[%kv, 0] [6, 1] [1, 1] : tensor<12x1xi8> to tensor<6x1xi8>
-      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%xs, %vs, %is : tensor<1x64x24xf32>, tensor<6x64xf32>, tensor<6x1xi8>)
         outs(%acc : tensor<64x1x64xf32>) panel_offset(%off) -> tensor<64x1x64xf32>
       nm_tile.yield %p : tensor<64x1x64xf32>
@@ -116,7 +116,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 6], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 6], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Unpacked on tensor cores: x keeps its order. 3 windows keep 6 rows, which the
 // 16 of one mma.sync hold.
@@ -142,7 +142,7 @@ func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
       %xs = tensor.extract_slice %x[0, %kx] [64, 24] [1, 1] : tensor<64x48xf16> to tensor<64x24xf16>
       %vs = tensor.extract_slice %v[%kv, 0] [6, 64] [1, 1] : tensor<12x64xf16> to tensor<6x64xf16>
       %is = tensor.extract_slice %i[%kv, 0] [6, 2] [1, 1] : tensor<12x2xi8> to tensor<6x2xi8>
-      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%xs, %vs, %is : tensor<64x24xf16>, tensor<6x64xf16>, tensor<6x2xi8>)
         outs(%acc : tensor<64x64xf32>) -> tensor<64x64xf32>
       nm_tile.yield %p : tensor<64x64xf32>
@@ -160,13 +160,13 @@ func.func @unpacked_mma(%x: tensor<64x48xf16>, %v: tensor<12x64xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 6], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 6], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
                      %i: tensor<6x2xi8>, %out: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %r = scf.forall (%m) = (0) to (1) step (1) shared_outs(%o = %out) -> (tensor<64x64xf32>) {
     // expected-error @+1 {{must be the product of a K loop that --nm-sparse-tile made}}
-    %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+    %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
       ins(%x, %v, %i : tensor<64x24xf16>, tensor<6x64xf16>, tensor<6x2xi8>)
       outs(%o : tensor<64x64xf32>) -> tensor<64x64xf32>
     scf.forall.in_parallel {
@@ -182,7 +182,7 @@ func.func @no_k_loop(%x: tensor<64x24xf16>, %v: tensor<6x64xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Rows of a block are 16 bytes of a token: nothing is transposed, and tokens
 // stay the rows of the tile.
@@ -208,7 +208,7 @@ func.func @blocks(%x: tensor<128x256xf16>, %v: tensor<128x128xf16>,
       %xs = tensor.extract_slice %x[0, %kx] [128, 128] [1, 1] : tensor<128x256xf16> to tensor<128x128xf16>
       %vs = tensor.extract_slice %v[%kv, 0] [64, 128] [1, 1] : tensor<128x128xf16> to tensor<64x128xf16>
       %is = tensor.extract_slice %i[%ki, 0] [8, 1] [1, 1] : tensor<16x1xi8> to tensor<8x1xi8>
-      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+      %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%xs, %vs, %is : tensor<128x128xf16>, tensor<64x128xf16>, tensor<8x1xi8>)
         outs(%acc : tensor<128x128xf32>) -> tensor<128x128xf32>
       nm_tile.yield %p : tensor<128x128xf32>

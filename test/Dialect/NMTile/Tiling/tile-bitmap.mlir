@@ -29,7 +29,7 @@
 func.func @linear(%x: tensor<3x150xf16>, %v: tensor<3x5x512xf16>, %b: tensor<3x5x32xi32>, %init: tensor<3x90xf32>) -> tensor<3x90xf32> {
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    schedule = <tile = [2, 32, 32], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    config = #nm_tile.schedule<tile = [2, 32, 32], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     ins(%x, %v, %b : tensor<3x150xf16>, tensor<3x5x512xf16>, tensor<3x5x32xi32>) outs(%init : tensor<3x90xf32>) -> tensor<3x90xf32>
   return %0 : tensor<3x90xf32>
 }
@@ -47,7 +47,7 @@ func.func @linear(%x: tensor<3x150xf16>, %v: tensor<3x5x512xf16>, %b: tensor<3x5
 func.func @free(%x: tensor<3x1150xf16>, %v: tensor<?xf16>, %b: tensor<3x5x296xi32>, %init: tensor<3x90xf32>) -> tensor<3x90xf32> {
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    schedule = <tile = [2, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    config = #nm_tile.schedule<tile = [2, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     ins(%x, %v, %b : tensor<3x1150xf16>, tensor<?xf16>, tensor<3x5x296xi32>) outs(%init : tensor<3x90xf32>) -> tensor<3x90xf32>
   return %0 : tensor<3x90xf32>
 }

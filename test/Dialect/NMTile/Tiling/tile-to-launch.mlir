@@ -7,7 +7,7 @@
 #ym = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(a, b) -> (a, b)>
 #row = affine_map<(a, b) -> (b)>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // A sparse two-layer perceptron with a residual, and a dense layer behind it.
 // Each sparse layer becomes one launch that contains its whole epilogue; the only
@@ -66,7 +66,7 @@ func.func @mlp(%x: tensor<?x256xf16>, %v1: tensor<64x512xf16>,
   %m = tensor.dim %x, %c0 : tensor<?x256xf16>
   %e1 = tensor.empty(%m) : tensor<?x512xf32>
   %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<?x512xf32>) -> tensor<?x512xf32>
-  %y1 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y1 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v1, %i1 : tensor<?x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
     outs(%f1 : tensor<?x512xf32>) -> tensor<?x512xf32>
   %relu = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
@@ -85,7 +85,7 @@ func.func @mlp(%x: tensor<?x256xf16>, %v1: tensor<64x512xf16>,
   } -> tensor<?x512xf16>
   %e2 = tensor.empty(%m) : tensor<?x256xf32>
   %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x256xf32>) -> tensor<?x256xf32>
-  %y2 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y2 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%h, %v2, %i2 : tensor<?x512xf16>, tensor<128x256xf16>, tensor<128x2xi8>)
     outs(%f2 : tensor<?x256xf32>) -> tensor<?x256xf32>
   %out = linalg.generic {indexing_maps = [#id, #row, #id, #id], iterator_types = ["parallel", "parallel"]}

@@ -4,7 +4,7 @@
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // The fill of the accumulator moves into the tile; each slice is static.
 
@@ -28,7 +28,7 @@ func.func @simple(%x: tensor<512x4096xf16>, %v: tensor<1024x4096xf16>,
     -> tensor<512x4096xf32> {
   %zero = arith.constant 0.0 : f32
   %init = linalg.fill ins(%zero : f32) outs(%out : tensor<512x4096xf32>) -> tensor<512x4096xf32>
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<512x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%init : tensor<512x4096xf32>) -> tensor<512x4096xf32>
   return %y : tensor<512x4096xf32>
@@ -43,7 +43,7 @@ func.func @simple(%x: tensor<512x4096xf16>, %v: tensor<1024x4096xf16>,
 func.func @one_step(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
                     %i: tensor<16x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<128x64xf16>, tensor<16x128xf16>, tensor<16x1xi8>)
     outs(%out : tensor<128x128xf32>) -> tensor<128x128xf32>
   return %y : tensor<128x128xf32>
@@ -71,7 +71,7 @@ func.func @unscheduled(%x: tensor<128x64xf16>, %v: tensor<16x128xf16>,
 #ym = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(a, b) -> (a, b)>
 #tr = affine_map<(a, b) -> (b, a)>
-#s = #nm_sparse.schedule<tile = [128, 64, 24], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 64, 24], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // Dynamic tokens, K and N that end inside a window and a panel. The last
 // consumer has its loops the other way round: so have the tile sizes. Weights
@@ -104,7 +104,7 @@ func.func @ragged(%x: tensor<1000x?xf16>, %v: tensor<256x256xf16>,
   %m = tensor.dim %x, %c1 : tensor<1000x?xf16>
   %e = tensor.empty(%m) : tensor<?x200xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x200xf32>) -> tensor<?x200xf32>
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<1000x?xf16>, tensor<256x256xf16>, tensor<256x2xi8>)
     outs(%f : tensor<?x200xf32>) -> tensor<?x200xf32>
   // The size of the product is no use of its data.
@@ -125,7 +125,7 @@ func.func @ragged(%x: tensor<1000x?xf16>, %v: tensor<256x256xf16>,
 #xm = affine_map<(b, m, n, k) -> (b, m, k)>
 #wm = affine_map<(b, m, n, k) -> (b, k, n)>
 #ym = affine_map<(b, m, n, k) -> (b, m, n)>
-#s = #nm_sparse.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 6], product = simt<warps = [2, 4]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 3>, grid = flat>
 
 // One batch entry to a CTA. Tiles of 64 outputs start anywhere in a panel of 96.
 
@@ -140,7 +140,7 @@ func.func @ragged(%x: tensor<1000x?xf16>, %v: tensor<256x256xf16>,
 func.func @batch(%x: tensor<5x100x1000xf32>, %v: tensor<5x250x192xf32>,
                  %i: tensor<5x250x2xi8>, %out: tensor<5x100x192xf32>)
     -> tensor<5x100x192xf32> {
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<5x100x1000xf32>, tensor<5x250x192xf32>, tensor<5x250x2xi8>)
     outs(%out : tensor<5x100x192xf32>) -> tensor<5x100x192xf32>
   return %y : tensor<5x100x192xf32>
@@ -152,7 +152,7 @@ func.func @batch(%x: tensor<5x100x1000xf32>, %v: tensor<5x250x192xf32>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 !y = tensor<256x512xf32>
 
 // A gated unit: the second product has two consumers and stays alone, the first
@@ -185,11 +185,11 @@ func.func @gated(%x: tensor<256x256xf16>, %v1: tensor<64x512xf16>,
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : !y
   %f = linalg.fill ins(%zero : f32) outs(%e : !y) -> !y
-  %y1 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y1 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v1, %i1 : tensor<256x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
     outs(%f : !y) -> !y
   %b = linalg.broadcast ins(%bias : tensor<512xf32>) outs(%e : !y) dimensions = [0]
-  %y2 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y2 = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v2, %i2 : tensor<256x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
     outs(%b : !y) -> !y
   %exp = linalg.exp ins(%y1 : !y) outs(%y1 : !y) -> !y
@@ -215,7 +215,7 @@ func.func @gated(%x: tensor<256x256xf16>, %v1: tensor<64x512xf16>,
 func.func @not_fused(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
                      %i: tensor<64x4xi8>, %init: !y, %r: tensor<256xf32>)
     -> tensor<256xf32> {
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<256x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
     outs(%init : !y) -> !y
   %e = tensor.empty() : !y
@@ -243,7 +243,7 @@ func.func @not_fused(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 // CHECK: linalg.exp
 func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
                       %i: tensor<64x4xi8>, %init: !y) -> !y {
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<256x256xf16>, tensor<64x512xf16>, tensor<64x4xi8>)
     outs(%init : !y) -> !y
   %exp = linalg.exp ins(%y : !y) outs(%y : !y) -> !y
@@ -256,7 +256,7 @@ func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 #xm = affine_map<(m, n, k) -> (m, k)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
+#s = #nm_tile.schedule<tile = [128, 128, 64], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
 
 // Steps of 64 of 7 * 16 kept rows begin inside windows: the product says where,
 // with all of x and of the index. The last step is shorter.
@@ -270,7 +270,7 @@ func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
                             %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {
-  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+  %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
     ins(%x, %v, %i : tensor<128x128xf16>, tensor<112x128xf16>, tensor<112x1xi8>)
     outs(%out : tensor<128x128xf32>) -> tensor<128x128xf32>
   return %y : tensor<128x128xf32>

@@ -1,10 +1,10 @@
 // RUN: nm-opt %s --nm-sparse-vectorize --split-input-file --verify-diagnostics | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #w256 = #nm_sparse.encoding<8:32, block = [1, 256]>
-#by_panel = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-#by_outputs = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#by_panel = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#by_outputs = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #id = affine_map<(a, b) -> (a, b)>
 #tr = affine_map<(a, b) -> (b, a)>
 #row = affine_map<(a, b) -> (b)>
@@ -238,7 +238,7 @@ func.func @one_token_group(%xs: tensor<32x128xf16>, %vs: tensor<32x256xf16>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @not_elementwise(%xs: tensor<32x128xf16>, %vs: tensor<32x128xf16>,
                    %out: tensor<128x128xf32>) -> tensor<128x128xf32> {
