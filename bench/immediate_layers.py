@@ -67,7 +67,7 @@ def program(layer, schedule="", constant=True):
     x, w = f"tensor<{rows}x{pixels}xf32>", f"tensor<{rows}x{outputs}xf32, #w>"
     y = f"tensor<{outputs}x{pixels}xf32>"
     data = make_weight(outputs, rows, density).tobytes().hex() if constant else ""
-    given = f" {{nm_sparse.schedule = #nm_sparse.schedule<{schedule}>}}"
+    given = f" {{nm_sparse.config = #nm_tile.schedule<{schedule}>}}"
     arguments = f"%x: {x}" + ("" if constant else f", %w: {w}")
     weight = f'  %w = arith.constant dense<"0x{data}"> : {w}\n' if constant else ""
     return (

@@ -123,7 +123,7 @@ class Layer:
         maps = ", ".join(
             f"affine_map<(m, n, k) -> ({dims[0]}, {dims[1]})>" for dims in (x, "kn", y)
         )
-        given = f" {{nm_sparse.schedule = {schedule}}}" if schedule else ""
+        given = f" {{nm_sparse.config = {schedule}}}" if schedule else ""
         return EPILOGUES[self.epilogue].format(
             given=given,
             pattern=self.pattern,

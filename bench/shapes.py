@@ -74,7 +74,7 @@ def cases(shapes, types, lengths, layouts=("feature",), epilogues=("product",)):
 def simt(tile, warps, stages, x, index, split_k=1):
     grid = f"flat<split_k = {split_k}>" if split_k > 1 else "flat"
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, "
         f"product = simt<warps = {list(warps)}>, "
         f"transfers = {{x = {x}, values = copy, index = {index}}}, "
         f"pipeline = async_groups<stages = {stages}>, grid = {grid}>"
@@ -110,7 +110,7 @@ MMA_LABEL = "mma.sync"
 def mma(sparsity, length):
     tile, warps = MMA_TILES[length]
     return (
-        f"#nm_sparse.schedule<tile = [{tile}, {MMA_ROWS[sparsity]}], "
+        f"#nm_tile.schedule<tile = [{tile}, {MMA_ROWS[sparsity]}], "
         f"product = mma<warps = [{warps}]>, "
         "transfers = {x = gather, values = bulk, index = resident}, "
         "pipeline = ring<stages = 4, producers = 4>, grid = persistent>"

@@ -45,7 +45,7 @@ def with_schedule(source, schedule):
     """A layer of bench/ whose product has this schedule."""
     given, number = re.subn(
         r"(linalg\.matmul indexing_maps = \[.*\])\n",
-        lambda match: f"{match[1]} {{nm_sparse.schedule = {schedule}}}\n",
+        lambda match: f"{match[1]} {{nm_sparse.config = {schedule}}}\n",
         source,
     )
     if number != 1:

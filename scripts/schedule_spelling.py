@@ -3,18 +3,24 @@
 
 scripts/compare_ptx.py compiles the same layers with two builds, and
 bench/results holds files of several ages. Where the text form of
-`#nm_sparse.schedule` changed between them, `respell_module` makes the newer form
+`#nm_tile.schedule` changed between them, `respell_module` makes the newer form
 of the older one. An attribute that has the new form already comes back as it is,
 so that lists of either age can be used.
 
-The oldest form was flat: a kind (`simt`, `mma`, `wgmma`), then `name = value`
+Schedules were attributes of the dialect nm_sparse, `#nm_sparse.schedule`, before
+they became those of nm_tile, and `nm_sparse.schedule` on an operation is
+`nm_sparse.config`. The oldest form was flat: a kind (`simt`, `mma`, `wgmma`), then `name = value`
 separated by commas, where a value is a word, a number or a list of numbers. Its
 tile counted the windows of a K step, the present one counts kept rows.
 """
 
 import re
 
-START = "#nm_sparse.schedule<"
+START = "#nm_tile.schedule<"
+OLD_DIALECT = re.compile(
+    r"#nm_sparse\.(schedule|transfers|sequential|async_groups|ring|flat|persistent|"
+    r"(?:panel_)?dot|simt|(?:wg)?mma(?:_expand|_sp)?|immediate)\b"
+)
 ENCODING = re.compile(r"#nm_sparse\.encoding<(\d+):\d+(?:, block = \[(\d+), \d+\])?")
 
 
@@ -74,9 +80,16 @@ def window_rows(text):
     return int(found[1]) * int(found[2] or 1) if found else 1
 
 
+def rename_dialect(text):
+    """Schedules of nm_sparse as those of nm_tile."""
+    text = OLD_DIALECT.sub(r"#nm_tile.\1", text)
+    return re.sub(r"\bnm_sparse\.schedule\b", "nm_sparse.config", text)
+
+
 def respell_module(text, respell=respell):
     """MLIR text with each of its schedules in the present form, for the windows
     of its first encoding."""
+    text = rename_dialect(text)
     parts, at, rows = [], 0, window_rows(text)
     while (start := text.find(START, at)) >= 0:
         end = end_of(text, start)

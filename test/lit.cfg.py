@@ -1,19 +1,29 @@
 """lit configuration of the nm_sparse tests.
 
 Features: nm-ptxas (a ptxas is on the PATH), nm-nvdisasm (an nvdisasm is, or in the
-Python environment), nm-cuda (nm-run finds a GPU).
+Python environment), nm-cuda (nm-run finds a GPU), nm-all-products (this build has
+every product, so that the cost model has all of them to choose from). A test whose
+text names a product that this build lacks is unsupported.
 """
 
 import os
 import subprocess
+import sys
 
-import lit.formats
 from lit.llvm import llvm_config
 
 config.name = "nm_sparse"
-config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+
+# Workers of lit import the format by its name.
+sys.path.insert(0, os.path.dirname(__file__))
+from product_test import ProductTest, missing_products  # noqa: E402
+
+missing = missing_products(config.nm_sparse_src_root, config.nm_sparse_products)
+if not missing:
+    config.available_features.add("nm-all-products")
+config.test_format = ProductTest(not llvm_config.use_lit_shell, missing)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "Package", "lib", "lit.cfg.py", "lit.site.cfg.py.in"]
+config.excludes = ["Inputs", "Package", "lib", "lit.cfg.py", "lit.site.cfg.py.in", "product_test.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nm_sparse_obj_root, "test")
 

@@ -15,6 +15,9 @@ namespace mlir::nm_sparse {
 /// and tools are told otherwise: ptxas takes 15 seconds for them.
 inline constexpr int64_t kDefaultMaxCodeBytes = 3 << 20;
 
+/// Bytes of one instruction of a GPU since sm_70.
+inline constexpr int64_t kInstructionBytes = 16;
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_DEFAULTCODEBYTES_H

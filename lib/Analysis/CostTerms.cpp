@@ -12,7 +12,7 @@
 #include "CostTerms.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

@@ -9,6 +9,24 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+namespace {
+/// What proposes schedules to be compared, in the order of registration.
+struct ScheduleProposers : public DialectInterface::Base<ScheduleProposers> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleProposers)
+
+  explicit ScheduleProposers(Dialect *dialect) : Base(dialect) {}
+
+  SmallVector<ScheduleProposer> list;
+};
+} // namespace
+
+void nm_sparse::addScheduleProposer(NMTileDialect &dialect,
+                                    ScheduleProposer proposer) {
+  if (!dialect.getRegisteredInterface<ScheduleProposers>())
+    dialect.addInterfaces<ScheduleProposers>();
+  dialect.getRegisteredInterface<ScheduleProposers>()->list.push_back(proposer);
+}
+
 double nm_sparse::getScore(const Prediction &prediction, Objective objective) {
   switch (objective) {
   case Objective::Time:
@@ -26,9 +44,11 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
                          Objective objective) {
   ScheduleEnumerator enumerator(problem, chip);
   MLIRContext *context = problem.encoding.getContext();
-  for (ScheduleProposer propose :
-       context->getLoadedDialect<NMSparseDialect>()->getProposers())
-    propose(enumerator);
+  auto *dialect = context->getLoadedDialect<NMTileDialect>();
+  assert(dialect && "whoever ranks schedules loads the dialect that has them");
+  if (auto *proposers = dialect->getRegisteredInterface<ScheduleProposers>())
+    for (ScheduleProposer propose : proposers->list)
+      propose(enumerator);
   auto &ranked = enumerator.ranked;
   if (!problem.canCopyInBulk)
     llvm::erase_if(

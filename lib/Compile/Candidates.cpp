@@ -124,12 +124,11 @@ ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
   int64_t expected = getExpectedTokens(op, tokens);
   MatmulProblem problem = MatmulProblem::get(op, expected);
   Preparation before = getPreparation(op, expected);
-  Prediction whole =
-      predictPrepared(problem, op.getScheduleAttr(), chip, before);
+  Prediction whole = predictPrepared(problem, getSchedule(op), chip, before);
   double dense = predictDense(problem, chip);
   ChosenTime result = {whole.seconds, dense, whole.bound, before.kind};
-  result.energy = predictEnergy(problem, op.getScheduleAttr(), whole, chip,
-                                before.getShare());
+  result.energy =
+      predictEnergy(problem, getSchedule(op), whole, chip, before.getShare());
   result.denseEnergy = predictDenseEnergy(problem, dense, chip);
   return result;
 }
@@ -206,7 +205,7 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
           describeEnergy(*energy, countDenseEvents(problem, chip));
     if (const EnergyCosts *costs = findEnergyCosts(chip))
       product["energy_costs"] = toObject(*costs, energyCostFields);
-    if (ScheduleAttr given = op.getScheduleAttr())
+    if (ScheduleAttr given = getSchedule(op))
       product["given"] = describeWhole(given);
     products.push_back(std::move(product));
   });

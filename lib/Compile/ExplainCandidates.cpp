@@ -70,7 +70,7 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
                                   Objective objective) {
   constexpr size_t shown = 5;
   module.walk([&](MatmulOp op) {
-    ScheduleAttr schedule = op.getScheduleAttr();
+    ScheduleAttr schedule = getSchedule(op);
     if (!schedule)
       return;
     MatmulProblem problem =
@@ -104,7 +104,7 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
 void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
                                    const Chip &chip, int64_t tokens) {
   module.walk([&](MatmulOp op) {
-    if (!op.getScheduleAttr())
+    if (!getSchedule(op))
       return;
     ChosenTime chosen = predictChosen(op, chip, tokens);
     double seconds = chosen.seconds, dense = chosen.dense;

@@ -13,7 +13,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Pipelines/Run.h"
 
 using namespace mlir;
@@ -100,7 +100,7 @@ static llvm::Error predictTime(const LayerShape &shape, EncodingAttr encoding,
   if (llvm::Error error = runStages(**module, options, "schedule"))
     return error;
   MatmulOp product = findProduct(**module);
-  if (!product || !product.getScheduleAttr())
+  if (!product || !getSchedule(product))
     return llvm::createStringError("no schedule was chosen");
   ChosenTime chosen =
       predictChosen(product, *findChip(options.chip, options.gpu), time.tokens);
@@ -108,8 +108,8 @@ static llvm::Error predictTime(const LayerShape &shape, EncodingAttr encoding,
   time.energy = chosen.energy;
   time.bound = chosen.bound.str();
   time.before = chosen.before.str();
-  time.product = product.getScheduleAttr().getProduct().getProductName().str();
-  llvm::raw_string_ostream(time.schedule) << product.getScheduleAttr();
+  time.product = getSchedule(product).getProduct().getProductName().str();
+  llvm::raw_string_ostream(time.schedule) << getSchedule(product);
   return llvm::Error::success();
 }
 

@@ -70,7 +70,7 @@ static RecommendedProduct describe(MatmulOp op, const ClockModel &model,
   product.function = op->getParentOfType<func::FuncOp>().getSymName().str();
   product.encoding = print(op.getEncoding());
   product.type = problem.format->name.str();
-  product.schedule = print(op.getScheduleAttr());
+  product.schedule = print(getSchedule(op));
   product.batch = problem.batch;
   product.tokens = problem.tokens;
   product.outputs = problem.outputs;
@@ -80,7 +80,7 @@ static RecommendedProduct describe(MatmulOp op, const ClockModel &model,
     product.fitted = model.getLayer(*layer);
   } else {
     product.fitted = model.predict(
-        findClockParts(problem, op.getScheduleAttr(),
+        findClockParts(problem, getSchedule(op),
                        predictChosen(op, chip, tokens).seconds, chip));
   }
   if (product.fitted)
@@ -116,7 +116,7 @@ llvm::Error nm_sparse::recommend(ModuleOp module,
   double maxLoss = 0.01 * double(percent < 0 ? kUsualLoss : percent);
   std::vector<RecommendedProduct> products;
   module.walk([&](MatmulOp op) {
-    if (op.getScheduleAttr())
+    if (getSchedule(op))
       products.push_back(describe(
           op, *model, chip, getExpectedTokens(options.pipeline), maxLoss));
   });

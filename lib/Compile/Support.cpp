@@ -156,7 +156,7 @@ static MatmulOp findProduct(scf::IndexSwitchOp choice, int64_t number) {
 /// What multiplies in `function`: "dot to 8 tokens, then wgmma_expand".
 static std::string describeProducts(func::FuncOp function) {
   auto getName = [](MatmulOp op) {
-    return op.getScheduleAttr().getProduct().getProductName();
+    return getSchedule(op).getProduct().getProductName();
   };
   TokenClassOp number;
   function.walk([&](TokenClassOp op) { number = op; });
@@ -222,7 +222,7 @@ static std::string describeKernels(MLIRContext &context,
   StringRef storage = any.getBitmapTile() ? "bitmap"
                       : any.getRagged()   ? "ragged"
                                           : "canonical";
-  if (any.getScheduleAttr().getProduct().hasWeightInCode())
+  if (getSchedule(any).getProduct().hasWeightInCode())
     storage = "code";
   return llvm::formatv(" {0} | {1} |", storage, products);
 }

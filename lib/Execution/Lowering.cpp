@@ -14,6 +14,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -60,7 +61,7 @@ static std::string explainScheduleError(StringRef error, StringRef full,
 llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
   bool isWrapped = !text.starts_with("#");
   std::string full = isWrapped
-                         ? llvm::formatv("#nm_sparse.schedule<{0}>", text).str()
+                         ? llvm::formatv("#nm_tile.schedule<{0}>", text).str()
                          : text.str();
   auto attribute = parseAttributeText(*module.getContext(), full);
   if (!attribute)
@@ -75,7 +76,7 @@ llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
     return llvm::createStringError("'" + text.str() + "' is not a schedule");
   module.walk([&](linalg::LinalgOp op) {
     if (hasEncodedWeight(op))
-      op->setAttr("nm_sparse.schedule", schedule);
+      op->setAttr("nm_sparse.config", schedule);
   });
   return llvm::Error::success();
 }
@@ -132,7 +133,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
         auto function = matmul->getParentOfType<func::FuncOp>();
         if (function.getSymName() != entry)
           stream << "@" << function.getSymName() << ": ";
-        if (ScheduleAttr schedule = matmul.getScheduleAttr())
+        if (ScheduleAttr schedule = getSchedule(matmul))
           stream << schedule;
         lowered.schedules.push_back(text);
       });

@@ -95,8 +95,7 @@ void nm_sparse::registerAllDialects(DialectRegistry &registry) {
               scf::SCFDialect, sparse_tensor::SparseTensorDialect,
               tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 
-  registerProductCosts(registry);
-  registerProductLowerings(registry);
+  registerProducts(registry);
   affine::registerValueBoundsOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferDeallocationOpInterfaceExternalModels(registry);

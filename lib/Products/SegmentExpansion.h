@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_PRODUCTS_SEGMENTEXPANSION_H
 #define NM_SPARSE_LIB_PRODUCTS_SEGMENTEXPANSION_H
 
-#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
+#include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 namespace mlir::nm_sparse {

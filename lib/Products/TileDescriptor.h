@@ -9,7 +9,7 @@
 #define NM_SPARSE_LIB_PRODUCTS_TILEDESCRIPTOR_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 namespace mlir::nm_sparse {
 

@@ -6,8 +6,8 @@
 
 #include "nm_sparse/Products/WarpgroupTile.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
-#include "nm_sparse/Products/RegisterShares.h"
+#include "nm_sparse/Analysis/RegisterShares.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

@@ -17,6 +17,7 @@
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "nm_sparse/GPU/Copies.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Target/Target.h"
@@ -328,7 +329,7 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
   module.walk([&](MatmulOp matmul) {
     ScheduledProduct product;
     product.encoding = print(Attribute(matmul.getEncoding()));
-    if (ScheduleAttr schedule = matmul.getScheduleAttr())
+    if (ScheduleAttr schedule = getSchedule(matmul))
       product.schedule = print(Attribute(schedule));
     product.shape = print(matmul.getX().getType()) + " x " +
                     print(matmul.getValues().getType());

@@ -302,9 +302,9 @@ def test_choices_are_compared_with_the_best_time(formula):
 
 
 def test_a_lowered_run_has_the_schedule_of_its_line():
-    lines = ["a.mlir", "b.mlir --size 4 --schedule '#nm_sparse.schedule<mma>'"]
+    lines = ["a.mlir", "b.mlir --size 4 --schedule '#nm_tile.schedule<mma>'"]
     run = {"arguments": "p/b.mlir --size 4 --lowered p/L1.mlir"}
-    assert fit_model.schedule_of(run, lines) == "#nm_sparse.schedule<mma>"
+    assert fit_model.schedule_of(run, lines) == "#nm_tile.schedule<mma>"
     assert fit_model.schedule_of({"arguments": "b.mlir"}, lines) is None
 
 

@@ -144,7 +144,7 @@ def test_lists_of_layers():
     chips = collections.Counter(item.chip for item in items)
     assert set(chips) == set(compared_layers.CHIPS)
     forced = [i for i in items if "mma.sync" in i.name and i.group == "bench"]
-    assert forced and all("nm_sparse.schedule = #" in i.source for i in forced)
+    assert forced and all("nm_sparse.config = #" in i.source for i in forced)
     # Each list has its share.
     few = compared_layers.sample(items, 60, seed=3)
     assert set(collections.Counter(i.group for i in few).values()) == {10}
@@ -153,7 +153,7 @@ def test_lists_of_layers():
 
 def test_schedules_are_respelled():
     old = (
-        "#nm_sparse.schedule<mma, tile = [64, 32, 2], warps = [2, 2], stages = 3, "
+        "#nm_tile.schedule<mma, tile = [64, 32, 2], warps = [2, 2], stages = 3, "
         "split_k = 1, operands = packed, index = resident, producers = 4, tma = true>"
     )
     kind, fields = schedule_spelling.fields(old)
@@ -161,7 +161,7 @@ def test_schedules_are_respelled():
     assert fields["tile"] == "[64, 32, 2]" and fields["tma"] == "true"
     new = schedule_spelling.respell(old, window_rows=16)
     assert new == (
-        "#nm_sparse.schedule<tile = [64, 32, 32], product = mma<warps = [2, 2]>, "
+        "#nm_tile.schedule<tile = [64, 32, 32], product = mma<warps = [2, 2]>, "
         "transfers = {x = gather, values = bulk, index = resident}, "
         "pipeline = ring<stages = 3, producers = 4>, grid = flat>"
     )
@@ -169,8 +169,8 @@ def test_schedules_are_respelled():
 
 
 def test_modules_are_respelled():
-    one = "#nm_sparse.schedule<simt, tile = [1]>"
-    two = "#nm_sparse.schedule<mma<tile = [1]>, affine_map<(i) -> (i)>>"
+    one = "#nm_tile.schedule<simt, tile = [1]>"
+    two = "#nm_tile.schedule<mma<tile = [1]>, affine_map<(i) -> (i)>>"
     encoding = "#nm_sparse.encoding<8:32, block = [2, 128]>"
     text = f"{encoding} a {{s = {one}}} b {{s = {two}}} c"
     seen = []
@@ -182,6 +182,17 @@ def test_modules_are_respelled():
     assert schedule_spelling.respell_module(text) == text
 
 
+def test_schedules_of_the_older_dialect_are_renamed():
+    body = "<tile = [64, 32, 32], product = wgmma_sp<warps = 4>, grid = flat>"
+    old = f"{{nm_sparse.schedule = #nm_sparse.schedule{body}}} #nm_sparse.bitmap<#e>"
+    assert schedule_spelling.respell_module(old) == (
+        f"{{nm_sparse.config = #nm_tile.schedule{body}}} #nm_sparse.bitmap<#e>"
+    )
+    assert schedule_spelling.rename_dialect("#nm_sparse.mma_expand<warps = 2>") == (
+        "#nm_tile.mma_expand<warps = 2>"
+    )
+
+
 @pytest.mark.parametrize(
     "grid", ["flat", "flat<split_k = 3>", "persistent", "persistent<stream_k = true>"]
 )
@@ -190,7 +201,7 @@ def test_grids_are_respelled(grid):
     flags = ", persistent = true" if grid.startswith("persistent") else ""
     flags += ", stream_k = true" if "stream_k" in grid else ""
     old = (
-        "#nm_sparse.schedule<simt, tile = [8, 8, 1], warps = [1, 1], stages = 2, "
+        "#nm_tile.schedule<simt, tile = [8, 8, 1], warps = [1, 1], stages = 2, "
         f"split_k = {parts}, operands = unpacked, index = staged, producers = 1{flags}>"
     )
     assert schedule_spelling.respell(old, 4).endswith(

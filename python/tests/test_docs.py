@@ -77,7 +77,7 @@ def test_named_sources(page):
 # Attributes whose descriptions have a row for each field.
 FIELDS = [
     *(ROOT / "include/nm_sparse/Products").glob("*/*.td"),
-    ROOT / "include/nm_sparse/Dialect/NMSparse/IR/Schedule.td",
+    ROOT / "include/nm_sparse/Dialect/NMTile/IR/Schedule.td",
 ]
 
 

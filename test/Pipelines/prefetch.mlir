@@ -18,7 +18,7 @@ func.func @layer(%x: tensor<1024x256xf16>, %w: tensor<1024x1024xf16, #w>,
                        iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<1024x256xf16>, tensor<1024x1024xf16, #w>)
       outs(%init : tensor<1024x256xf32>)
-      attrs = {nm_sparse.schedule = #nm_sparse.schedule<tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 6, producers = 4>, grid = flat>} {
+      attrs = {nm_sparse.config = #nm_tile.schedule<tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 6, producers = 4>, grid = flat>} {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %ae = arith.extf %a : f16 to f32
     %be = arith.extf %b : f16 to f32
@@ -43,7 +43,7 @@ func.func @space(%buffer: memref<1024x256xf16, 1>, %w: tensor<1024x1024xf16, #w>
                        iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<1024x256xf16>, tensor<1024x1024xf16, #w>)
       outs(%init : tensor<1024x256xf32>)
-      attrs = {nm_sparse.schedule = #nm_sparse.schedule<tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 6, producers = 4>, grid = flat>} {
+      attrs = {nm_sparse.config = #nm_tile.schedule<tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 6, producers = 4>, grid = flat>} {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %ae = arith.extf %a : f16 to f32
     %be = arith.extf %b : f16 to f32
@@ -69,7 +69,7 @@ func.func @tokens(%x: tensor<256x4096xf16>, %w: tensor<4096x4096xf16, #w>,
                        iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%x, %w : tensor<256x4096xf16>, tensor<4096x4096xf16, #w>)
       outs(%init : tensor<256x4096xf32>)
-      attrs = {nm_sparse.schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 4>, grid = flat>} {
+      attrs = {nm_sparse.config = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 4>, grid = flat>} {
   ^bb0(%a: f16, %b: f16, %c: f32):
     %ae = arith.extf %a : f16 to f32
     %be = arith.extf %b : f16 to f32

@@ -25,10 +25,10 @@
 // CHECK: llvm.mul %{{.*}} : i32
 // CHECK: llvm.return
 #w = #nm_sparse.encoding<8:16>
-#s = #nm_sparse.schedule<tile = [2, 32, 64], product = dot<warps = 4>,
+#s = #nm_tile.schedule<tile = [2, 32, 64], product = dot<warps = 4>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @integers(%x: tensor<?x410xi8>, %w: tensor<410x70xi8, #nm_sparse.encoding<2:5>>, %init: tensor<?x70xi32>) -> tensor<?x70xi32> {
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<?x410xi8>, tensor<410x70xi8, #nm_sparse.encoding<2:5>>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<?x410xi8>, tensor<410x70xi8, #nm_sparse.encoding<2:5>>)
     outs(%init : tensor<?x70xi32>) -> tensor<?x70xi32>
   return %y : tensor<?x70xi32>
 }
@@ -62,7 +62,7 @@ func.func @scaled(%x: tensor<256x?xi8>, %w: tensor<256x96xi8, #w>, %scale: tenso
 // CHECK-NOT: f8E4M3FN
 // CHECK: llvm.return
 func.func @floats(%x: tensor<?x256xf8E4M3FN>, %w: tensor<256x96xf8E4M3FN, #nm_sparse.encoding<4:16, block = [1, 32]>>, %init: tensor<?x96xf8E4M3FN>) -> tensor<?x96xf8E4M3FN> {
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<?x256xf8E4M3FN>, tensor<256x96xf8E4M3FN, #nm_sparse.encoding<4:16, block = [1, 32]>>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<?x256xf8E4M3FN>, tensor<256x96xf8E4M3FN, #nm_sparse.encoding<4:16, block = [1, 32]>>)
     outs(%init : tensor<?x96xf8E4M3FN>) -> tensor<?x96xf8E4M3FN>
   return %y : tensor<?x96xf8E4M3FN>
 }
@@ -74,11 +74,11 @@ func.func @unstructured(%x: tensor<?x300xi8>, %w: tensor<300x70xi8, #nm_sparse.e
 }
 
 // CTAs that share a contraction.
-#split = #nm_sparse.schedule<tile = [4, 32, 64], product = dot<warps = 2>,
+#split = #nm_tile.schedule<tile = [4, 32, 64], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
 func.func @parts(%x: tensor<?x512xf8E5M2>, %w: tensor<512x96xf8E5M2, #w>, %init: tensor<96x?xf32>) -> tensor<96x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #split}
+    {nm_sparse.config = #split}
     ins(%x, %w : tensor<?x512xf8E5M2>, tensor<512x96xf8E5M2, #w>) outs(%init : tensor<96x?xf32>) -> tensor<96x?xf32>
   return %y : tensor<96x?xf32>
 }
@@ -93,13 +93,13 @@ func.func @packed(%x: tensor<?x200xf8E4M3FN>, %dense: tensor<100x200xf8E4M3FN>, 
 }
 
 // Tokens of a row that lie together, but not at multiples of their size.
-#four = #nm_sparse.schedule<tile = [4, 32, 256], product = dot<warps = 4>,
+#four = #nm_tile.schedule<tile = [4, 32, 256], product = dot<warps = 4>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @shifted_tokens(%all: tensor<5000xf8E4M3FN>, %w: tensor<512x40xf8E4M3FN, #nm_sparse.encoding<free>>, %init: tensor<4x40xf32>) -> tensor<4x40xf32> {
   %s = tensor.extract_slice %all[3] [2048] [1] : tensor<5000xf8E4M3FN> to tensor<2048xf8E4M3FN>
   %x = tensor.expand_shape %s [[0, 1]] output_shape [512, 4] : tensor<2048xf8E4M3FN> into tensor<512x4xf8E4M3FN>
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #four}
+    {nm_sparse.config = #four}
     ins(%x, %w : tensor<512x4xf8E4M3FN>, tensor<512x40xf8E4M3FN, #nm_sparse.encoding<free>>) outs(%init : tensor<4x40xf32>) -> tensor<4x40xf32>
   return %y : tensor<4x40xf32>
 }

@@ -33,7 +33,7 @@
 // CHECK: llvm.return
 
 #w = #nm_sparse.encoding<free>
-#s = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>,
+#s = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
 // Two K steps, of which each takes every other segments, and 33 outputs.
@@ -41,7 +41,7 @@ func.func @half(%x: tensor<1x601xf16>, %w: tensor<601x33xf16, #w>, %bias: tensor
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x33xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x33xf32>) -> tensor<1x33xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<1x601xf16>, tensor<601x33xf16, #w>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<1x601xf16>, tensor<601x33xf16, #w>)
     outs(%init : tensor<1x33xf32>) -> tensor<1x33xf32>
   %half = tensor.empty() : tensor<1x33xf16>
   %sum = linalg.generic
@@ -67,23 +67,23 @@ func.func @transposed(%x: tensor<?x700xbf16>, %w: tensor<70x700xbf16, #torch>, %
 }
 
 // Parts of the contraction in three CTAs, with fewer segments than warps.
-#parts = #nm_sparse.schedule<tile = [4, 32, 512], product = dot<warps = 2>,
+#parts = #nm_tile.schedule<tile = [4, 32, 512], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
 func.func @feature_major(%x: tensor<1100x?xf32>, %w: tensor<1100x32xf32, #w>, %init: tensor<32x?xf32>) -> tensor<32x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #parts}
+    {nm_sparse.config = #parts}
     ins(%x, %w : tensor<1100x?xf32>, tensor<1100x32xf32, #w>) outs(%init : tensor<32x?xf32>) -> tensor<32x?xf32>
   return %y : tensor<32x?xf32>
 }
 
 // Values of all entries lie one after the other, so that bits alone have a batch. A
 // K step may be longer than the contraction, and than one of other weights.
-#long = #nm_sparse.schedule<tile = [2, 32, 8192], product = dot<warps = 3>,
+#long = #nm_tile.schedule<tile = [2, 32, 8192], product = dot<warps = 3>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 #heads = #nm_sparse.encoding<free, dim = 1>
 func.func @batched(%x: tensor<3x?x300xf16>, %w: tensor<3x300x40xf16, #heads>, %init: tensor<3x?x40xf32>) -> tensor<3x?x40xf32> {
-  %y = linalg.batch_matmul {nm_sparse.schedule = #long}
+  %y = linalg.batch_matmul {nm_sparse.config = #long}
     ins(%x, %w : tensor<3x?x300xf16>, tensor<3x300x40xf16, #heads>)
     outs(%init : tensor<3x?x40xf32>) -> tensor<3x?x40xf32>
   return %y : tensor<3x?x40xf32>
@@ -105,12 +105,12 @@ func.func @shared(%x: tensor<3x?x300xf16>, %w: tensor<300x40xf16, #w>, %init: te
 // CHECK: "ld.global.nc.v2.b32 {$0, $1}, [$2];"
 // CHECK-NOT: "ld.global.nc.b16
 // CHECK: llvm.return
-#four = #nm_sparse.schedule<tile = [4, 32, 512], product = dot<warps = 2>,
+#four = #nm_tile.schedule<tile = [4, 32, 512], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @neighbours(%x: tensor<300x4xbf16>, %w: tensor<300x40xbf16, #w>, %init: tensor<4x40xf32>) -> tensor<4x40xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #four}
+    {nm_sparse.config = #four}
     ins(%x, %w : tensor<300x4xbf16>, tensor<300x40xbf16, #w>) outs(%init : tensor<4x40xf32>) -> tensor<4x40xf32>
   return %y : tensor<4x40xf32>
 }

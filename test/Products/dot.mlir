@@ -19,7 +19,7 @@
 // CHECK: llvm.return
 
 #w = #nm_sparse.encoding<8:16>
-#s = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 2>,
+#s = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
 // Three K steps, of which the last one is short, and 33 outputs.
@@ -27,7 +27,7 @@ func.func @element_wise(%x: tensor<1x330xf16>, %w: tensor<330x33xf16, #w>, %bias
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<1x33xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x33xf32>) -> tensor<1x33xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<1x330xf16>, tensor<330x33xf16, #w>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<1x330xf16>, tensor<330x33xf16, #w>)
     outs(%init : tensor<1x33xf32>) -> tensor<1x33xf32>
   %half = tensor.empty() : tensor<1x33xf16>
   %sum = linalg.generic
@@ -45,34 +45,34 @@ func.func @element_wise(%x: tensor<1x330xf16>, %w: tensor<330x33xf16, #w>, %bias
 
 // Feature-major activations and result, parts of the contraction in three CTAs.
 #blocks = #nm_sparse.encoding<2:5, block = [3, 4]>
-#blocks_schedule = #nm_sparse.schedule<tile = [4, 32, 288], product = dot<warps = 3>,
+#blocks_schedule = #nm_tile.schedule<tile = [4, 32, 288], product = dot<warps = 3>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
 func.func @block_wise(%x: tensor<1000x?xbf16>, %w: tensor<1000x70xbf16, #blocks>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #blocks_schedule}
+    {nm_sparse.config = #blocks_schedule}
     ins(%x, %w : tensor<1000x?xbf16>, tensor<1000x70xbf16, #blocks>) outs(%init : tensor<70x?xf32>) -> tensor<70x?xf32>
   return %y : tensor<70x?xf32>
 }
 
 // Windows of more rows than a word has bits, some words of which are empty.
 #long = #nm_sparse.encoding<3:64, block = [2, 1], dim = 1>
-#long_schedule = #nm_sparse.schedule<tile = [8, 32, 48], product = dot<warps = 2>,
+#long_schedule = #nm_tile.schedule<tile = [8, 32, 48], product = dot<warps = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @long_windows(%x: tensor<?x700xf16>, %w: tensor<40x700xf16, #long>, %init: tensor<?x40xf32>) -> tensor<?x40xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
                                       affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #long_schedule}
+    {nm_sparse.config = #long_schedule}
     ins(%x, %w : tensor<?x700xf16>, tensor<40x700xf16, #long>) outs(%init : tensor<?x40xf32>) -> tensor<?x40xf32>
   return %y : tensor<?x40xf32>
 }
 
 // Windows of 9 rows, which words cut.
 #split = #nm_sparse.encoding<4:9>
-#split_schedule = #nm_sparse.schedule<tile = [2, 32, 64], product = dot<warps = 1>,
+#split_schedule = #nm_tile.schedule<tile = [2, 32, 64], product = dot<warps = 1>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @split_windows(%x: tensor<?x300xf32>, %w: tensor<300x64xf32, #split>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  %y = linalg.matmul {nm_sparse.schedule = #split_schedule}
+  %y = linalg.matmul {nm_sparse.config = #split_schedule}
     ins(%x, %w : tensor<?x300xf32>, tensor<300x64xf32, #split>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }

@@ -22,14 +22,14 @@
 // PTX-DAG: bar.sync
 
 #w = #nm_sparse.encoding<free>
-#s = #nm_sparse.schedule<tile = [32, 32, 256], product = immediate<warps = 2, shares = 2>,
+#s = #nm_tile.schedule<tile = [32, 32, 256], product = immediate<warps = 2, shares = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @layer(%x: tensor<5x?xf32>, %init: tensor<3x?xf32>) -> tensor<3x?xf32> {
   %w = arith.constant dense<[[1.5, 0.0, 0.0], [0.0, 2.0, -0.0], [0.0, 0.0, 0.0],
                              [3.0, 0.0, 0.0], [0.0, -4.0, 0.0]]> : tensor<5x3xf32, #w>
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #s}
+    {nm_sparse.config = #s}
     ins(%x, %w : tensor<5x?xf32>, tensor<5x3xf32, #w>) outs(%init : tensor<3x?xf32>) -> tensor<3x?xf32>
   return %y : tensor<3x?xf32>
 }

@@ -14,10 +14,10 @@
 #w = affine_map<(m, n, k) -> (k, n)>
 #yf = affine_map<(m, n, k) -> (n, m)>
 
-#ring = #nm_sparse.schedule<tile = [64, 64, 64], product = wgmma<warps = [1, 4]>,
+#ring = #nm_tile.schedule<tile = [64, 64, 64], product = wgmma<warps = [1, 4]>,
   transfers = {x = gather, values = bulk, index = rows}, pipeline = ring<stages = 3, producers = 4>>
 func.func @warpgroups(%x: tensor<3000x?xf16>, %w: tensor<3000x100xf16, #eighth>, %init: tensor<100x?xf32>) -> tensor<100x?xf32> {
-  %y = linalg.matmul indexing_maps = [#xf, #w, #yf] {nm_sparse.schedule = #ring}
+  %y = linalg.matmul indexing_maps = [#xf, #w, #yf] {nm_sparse.config = #ring}
     ins(%x, %w : tensor<3000x?xf16>, tensor<3000x100xf16, #eighth>) outs(%init : tensor<100x?xf32>) -> tensor<100x?xf32>
   return %y : tensor<100x?xf32>
 }

@@ -23,7 +23,7 @@
 // CHECK: llvm.return
 
 #w = #nm_sparse.encoding<8:16>
-#s = #nm_sparse.schedule<tile = [8, 32, 64], product = mma_expand<warps = 2, shares = 2>,
+#s = #nm_tile.schedule<tile = [8, 32, 64], product = mma_expand<warps = 2, shares = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
 // Three K steps, of which the last one is short, and 33 outputs.
@@ -31,7 +31,7 @@ func.func @element_wise(%x: tensor<5x330xf16>, %w: tensor<330x33xf16, #w>, %bias
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<5x33xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<5x33xf32>) -> tensor<5x33xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<5x330xf16>, tensor<330x33xf16, #w>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<5x330xf16>, tensor<330x33xf16, #w>)
     outs(%init : tensor<5x33xf32>) -> tensor<5x33xf32>
   %half = tensor.empty() : tensor<5x33xf16>
   %sum = linalg.generic
@@ -50,21 +50,21 @@ func.func @element_wise(%x: tensor<5x330xf16>, %w: tensor<330x33xf16, #w>, %bias
 // Windows of three rows, feature-major activations of any number of tokens, two
 // passes over the weight, and parts of the contraction in three CTAs.
 #blocks = #nm_sparse.encoding<1:3, block = [1, 4]>
-#blocks_schedule = #nm_sparse.schedule<tile = [16, 64, 256], product = mma_expand<warps = 4, shares = 2>,
+#blocks_schedule = #nm_tile.schedule<tile = [16, 64, 256], product = mma_expand<warps = 4, shares = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 3>>
 func.func @block_wise(%x: tensor<1000x?xbf16>, %w: tensor<1000x70xbf16, #blocks>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #blocks_schedule}
+    {nm_sparse.config = #blocks_schedule}
     ins(%x, %w : tensor<1000x?xbf16>, tensor<1000x70xbf16, #blocks>) outs(%init : tensor<70x?xf32>) -> tensor<70x?xf32>
   return %y : tensor<70x?xf32>
 }
 
 #heads = #nm_sparse.encoding<4:16, dim = 1>
-#heads_schedule = #nm_sparse.schedule<tile = [16, 64, 64], product = mma_expand<warps = 4, shares = 2>,
+#heads_schedule = #nm_tile.schedule<tile = [16, 64, 64], product = mma_expand<warps = 4, shares = 2>,
   transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @batched(%x: tensor<3x?x96xf16>, %w: tensor<3x96x40xf16, #heads>, %init: tensor<3x?x40xf32>) -> tensor<3x?x40xf32> {
-  %y = linalg.batch_matmul {nm_sparse.schedule = #heads_schedule} ins(%x, %w : tensor<3x?x96xf16>, tensor<3x96x40xf16, #heads>)
+  %y = linalg.batch_matmul {nm_sparse.config = #heads_schedule} ins(%x, %w : tensor<3x?x96xf16>, tensor<3x96x40xf16, #heads>)
     outs(%init : tensor<3x?x40xf32>) -> tensor<3x?x40xf32>
   return %y : tensor<3x?x40xf32>
 }

@@ -26,7 +26,7 @@
 // CHECK: llvm.return
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = mma_sp<warps = [2, 2]>,
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = mma_sp<warps = [2, 2]>,
   transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>>
 
 // A last K step of half as many rows, 130 outputs, and a bias.
@@ -36,7 +36,7 @@ func.func @token_major(%x: tensor<?x352xf16>, %w: tensor<352x130xf16, #w>, %bias
   %m = tensor.dim %x, %c0 : tensor<?x352xf16>
   %empty = tensor.empty(%m) : tensor<?x130xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x130xf32>) -> tensor<?x130xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<?x352xf16>, tensor<352x130xf16, #w>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<?x352xf16>, tensor<352x130xf16, #w>)
     outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
   %sum = linalg.generic
     {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
@@ -54,12 +54,12 @@ func.func @token_major(%x: tensor<?x352xf16>, %w: tensor<352x130xf16, #w>, %bias
 // Rows of x that are copied element by element, tiles of 40 tokens, and parts of
 // the contraction in three CTAs.
 #transposed = #nm_sparse.encoding<2:4, dim = 1>
-#split = #nm_sparse.schedule<tile = [40, 128, 64], product = mma_sp<warps = [1, 4]>,
+#split = #nm_tile.schedule<tile = [40, 128, 64], product = mma_sp<warps = [1, 4]>,
   transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 3>>
 func.func @feature_major(%x: tensor<330x?xbf16>, %w: tensor<70x330xbf16, #transposed>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #split}
+    {nm_sparse.config = #split}
     ins(%x, %w : tensor<330x?xbf16>, tensor<70x330xbf16, #transposed>) outs(%init : tensor<70x?xf32>) -> tensor<70x?xf32>
   return %y : tensor<70x?xf32>
 }
@@ -67,44 +67,44 @@ func.func @feature_major(%x: tensor<330x?xbf16>, %w: tensor<70x330xbf16, #transp
 // Panels of 16 outputs, whose bits are the same.
 #panel = #nm_sparse.encoding<2:4, block = [1, 16]>
 func.func @panels(%x: tensor<72x256xf16>, %w: tensor<256x128xf16, #panel>, %init: tensor<72x128xf16>) -> tensor<72x128xf16> {
-  %y = linalg.matmul {nm_sparse.schedule = #s}
+  %y = linalg.matmul {nm_sparse.config = #s}
     ins(%x, %w : tensor<72x256xf16>, tensor<256x128xf16, #panel>) outs(%init : tensor<72x128xf16>) -> tensor<72x128xf16>
   return %y : tensor<72x128xf16>
 }
 
 // A weight for each product of the batch, and a single warp.
-#one = #nm_sparse.schedule<tile = [24, 32, 32], product = mma_sp<warps = [1, 1]>,
+#one = #nm_tile.schedule<tile = [24, 32, 32], product = mma_sp<warps = [1, 1]>,
   transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
 func.func @batched(%x: tensor<2x?x256xf16>, %w: tensor<2x256x96xf16, #nm_sparse.encoding<2:4, dim = 1>>, %init: tensor<2x?x96xf16>) -> tensor<2x?x96xf16> {
-  %y = linalg.batch_matmul {nm_sparse.schedule = #one}
+  %y = linalg.batch_matmul {nm_sparse.config = #one}
     ins(%x, %w : tensor<2x?x256xf16>, tensor<2x256x96xf16, #nm_sparse.encoding<2:4, dim = 1>>) outs(%init : tensor<2x?x96xf16>) -> tensor<2x?x96xf16>
   return %y : tensor<2x?x96xf16>
 }
 
 // Warps that only copy, for CTAs that share tiles along the contraction.
-#produced = #nm_sparse.schedule<tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>,
+#produced = #nm_tile.schedule<tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>,
   transfers = {x = copy, values = copy, index = staged}, pipeline = ring<stages = 3, producers = 2>, grid = persistent<stream_k = true>>
 func.func @ring(%x: tensor<?x328xf16>, %w: tensor<328x1000xf16, #w>, %init: tensor<?x1000xf32>) -> tensor<?x1000xf32> {
-  %y = linalg.matmul {nm_sparse.schedule = #produced}
+  %y = linalg.matmul {nm_sparse.config = #produced}
     ins(%x, %w : tensor<?x328xf16>, tensor<328x1000xf16, #w>) outs(%init : tensor<?x1000xf32>) -> tensor<?x1000xf32>
   return %y : tensor<?x1000xf32>
 }
 
 // The tensor memory accelerator copies, for pairs of CTAs.
-#paired = #nm_sparse.schedule<tile = [64, 64, 64], product = mma_sp<warps = [2, 2]>,
+#paired = #nm_tile.schedule<tile = [64, 64, 64], product = mma_sp<warps = [2, 2]>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<cluster = 2>>
 func.func @bulk(%x: tensor<?x330xf16>, %w: tensor<330x250xf16, #w>, %init: tensor<?x250xf16>) -> tensor<?x250xf16> {
-  %y = linalg.matmul {nm_sparse.schedule = #paired}
+  %y = linalg.matmul {nm_sparse.config = #paired}
     ins(%x, %w : tensor<?x330xf16>, tensor<330x250xf16, #w>) outs(%init : tensor<?x250xf16>) -> tensor<?x250xf16>
   return %y : tensor<?x250xf16>
 }
 
-#accelerated = #nm_sparse.schedule<tile = [24, 64, 32], product = mma_sp<warps = [1, 2]>,
+#accelerated = #nm_tile.schedule<tile = [24, 64, 32], product = mma_sp<warps = [1, 2]>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>>
 func.func @bulk_features(%x: tensor<448x?xbf16>, %w: tensor<448x250xbf16, #w>, %init: tensor<250x?xf32>) -> tensor<250x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #accelerated}
+    {nm_sparse.config = #accelerated}
     ins(%x, %w : tensor<448x?xbf16>, tensor<448x250xbf16, #w>) outs(%init : tensor<250x?xf32>) -> tensor<250x?xf32>
   return %y : tensor<250x?xf32>
 }
@@ -116,10 +116,10 @@ func.func @bulk_features(%x: tensor<448x?xbf16>, %w: tensor<448x250xbf16, #w>, %
 // CHECK: llvm.intr.bitreverse
 // CHECK: nvvm.mma.sp.sync {{.*}}s8>, shape = #nvvm.shape<m = 16, n = 8, k = 64>} : (i32, i32, i32) -> !llvm.struct<(i32, i32, i32, i32)>
 // CHECK: llvm.return
-#bytes = #nm_sparse.schedule<tile = [48, 128, 64], product = mma_sp<warps = [2, 4]>,
+#bytes = #nm_tile.schedule<tile = [48, 128, 64], product = mma_sp<warps = [2, 4]>,
   transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 3>>
 func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %init: tensor<?x130xi32>) -> tensor<?x130xi32> {
-  %y = linalg.matmul {nm_sparse.schedule = #bytes} ins(%x, %w : tensor<?x424xi8>, tensor<424x130xi8, #w>)
+  %y = linalg.matmul {nm_sparse.config = #bytes} ins(%x, %w : tensor<?x424xi8>, tensor<424x130xi8, #w>)
     outs(%init : tensor<?x130xi32>) -> tensor<?x130xi32>
   return %y : tensor<?x130xi32>
 }
@@ -139,7 +139,7 @@ func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %init: ten
 // ORDERED-LABEL: llvm.func @feature_major_tokens_{{[0-9]+}}_kernel
 // ORDERED: nvvm.mma.sp.sync {{.*}}orderedMetadata, shape = #nvvm.shape<m = 16, n = 8, k = 32>}
 func.func @floats(%x: tensor<?x424xf8E5M2>, %w: tensor<424x130xf8E5M2, #w>, %init: tensor<?x130xf32>) -> tensor<?x130xf32> {
-  %y = linalg.matmul {nm_sparse.schedule = #bytes} ins(%x, %w : tensor<?x424xf8E5M2>, tensor<424x130xf8E5M2, #w>)
+  %y = linalg.matmul {nm_sparse.config = #bytes} ins(%x, %w : tensor<?x424xf8E5M2>, tensor<424x130xf8E5M2, #w>)
     outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
   return %y : tensor<?x130xf32>
 }

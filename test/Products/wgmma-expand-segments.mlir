@@ -46,7 +46,7 @@
 // MANIFEST-NEXT: "mul(buffer0.stride[0], 2)"
 
 #w = #nm_sparse.encoding<8:16>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8, segments = true>,
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8, segments = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
 
 // A piece of values at once, and bits; queues of values, and a product for each 16
@@ -80,7 +80,7 @@ func.func @halves(%x: tensor<768x?xf16>, %w: tensor<768x130xf16, #w>, %bias: ten
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<130x?xf32>) -> tensor<130x?xf32>
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #s} ins(%x, %w : tensor<768x?xf16>, tensor<768x130xf16, #w>)
+    {nm_sparse.config = #s} ins(%x, %w : tensor<768x?xf16>, tensor<768x130xf16, #w>)
     outs(%init : tensor<130x?xf32>) -> tensor<130x?xf32>
   %sum = linalg.generic
     {indexing_maps = [affine_map<(n, m) -> (n, m)>, affine_map<(n, m) -> (n)>, affine_map<(n, m) -> (n, m)>],
@@ -99,12 +99,12 @@ func.func @halves(%x: tensor<768x?xf16>, %w: tensor<768x130xf16, #w>, %bias: ten
 // half a word; a step of 32 rows, which would be one part and is two; token-major
 // results of persistent CTAs.
 #dense = #nm_sparse.encoding<8:8>
-#quarters = #nm_sparse.schedule<tile = [96, 128, 32], product = wgmma_expand<warps = 8, segments = true>,
+#quarters = #nm_tile.schedule<tile = [96, 128, 32], product = wgmma_expand<warps = 8, segments = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
 func.func @quarters(%x: tensor<320x?xbf16>, %w: tensor<320x200xbf16, #dense>, %init: tensor<?x200xbf16>) -> tensor<?x200xbf16> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #quarters}
+    {nm_sparse.config = #quarters}
     ins(%x, %w : tensor<320x?xbf16>, tensor<320x200xbf16, #dense>) outs(%init : tensor<?x200xbf16>) -> tensor<?x200xbf16>
   return %y : tensor<?x200xbf16>
 }
@@ -112,47 +112,47 @@ func.func @quarters(%x: tensor<320x?xbf16>, %w: tensor<320x200xbf16, #dense>, %i
 // Segments of a whole tile with two words of bits, two products of a warpgroup, and
 // CTAs that share the contraction.
 #long = #nm_sparse.encoding<16:64>
-#whole = #nm_sparse.schedule<tile = [16, 128, 64], product = wgmma_expand<warps = 4, segments = true>,
+#whole = #nm_tile.schedule<tile = [16, 128, 64], product = wgmma_expand<warps = 4, segments = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<split_k = 2>>
 func.func @whole(%x: tensor<1024x16xf16>, %w: tensor<1024x128xf16, #long>, %init: tensor<16x128xf32>) -> tensor<16x128xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #whole}
+    {nm_sparse.config = #whole}
     ins(%x, %w : tensor<1024x16xf16>, tensor<1024x128xf16, #long>) outs(%init : tensor<16x128xf32>) -> tensor<16x128xf32>
   return %y : tensor<16x128xf32>
 }
 
 // A last K step of a third of the groups, and a tile of 192 outputs, of which 70
 // exist.
-#last = #nm_sparse.schedule<tile = [56, 192, 96], product = wgmma_expand<warps = 12, segments = true>,
+#last = #nm_tile.schedule<tile = [56, 192, 96], product = wgmma_expand<warps = 12, segments = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 func.func @behind_the_end(%x: tensor<448x?xf16>, %w: tensor<70x448xf16, #nm_sparse.encoding<2:4, dim = 1>>, %init: tensor<?x70xf32>) -> tensor<?x70xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>,
                                       affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #last}
+    {nm_sparse.config = #last}
     ins(%x, %w : tensor<448x?xf16>, tensor<70x448xf16, #nm_sparse.encoding<2:4, dim = 1>>) outs(%init : tensor<?x70xf32>) -> tensor<?x70xf32>
   return %y : tensor<?x70xf32>
 }
 
 // Blocks, whose bits are alike.
 #blocks = #nm_sparse.encoding<2:4, block = [4, 4]>
-#blocks_schedule = #nm_sparse.schedule<tile = [24, 64, 32], product = wgmma_expand<warps = 4, segments = true>,
+#blocks_schedule = #nm_tile.schedule<tile = [24, 64, 32], product = wgmma_expand<warps = 4, segments = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>>
 func.func @blocks(%x: tensor<256x?xf16>, %w: tensor<256x96xf16, #blocks>, %init: tensor<96x?xf32>) -> tensor<96x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #blocks_schedule}
+    {nm_sparse.config = #blocks_schedule}
     ins(%x, %w : tensor<256x?xf16>, tensor<256x96xf16, #blocks>) outs(%init : tensor<96x?xf32>) -> tensor<96x?xf32>
   return %y : tensor<96x?xf32>
 }
 
 // Groups of warps with a group of segments each.
-#shares = #nm_sparse.schedule<tile = [24, 128, 64], product = wgmma_expand<warps = 16, shares = 2, segments = true>,
+#shares = #nm_tile.schedule<tile = [24, 128, 64], product = wgmma_expand<warps = 16, shares = 2, segments = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
 func.func @shares(%x: tensor<704x?xf16>, %w: tensor<704x150xf16, #w>, %init: tensor<150x?xf32>) -> tensor<150x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #shares}
+    {nm_sparse.config = #shares}
     ins(%x, %w : tensor<704x?xf16>, tensor<704x150xf16, #w>) outs(%init : tensor<150x?xf32>) -> tensor<150x?xf32>
   return %y : tensor<150x?xf32>
 }

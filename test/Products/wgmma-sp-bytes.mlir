@@ -26,7 +26,7 @@
 
 #w = #nm_sparse.encoding<2:4>
 #rows = #nm_sparse.encoding<2:4, dim = 1>
-#s = #nm_sparse.schedule<tile = [48, 128, 64], product = wgmma_sp<warps = 8>,
+#s = #nm_tile.schedule<tile = [48, 128, 64], product = wgmma_sp<warps = 8>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
 #scales = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (0)>, affine_map<(m, n) -> (m, n)>]
 
@@ -39,7 +39,7 @@ func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %scale: te
   %m = tensor.dim %x, %c0 : tensor<?x424xi8>
   %empty = tensor.empty(%m) : tensor<?x130xi32>
   %init = linalg.fill ins(%zero : i32) outs(%empty : tensor<?x130xi32>) -> tensor<?x130xi32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<?x424xi8>, tensor<424x130xi8, #w>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<?x424xi8>, tensor<424x130xi8, #w>)
     outs(%init : tensor<?x130xi32>) -> tensor<?x130xi32>
   %scaled = linalg.generic {indexing_maps = #scales, iterator_types = ["parallel", "parallel"]}
     ins(%y, %scale, %all : tensor<?x130xi32>, tensor<130xf32>, tensor<1xf32>) outs(%out : tensor<?x130xf16>) {
@@ -55,7 +55,7 @@ func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %scale: te
 
 // A result that is written feature-major, metadata ahead, and CTAs that share
 // tiles.
-#stream = #nm_sparse.schedule<tile = [40, 64, 64], product = wgmma_sp<warps = 4, ahead = true>,
+#stream = #nm_tile.schedule<tile = [40, 64, 64], product = wgmma_sp<warps = 4, ahead = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>, grid = persistent<stream_k = true>>
 func.func @floats(%x: tensor<?x512xf8E4M3FN>, %w: tensor<512x200xf8E4M3FN, #w>, %scale: tensor<200xf32>,
                   %out: tensor<200x?xbf16>) -> tensor<200x?xbf16> {
@@ -66,7 +66,7 @@ func.func @floats(%x: tensor<?x512xf8E4M3FN>, %w: tensor<512x200xf8E4M3FN, #w>, 
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<200x?xf32>) -> tensor<200x?xf32>
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #stream} ins(%x, %w : tensor<?x512xf8E4M3FN>, tensor<512x200xf8E4M3FN, #w>)
+    {nm_sparse.config = #stream} ins(%x, %w : tensor<?x512xf8E4M3FN>, tensor<512x200xf8E4M3FN, #w>)
     outs(%init : tensor<200x?xf32>) -> tensor<200x?xf32>
   %scaled = linalg.generic
     {indexing_maps = [affine_map<(n, m) -> (n, m)>, affine_map<(n, m) -> (n)>, affine_map<(n, m) -> (n, m)>],
@@ -81,21 +81,21 @@ func.func @floats(%x: tensor<?x512xf8E4M3FN>, %w: tensor<512x200xf8E4M3FN, #w>, 
 }
 
 // Two lines of activations a step, in pairs of CTAs, and the other float of 8 bits.
-#pairs = #nm_sparse.schedule<tile = [32, 64, 128], product = wgmma_sp<warps = 4>,
+#pairs = #nm_tile.schedule<tile = [32, 64, 128], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat<cluster = 2>>
 func.func @wide_floats(%x: tensor<?x768xf8E5M2>, %w: tensor<256x768xf8E5M2, #rows>, %init: tensor<?x256xf8E5M2>) -> tensor<?x256xf8E5M2> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
                                       affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #pairs}
+    {nm_sparse.config = #pairs}
     ins(%x, %w : tensor<?x768xf8E5M2>, tensor<256x768xf8E5M2, #rows>) outs(%init : tensor<?x256xf8E5M2>) -> tensor<?x256xf8E5M2>
   return %y : tensor<?x256xf8E5M2>
 }
 
 // What the caller gave is added to, as integers, and parts of the contraction are.
-#split = #nm_sparse.schedule<tile = [16, 128, 64], product = wgmma_sp<warps = 4>,
+#split = #nm_tile.schedule<tile = [16, 128, 64], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<split_k = 2>>
 func.func @sums(%x: tensor<?x640xi8>, %w: tensor<640x128xi8, #w>, %init: tensor<?x128xi32>) -> tensor<?x128xi32> {
-  %y = linalg.matmul {nm_sparse.schedule = #split}
+  %y = linalg.matmul {nm_sparse.config = #split}
     ins(%x, %w : tensor<?x640xi8>, tensor<640x128xi8, #w>) outs(%init : tensor<?x128xi32>) -> tensor<?x128xi32>
   return %y : tensor<?x128xi32>
 }

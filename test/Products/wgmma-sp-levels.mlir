@@ -37,7 +37,7 @@
 // 64:2:5, the pattern that keeps the most: 60 % zeros. A last K step of fewer windows,
 // 130 outputs, a bias, and activations that are transposed first.
 #w5 = #nm_sparse.encoding<[4:5, block = [1, 64]], [2:4]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
 func.func @panels(%x: tensor<?x353xf16>, %w: tensor<353x130xf16, #w5>, %bias: tensor<130xf16>, %out: tensor<?x130xf16>) -> tensor<?x130xf16> {
   %zero = arith.constant 0.0 : f32
@@ -45,7 +45,7 @@ func.func @panels(%x: tensor<?x353xf16>, %w: tensor<353x130xf16, #w5>, %bias: te
   %m = tensor.dim %x, %c0 : tensor<?x353xf16>
   %empty = tensor.empty(%m) : tensor<?x130xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x130xf32>) -> tensor<?x130xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<?x353xf16>, tensor<353x130xf16, #w5>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<?x353xf16>, tensor<353x130xf16, #w5>)
     outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
   %sum = linalg.generic
     {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
@@ -63,12 +63,12 @@ func.func @panels(%x: tensor<?x353xf16>, %w: tensor<353x130xf16, #w5>, %bias: te
 // Tiles inside a panel of 256 outputs, parts of the contraction in two CTAs, and two
 // products of each warpgroup.
 #w20 = #nm_sparse.encoding<[4:20, block = [1, 256]], [2:4], dim = 1>
-#split = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma_sp<warps = 4>,
+#split = #nm_tile.schedule<tile = [64, 128, 64], product = wgmma_sp<warps = 4>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = flat<split_k = 2>>
 func.func @inside(%x: tensor<1290x?xbf16>, %w: tensor<300x1290xbf16, #w20>, %init: tensor<300x?xf32>) -> tensor<300x?xf32> {
   %y = linalg.matmul
     indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #split}
+    {nm_sparse.config = #split}
     ins(%x, %w : tensor<1290x?xbf16>, tensor<300x1290xbf16, #w20>) outs(%init : tensor<300x?xf32>) -> tensor<300x?xf32>
   return %y : tensor<300x?xf32>
 }
@@ -76,59 +76,59 @@ func.func @inside(%x: tensor<1290x?xbf16>, %w: tensor<300x1290xbf16, #w20>, %ini
 // A weight for each batch entry, and metadata ahead.
 #w8 = #nm_sparse.encoding<[4:8, block = [1, 128]], [2:4]>
 #batch = #nm_sparse.encoding<[4:8, block = [1, 128]], [2:4], dim = 1>
-#ahead = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma_sp<warps = 8, ahead = true>,
+#ahead = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma_sp<warps = 8, ahead = true>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = persistent>
 func.func @batched(%x: tensor<2x256x?xf16>, %w: tensor<2x256x250xf16, #batch>, %init: tensor<2x?x250xf32>) -> tensor<2x?x250xf32> {
   %y = linalg.batch_matmul
     indexing_maps = [affine_map<(b, m, n, k) -> (b, k, m)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
-    {nm_sparse.schedule = #ahead}
+    {nm_sparse.config = #ahead}
     ins(%x, %w : tensor<2x256x?xf16>, tensor<2x256x250xf16, #batch>) outs(%init : tensor<2x?x250xf32>) -> tensor<2x?x250xf32>
   return %y : tensor<2x?x250xf32>
 }
 
 // 64:2:8. CTAs that share the tiles of the last waves along the contraction.
 #w64 = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
-#stream = #nm_sparse.schedule<tile = [64, 64, 32], product = wgmma_sp<warps = 4>,
+#stream = #nm_tile.schedule<tile = [64, 64, 32], product = wgmma_sp<warps = 4>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
 func.func @streamed(%x: tensor<512x?xf16>, %w: tensor<512x2304xf16, #w64>, %init: tensor<2304x?xf16>) -> tensor<2304x?xf16> {
   %y = linalg.matmul
     indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #stream}
+    {nm_sparse.config = #stream}
     ins(%x, %w : tensor<512x?xf16>, tensor<512x2304xf16, #w64>) outs(%init : tensor<2304x?xf16>) -> tensor<2304x?xf16>
   return %y : tensor<2304x?xf16>
 }
 
 // Blocks of four rows, so that whole blocks are kept or dropped.
 #w4 = #nm_sparse.encoding<[1:3, block = [4, 192]], [2:4]>
-#blocks = #nm_sparse.schedule<tile = [192, 192, 32], product = wgmma_sp<warps = 12>,
+#blocks = #nm_tile.schedule<tile = [192, 192, 32], product = wgmma_sp<warps = 12>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>>
 func.func @blocks(%x: tensor<480x?xf16>, %w: tensor<480x400xf16, #w4>, %init: tensor<?x400xf32>) -> tensor<?x400xf32> {
   %y = linalg.matmul
     indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    {nm_sparse.schedule = #blocks}
+    {nm_sparse.config = #blocks}
     ins(%x, %w : tensor<480x?xf16>, tensor<480x400xf16, #w4>) outs(%init : tensor<?x400xf32>) -> tensor<?x400xf32>
   return %y : tensor<?x400xf32>
 }
 
 // Pairs of CTAs with neighbouring tokens, of which each copies half of the values for
 // both; bits, which threads read, it copies for itself.
-#pair = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
+#pair = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<cluster = 2>>
 func.func @pairs(%x: tensor<640x250xf16>, %w: tensor<640x200xf16, #w8>, %init: tensor<200x250xf16>) -> tensor<200x250xf16> {
   %y = linalg.matmul
     indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #pair}
+    {nm_sparse.config = #pair}
     ins(%x, %w : tensor<640x250xf16>, tensor<640x200xf16, #w8>) outs(%init : tensor<200x250xf16>) -> tensor<200x250xf16>
   return %y : tensor<200x250xf16>
 }
 
 // CTAs with one tile each, four to a cluster, and a quarter of the values each.
-#four = #nm_sparse.schedule<tile = [64, 64, 64], product = wgmma_sp<warps = 4>,
+#four = #nm_tile.schedule<tile = [64, 64, 64], product = wgmma_sp<warps = 4>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = flat<cluster = 4>>
 func.func @fours(%x: tensor<600x200xf16>, %w: tensor<600x130xf16, #w5>, %init: tensor<130x200xf32>) -> tensor<130x200xf32> {
   %y = linalg.matmul
     indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #four}
+    {nm_sparse.config = #four}
     ins(%x, %w : tensor<600x200xf16>, tensor<600x130xf16, #w5>) outs(%init : tensor<130x200xf32>) -> tensor<130x200xf32>
   return %y : tensor<130x200xf32>
 }
@@ -136,12 +136,12 @@ func.func @fours(%x: tensor<600x200xf16>, %w: tensor<600x130xf16, #w5>, %init: t
 // 192 tokens x 256 outputs, which fill the registers. Rows that end inside a line, and,
 // of 303 tokens, begin at any element.
 #wpanel = #nm_sparse.encoding<[4:8, block = [1, 256]], [2:4]>
-#wide = #nm_sparse.schedule<tile = [192, 256, 32], product = wgmma_sp<warps = 8, ahead = true>,
+#wide = #nm_tile.schedule<tile = [192, 256, 32], product = wgmma_sp<warps = 8, ahead = true>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = persistent>
 func.func @wide(%x: tensor<500x?xf16>, %w: tensor<500x300xf16, #wpanel>, %init: tensor<300x?xf16>) -> tensor<300x?xf16> {
   %y = linalg.matmul
     indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #wide}
+    {nm_sparse.config = #wide}
     ins(%x, %w : tensor<500x?xf16>, tensor<500x300xf16, #wpanel>) outs(%init : tensor<300x?xf16>) -> tensor<300x?xf16>
   return %y : tensor<300x?xf16>
 }

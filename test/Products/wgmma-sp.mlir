@@ -27,7 +27,7 @@
 // CHECK: llvm.return
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
 
 // A last K step of half as many rows, 130 outputs, and a bias.
@@ -37,7 +37,7 @@ func.func @token_major(%x: tensor<?x352xf16>, %w: tensor<352x130xf16, #w>, %bias
   %m = tensor.dim %x, %c0 : tensor<?x352xf16>
   %empty = tensor.empty(%m) : tensor<?x130xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x130xf32>) -> tensor<?x130xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #s} ins(%x, %w : tensor<?x352xf16>, tensor<352x130xf16, #w>)
+  %y = linalg.matmul {nm_sparse.config = #s} ins(%x, %w : tensor<?x352xf16>, tensor<352x130xf16, #w>)
     outs(%init : tensor<?x130xf32>) -> tensor<?x130xf32>
   %sum = linalg.generic
     {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
@@ -55,12 +55,12 @@ func.func @token_major(%x: tensor<?x352xf16>, %w: tensor<352x130xf16, #w>, %bias
 // Rows of x that the accelerator cannot address as they are, two products of each
 // warpgroup, and parts of the contraction in three CTAs.
 #transposed = #nm_sparse.encoding<2:4, dim = 1>
-#split = #nm_sparse.schedule<tile = [40, 128, 64], product = wgmma_sp<warps = 4>,
+#split = #nm_tile.schedule<tile = [40, 128, 64], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = flat<split_k = 3>>
 func.func @feature_major(%x: tensor<330x?xbf16>, %w: tensor<70x330xbf16, #transposed>, %init: tensor<70x?xf32>) -> tensor<70x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #split}
+    {nm_sparse.config = #split}
     ins(%x, %w : tensor<330x?xbf16>, tensor<70x330xbf16, #transposed>) outs(%init : tensor<70x?xf32>) -> tensor<70x?xf32>
   return %y : tensor<70x?xf32>
 }
@@ -68,50 +68,50 @@ func.func @feature_major(%x: tensor<330x?xbf16>, %w: tensor<70x330xbf16, #transp
 // Panels of 16 outputs, whose bits are the same.
 #panel = #nm_sparse.encoding<2:4, block = [1, 16]>
 func.func @panels(%x: tensor<72x256xf16>, %w: tensor<256x128xf16, #panel>, %init: tensor<72x128xf16>) -> tensor<72x128xf16> {
-  %y = linalg.matmul {nm_sparse.schedule = #s}
+  %y = linalg.matmul {nm_sparse.config = #s}
     ins(%x, %w : tensor<72x256xf16>, tensor<256x128xf16, #panel>) outs(%init : tensor<72x128xf16>) -> tensor<72x128xf16>
   return %y : tensor<72x128xf16>
 }
 
 // A weight for each product of the batch, and CTAs that go from tile to tile.
-#persistent = #nm_sparse.schedule<tile = [32, 64, 32], product = wgmma_sp<warps = 4>,
+#persistent = #nm_tile.schedule<tile = [32, 64, 32], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = persistent>
 func.func @batched(%x: tensor<2x?x256xf16>, %w: tensor<2x256x96xf16, #nm_sparse.encoding<2:4, dim = 1>>, %init: tensor<2x?x96xf16>) -> tensor<2x?x96xf16> {
-  %y = linalg.batch_matmul {nm_sparse.schedule = #persistent}
+  %y = linalg.batch_matmul {nm_sparse.config = #persistent}
     ins(%x, %w : tensor<2x?x256xf16>, tensor<2x256x96xf16, #nm_sparse.encoding<2:4, dim = 1>>) outs(%init : tensor<2x?x96xf16>) -> tensor<2x?x96xf16>
   return %y : tensor<2x?x96xf16>
 }
 
 // CTAs that share tiles along the contraction.
-#stream = #nm_sparse.schedule<tile = [16, 64, 32], product = wgmma_sp<warps = 4>,
+#stream = #nm_tile.schedule<tile = [16, 64, 32], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
 func.func @streamed(%x: tensor<?x320xf16>, %w: tensor<320x1000xf16, #w>, %init: tensor<?x1000xf32>) -> tensor<?x1000xf32> {
-  %y = linalg.matmul {nm_sparse.schedule = #stream}
+  %y = linalg.matmul {nm_sparse.config = #stream}
     ins(%x, %w : tensor<?x320xf16>, tensor<320x1000xf16, #w>) outs(%init : tensor<?x1000xf32>) -> tensor<?x1000xf32>
   return %y : tensor<?x1000xf32>
 }
 
 // Pairs of CTAs copy half of the activations each, for both.
-#paired = #nm_sparse.schedule<tile = [64, 64, 64], product = wgmma_sp<warps = 4>,
+#paired = #nm_tile.schedule<tile = [64, 64, 64], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<cluster = 2>>
 func.func @pairs(%x: tensor<?x330xf16>, %w: tensor<330x250xf16, #w>, %init: tensor<?x250xf16>) -> tensor<?x250xf16> {
-  %y = linalg.matmul {nm_sparse.schedule = #paired}
+  %y = linalg.matmul {nm_sparse.config = #paired}
     ins(%x, %w : tensor<?x330xf16>, tensor<330x250xf16, #w>) outs(%init : tensor<?x250xf16>) -> tensor<?x250xf16>
   return %y : tensor<?x250xf16>
 }
 
-#four = #nm_sparse.schedule<tile = [24, 64, 32], product = wgmma_sp<warps = 4>,
+#four = #nm_tile.schedule<tile = [24, 64, 32], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>, grid = flat<cluster = 4>>
 func.func @fours(%x: tensor<448x?xbf16>, %w: tensor<448x250xbf16, #w>, %init: tensor<250x?xf32>) -> tensor<250x?xf32> {
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
                                       affine_map<(m, n, k) -> (n, m)>]
-    {nm_sparse.schedule = #four}
+    {nm_sparse.config = #four}
     ins(%x, %w : tensor<448x?xbf16>, tensor<448x250xbf16, #w>) outs(%init : tensor<250x?xf32>) -> tensor<250x?xf32>
   return %y : tensor<250x?xf32>
 }
 
 // Metadata of the next step before the products of this one end.
-#early = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8, ahead = true>,
+#early = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8, ahead = true>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 4, producers = 4>, grid = persistent>
 // CHECK-LABEL: llvm.func @ahead_kernel
 // CHECK: wgmma.mma_async.sp
@@ -121,7 +121,7 @@ func.func @fours(%x: tensor<448x?xbf16>, %w: tensor<448x250xbf16, #w>, %init: te
 // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
 // CHECK-NEXT: llvm.inline_asm has_side_effects {{.*}}@p st.shared.b32 [$1], $0;
 func.func @ahead(%x: tensor<?x330xf16>, %w: tensor<330x250xf16, #w>, %init: tensor<?x250xf16>) -> tensor<?x250xf16> {
-  %y = linalg.matmul {nm_sparse.schedule = #early}
+  %y = linalg.matmul {nm_sparse.config = #early}
     ins(%x, %w : tensor<?x330xf16>, tensor<330x250xf16, #w>) outs(%init : tensor<?x250xf16>) -> tensor<?x250xf16>
   return %y : tensor<?x250xf16>
 }

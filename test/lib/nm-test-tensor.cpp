@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a host compiler links that takes the encoding, the operations on whole
-// tensors and the choice of schedules, and generates code itself: no dialect of
-// GPUs, and no library of this project that needs one.
+// What a host compiler links that takes the encoding and the operations on
+// whole tensors, and generates code itself: no dialect of GPUs, and no library
+// of this project that needs one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,6 @@
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
-#include "nm_sparse/Products/Registration.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -39,11 +38,9 @@ int main(int argc, char **argv) {
   arith::registerValueBoundsOpInterfaceExternalModels(registry);
   scf::registerValueBoundsOpInterfaceExternalModels(registry);
   tensor::registerValueBoundsOpInterfaceExternalModels(registry);
-  registerProductCosts(registry);
   registerConvertLinalgToNMSparsePass();
   registerConvertNMSparseToLinalgPass();
   registerNMSparseMaterializeEncodingsPass();
-  registerNMSparsePropagateLayoutPass();
   registerNMSparseVerifyMaterializedPass();
   return asMainReturnCode(
       MlirOptMain(argc, argv, "nm_sparse tensor-level driver\n", registry));

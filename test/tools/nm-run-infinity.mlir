@@ -15,7 +15,7 @@
 
 #w = #nm_sparse.encoding<2:8, block = [1, 8]>
 #wt = #nm_sparse.encoding<2:8, block = [1, 8], dim = 1>
-#schedule = #nm_sparse.schedule<tile = [1, 64, 32], product = panel_dot<warps = 4, shares = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>
+#schedule = #nm_tile.schedule<tile = [1, 64, 32], product = panel_dot<warps = 4, shares = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>
 #id = affine_map<(i, j) -> (i, j)>
 
 func.func @right(%x: tensor<?x64xf32>, %w: tensor<64x64xf32, #w>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
@@ -71,7 +71,7 @@ func.func @rows(%x: tensor<?x136xf32>, %w: tensor<136x64xf32, #w>, %init: tensor
     %r = arith.select %last, %infinity, %a : f32
     linalg.yield %r : f32
   } -> tensor<?x136xf32>
-  %y = linalg.matmul {nm_sparse.schedule = #schedule}
+  %y = linalg.matmul {nm_sparse.config = #schedule}
     ins(%s, %w : tensor<?x136xf32>, tensor<136x64xf32, #w>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }

@@ -128,7 +128,7 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
       return llvm::createStringError(
           "the schedule is empty; legal is 'tile = [16, 64, 32], product = "
           "mma<warps = [1, 4]>', for example, or all of it in "
-          "#nm_sparse.schedule<...>; docs/Schedule.md lists all fields");
+          "#nm_tile.schedule<...>; docs/Schedule.md lists all fields");
     request.schedule = text.str();
     return llvm::Error::success();
   });

@@ -27,7 +27,7 @@ protected:
   static DialectRegistry getRegistry() {
     DialectRegistry registry;
     registry.insert<NMSparseDialect>();
-    registerProductCosts(registry);
+    registerProducts(registry);
     return registry;
   }
 
@@ -35,10 +35,10 @@ protected:
     return EncodingAttr::get(&context, n, m, 1, panel, 0,
                              OutputOrder::Identity);
   }
-  /// A schedule from its text, without `#nm_sparse.schedule`.
+  /// A schedule from its text, without `#nm_tile.schedule`.
   ScheduleAttr schedule(const std::string &text) {
     return cast<ScheduleAttr>(
-        parseAttribute("#nm_sparse.schedule<" + text + ">", &context));
+        parseAttribute("#nm_tile.schedule<" + text + ">", &context));
   }
   /// Of `product` with a tile of 64 tokens.
   ScheduleAttr schedule(const std::string &product, int64_t outputs,

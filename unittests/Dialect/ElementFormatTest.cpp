@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMSparse/IR/StoredTypes.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinTypes.h"

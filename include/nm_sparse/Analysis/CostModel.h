@@ -15,8 +15,8 @@
 
 #include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CombineTerms.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 namespace mlir::nm_sparse {
 

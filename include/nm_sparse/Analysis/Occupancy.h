@@ -8,7 +8,7 @@
 #define NM_SPARSE_ANALYSIS_OCCUPANCY_H
 
 #include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Products/RegisterShares.h"
+#include "nm_sparse/Analysis/RegisterShares.h"
 #include <cstdint>
 #include <optional>
 

@@ -14,7 +14,7 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
   let description = [{
     What the cost model asks of a product, which an external model answers: see
     `lib/Products`. A product also proposes schedules, by
-    `NMSparseDialect::addProposer`.
+    `addScheduleProposer`.
   }];
   let methods = [
     InterfaceMethod<[{

@@ -103,6 +103,13 @@ private:
               const Choices &choices);
 };
 
+/// Proposes schedules of one product for the problem of an enumerator.
+using ScheduleProposer = void (*)(ScheduleEnumerator &);
+
+/// Adds `proposer` to those that rankSchedules() asks, behind the others. A
+/// product does so when it is registered.
+void addScheduleProposer(NMTileDialect &dialect, ScheduleProposer proposer);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_ANALYSIS_SCHEDULEENUMERATOR_H

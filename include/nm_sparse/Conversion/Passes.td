@@ -22,7 +22,7 @@ def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
     The weight may be either operand. Its encoding's `dim` must be the dimension
     that the operation contracts. A batch may share one rank-2 weight. A product
     with a vector becomes a matmul of one token. An attribute
-    `nm_sparse.schedule` on the linalg operation becomes the matmul's schedule.
+    `nm_sparse.config` on the linalg operation becomes the matmul's schedule.
 
     A convolution whose weight has an encoding becomes such a product with
     `nm_sparse.patches` of its image (docs/Input.md), with reshapes and, where the

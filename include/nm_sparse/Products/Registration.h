@@ -12,34 +12,10 @@ class DialectRegistry;
 
 namespace nm_sparse {
 
-/// Attaches to each product what it costs, and adds the schedules that it
-/// proposes, in the order in which they are compared.
-void registerProductCosts(DialectRegistry &registry);
-
-/// Attaches to each product how it becomes the code of threads.
-void registerProductLowerings(DialectRegistry &registry);
-
-// Of single products.
-void registerDotCost(DialectRegistry &registry);
-void registerPanelDotCost(DialectRegistry &registry);
-void registerSimtCost(DialectRegistry &registry);
-void registerMmaCost(DialectRegistry &registry);
-void registerWgmmaCost(DialectRegistry &registry);
-void registerWgmmaExpandCost(DialectRegistry &registry);
-void registerWgmmaSpCost(DialectRegistry &registry);
-void registerMmaExpandCost(DialectRegistry &registry);
-void registerMmaSpCost(DialectRegistry &registry);
-void registerImmediateCost(DialectRegistry &registry);
-void registerDotLowering(DialectRegistry &registry);
-void registerPanelDotLowering(DialectRegistry &registry);
-void registerSimtLowering(DialectRegistry &registry);
-void registerMmaLowering(DialectRegistry &registry);
-void registerWgmmaLowering(DialectRegistry &registry);
-void registerWgmmaExpandLowering(DialectRegistry &registry);
-void registerWgmmaSpLowering(DialectRegistry &registry);
-void registerMmaExpandLowering(DialectRegistry &registry);
-void registerMmaSpLowering(DialectRegistry &registry);
-void registerImmediateLowering(DialectRegistry &registry);
+/// Adds all products of this build to the nm_tile dialect: their attributes,
+/// what they cost, the schedules that they propose (in the order of
+/// NM_SPARSE_PRODUCTS), and how they become the code of threads.
+void registerProducts(DialectRegistry &registry);
 
 } // namespace nm_sparse
 } // namespace mlir

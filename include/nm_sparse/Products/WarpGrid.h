@@ -13,7 +13,7 @@
 #define NM_SPARSE_PRODUCTS_WARPGRID_H
 
 #include "mlir/IR/OpImplementation.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 namespace mlir::nm_sparse {
 

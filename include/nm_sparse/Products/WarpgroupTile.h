@@ -10,7 +10,7 @@
 #ifndef NM_SPARSE_PRODUCTS_WARPGROUPTILE_H
 #define NM_SPARSE_PRODUCTS_WARPGROUPTILE_H
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 namespace mlir::nm_sparse {
 

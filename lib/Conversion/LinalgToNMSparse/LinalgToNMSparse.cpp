@@ -147,7 +147,7 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
   AffineMap newWeight = AffineMap::getMultiDimMapWithTargets(
       loops, weightLoops, rewriter.getContext());
 
-  NMSparseDialect::ScheduleAttrHelper schedule(rewriter.getContext());
+  NMSparseDialect::ConfigAttrHelper config(rewriter.getContext());
   auto encoding =
       EncodingAttr::get(rewriter.getContext(), plan.encoding.getLevels(),
                         plan.encoding.getDim(), OutputOrder::Identity);
@@ -168,7 +168,7 @@ static void rewrite(IRRewriter &rewriter, const Plan &plan, PackOp pack) {
                                                 : kBitsComponent),
       init, /*panel_offset=*/Value(), /*first_row=*/Value(), inner, panels,
       encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
-      schedule.getAttr(plan.op),
+      config.getAttr(plan.op),
       isCanonical ? WeightStorageInterface() : storage);
   NMSparseDialect::EmbedAttrHelper embed(rewriter.getContext());
   if (EncodingAttr target = embed.getAttr(plan.op))

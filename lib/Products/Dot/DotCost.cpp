@@ -10,10 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "DotRegisters.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -308,8 +308,8 @@ static void propose(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::registerDotCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     DotAttr::attachInterface<DotCost>(*context);
-    dialect->addProposer(propose);
+    addScheduleProposer(*dialect, propose);
   });
 }

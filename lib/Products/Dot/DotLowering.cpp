@@ -14,11 +14,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ActivationReader.h"
+#include "../ProductAttrs.h"
 #include "DotRegisters.h"
 #include "FreeBlock.h"
 #include "KeptRows.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -251,7 +251,7 @@ struct DotLowering
 } // namespace
 
 void nm_sparse::registerDotLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     DotAttr::attachInterface<DotLowering>(*context);
   });
 }

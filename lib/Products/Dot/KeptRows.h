@@ -8,7 +8,7 @@
 #define NM_SPARSE_LIB_PRODUCTS_DOT_KEPTROWS_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 namespace mlir::nm_sparse {
 

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "../ProductAttrs.h"
+
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

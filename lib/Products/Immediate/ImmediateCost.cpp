@@ -11,9 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
+
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/DefaultCodeBytes.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -75,7 +77,7 @@ static PanelCode countPanel(const MatmulProblem &problem,
   // Each is made an f32.
   if (problem.elementBytes < 4)
     code.instructions += code.rows * tokens;
-  code.bytes = ImmediateAttr::kInstructionBytes * code.instructions;
+  code.bytes = kInstructionBytes * code.instructions;
   return code;
 }
 
@@ -241,8 +243,8 @@ static void propose(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::registerImmediateCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     ImmediateAttr::attachInterface<ImmediateCost>(*context);
-    dialect->addProposer(propose);
+    addScheduleProposer(*dialect, propose);
   });
 }

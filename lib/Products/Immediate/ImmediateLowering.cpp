@@ -13,10 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ActivationReader.h"
+#include "../ProductAttrs.h"
 #include "CodePlan.h"
 #include "RowLoader.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -259,7 +259,7 @@ struct ImmediateLowering
 } // namespace
 
 void nm_sparse::registerImmediateLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     ImmediateAttr::attachInterface<ImmediateLowering>(*context);
   });
 }

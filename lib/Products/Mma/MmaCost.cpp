@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
+
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Products/Registration.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -252,8 +253,8 @@ static void propose(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::registerMmaCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     MmaAttr::attachInterface<MmaCost>(*context);
-    dialect->addProposer(propose);
+    addScheduleProposer(*dialect, propose);
   });
 }

@@ -7,8 +7,8 @@
 #ifndef NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_ACTIVATIONFRAGMENTS_H
 #define NM_SPARSE_LIB_PRODUCTS_MMAEXPAND_ACTIVATIONFRAGMENTS_H
 
-#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 namespace mlir::nm_sparse {

@@ -10,10 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
+
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
-#include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -156,8 +157,8 @@ struct MmaExpandCost
 } // namespace
 
 void nm_sparse::registerMmaExpandCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     MmaExpandAttr::attachInterface<MmaExpandCost>(*context);
-    dialect->addProposer(proposeMmaExpand);
+    addScheduleProposer(*dialect, proposeMmaExpand);
   });
 }

@@ -17,10 +17,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "../SegmentExpansion.h"
 #include "ActivationFragments.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -260,7 +260,7 @@ struct MmaExpandLowering
 } // namespace
 
 void nm_sparse::registerMmaExpandLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     MmaExpandAttr::attachInterface<MmaExpandLowering>(*context);
   });
 }

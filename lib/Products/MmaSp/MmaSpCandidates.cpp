@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MmaSpCandidates.h"
+#include "../ProductAttrs.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

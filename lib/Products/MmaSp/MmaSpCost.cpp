@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "MmaSpCandidates.h"
 
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Products/Registration.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -102,8 +102,8 @@ struct MmaSpCost
 } // namespace
 
 void nm_sparse::registerMmaSpCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     MmaSpAttr::attachInterface<MmaSpCost>(*context);
-    dialect->addProposer(proposeMmaSp);
+    addScheduleProposer(*dialect, proposeMmaSp);
   });
 }

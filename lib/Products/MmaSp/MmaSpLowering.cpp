@@ -12,17 +12,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Metadata.h"
+#include "../ProductAttrs.h"
 #include "../SharedLoads.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -329,7 +329,7 @@ struct MmaSpLowering
 } // namespace
 
 void nm_sparse::registerMmaSpLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     MmaSpAttr::attachInterface<MmaSpLowering>(*context);
   });
 }

@@ -10,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "PanelDotRegisters.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <numeric>
@@ -266,8 +266,8 @@ static void propose(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::registerPanelDotCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     PanelDotAttr::attachInterface<PanelDotCost>(*context);
-    dialect->addProposer(propose);
+    addScheduleProposer(*dialect, propose);
   });
 }

@@ -13,10 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ActivationReader.h"
+#include "../ProductAttrs.h"
 #include "PanelDotRegisters.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -247,7 +247,7 @@ struct PanelDotLowering
 } // namespace
 
 void nm_sparse::registerPanelDotLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     PanelDotAttr::attachInterface<PanelDotLowering>(*context);
   });
 }

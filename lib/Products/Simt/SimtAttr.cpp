@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
+
 #include "nm_sparse/Products/WarpGrid.h"
 
 using namespace mlir;

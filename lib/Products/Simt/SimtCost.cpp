@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "SimtLanes.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Products/Registration.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -213,8 +213,8 @@ static void propose(ScheduleEnumerator &to) {
 }
 
 void nm_sparse::registerSimtCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     SimtAttr::attachInterface<SimtCost>(*context);
-    dialect->addProposer(propose);
+    addScheduleProposer(*dialect, propose);
   });
 }

@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_PRODUCTS_SIMT_SIMTLANES_H
 #define NM_SPARSE_LIB_PRODUCTS_SIMT_SIMTLANES_H
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 namespace mlir::nm_sparse {
 

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "../ProductAttrs.h"
+
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpGrid.h"
 
 using namespace mlir;

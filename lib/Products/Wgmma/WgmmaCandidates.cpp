@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "WgmmaCandidates.h"
+#include "../ProductAttrs.h"
 
 #include "nm_sparse/Analysis/Occupancy.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "WgmmaCandidates.h"
 
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Products/Registration.h"
 #include <numeric>
 
 using namespace mlir;
@@ -92,8 +92,8 @@ struct WgmmaCost
 } // namespace
 
 void nm_sparse::registerWgmmaCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     WgmmaAttr::attachInterface<WgmmaCost>(*context);
-    dialect->addProposer(proposeWgmma);
+    addScheduleProposer(*dialect, proposeWgmma);
   });
 }

@@ -15,10 +15,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -216,7 +216,7 @@ struct WgmmaLowering
 } // namespace
 
 void nm_sparse::registerWgmmaLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     WgmmaAttr::attachInterface<WgmmaLowering>(*context);
   });
 }

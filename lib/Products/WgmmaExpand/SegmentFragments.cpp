@@ -13,7 +13,7 @@
 #include "../SharedLoads.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

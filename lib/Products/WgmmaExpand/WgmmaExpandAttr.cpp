@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
+#include "../ProductAttrs.h"
+
+#include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 
 using namespace mlir;

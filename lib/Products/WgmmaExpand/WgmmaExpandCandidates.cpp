@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WgmmaExpandCandidates.h"
+#include "../ProductAttrs.h"
 #include "../WarpgroupCandidates.h"
 
 #include "nm_sparse/Analysis/Occupancy.h"

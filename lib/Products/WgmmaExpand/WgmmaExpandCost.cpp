@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "KeptBounds.h"
 #include "WgmmaExpandCandidates.h"
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/Products/Registration.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <initializer_list>
@@ -234,8 +234,8 @@ struct WgmmaExpandCost
 } // namespace
 
 void nm_sparse::registerWgmmaExpandCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     WgmmaExpandAttr::attachInterface<WgmmaExpandCost>(*context);
-    dialect->addProposer(proposeWgmmaExpand);
+    addScheduleProposer(*dialect, proposeWgmmaExpand);
   });
 }

@@ -11,12 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
 #include "Expansion.h"
 #include "SegmentFragments.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Products/Registration.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -196,7 +196,7 @@ struct WgmmaExpandLowering
 } // namespace
 
 void nm_sparse::registerWgmmaExpandLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     WgmmaExpandAttr::attachInterface<WgmmaExpandLowering>(*context);
   });
 }

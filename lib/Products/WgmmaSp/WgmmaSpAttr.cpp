@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "../ProductAttrs.h"
+
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 
 using namespace mlir;

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "WgmmaSpCandidates.h"
+#include "../ProductAttrs.h"
 #include "../WarpgroupCandidates.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 #include "llvm/Support/MathExtras.h"
 

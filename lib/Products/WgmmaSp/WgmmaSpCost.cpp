@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProductAttrs.h"
 #include "WgmmaSpCandidates.h"
 #include "WgmmaSpCosts.h"
 
 #include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
-#include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -259,8 +259,8 @@ struct WgmmaSpCost
 } // namespace
 
 void nm_sparse::registerWgmmaSpCost(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *dialect) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *dialect) {
     WgmmaSpAttr::attachInterface<WgmmaSpCost>(*context);
-    dialect->addProposer(proposeWgmmaSp);
+    addScheduleProposer(*dialect, proposeWgmmaSp);
   });
 }

@@ -11,15 +11,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Metadata.h"
+#include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Products/Registration.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
@@ -171,7 +171,7 @@ struct WgmmaSpLowering
 } // namespace
 
 void nm_sparse::registerWgmmaSpLowering(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, NMSparseDialect *) {
+  registry.addExtension(+[](MLIRContext *context, NMTileDialect *) {
     WgmmaSpAttr::attachInterface<WgmmaSpLowering>(*context);
   });
 }

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyEmitter.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -13,7 +13,7 @@
 
 #include "CopyEmitter.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -176,10 +176,10 @@ func.func @refined(%x: tensor<?x?xf16>, %w: tensor<64x96xf16, #w>,
   // CHECK-NOT: nm_sparse.pack
   // CHECK: tensor.cast {{.*}} : tensor<?x?xf16> to tensor<?x64xf16>
   // CHECK: tensor.cast {{.*}} : tensor<?x?xf32> to tensor<?x96xf32>
-  // CHECK: nm_sparse.matmul {{.*}} schedule = #
+  // CHECK: nm_sparse.matmul {{.*}} config = #
   // CHECK: tensor.cast {{.*}} : tensor<?x96xf32> to tensor<?x?xf32>
   // CHECK: nm_sparse.matmul
-  %y = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [128, 128, 8], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>}
+  %y = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [128, 128, 8], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>}
     ins(%x, %w : tensor<?x?xf16>, tensor<64x96xf16, #w>)
     outs(%init : tensor<?x?xf32>) -> tensor<?x?xf32>
   %z = linalg.matmul ins(%x, %w : tensor<?x?xf16>, tensor<64x96xf16, #w>)

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 !x = memref<32x64xf16, #gpu.address_space<workgroup>>
@@ -41,7 +41,7 @@ func.func @copy(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: index) {
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 !x = memref<32x64xf16, #gpu.address_space<workgroup>>
@@ -71,7 +71,7 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !tile = memref<48x128xf16, #gpu.address_space<workgroup>>
@@ -121,7 +121,7 @@ func.func @copy_within(%map: !map, %part: !part, %xt: !x, %vt: !values, %tile: !
 // -----
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !tile = memref<32x128xf16, #gpu.address_space<workgroup>>
 !x = memref<32x64xf16, #gpu.address_space<workgroup>>

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A thread has pairs of tokens, which are no neighbours in this residual. Where
 // the tile has fewer tokens, reads are of tokens that exist, without branches,

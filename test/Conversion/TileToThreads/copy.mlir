@@ -4,7 +4,7 @@
 // otherwise; rows and tokens that do not exist are filled with zeros.
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func @gather
@@ -52,7 +52,7 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [64, 32, 16], product = simt<warps = [2, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 32, 16], product = simt<warps = [2, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // A copy that transposes moves single elements: without a test of the token
@@ -92,7 +92,7 @@ func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [256, 32, 16], product = simt<warps = [2, 1]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [256, 32, 16], product = simt<warps = [2, 1]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Two warps gather 16 rows of 256 f32, each every other row: lanes look a row up
@@ -135,7 +135,7 @@ func.func @rows(%x: memref<64x256xf32, strided<[?, 1], offset: ?>>,
 // wide copy under a test of it where it is not.
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func @strided
@@ -181,7 +181,7 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<4:8, block = [16, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Blocks of 16 rows are 32 bytes of each token. Of the 64 kept rows of a token
@@ -224,7 +224,7 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
 // -----
 
 #w = #nm_sparse.encoding<7:8, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [64, 32, 7], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 32, 7], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Positions become rows of the source: blocks 0 to 6 of window w lie at w * 8.
@@ -297,8 +297,8 @@ func.func @rows_in_bounds(%x: memref<1000x64xf32>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#flat = #nm_sparse.schedule<tile = [64, 128, 64], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 2>, grid = flat>
-#persistent = #nm_sparse.schedule<tile = [64, 128, 64], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = ring<stages = 2, producers = 4>, grid = persistent>
+#flat = #nm_tile.schedule<tile = [64, 128, 64], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 2>, grid = flat>
+#persistent = #nm_tile.schedule<tile = [64, 128, 64], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = ring<stages = 2, producers = 4>, grid = persistent>
 #ws = #gpu.address_space<workgroup>
 
 // A CTA waits for the table of its only tile: twice as many positions are on
@@ -357,7 +357,7 @@ func.func @next_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#bits = #nm_sparse.schedule<tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#bits = #nm_tile.schedule<tile = [16, 64, 32], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 #ws = #gpu.address_space<workgroup>
 
 // Components of bitmaps begin at multiples of 16 bytes. Their tiles are rows, of

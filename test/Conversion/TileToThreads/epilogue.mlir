@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 
 // A thread has 128 accumulators and as many elements of the residual. One test
@@ -65,7 +65,7 @@ func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A bias is read once for each output of the thread.
 
@@ -99,7 +99,7 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 #outputs = affine_map<(n) -> (0, n)>
 
@@ -151,7 +151,7 @@ func.func @clamp(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 #outputs = affine_map<(n) -> (0, n)>
 
@@ -200,7 +200,7 @@ func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = simt<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 2>>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = simt<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat<split_k = 2>>
 #feature = affine_map<(s, n, m) -> (m, n)>
 
 // A buffer that the compiler allocates is aligned: no test stands before the 16
@@ -239,7 +239,7 @@ func.func @workspace(%n: index) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 #feature = affine_map<(n, m) -> (m, n)>
 
 // Arithmetic of f16 is that of pairs, rounded by one instruction, down to the

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --cse --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // What the copies read from outside the launch, the positions first; not what
 // the epilogue reads, even if it is of integers. A thread keeps 16 accumulators.
@@ -51,7 +51,7 @@ func.func @streams(%x: memref<64x16xf16>, %v: memref<16x64xf16>, %i: memref<16x1
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A gather of token-major activations reads a few tokens' rows at the front, and
 // not what all CTAs start with. A single K step keeps nothing.
@@ -86,7 +86,7 @@ func.func @one_step(%x: memref<16x64xf16>, %v: memref<16x64xf16, 3>, %i: memref<
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // How many K steps there are, and where they begin, comes before the positions.
 

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
   %c1 = arith.constant 1 : index
@@ -21,7 +21,7 @@ func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
   %c1 = arith.constant 1 : index
@@ -41,8 +41,8 @@ func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<2:4, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
-#t = #nm_sparse.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#t = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
 func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
   %c1 = arith.constant 1 : index
@@ -64,7 +64,7 @@ func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
                      %parts: memref<512x2xf32>) {
@@ -86,7 +86,7 @@ func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @from_outside(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %zero: vector<16x64xf32>) {
   %c1 = arith.constant 1 : index
@@ -104,7 +104,7 @@ func.func @from_outside(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %zer
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x16xf32>) {
   %c1 = arith.constant 1 : index
@@ -125,7 +125,7 @@ func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %m: memref<1024xf32>) {
   %c1 = arith.constant 1 : index
@@ -146,7 +146,7 @@ func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @masked_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<16x64xf32>, %n: index) {
   %c1 = arith.constant 1 : index
@@ -169,7 +169,7 @@ func.func @masked_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out:
 
 // The shape of a tile does not make one of a vector that threads fetch whole.
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %in: memref<16x64xf32>, %out: memref<f32>) {
   %c1 = arith.constant 1 : index
@@ -193,7 +193,7 @@ func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %i
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>) {
   %c1 = arith.constant 1 : index
@@ -216,7 +216,7 @@ func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>) {
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<8x64xf32>) {
   %c1 = arith.constant 1 : index
@@ -238,7 +238,7 @@ func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out:
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %src: tensor<16x64xf16>, %dst: tensor<16x64xf16>) {
   %c1 = arith.constant 1 : index
@@ -259,7 +259,7 @@ func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 func.func @rhs_order(%x: memref<16x16xf16, 3>, %v: memref<64x16xf16, 3>) {
   %c1 = arith.constant 1 : index

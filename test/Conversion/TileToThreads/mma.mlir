@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A warp of 32 x 32 over 32 kept rows: 2 x 4 fragments in each of two k16 steps;
 // two reads of x and two of the weight in each.
@@ -30,7 +30,7 @@ func.func @token_rows(%x: memref<32x64xf16, 3>, %v: memref<32x64xf16, 3>, %out: 
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [64, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A feature-major result: outputs are the rows of a fragment, so that the two
 // elements beside each other in a thread are tokens, stored together.
@@ -59,7 +59,7 @@ func.func @output_rows(%x: memref<16x64xf16, 3>, %v: memref<16x64xf16, 3>, %out:
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [64, 128, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 2>, grid = flat>
 
 // The accelerator writes blocks of 64 columns, one after the other: the values
 // are read as such, the four matrices of 16 rows from one block.
@@ -88,7 +88,7 @@ func.func @blocks(%v: memref<16x128xf16, 3>, %x: memref<16x64xf16, 3>, %out: mem
 // -----
 
 #w = #nm_sparse.encoding<2:4, block = [8, 64]>
-#s = #nm_sparse.schedule<tile = [64, 64, 16], product = mma<warps = [2, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 64, 16], product = mma<warps = [2, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Gathered rows of a token-major x lie beside each other: plain ldmatrix.
 

@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --canonicalize --cse | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A thread has 16 elements, and 4 accesses of 16 bytes. At a time, 64 threads
 // access 4 rows of 64, each its 16 bytes next to those of its neighbour.

@@ -4,7 +4,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=LANES
 
 #w = #nm_sparse.encoding<2:4, block = [1, 8]>
-#s = #nm_sparse.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // 4 x 8 elements a thread, 4 kept rows: for each, one index and one read of x
 // for the panel that the eight outputs share, and two reads of the weight. The
@@ -52,7 +52,7 @@ func.func @panel(%x: memref<8x32xf32, 3>, %v: memref<4x32xf32, 3>, %i: memref<4x
 // -----
 
 #w = #nm_sparse.encoding<2:4>
-#s = #nm_sparse.schedule<tile = [8, 4, 4], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [8, 4, 4], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Where the whole tile exists its elements are written without tests, else each
 // that exists.
@@ -84,7 +84,7 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
-#s = #nm_sparse.schedule<tile = [128, 32, 32], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 32, 32], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // More than 16 rows are a loop, which carries 16 x 8 sums and the 8 + 16 factors
 // of its next row. The tokens of a thread are chunks of 4, those of 8 lanes side

@@ -12,7 +12,7 @@
 // CHECK: %[[SUMS:.*]]:2 = scf.for %[[WARP:.*]] = %c0 to %c4 step %c1 iter_args
 // CHECK-COUNT-2: memref.load %[[SHARES]][%[[WARP]],
 // CHECK: memref.store %[[SUMS]]#0, %arg3
-#schedule = #nm_sparse.schedule<tile = [2, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+#schedule = #nm_tile.schedule<tile = [2, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @dot(%x: memref<2x128xf16>, %v: memref<1x4x512xf16>, %b: memref<1x4x32xi32>, %y: memref<2x32xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -46,7 +46,7 @@ func.func @dot(%x: memref<2x128xf16>, %v: memref<1x4x512xf16>, %b: memref<1x4x32
 // CHECK: scf.if %[[OWNS]]
 // CHECK: scf.for %[[WARP:.*]] = %c0 to %c2 step %c1 iter_args
 // CHECK-COUNT-8: memref.load %[[SHARES]][%[[WARP]],
-#panels = #nm_sparse.schedule<tile = [1, 64, 64], product = panel_dot<warps = 2, shares = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+#panels = #nm_tile.schedule<tile = [1, 64, 64], product = panel_dot<warps = 2, shares = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @groups(%x: memref<1x128xf16>, %v: memref<64x64xf16>, %i: memref<64x2xi8>, %y: memref<1x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -67,7 +67,7 @@ func.func @groups(%x: memref<1x128xf16>, %v: memref<64x64xf16>, %i: memref<64x2x
 
 // -----
 
-#schedule = #nm_sparse.schedule<tile = [8, 16, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
+#schedule = #nm_tile.schedule<tile = [8, 16, 8], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>>
 func.func @one_warp_owns_each(%x: memref<16x8xf32, 3>, %v: memref<8x16xf32, 3>, %i: memref<8x16xi8, 3>, %y: memref<8x16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -78,7 +78,7 @@ func.func @one_warp_owns_each(%x: memref<16x8xf32, 3>, %v: memref<8x16xf32, 3>, 
     %0 = nm_tile.matmul #nm_sparse.encoding<2:4> schedule = #schedule
       ins(%x, %v : memref<16x8xf32, 3>, memref<8x16xf32, 3>) index(%i : memref<8x16xi8, 3>)
       acc(%zero : vector<8x16xf32>) -> vector<8x16xf32>
-    // expected-error @below {{is for products whose warps have shares of every element, got #nm_sparse.schedule<tile = [8, 16, 8], product = simt}}
+    // expected-error @below {{is for products whose warps have shares of every element, got #nm_tile.schedule<tile = [8, 16, 8], product = simt}}
     // expected-error @below {{failed to legalize operation 'nm_tile.sum_warps'}}
     %1 = nm_tile.sum_warps %0 : vector<8x16xf32>
     vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<8x16xf32>, memref<8x16xf32>

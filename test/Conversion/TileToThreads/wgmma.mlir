@@ -1,7 +1,7 @@
 // RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [64, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Two warpgroups of two 64 x 64 products over 32 kept rows, that is, two k16
 // steps. Each product of a step has a panel, and so rows of x, of its own.
@@ -35,7 +35,7 @@ func.func @panels(%x: memref<128x64xf16, 3>, %v: memref<32x256xf16, 3>, %out: me
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A tile that products read lies in blocks of 64 columns, one after the other;
 // the words of a row are exchanged within its block.
@@ -71,7 +71,7 @@ func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memre
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // For a token-major result tokens are the rows: two products of 64 tokens and
 // the 128 outputs of a panel for each of two k16 steps, and a thread stores 8
@@ -103,7 +103,7 @@ func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
-#s = #nm_sparse.schedule<tile = [128, 256, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // Tokens are the rows of one product of a panel's 256 outputs for each of two
 // k16 steps, also for a feature-major result, which the warps transpose: 64
@@ -148,7 +148,7 @@ func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3
 // -----
 
 #w = #nm_sparse.encoding<8:32, block = [8, 64]>
-#s = #nm_sparse.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#s = #nm_tile.schedule<tile = [64, 128, 64], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
 // A token-major x is read along its rows: as the rows of a product for a
 // token-major result, as its columns for a feature-major one. Each product has

@@ -26,22 +26,22 @@
 // -----
 
 // expected-error @below {{dot needs 1 to 32 warps, got 33}}
-#p = #nm_sparse.dot<warps = 33>
+#p = #nm_tile.dot<warps = 33>
 
 // -----
 
 // expected-error @below {{a tile of dot must be at most 8 tokens x 32 outputs, one for each lane, got 9 x 32}}
-#s = #nm_sparse.schedule<tile = [9, 32, 16], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+#s = #nm_tile.schedule<tile = [9, 32, 16], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
 // -----
 
 // expected-error @below {{a tile of dot must be at most 8 tokens x 32 outputs, one for each lane, got 1 x 64}}
-#s = #nm_sparse.schedule<tile = [1, 64, 16], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+#s = #nm_tile.schedule<tile = [1, 64, 16], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
 // -----
 
 // expected-error @below {{dot reads global memory: legal is transfers = {x = direct, values = direct, index = direct}}}
-#s = #nm_sparse.schedule<tile = [1, 32, 16], product = dot<warps = 2>, pipeline = async_groups<stages = 2>>
+#s = #nm_tile.schedule<tile = [1, 32, 16], product = dot<warps = 2>, pipeline = async_groups<stages = 2>>
 
 // -----
 

@@ -749,7 +749,7 @@ func.func @gather_row_width(%s: memref<16x64xf16>, %i: memref<8x2xi8, 3>, %d: me
 func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{supports n:m distributions, got #nm_sparse.encoding<free>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 8], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -760,7 +760,7 @@ func.func @tile_free(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vec
 func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<64x64xf32>) {
   // expected-error @below {{accumulator must be a vector of 32 x 64 as the schedule says, got 'vector<64x64xf32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<64x64xf32>) -> vector<64x64xf32>
   return
@@ -771,7 +771,7 @@ func.func @tile_acc(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vect
 func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{result type must be that of the accumulator, 'vector<32x64xf32>', got 'vector<32x64xi32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xi32>
   return
@@ -782,7 +782,7 @@ func.func @tile_result(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: v
 func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{lhs and rhs must have one element type, got 'bf16' and 'f16'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xbf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -793,7 +793,7 @@ func.func @tile_elements(%x: memref<16x32xbf16, 3>, %v: memref<16x64xf16, 3>, %a
 func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{rhs must be a tile of 16 x 64, got 'memref<8x64xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<8x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -804,7 +804,7 @@ func.func @tile_values(%x: memref<16x32xf16, 3>, %v: memref<8x64xf16, 3>, %a: ve
 func.func @tile_rhs_order(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{rhs must be a tile of 64 x 16, got 'memref<16x64xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -815,7 +815,7 @@ func.func @tile_rhs_order(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 func.func @tile_maps(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{needs 2 indexing maps from (m, n, k), to (k, m) or (m, k) for lhs and to (k, n) or (n, k) for rhs, got [affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d2, d1)>]}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed indexing_maps = [affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -826,7 +826,7 @@ func.func @tile_maps(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vec
 func.func @tile_three_maps(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{needs 2 indexing maps}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed indexing_maps = [affine_map<(m, n, k) -> (k, m)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -837,7 +837,7 @@ func.func @tile_three_maps(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %
 func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{a condensed lhs needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -848,7 +848,7 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{lhs must be a tile of 32 x 16, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -859,7 +859,7 @@ func.func @tile_condensed_major(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
 func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{an lhs of whole windows needs the index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -870,7 +870,7 @@ func.func @tile_no_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a:
 func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{lhs must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -883,7 +883,7 @@ func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref
 func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{lhs must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 32]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -894,7 +894,7 @@ func.func @tile_x_condensed(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, 
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -905,7 +905,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref<16x2xi8, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{index must be a tile of at most 16 x 1 integers, got 'memref<16x2xi8, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x2xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -916,7 +916,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
 func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: index, %a: vector<32x64xf32>) {
   // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) panel_offset(%p)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -927,7 +927,7 @@ func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: i
 func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a: vector<32x64xf32>) {
   // expected-error @below {{needs a panel offset: tiles of 64 outputs are not aligned with panels of 48}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 48]>
-    schedule = #nm_sparse.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<48x32xf16, 3>, memref<16x64xf16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
@@ -937,7 +937,7 @@ func.func @tile_no_offset(%x: memref<48x32xf16, 3>, %v: memref<16x64xf16, 3>, %a
 
 // Attributes of the dialect on other operations.
 
-// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.schedule', 'nm_sparse.embed', 'nm_sparse.max_code_bytes' and 'nm_sparse.tokens'}}
+// expected-error @below {{unknown attribute 'nm_sparse.foo'; those of operations are 'nm_sparse.config', 'nm_sparse.embed', 'nm_sparse.max_code_bytes' and 'nm_sparse.tokens'}}
 "test.op"() {nm_sparse.foo} : () -> ()
 
 // -----
@@ -958,8 +958,8 @@ func.func @code(%x: tensor<1x8xf32>, %v: tensor<?xf32>, %b: tensor<1x1x296xi32>,
 
 // -----
 
-// expected-error @below {{'nm_sparse.schedule' must be a #nm_sparse.schedule, got 1 : i64}}
-"test.op"() {nm_sparse.schedule = 1 : i64} : () -> ()
+// expected-error @below {{'nm_sparse.config' must implement MatmulConfigInterface, as #nm_tile.schedule does, got 1 : i64}}
+"test.op"() {nm_sparse.config = 1 : i64} : () -> ()
 
 // -----
 
@@ -1028,7 +1028,7 @@ func.func private @twice(tensor<4x4xf32> {nm_sparse.component = #nm_sparse.compo
 func.func @in_flight(%x: memref<32x128xf16, 3>, %v: memref<32x128xf16, 3>, %acc: vector<128x128xf32>) {
   // expected-error @below {{stays in flight with products of warpgroups only, got}}
   %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed in_flight ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   return

@@ -97,7 +97,7 @@ func.func @not_ragged(%x: tensor<64x8xf16>, %v: tensor<32x128xf16>, %i: tensor<3
 func.func @positions(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1xi32>, %p: tensor<2x4xi32>, %init: tensor<128x8xf32>) -> tensor<128x8xf32> {
   // expected-error @below {{with ragged panels has a schedule that does not look rows up; legal is transfers = {x = gather, index = rows}, got}}
   %y = nm_sparse.matmul #e storage = #nm_sparse.ragged<#e> indexing_maps = #maps
-    schedule = #nm_sparse.schedule<tile = [16, 64, 32], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>>
+    config = #nm_tile.schedule<tile = [16, 64, 32], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>>
     ins(%x, %v, %i : tensor<300x8xf16>, tensor<?x64xf16>, tensor<?x1xi32>) outs(%init : tensor<128x8xf32>) panels(%p : tensor<2x4xi32>) -> tensor<128x8xf32>
   return %y : tensor<128x8xf32>
 }
@@ -109,7 +109,7 @@ func.func @positions(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1
 func.func @steps(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1xi32>, %p: tensor<2x4xi32>, %init: tensor<128x8xf32>) -> tensor<128x8xf32> {
   // expected-error @below {{whose K steps of 48 rows do not divide the 64 that panels are filled up to}}
   %y = nm_sparse.matmul #e storage = #nm_sparse.ragged<#e> indexing_maps = #maps
-    schedule = #nm_sparse.schedule<tile = [16, 64, 48], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
+    config = #nm_tile.schedule<tile = [16, 64, 48], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
     ins(%x, %v, %i : tensor<300x8xf16>, tensor<?x64xf16>, tensor<?x1xi32>) outs(%init : tensor<128x8xf32>) panels(%p : tensor<2x4xi32>) -> tensor<128x8xf32>
   return %y : tensor<128x8xf32>
 }
@@ -121,7 +121,7 @@ func.func @steps(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1xi32
 func.func @outputs(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1xi32>, %p: tensor<2x4xi32>, %init: tensor<128x8xf32>) -> tensor<128x8xf32> {
   // expected-error @below {{with tiles of 128 outputs, which do not divide the 64 of a panel}}
   %y = nm_sparse.matmul #e storage = #nm_sparse.ragged<#e> indexing_maps = #maps
-    schedule = #nm_sparse.schedule<tile = [16, 128, 32], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
+    config = #nm_tile.schedule<tile = [16, 128, 32], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>>
     ins(%x, %v, %i : tensor<300x8xf16>, tensor<?x64xf16>, tensor<?x1xi32>) outs(%init : tensor<128x8xf32>) panels(%p : tensor<2x4xi32>) -> tensor<128x8xf32>
   return %y : tensor<128x8xf32>
 }
@@ -133,7 +133,7 @@ func.func @outputs(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1xi
 func.func @shared(%x: tensor<300x8xf16>, %v: tensor<?x64xf16>, %i: tensor<?x1xi32>, %p: tensor<2x4xi32>, %init: tensor<128x8xf32>) -> tensor<128x8xf32> {
   // expected-error @below {{whose CTAs share tiles, but how many K steps a panel has is not known; legal is split_k = 1, stream_k = false}}
   %y = nm_sparse.matmul #e storage = #nm_sparse.ragged<#e> indexing_maps = #maps
-    schedule = #nm_sparse.schedule<tile = [16, 64, 32], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2>>
+    config = #nm_tile.schedule<tile = [16, 64, 32], product = mma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = rows}, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2>>
     ins(%x, %v, %i : tensor<300x8xf16>, tensor<?x64xf16>, tensor<?x1xi32>) outs(%init : tensor<128x8xf32>) panels(%p : tensor<2x4xi32>) -> tensor<128x8xf32>
   return %y : tensor<128x8xf32>
 }

@@ -9,8 +9,8 @@
 #one = #nm_sparse.encoding<[2:4, block = [1, 2]], order = shuffled>
 
 // Every attribute that a type or an operation holds is printed once, as an alias.
-// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-// CHECK-DAG: #schedule{{[0-9]*}} = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+// CHECK-DAG: #schedule{{[0-9]*}} = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+// CHECK-DAG: #schedule{{[0-9]*}} = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 // CHECK-DAG: #[[$W:sparse[0-9]*]] = #nm_sparse.encoding<8:32, block = [1, 128]>
 // CHECK-DAG: #[[$T:sparse[0-9]*]] = #nm_sparse.encoding<2:4, dim = 1>
 // CHECK-DAG: #[[$F:sparse[0-9]*]] = #nm_sparse.encoding<free, block = [1, 64], order = shuffled>
@@ -54,13 +54,13 @@ func.func private @two_weights(tensor<16x64xi8> {nm_sparse.component = #nm_spars
 // CHECK-LABEL: func @matmul
 // CHECK: nm_sparse.pack
 // CHECK: nm_sparse.matmul
-// CHECK-SAME: schedule = #
+// CHECK-SAME: config = #
 func.func @matmul(%x: tensor<?x4096xf16>, %w: tensor<4096x4096xf16, #w>,
                   %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   %v, %i = nm_sparse.pack #w %w : tensor<4096x4096xf16, #w>
     to tensor<1024x4096xf16>, tensor<1024x32xi8>
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
-    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    config = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     ins(%x, %v, %i : tensor<?x4096xf16>, tensor<1024x4096xf16>, tensor<1024x32xi8>)
     outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %y : tensor<?x4096xf32>
@@ -118,12 +118,12 @@ func.func @tile_ops(%src: memref<?x?xf16, strided<[4096, 1], offset: ?>>,
     outs(%x : memref<32x128xf16, 3>)
   // CHECK: nm_tile.matmul {{.*}} condensed ins
   %p = nm_tile.matmul #w
-    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%acc : vector<128x128xf32>) -> vector<128x128xf32>
   // CHECK: nm_tile.matmul {{.*}} condensed ins
   %r = nm_tile.matmul #w
-    schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+    schedule = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
     condensed ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
     acc(%p : vector<128x128xf32>) -> vector<128x128xf32>
   return %r : vector<128x128xf32>

@@ -316,7 +316,7 @@ func.func @read_only_type(%x: memref<8x8xf16>, %i: index) {
 func.func @bitmap_rank(%x: memref<1x128xf16>, %v: memref<4x512xf16>, %b: memref<1x4x32xi32>, %a: vector<1x32xf32>) {
   // expected-error @below {{rhs and index must have rank 3 and 512 elements and 32 words of 32 bits in each tile of the storage, got 'memref<4x512xf16>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
-    schedule = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
     ins(%x, %v : memref<1x128xf16>, memref<4x512xf16>) index(%b : memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
@@ -327,7 +327,7 @@ func.func @bitmap_rank(%x: memref<1x128xf16>, %v: memref<4x512xf16>, %b: memref<
 func.func @free_rank(%x: memref<1x512xf16>, %v: memref<1x?xf16>, %b: memref<1x2x296xi32>, %a: vector<1x32xf32>) {
   // expected-error @below {{rhs of free elements must have rank 1, got 'memref<1x?xf16>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
-    schedule = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
     ins(%x, %v : memref<1x512xf16>, memref<1x?xf16>) index(%b : memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
@@ -338,7 +338,7 @@ func.func @free_rank(%x: memref<1x512xf16>, %v: memref<1x?xf16>, %b: memref<1x2x
 func.func @free_bits(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x256xi32>, %a: vector<1x32xf32>, %r: index) {
   // expected-error @below {{elements and 296 words of 32 bits in each tile of the storage, got 'memref<?xf16>' and 'memref<1x2x256xi32>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
-    schedule = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
     ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x256xi32>) first_row(%r) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
@@ -349,7 +349,7 @@ func.func @free_bits(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x25
 func.func @free_step(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x296xi32>, %a: vector<1x32xf32>) {
   // expected-error @below {{has a first_row with free elements, and no others}}
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
-    schedule = #nm_sparse.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
     ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
@@ -360,7 +360,7 @@ func.func @free_step(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x29
 func.func @bitmap_pattern(%x: memref<1x128xf16>, %v: memref<1x4x512xf16>, %b: memref<1x4x32xi32>, %a: vector<1x32xf32>) {
   // expected-error @below {{has storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>, legal is #nm_sparse.bitmap of #nm_sparse.encoding<8:16>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>
-    schedule = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
     ins(%x, %v : memref<1x128xf16>, memref<1x4x512xf16>) index(%b : memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
@@ -371,7 +371,7 @@ func.func @bitmap_pattern(%x: memref<1x128xf16>, %v: memref<1x4x512xf16>, %b: me
 func.func @bitmap_index(%x: memref<1x128xf16>, %v: memref<1x4x512xf16>, %a: vector<1x32xf32>) {
   // expected-error @below {{with bitmaps has an index, and is neither condensed nor has a panel offset}}
   %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
-    schedule = #nm_sparse.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    schedule = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
     ins(%x, %v : memref<1x128xf16>, memref<1x4x512xf16>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return

@@ -29,7 +29,7 @@ func.func @f(%x: tensor<256x?xf16>, %w: tensor<256x128xf16, #w>) -> tensor<128x?
   %empty = tensor.empty(%m) : tensor<128x?xf16>
   %init = linalg.fill ins(%zero : f16) outs(%empty : tensor<128x?xf16>) -> tensor<128x?xf16>
   %y = linalg.matmul indexing_maps = [#xm, #wm, #ym]
-      {nm_sparse.schedule = #nm_sparse.schedule<tile = [64, 64, 64], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>}
+      {nm_sparse.config = #nm_tile.schedule<tile = [64, 64, 64], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>}
       ins(%rows, %w : tensor<256x?xf16>, tensor<256x128xf16, #w>)
       outs(%init : tensor<128x?xf16>) -> tensor<128x?xf16>
   return %y : tensor<128x?xf16>

@@ -16,7 +16,7 @@
 // RUN: nm-run %t-sequence.mlir --size m=5 --device cpu --check | FileCheck %s --check-prefix=PASS
 // RUN: nm-run %t-static.mlir --device emulate --check | FileCheck %s
 // RUN: nm-run %t-static.mlir --device cpu --check | FileCheck %s --check-prefix=PASS
-// CHECK: schedule #nm_sparse.schedule
+// CHECK: schedule #nm_tile.schedule
 // CHECK: PASS
 // PASS: PASS
 

@@ -36,10 +36,10 @@ func.func @components(
 #quarter = #nm_sparse.encoding<1:4, dim = 1>
 
 // A schedule is for the pattern that the program asks for.
-#s = #nm_sparse.schedule<tile = [16, 64, 32], product = wgmma_sp<warps = 4>,
+#s = #nm_tile.schedule<tile = [16, 64, 32], product = wgmma_sp<warps = 4>,
   transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>>
 func.func @said(%x: tensor<?x352xf16>, %w: tensor<66x352xf16, #quarter>, %init: tensor<?x66xf32>) -> tensor<?x66xf32> {
-  %y = linalg.matmul indexing_maps = [#k, #n, #y] {nm_sparse.embed = #nm_sparse.encoding<2:4>, nm_sparse.schedule = #s}
+  %y = linalg.matmul indexing_maps = [#k, #n, #y] {nm_sparse.embed = #nm_sparse.encoding<2:4>, nm_sparse.config = #s}
     ins(%x, %w : tensor<?x352xf16>, tensor<66x352xf16, #quarter>) outs(%init : tensor<?x66xf32>) -> tensor<?x66xf32>
   return %y : tensor<?x66xf32>
 }

@@ -35,7 +35,7 @@ func.func @elements(%x: tensor<1x512xf16>, %w0: tensor<512x112xf16, #w>,
   %zero = arith.constant 0.0 : f16
   %e0 = tensor.empty() : tensor<1x112xf16>
   %i0 = linalg.fill ins(%zero : f16) outs(%e0 : tensor<1x112xf16>) -> tensor<1x112xf16>
-  %p0 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 256], product = dot<warps = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
+  %p0 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 256], product = dot<warps = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
       ins(%x, %w0 : tensor<1x512xf16>, tensor<512x112xf16, #w>)
       outs(%i0 : tensor<1x112xf16>) -> tensor<1x112xf16>
   %y0 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -46,7 +46,7 @@ func.func @elements(%x: tensor<1x512xf16>, %w0: tensor<512x112xf16, #w>,
   } -> tensor<1x112xf16>
   %e1 = tensor.empty() : tensor<1x40xf16>
   %i1 = linalg.fill ins(%zero : f16) outs(%e1 : tensor<1x40xf16>) -> tensor<1x40xf16>
-  %p1 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 128], product = dot<warps = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
+  %p1 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 128], product = dot<warps = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
       ins(%x, %w1 : tensor<1x512xf16>, tensor<512x40xf16, #w>)
       outs(%i1 : tensor<1x40xf16>) -> tensor<1x40xf16>
   %y1 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -57,7 +57,7 @@ func.func @elements(%x: tensor<1x512xf16>, %w0: tensor<512x112xf16, #w>,
   } -> tensor<1x40xf16>
   %e2 = tensor.empty() : tensor<1x40xf16>
   %i2 = linalg.fill ins(%zero : f16) outs(%e2 : tensor<1x40xf16>) -> tensor<1x40xf16>
-  %p2 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 128], product = dot<warps = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
+  %p2 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 128], product = dot<warps = 8>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
       ins(%x, %w2 : tensor<1x512xf16>, tensor<512x40xf16, #w>)
       outs(%i2 : tensor<1x40xf16>) -> tensor<1x40xf16>
   %y2 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -116,7 +116,7 @@ func.func @panels(%x: tensor<1x1024xf16>, %w0: tensor<1024x128xf16, #v>,
   %zero = arith.constant 0.0 : f16
   %e0 = tensor.empty() : tensor<1x128xf16>
   %i0 = linalg.fill ins(%zero : f16) outs(%e0 : tensor<1x128xf16>) -> tensor<1x128xf16>
-  %p0 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
+  %p0 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
       ins(%x, %w0 : tensor<1x1024xf16>, tensor<1024x128xf16, #v>)
       outs(%i0 : tensor<1x128xf16>) -> tensor<1x128xf16>
   %y0 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -127,7 +127,7 @@ func.func @panels(%x: tensor<1x1024xf16>, %w0: tensor<1024x128xf16, #v>,
   } -> tensor<1x128xf16>
   %e1 = tensor.empty() : tensor<1x96xf16>
   %i1 = linalg.fill ins(%zero : f16) outs(%e1 : tensor<1x96xf16>) -> tensor<1x96xf16>
-  %p1 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
+  %p1 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
       ins(%x, %w1 : tensor<1x1024xf16>, tensor<1024x96xf16, #v>)
       outs(%i1 : tensor<1x96xf16>) -> tensor<1x96xf16>
   %y1 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -138,7 +138,7 @@ func.func @panels(%x: tensor<1x1024xf16>, %w0: tensor<1024x128xf16, #v>,
   } -> tensor<1x96xf16>
   %e2 = tensor.empty() : tensor<1x96xf16>
   %i2 = linalg.fill ins(%zero : f16) outs(%e2 : tensor<1x96xf16>) -> tensor<1x96xf16>
-  %p2 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
+  %p2 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat<split_k = 2>>}
       ins(%x, %w2 : tensor<1x1024xf16>, tensor<1024x96xf16, #v>)
       outs(%i2 : tensor<1x96xf16>) -> tensor<1x96xf16>
   %y2 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -159,7 +159,7 @@ func.func @panel_tokens(%x: tensor<?x1088xf16>, %w0: tensor<1088x96xf16, #v>,
   %m = tensor.dim %x, %c0 : tensor<?x1088xf16>
   %e0 = tensor.empty(%m) : tensor<?x96xf16>
   %i0 = linalg.fill ins(%zero : f16) outs(%e0 : tensor<?x96xf16>) -> tensor<?x96xf16>
-  %p0 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 544], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
+  %p0 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 544], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
       ins(%x, %w0 : tensor<?x1088xf16>, tensor<1088x96xf16, #v>)
       outs(%i0 : tensor<?x96xf16>) -> tensor<?x96xf16>
   %y0 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -170,7 +170,7 @@ func.func @panel_tokens(%x: tensor<?x1088xf16>, %w0: tensor<1088x96xf16, #v>,
   } -> tensor<?x96xf16>
   %e1 = tensor.empty(%m) : tensor<?x64xf16>
   %i1 = linalg.fill ins(%zero : f16) outs(%e1 : tensor<?x64xf16>) -> tensor<?x64xf16>
-  %p1 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
+  %p1 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
       ins(%x, %w1 : tensor<?x1088xf16>, tensor<1088x64xf16, #v>)
       outs(%i1 : tensor<?x64xf16>) -> tensor<?x64xf16>
   %y1 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}
@@ -181,7 +181,7 @@ func.func @panel_tokens(%x: tensor<?x1088xf16>, %w0: tensor<1088x96xf16, #v>,
   } -> tensor<?x64xf16>
   %e2 = tensor.empty(%m) : tensor<?x64xf16>
   %i2 = linalg.fill ins(%zero : f16) outs(%e2 : tensor<?x64xf16>) -> tensor<?x64xf16>
-  %p2 = linalg.matmul {nm_sparse.schedule = #nm_sparse.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
+  %p2 = linalg.matmul {nm_sparse.config = #nm_tile.schedule<tile = [1, 32, 256], product = panel_dot<warps = 8, shares = 64>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential, grid = flat>}
       ins(%x, %w2 : tensor<?x1088xf16>, tensor<1088x64xf16, #v>)
       outs(%i2 : tensor<?x64xf16>) -> tensor<?x64xf16>
   %y2 = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]}

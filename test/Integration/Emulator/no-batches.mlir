@@ -3,9 +3,9 @@
 // that stay and share tiles.
 // RUN: nm-run %s --device emulate --check --size 0 | FileCheck %s
 // RUN: nm-run %s --device emulate --check --size 0 \
-// RUN:   --schedule "#nm_sparse.schedule<tile = [64, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2>>" | FileCheck %s
+// RUN:   --schedule "#nm_tile.schedule<tile = [64, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2>>" | FileCheck %s
 // RUN: nm-run %s --device emulate --check --size 0 \
-// RUN:   --schedule "#nm_sparse.schedule<tile = [128, 128, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>" | FileCheck %s
+// RUN:   --schedule "#nm_tile.schedule<tile = [128, 128, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>" | FileCheck %s
 // RUN: nm-run %s --device emulate --check --size 2 | FileCheck %s
 // CHECK: result #0: {{.*}} PASS
 

@@ -20,10 +20,10 @@ mma.mlir --device emulate --check --size 100 --schedule "tile = [48, 8, 8], prod
 #x = affine_map<(m, n, k) -> (k, m)>
 #wm = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
-#s = #nm_sparse.schedule<tile = [8, 8, 16], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
+#s = #nm_tile.schedule<tile = [8, 8, 16], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
 func.func @f(%x: tensor<96x?xf32>, %w: tensor<96x264xf32, #w>,
              %init: tensor<?x264xf32>) -> tensor<?x264xf32> {
-  %y = linalg.matmul indexing_maps = [#x, #wm, #y] {nm_sparse.schedule = #s}
+  %y = linalg.matmul indexing_maps = [#x, #wm, #y] {nm_sparse.config = #s}
       ins(%x, %w : tensor<96x?xf32>, tensor<96x264xf32, #w>)
       outs(%init : tensor<?x264xf32>) -> tensor<?x264xf32>
   return %y : tensor<?x264xf32>
@@ -42,10 +42,10 @@ func.func @f(%x: tensor<96x?xf16>, %w: tensor<96x264xf16, #w>,
 }
 //--- wgmma.mlir
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
-#s = #nm_sparse.schedule<tile = [64, 192, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
+#s = #nm_tile.schedule<tile = [64, 192, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent<stream_k = true>>
 func.func @f(%x: tensor<?x512xf16>, %w: tensor<512x264xf16, #w>,
              %init: tensor<?x264xf32>) -> tensor<?x264xf32> {
-  %y = linalg.matmul {nm_sparse.schedule = #s}
+  %y = linalg.matmul {nm_sparse.config = #s}
       ins(%x, %w : tensor<?x512xf16>, tensor<512x264xf16, #w>)
       outs(%init : tensor<?x264xf32>) -> tensor<?x264xf32>
   return %y : tensor<?x264xf32>

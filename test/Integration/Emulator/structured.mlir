@@ -5,7 +5,7 @@
 
 // RUN: sed 's/(j : dense, i floordiv 4 : dense,/(i floordiv 4 : dense, j : dense,/' %s > %t-blocked.mlir
 // RUN: nm-run %t-blocked.mlir --device emulate --check | FileCheck %s --check-prefixes=CHECK,SPARSE
-// SPARSE: schedule #nm_sparse.schedule
+// SPARSE: schedule #nm_tile.schedule
 // CHECK: result #0: {{.*}} PASS
 
 // RUN: sed 's/i mod 4 : structured.2, 4./i mod 4 : dense/' %s > %t-dense.mlir

@@ -7,7 +7,7 @@
 // RUN: nm-run %s --entry dense --device cpu --check | FileCheck %s
 // RUN: nm-run %s --entry loop --device emulate --check | FileCheck %s --check-prefixes=CHECK,SPARSE
 // RUN: nm-run %s --entry loop --device cpu --check | FileCheck %s
-// SPARSE: schedule #nm_sparse.schedule
+// SPARSE: schedule #nm_tile.schedule
 // CHECK: result #0: {{.*}} PASS
 
 // A cast says that the data has the pattern; what has not is an error.

@@ -94,7 +94,7 @@ def schedule(
     elif split_k > 1:
         grid += f"<split_k = {split_k}>"
     return (
-        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {step}], "
+        f"#nm_tile.schedule<tile = [{tokens}, {outputs}, {step}], "
         f"product = {kind}<warps = {warps}>, "
         f"transfers = {{x = {x}, values = {'bulk' if tma else 'copy'}, "
         f"index = {index}}}, pipeline = {pipeline}, grid = {grid}>"
@@ -103,7 +103,7 @@ def schedule(
 
 def fields_of(text):
     """What stands in the angle brackets of the text of a schedule; of none, nothing."""
-    return text.removeprefix("#nm_sparse.schedule<").removesuffix(">")
+    return text.removeprefix("#nm_tile.schedule<").removesuffix(">")
 
 
 def with_rows(text, kept):
@@ -162,7 +162,7 @@ def text(case, name="f"):
     size = "%m" if m == "?" else ""
     kept = case.n * case.block_k
     attributes = (
-        f" attrs = {{nm_sparse.schedule = {with_rows(case.schedule, kept)}}}"
+        f" attrs = {{nm_sparse.config = {with_rows(case.schedule, kept)}}}"
         if case.schedule
         else ""
     )

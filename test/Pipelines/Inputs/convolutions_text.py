@@ -103,7 +103,7 @@ def generic(conv, types):
     x, w = ("%xi", "%wi") if conv.element == "f32" else ("%xe", "%we")
     schedule = ""
     if conv.schedule:
-        schedule = f", nm_sparse.schedule = #nm_sparse.schedule<{conv.schedule}>"
+        schedule = f", nm_sparse.config = #nm_tile.schedule<{conv.schedule}>"
     image, weight, result = types
     return (
         f"  %y = linalg.generic {{indexing_maps = [{maps}],\n"
@@ -123,7 +123,7 @@ def named(conv, types):
         for name, pair in (("strides", conv.strides), ("dilations", conv.dilations))
     )
     if conv.schedule:
-        given += f", nm_sparse.schedule = #nm_sparse.schedule<{conv.schedule}>"
+        given += f", nm_sparse.config = #nm_tile.schedule<{conv.schedule}>"
     return (
         f"  %y = linalg.conv_2d_{conv.layout} {{{given}}}\n"
         f"      ins(%image, %w : {image}, {weight}) outs(%i : {result}) -> {result}\n"

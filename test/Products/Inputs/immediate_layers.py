@@ -90,7 +90,7 @@ def write(layer, seed):
     if not layer.is_chosen:
         tile = [*layer.tile, steps]
         schedule = (
-            f"{{nm_sparse.schedule = #nm_sparse.schedule<tile = {tile}, product = "
+            f"{{nm_sparse.config = #nm_tile.schedule<tile = {tile}, product = "
             f"immediate<warps = {layer.warps}, shares = {layer.shares}>, "
             f"transfers = {DIRECT}, pipeline = sequential>}}"
         )

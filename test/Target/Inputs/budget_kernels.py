@@ -24,7 +24,7 @@ def expand(tile, warps, stages, **roles):
 
 def flagged(tile, warps, stages, grid, flag="segments"):
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, "
         f"product = wgmma_expand<warps = {warps}, {flag} = true>, "
         "transfers = {x = bulk, values = bulk, index = bulk}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
@@ -34,7 +34,7 @@ def flagged(tile, warps, stages, grid, flag="segments"):
 def sparse(tile, warps, stages, grid, ahead=False):
     flag = ", ahead = true" if ahead else ""
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, "
         f"product = wgmma_sp<warps = {warps}{flag}>, "
         "transfers = {x = bulk, values = bulk, index = bulk}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
@@ -50,7 +50,7 @@ def levels(tile, warps, stages, grid, ahead=False):
 
 def sparse_warps(tile, warps, stages, grid="flat"):
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, "
         f"product = mma_sp<warps = {list(warps)}>, "
         "transfers = {x = copy, values = copy, index = staged}, "
         f"pipeline = async_groups<stages = {stages}>, grid = {grid}>"
@@ -61,7 +61,7 @@ def direct(product, tile, warps, shares=None):
     """Of a product that reads global memory."""
     shared = "" if shares is None else f", shares = {shares}"
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, "
         f"product = {product}<warps = {warps}{shared}>, "
         "transfers = {x = direct, values = direct, index = direct}, "
         "pipeline = sequential>"

@@ -9,7 +9,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
-include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.td"
+include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 include "nm_sparse/Conversion/TileToThreads/ProductLowering.td"
 
 def NMTest_Dialect : Dialect {
@@ -20,7 +20,7 @@ def NMTest_Dialect : Dialect {
 }
 
 def NMTest_ScalarAttr : AttrDef<NMTest_Dialect, "Scalar",
-    [DeclareAttrInterfaceMethods<NMSparse_ProductAttrInterface,
+    [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
          "verifyProblem"]>,
      DeclareAttrInterfaceMethods<NMSparse_ProductLoweringInterface>]> {

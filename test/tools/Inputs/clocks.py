@@ -82,7 +82,7 @@ def layer(tokens):
         "inputs": 4096,
         "encoding": ENCODING,
         # Only that of one token says which.
-        "schedule": "#nm_sparse.schedule<given>" if tokens == 1 else "",
+        "schedule": "#nm_tile.schedule<given>" if tokens == 1 else "",
         "parts": dict(zip(names, LAYERS[tokens])),
         "unlocked": point(tokens, *USUAL),
         "points": points,

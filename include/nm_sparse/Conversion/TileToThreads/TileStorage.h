@@ -12,7 +12,7 @@
 #define NM_SPARSE_CONVERSION_TILETOTHREADS_TILESTORAGE_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 namespace mlir::nm_sparse {
 

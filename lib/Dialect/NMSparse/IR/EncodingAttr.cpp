@@ -7,8 +7,8 @@
 #include "SizeLimits.h"
 
 #include "mlir/IR/DialectImplementation.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/IR/StoredTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -230,8 +230,7 @@ LogicalResult EncodingAttr::verifyEncoding(
   if (failed(verifySizeLimits(shape, "a tensor with nm_sparse encoding",
                               emitError)))
     return failure();
-  const ElementFormat *format = findElementFormat(elementType);
-  if (!format || !format->isStored)
+  if (!isStoredType(elementType))
     return emitError() << "nm_sparse encoding on element type " << elementType
                        << ", legal are " << listStoredTypes(getContext());
   return success();

@@ -6,7 +6,6 @@
 
 #include "PatchesFields.h"
 #include "RaggedFields.h"
-#include "ScheduleFields.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,29 +24,10 @@ using namespace mlir::nm_sparse;
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.cpp.inc"
 
-#include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.cpp.inc"
+#include "nm_sparse/Dialect/NMSparse/IR/MatmulConfig.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.cpp.inc"
-
-ParseResult nm_sparse::parsePart(AsmParser &parser, Attribute &part) {
-  OptionalParseResult full = parser.parseOptionalAttribute(part);
-  if (full.has_value())
-    return *full;
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef mnemonic;
-  OptionalParseResult own =
-      generatedAttributeParser(parser, &mnemonic, Type(), part);
-  if (own.has_value())
-    return *own;
-  return parser.emitError(loc)
-         << "'" << mnemonic << "' is no part of a schedule of this dialect";
-}
-
-void nm_sparse::printPart(AsmPrinter &printer, Attribute part) {
-  if (failed(generatedAttributePrinter(part, printer)))
-    printer << part;
-}
 
 namespace {
 
@@ -62,10 +42,6 @@ struct NMSparseAsmInterface : public OpAsmDialectInterface {
     }
     if (isa<PackedAttr>(attr)) {
       os << "packed";
-      return AliasResult::OverridableAlias;
-    }
-    if (isa<ScheduleAttr>(attr)) {
-      os << "schedule";
       return AliasResult::OverridableAlias;
     }
     return AliasResult::NoAlias;
@@ -99,12 +75,13 @@ LogicalResult
 NMSparseDialect::verifyOperationAttribute(Operation *op,
                                           NamedAttribute attribute) {
   StringRef name = attribute.getName();
-  if (name == ScheduleAttrHelper::getNameStr()) {
-    if (!isa<ScheduleAttr>(attribute.getValue()))
+  if (name == ConfigAttrHelper::getNameStr()) {
+    auto config = dyn_cast<MatmulConfigInterface>(attribute.getValue());
+    if (!config)
       return op->emitError("'")
-             << name << "' must be a #nm_sparse.schedule, got "
-             << attribute.getValue();
-    return success();
+             << name << "' must implement MatmulConfigInterface, as "
+             << "#nm_tile.schedule does, got " << attribute.getValue();
+    return config.verifyConfig(op);
   }
   if (name == EmbedAttrHelper::getNameStr()) {
     if (!isa<EncodingAttr>(attribute.getValue()))
@@ -139,7 +116,7 @@ NMSparseDialect::verifyOperationAttribute(Operation *op,
   }
   return op->emitError("unknown attribute '")
          << name << "'; those of operations are '"
-         << ScheduleAttrHelper::getNameStr() << "', '"
+         << ConfigAttrHelper::getNameStr() << "', '"
          << EmbedAttrHelper::getNameStr() << "', '"
          << MaxCodeBytesAttrHelper::getNameStr() << "' and '"
          << TokensAttrHelper::getNameStr() << "'";

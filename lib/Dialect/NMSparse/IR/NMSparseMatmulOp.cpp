@@ -8,8 +8,8 @@
 #include "SizeLimits.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/IR/StoredTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -241,15 +241,15 @@ static LogicalResult verifyTypes(MatmulOp op) {
   if (x.getElementType() != values.getElementType())
     return op.emitOpError("x and values must have one element type, got ")
            << x.getElementType() << " and " << values.getElementType();
-  const ElementFormat *format = findElementFormat(x.getElementType());
-  if (!format || !format->isStored)
+  if (!isStoredType(x.getElementType()))
     return op.emitOpError("x and values have element type ")
            << x.getElementType() << ", legal are "
            << listStoredTypes(op.getContext());
   // Sums of integers do not fit into the type of x.
   Type initElement = init.getElementType();
-  bool isFloat = format->accumulator == ElementFormat::Accumulator::F32;
-  if (initElement != format->getAccumulatorType(op.getContext()) &&
+  Type accumulator = getAccumulatorType(x.getElementType());
+  bool isFloat = isa<FloatType>(accumulator);
+  if (initElement != accumulator &&
       !(isFloat && initElement == x.getElementType()))
     return op.emitOpError("result must have element type ")
            << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
@@ -284,5 +284,6 @@ LogicalResult MatmulOp::verify() {
   return failure(
       failed(verifyTypes(*this)) || failed(verifyInnerIndex(*this)) ||
       failed(verifySizes(*this)) || failed(verifyPackedWeight(*this)) ||
-      failed(verifyParallelExtents(*this)));
+      failed(verifyParallelExtents(*this)) ||
+      (getConfigAttr() && failed(getConfigAttr().verifyConfig(*this))));
 }

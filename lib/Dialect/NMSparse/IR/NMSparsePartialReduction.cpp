@@ -21,15 +21,14 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMSparse/IR/StoredTypes.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// Element type of the partial sums.
 static Type getSumType(MatmulOp op) {
-  return findElementFormat(getElementTypeOrSelf(op.getX().getType()))
-      ->getAccumulatorType(op.getContext());
+  return getAccumulatorType(getElementTypeOrSelf(op.getX().getType()));
 }
 
 /// Entries for ([part,] result dimensions): `part`, then those of the loops.
@@ -83,7 +82,7 @@ static Value expandDim(OpBuilder &b, Location loc, Value source, int64_t dim,
 }
 
 /// The product of each window of a tile for itself, where the sums of all are
-/// `init`. It has no schedule: that of the op is for steps of many windows.
+/// `init`. It has no config: that of the op is for steps of many windows.
 static MatmulOp createWindowProducts(OpBuilder &b, MatmulOp op,
                                      InputSlices inputs, OpFoldResult windows,
                                      Value init) {
@@ -102,7 +101,7 @@ static MatmulOp createWindowProducts(OpBuilder &b, MatmulOp op,
        op.getResultMap().shiftDims(1).insertResult(window, 0)});
   return MatmulOp::create(b, loc, init.getType(), x, values, index, init,
                           inputs.panelOffset, /*first_row=*/Value(), encoding,
-                          maps, /*schedule=*/ScheduleAttr(),
+                          maps, /*config=*/MatmulConfigInterface(),
                           /*storage=*/WeightStorageInterface());
 }
 
@@ -173,7 +172,7 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
                              inputs.index, sums, inputs.panelOffset,
                              /*first_row=*/Value(), inputs.getInnerIndex(),
                              /*panels=*/Value(), getEncodingAttr(),
-                             getIndexingMapsAttr(), getScheduleAttr(),
+                             getIndexingMapsAttr(), getConfigAttr(),
                              getStorageAttr());
   } else {
     sums = slice(b, loc, init.front(), initOffsets, initSizes);

@@ -79,7 +79,7 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
       builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
       inputs.panelOffset, /*first_row=*/Value(), inputs.getInnerIndex(),
       inputs.getPanels(), getEncodingAttr(), getIndexingMapsAttr(),
-      getScheduleAttr(), getStorageAttr());
+      getConfigAttr(), getStorageAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
                       inputs.getOperations(init)};

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StoredWeights.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Embedding.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/StoredWeights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

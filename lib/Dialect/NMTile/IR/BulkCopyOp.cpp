@@ -6,8 +6,8 @@
 
 #include "CopyChecks.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

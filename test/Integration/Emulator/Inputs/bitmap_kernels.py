@@ -13,7 +13,7 @@ def direct(product, tile, split_k=1):
     """A schedule of a product that reads global memory."""
     grid = f"flat<split_k = {split_k}>" if split_k > 1 else "flat"
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, product = {product}, {DIRECT}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, product = {product}, {DIRECT}, "
         f"pipeline = sequential, grid = {grid}>"
     )
 
@@ -23,7 +23,7 @@ def expand(tile, warps, stages=3, shares=1, grid="flat", **flags):
     product += f", shares = {shares}" if shares > 1 else ""
     product += "".join(f", {name} = true" for name in flags) + ">"
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, product = {product}, {BULK}, "
+        f"#nm_tile.schedule<tile = {list(tile)}, product = {product}, {BULK}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
     )
 

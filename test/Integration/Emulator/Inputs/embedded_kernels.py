@@ -37,7 +37,7 @@ def draw_schedule(rng, element):
     tokens, outputs, warps = rng.choice(((16, 64, 4), (48, 128, 8), (64, 128, 4)))
     # Kept rows: half of those of a K step.
     return (
-        f"#nm_sparse.schedule<tile = [{tokens}, {outputs}, {rows // 2}], "
+        f"#nm_tile.schedule<tile = [{tokens}, {outputs}, {rows // 2}], "
         f"product = wgmma_sp<warps = {warps}>, "
         "transfers = {x = bulk, values = bulk, index = bulk}, "
         f"pipeline = ring<stages = {rng.randint(2, 4)}, producers = 4>, grid = flat>"

@@ -25,7 +25,7 @@ def sparse():
     ):
         ahead = ", ahead = true" if "ahead" in name else ""
         kept = (
-            f"#nm_sparse.schedule<tile = {list(tile)}, "
+            f"#nm_tile.schedule<tile = {list(tile)}, "
             f"product = wgmma_sp<warps = {warps}{ahead}>, {BULK}, "
             f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
         )
@@ -106,7 +106,7 @@ def sparse_warps():
     ):
         copies = BULK if "bulk" in name else threads
         kept = (
-            f"#nm_sparse.schedule<tile = {list(tile)}, "
+            f"#nm_tile.schedule<tile = {list(tile)}, "
             f"product = mma_sp<warps = {list(warps)}>, "
             f"{copies}, pipeline = {pipeline}, grid = {grid}>"
         )
@@ -120,7 +120,7 @@ def sparse_warps():
                 ),
             )
     kept = (
-        "#nm_sparse.schedule<tile = [32, 64, 32], product = mma_sp<warps = [2, 2]>, "
+        "#nm_tile.schedule<tile = [32, 64, 32], product = mma_sp<warps = [2, 2]>, "
         f"{threads}, pipeline = async_groups<stages = 3>>"
     )
     # Results that lie the other way than activations, and panels.
@@ -144,7 +144,7 @@ def levels(tile, warps, stages=3, grid="flat", ahead=False):
     """A schedule of V:N:M: the rows that panels keep are gathered."""
     flag = ", ahead = true" if ahead else ""
     return (
-        f"#nm_sparse.schedule<tile = {list(tile)}, product = wgmma_sp<warps = "
+        f"#nm_tile.schedule<tile = {list(tile)}, product = wgmma_sp<warps = "
         f"{warps}{flag}>, transfers = {{x = gather, values = bulk, index = resident}}, "
         f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"
     )

@@ -105,7 +105,7 @@ def draw(rng):
         batch=batch,
         shared_weight=rng.random() < 0.5,
         schedule=(
-            f"#nm_sparse.schedule<tile = [{tile[0]}, {tile[1]}, {tile[2] // 2}], "
+            f"#nm_tile.schedule<tile = [{tile[0]}, {tile[1]}, {tile[2] // 2}], "
             f"product = wgmma_sp<warps = {warps}{ahead}>, "
             "transfers = {x = bulk, values = bulk, index = bulk}, "
             f"pipeline = ring<stages = {stages}, producers = 4>, grid = {grid}>"

@@ -24,15 +24,9 @@
 
 namespace mlir::nm_sparse {
 class EncodingAttr;
-class ScheduleAttr;
-class ScheduleEnumerator;
-class TransfersAttr;
-
-/// Proposes schedules of one product for the problem of an enumerator.
-using ScheduleProposer = void (*)(ScheduleEnumerator &);
 } // namespace mlir::nm_sparse
 
-#include "nm_sparse/Dialect/NMSparse/IR/ScheduleInterfaces.h.inc"
+#include "nm_sparse/Dialect/NMSparse/IR/MatmulConfig.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.h.inc"

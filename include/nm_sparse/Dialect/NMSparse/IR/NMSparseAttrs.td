@@ -11,7 +11,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/TensorEncoding.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseBase.td"
-include "nm_sparse/Dialect/NMSparse/IR/Schedule.td"
+include "nm_sparse/Dialect/NMSparse/IR/MatmulConfig.td"
 include "nm_sparse/Dialect/NMSparse/IR/WeightStorage.td"
 
 //===----------------------------------------------------------------------===//

@@ -15,9 +15,11 @@ def NMSparse_Dialect : Dialect {
   let cppNamespace = "::mlir::nm_sparse";
   let summary = "N:M-sparse weights and contractions";
   let description = [{
-    The `nm_sparse` dialect holds a tensor encoding for N:M-sparse weights, the
-    operations that pack such weights and multiply with them, and the schedule
-    that says how a product is lowered to a GPU kernel.
+    The `nm_sparse` dialect holds a tensor encoding for N:M-sparse weights, and
+    the operations that pack such weights and multiply with them. It knows
+    nothing of the machine that multiplies: how one product is compiled is an
+    attribute of the host (`MatmulConfigInterface`), such as the
+    `#nm_tile.schedule` of this project's GPU kernels.
 
     A weight whose type carries `#nm_sparse.encoding` is logically dense. The
     front door (`--convert-linalg-to-nm-sparse`) turns every contraction with
@@ -33,26 +35,11 @@ def NMSparse_Dialect : Dialect {
                            "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
-  let extraClassDeclaration = [{
-    /// Adds what proposes schedules of one product to those that are compared
-    /// for each matmul, behind the others.
-    void addProposer(ScheduleProposer proposer) {
-      proposers.push_back(proposer);
-    }
-    ::llvm::ArrayRef<ScheduleProposer> getProposers() const {
-      return proposers;
-    }
-
-  private:
-    ::llvm::SmallVector<ScheduleProposer> proposers;
-
-  public:
-  }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
-    // On a linalg contraction: the schedule of the nm_sparse.matmul that
+    // On a linalg contraction: the config of the nm_sparse.matmul that
     // --convert-linalg-to-nm-sparse makes of it.
-    "::mlir::nm_sparse::ScheduleAttr":$schedule,
+    "::mlir::nm_sparse::MatmulConfigInterface":$config,
     // On a linalg contraction or an nm_sparse.matmul: the encoding that the
     // weight is stored by, which it must obey, too; its own where it is to be
     // stored by that.

@@ -200,12 +200,12 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
                        Optional<AnyRankedTensor>:$panels,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
-                       OptionalAttr<NMSparse_ScheduleAttr>:$schedule,
+                       OptionalAttr<NMSparse_MatmulConfigInterface>:$config,
                        OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
     $encoding (`storage` `=` $storage^)? `indexing_maps` `=` $indexing_maps
-    (`schedule` `=` $schedule^)?
+    (`config` `=` $config^)?
     `ins` `(` $x `,` $values `,` $index `:` type($x) `,` type($values) `,`
               type($index) `)`
     `outs` `(` $init `:` type($init) `)`
@@ -218,18 +218,18 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
   // Of a whole matmul, which has no offsets.
   let builders = [OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
       "Value":$index, "Value":$init, "EncodingAttr":$encoding,
-      "ArrayAttr":$indexing_maps, "ScheduleAttr":$schedule), [{
+      "ArrayAttr":$indexing_maps, "MatmulConfigInterface":$config), [{
     build($_builder, $_state, result, x, values, index, init,
           /*panel_offset=*/Value(), /*first_row=*/Value(),
           /*inner_index=*/Value(), /*panels=*/Value(), encoding, indexing_maps,
-          schedule, /*storage=*/WeightStorageInterface());
+          config, /*storage=*/WeightStorageInterface());
   }]>, OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
       "Value":$index, "Value":$init, "Value":$panel_offset, "Value":$first_row,
       "EncodingAttr":$encoding, "ArrayAttr":$indexing_maps,
-      "ScheduleAttr":$schedule, "WeightStorageInterface":$storage), [{
+      "MatmulConfigInterface":$config, "WeightStorageInterface":$storage), [{
     build($_builder, $_state, result, x, values, index, init, panel_offset,
           first_row, /*inner_index=*/Value(), /*panels=*/Value(), encoding,
-          indexing_maps, schedule, storage);
+          indexing_maps, config, storage);
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -9,7 +9,6 @@
 
 #include "mlir/Pass/Pass.h"
 #include "nm_sparse/DefaultChip.h"
-#include "nm_sparse/DefaultCodeBytes.h"
 
 namespace mlir::nm_sparse {
 

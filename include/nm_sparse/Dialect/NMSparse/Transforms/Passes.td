@@ -46,6 +46,32 @@ def NMSparseMaterializeEncodingsPass
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparsePropagateComponentsPass
+    : Pass<"nm-sparse-propagate-components", "::mlir::ModuleOp"> {
+  let summary = "describe the packed weights that functions are called with";
+  let description = [{
+    Copies `nm_sparse.component` from the arguments of a function to those of the
+    functions that it passes them to, as far as calls go. A host that moves part
+    of a model into functions of their own, by outlining or by hand, runs this
+    pass to have each of them describe its weights again; inlining them gives the
+    model back. A weight is described where all of its components are passed.
+
+    It is an error when a function is called with weights that are stored
+    differently, or describes some components of a weight and others not.
+
+    ```mlir
+    // Before
+    func.func @model(%x: tensor<?x64xf16>,
+        %v: tensor<32x32xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #p>},
+        %i: tensor<32x32xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #p>}) {
+      call @layer(%x, %v, %i) ...
+    }
+    func.func @layer(%x: tensor<?x64xf16>, %v: tensor<32x32xf16>, %i: tensor<32x32xi8>) ...
+    // After: the arguments of @layer have the attributes, too.
+    ```
+  }];
+}
+
 def NMSparseLowerHostPackPass
     : Pass<"nm-sparse-lower-host-pack", "::mlir::ModuleOp"> {
   let summary = "prune, pack and unpack by calls to the runtime library";

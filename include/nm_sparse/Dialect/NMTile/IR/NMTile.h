@@ -12,15 +12,10 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
-
-#include "nm_sparse/Dialect/NMTile/IR/NMTileDialect.h.inc"
-#include "nm_sparse/Dialect/NMTile/IR/NMTileEnums.h.inc"
-
-#define GET_ATTRDEF_CLASSES
-#include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.h.inc"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #define GET_TYPEDEF_CLASSES
 #include "nm_sparse/Dialect/NMTile/IR/NMTileTypes.h.inc"

@@ -7,6 +7,7 @@
 #ifndef NM_SPARSE_DIALECT_NMTILE_IR_NMTILEBASE_TD
 #define NM_SPARSE_DIALECT_NMTILE_IR_NMTILEBASE_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
 include "mlir/IR/OpBase.td"
 
@@ -17,8 +18,13 @@ def NMTile_Dialect : Dialect {
   let description = [{
     What one CTA of a sparse product does with its tiles: transfers of operand
     tiles to shared memory (`async_copy`, `async_gather`, `bulk_copy`), the
-    product of one K step (`matmul`), and requests to L2 (`prefetch`). The
-    schedule of the product says how the threads of the CTA share the work.
+    product of one K step (`matmul`), and requests to L2 (`prefetch`).
+    `#nm_tile.schedule`, the config of an `nm_sparse.matmul`, says how the threads
+    of the CTA share the work.
+
+    The attributes of products (`#nm_tile.wgmma` and so on) are defined in
+    `lib/Products`, a folder each, and added to this dialect by a dialect
+    extension (`addExternalAttributes`).
 
     Around them, the structure of the kernel: the K loop (`k_loop`), the loop over
     tiles of a CTA that stays on its SM (`tile_loop`), producers and consumers
@@ -31,7 +37,51 @@ def NMTile_Dialect : Dialect {
     `nvgpu`, `nvvm`, `vector`, `memref` and `arith`.
   }];
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Adds attributes that another library defines, such as a product. They
+    /// print and parse as `#nm_tile.<mnemonic>`.
+    template <typename... Attrs>
+    void addExternalAttributes() {
+      (addExternalAttribute<Attrs>(), ...);
+    }
+
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+
+    /// Parses an attribute of this dialect without its `#nm_tile.`. Yields no
+    /// value, and the word that was found, where no attribute has that name.
+    ::mlir::OptionalParseResult parseBare(::mlir::AsmParser &parser,
+                                          ::llvm::StringRef &mnemonic,
+                                          ::mlir::Attribute &attribute) const;
+    /// Prints an attribute without its `#nm_tile.`; fails where it belongs to
+    /// another dialect.
+    ::llvm::LogicalResult printBare(::mlir::AsmPrinter &printer,
+                                    ::mlir::Attribute attribute) const;
+
+  private:
+    using ExternalParser = ::mlir::Attribute (*)(::mlir::AsmParser &);
+    using ExternalPrinter = void (*)(::mlir::AsmPrinter &, ::mlir::Attribute);
+
+    template <typename AttrT>
+    void addExternalAttribute() {
+      addAttributes<AttrT>();
+      externalParsers[AttrT::getMnemonic()] = [](::mlir::AsmParser &parser) {
+        return AttrT::parse(parser, ::mlir::Type());
+      };
+      externalPrinters[::mlir::TypeID::get<AttrT>()] =
+          [](::mlir::AsmPrinter &printer, ::mlir::Attribute attribute) {
+            printer << AttrT::getMnemonic();
+            ::llvm::cast<AttrT>(attribute).print(printer);
+          };
+    }
+
+    ::llvm::StringMap<ExternalParser> externalParsers;
+    ::llvm::DenseMap<::mlir::TypeID, ExternalPrinter> externalPrinters;
+
+  public:
+  }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::nm_sparse::NMSparseDialect",
                            "::mlir::nvgpu::NVGPUDialect"];
@@ -39,5 +89,10 @@ def NMTile_Dialect : Dialect {
 
 class NMTile_Op<string mnemonic, list<Trait> traits = []>
     : Op<NMTile_Dialect, mnemonic, traits>;
+
+class NMTile_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<NMTile_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
 
 #endif // NM_SPARSE_DIALECT_NMTILE_IR_NMTILEBASE_TD

@@ -15,6 +15,7 @@ include "mlir/Interfaces/ViewLikeInterface.td"
 include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
 include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileBulkOps.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileLoopOps.td"
@@ -248,14 +249,14 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
 
     ```mlir
     %r = nm_tile.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
-           schedule = #nm_sparse.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+           schedule = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
            condensed
            ins(%x, %v : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
            acc(%a : vector<128x128xf32>) -> vector<128x128xf32>
     ```
   }];
   let arguments = (ins NMSparse_EncodingAttr:$encoding,
-                       NMSparse_ScheduleAttr:$schedule,
+                       NMTile_ScheduleAttr:$schedule,
                        UnitAttr:$condensed,
                        OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
                        UnitAttr:$tokens_contiguous, UnitAttr:$in_flight,

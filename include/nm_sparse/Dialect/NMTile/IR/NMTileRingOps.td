@@ -8,11 +8,10 @@
 #define NM_SPARSE_DIALECT_NMTILE_IR_NMTILERINGOPS_TD
 
 include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
-include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.td"
 
 class NMTile_Type<string name, string typeMnemonic>
     : TypeDef<NMTile_Dialect, name> {
@@ -47,15 +46,6 @@ def NMTile_RingPositionType
     ```
   }];
 }
-
-def NMTile_RingState : I32EnumAttr<"RingState", "what one waits for of a slot", [
-    I32EnumAttrCase<"Full", 0, "full">,
-    I32EnumAttrCase<"Empty", 1, "empty">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-def NMTile_RingStateAttr
-    : EnumAttr<NMTile_Dialect, NMTile_RingState, "ring_state">;
 
 /// An operation of one role on the slot of a ring at a position.
 class NMTile_RingAccessOp<string mnemonic, list<Trait> traits = []>

@@ -9,6 +9,7 @@
 
 #include "mlir/Pass/Pass.h"
 #include "nm_sparse/DefaultChip.h"
+#include "nm_sparse/DefaultCodeBytes.h"
 
 namespace mlir::nm_sparse {
 

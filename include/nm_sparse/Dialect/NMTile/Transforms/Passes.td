@@ -1,4 +1,4 @@
-//===- Passes.td - from a scheduled matmul to roles and rings *- tablegen -*-===//
+//===- Passes.td - from a matmul to roles and rings *- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,6 +9,7 @@
 
 include "mlir/Pass/PassBase.td"
 
+include "nm_sparse/Dialect/NMTile/Transforms/StoragePasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/SchedulePasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/PipelinePasses.td"
 

@@ -112,7 +112,8 @@ def NMSparseSelectSchedulePass
     : Pass<"nm-sparse-select-schedule", "::mlir::func::FuncOp"> {
   let summary = "give each matmul the schedule that the cost model predicts best";
   let description = [{
-    Sets `schedule` on each `nm_sparse.matmul` that has none; one that is there
+    Sets the config of each `nm_sparse.matmul` that has none to a
+    `#nm_tile.schedule`; one that is there
     is kept after a check against the chip's shared memory. The decision is
     `rankSchedules` of `nm_sparse/Analysis/CostModel.h`: the least predicted
     time, or with `objective`, the least energy or product of energy and time
@@ -135,7 +136,7 @@ def NMSparseSelectSchedulePass
            "what schedules are compared by: time, energy, or edp (energy "
            "times time)">
   ];
-  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect"];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
 }
 
 def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
@@ -152,7 +153,7 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
 
     ```mlir
     // Before
-    %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] schedule = #s
+    %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
            ins(%x, %v, %i : tensor<512x4096xf16>, ...) outs(%init : tensor<512x4096xf32>)
     // After
     %y = scf.forall (%m, %n) = (0, 0) to (512, 4096) step (128, 128)

@@ -14,7 +14,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

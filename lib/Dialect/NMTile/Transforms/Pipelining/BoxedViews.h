@@ -8,7 +8,7 @@
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_PIPELINING_BOXEDVIEWS_H
 
 #include "mlir/IR/Builders.h"
-#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
+#include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 
 namespace mlir::nm_sparse {
 

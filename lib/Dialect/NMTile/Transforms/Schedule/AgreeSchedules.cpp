@@ -105,7 +105,7 @@ static void agree(ArrayRef<const RankedProduct *> products, Objective objective,
   if (!chosen || own.size() == 1)
     return;
   for (const RankedProduct *product : products)
-    MatmulOp(product->op).setScheduleAttr(findBest(*product, *chosen)->first);
+    MatmulOp(product->op).setConfigAttr(findBest(*product, *chosen)->first);
 }
 
 void nm_sparse::agreeOnSchedules(ArrayRef<RankedProduct> products,

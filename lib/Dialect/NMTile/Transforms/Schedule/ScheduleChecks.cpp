@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/Segment.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/Segment.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
 #include <numeric>
@@ -21,7 +21,7 @@ using namespace mlir::nm_sparse;
 
 /// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.
 static LogicalResult checkBulkCopy(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   if (!schedule.hasBulkValues())
     return success();
   if (std::optional<BitmapTile> tile = op.getBitmapTile()) {
@@ -62,7 +62,7 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
 /// Tensor cores transpose elements of 16 bits alone, and no copy transposes
 /// what is feature-major.
 static LogicalResult checkMajorOrder(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   auto x = cast<ShapedType>(op.getX().getType());
   if (schedule.isDirect() || !op.getBitmapTile() || !op.isXFeatureMajor() ||
       x.getElementTypeBitWidth() >= 16)
@@ -76,7 +76,7 @@ static LogicalResult checkMajorOrder(MatmulOp op) {
 /// Rows of activations that come in the order of segments are rows of a buffer,
 /// and whole groups of them.
 static LogicalResult checkSegments(MatmulOp op) {
-  if (!op.getScheduleAttr().getProduct().readsSegments())
+  if (!getSchedule(op).getProduct().readsSegments())
     return success();
   auto x = cast<ShapedType>(op.getX().getType());
   auto fail = [&] {
@@ -100,7 +100,7 @@ static LogicalResult checkSegments(MatmulOp op) {
 /// Where the weight is stored in tiles of its own, those of the product and its
 /// K steps are whole numbers of them, and the product knows of them.
 static LogicalResult checkStorage(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   std::optional<BitmapTile> tile = op.getBitmapTile();
   bool readsBitmaps = schedule.getProduct().readsBitmaps();
   if (readsBitmaps != tile.has_value()) {
@@ -144,13 +144,13 @@ static LogicalResult checkBatch(MatmulOp op) {
   if (!dim || type.isDynamicDim(*dim))
     return success();
   int64_t batches = type.getDimSize(*dim);
-  int64_t parts = op.getScheduleAttr().getSplitK();
+  int64_t parts = getSchedule(op).getSplitK();
   if (batches > limit)
     return op.emitOpError("has ")
            << batches << " batches, of which at most " << limit
            << " can be launched at once: split them over several products";
   // Persistent CTAs are a grid of one dimension.
-  if (!op.getScheduleAttr().isPersistent() && batches * parts > limit)
+  if (!getSchedule(op).isPersistent() && batches * parts > limit)
     return op.emitOpError("has a schedule with split_k = ")
            << parts << ", which makes " << batches * parts << " CTAs of its "
            << batches << " batches in grid dimension z, where at most " << limit
@@ -162,7 +162,7 @@ static LogicalResult checkBatch(MatmulOp op) {
 /// The CTAs of a cluster have neighbouring tiles, of which there is a whole
 /// number of clusters.
 static LogicalResult checkClusterTiles(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   int64_t cluster = schedule.getClusterCTAs();
   bool alongTokens = schedule.getClusterDim() == 0;
   StringRef name = alongTokens ? "tokens" : "outputs";
@@ -192,7 +192,7 @@ static LogicalResult checkClusterTiles(MatmulOp op) {
 /// Each CTA of a cluster copies rows of the tile of their activations in which
 /// the order of words repeats, or whole tiles of their weight.
 static LogicalResult checkCluster(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   int64_t cluster = schedule.getClusterCTAs();
   if (cluster == 1)
     return success();
@@ -226,7 +226,7 @@ static LogicalResult checkCluster(MatmulOp op) {
 /// A K step is whole windows or, with a table of rows, all that the product
 /// multiplies at once.
 static LogicalResult checkRows(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   EncodingAttr encoding = op.getTileEncoding();
   int64_t rows = schedule.getTileRows();
   if (!schedule.hasRowTable()) {
@@ -251,7 +251,7 @@ static LogicalResult checkRagged(MatmulOp op) {
   RaggedAttr ragged = op.getRagged();
   if (!ragged)
     return success();
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   auto fail = [&] {
     return op.emitOpError("with ragged panels has a schedule ");
   };
@@ -275,7 +275,7 @@ static LogicalResult checkRagged(MatmulOp op) {
 }
 
 LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   EncodingAttr encoding = op.getTileEncoding();
   if (!schedule)
     return op.emitOpError(

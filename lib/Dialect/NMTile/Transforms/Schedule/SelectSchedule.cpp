@@ -31,7 +31,7 @@ struct SelectSchedule
   /// Checks a schedule that the op came with against the chip.
   LogicalResult checkGiven(MatmulOp op, const MatmulProblem &problem,
                            const Chip &target) {
-    ScheduleAttr given = op.getScheduleAttr();
+    ScheduleAttr given = getSchedule(op);
     auto cost = dyn_cast<ProductCostInterface>(Attribute(given.getProduct()));
     if (cost && failed(cost.verifyChip([&] { return op.emitOpError(); },
                                        problem, target)))
@@ -99,16 +99,15 @@ struct SelectSchedule
   /// Says where a weight is read more often than once: no product of many
   /// tokens takes free elements, and of those of 8 bits 2:4 alone.
   static void reportPasses(MatmulOp op, const MatmulProblem &problem) {
-    int64_t most = op.getScheduleAttr().getTileTokens();
-    bool hasOthers =
-        !problem.encoding.isFree() &&
-        (problem.elementBytes > 1 || !op.getScheduleAttr().isDirect());
-    bool readsWeight = !op.getScheduleAttr().getProduct().hasWeightInCode();
+    int64_t most = getSchedule(op).getTileTokens();
+    bool hasOthers = !problem.encoding.isFree() &&
+                     (problem.elementBytes > 1 || !getSchedule(op).isDirect());
+    bool readsWeight = !getSchedule(op).getProduct().hasWeightInCode();
     if (!hasOthers && readsWeight && problem.tokens > most)
       op.emitRemark("has ")
           << problem.tokens << " tokens, of which product = "
-          << op.getScheduleAttr().getProduct().getProductName()
-          << " multiplies " << most << " at a time: it reads its weight "
+          << getSchedule(op).getProduct().getProductName() << " multiplies "
+          << most << " at a time: it reads its weight "
           << llvm::divideCeil(problem.tokens, most) << " times";
   }
 
@@ -133,7 +132,7 @@ struct SelectSchedule
 
   LogicalResult select(MatmulOp op, const Chip &target) {
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
-    if (op.getScheduleAttr())
+    if (getSchedule(op))
       return checkGiven(op, problem, target);
     if (failed(checkProblem(op, problem, target)))
       return failure();
@@ -142,7 +141,7 @@ struct SelectSchedule
     if (ranked.empty())
       return reportNone(op, problem, target);
     reportOperand(op, problem, ranked);
-    op.setScheduleAttr(ranked.front().first);
+    op.setConfigAttr(ranked.front().first);
     chosen.push_back({op, std::move(ranked)});
     return success();
   }

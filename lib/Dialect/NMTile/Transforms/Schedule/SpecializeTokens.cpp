@@ -67,9 +67,9 @@ static Prediction predictFunction(func::FuncOp function, int64_t tokens,
   function.walk([&](Operation *op) {
     auto matmul = dyn_cast<MatmulOp>(op);
     if (matmul && isa<ProductCostInterface>(
-                      Attribute(matmul.getScheduleAttr().getProduct()))) {
-      add(sum, predict(MatmulProblem::get(matmul, tokens),
-                       matmul.getScheduleAttr(), chip));
+                      Attribute(getSchedule(matmul).getProduct()))) {
+      add(sum, predict(MatmulProblem::get(matmul, tokens), getSchedule(matmul),
+                       chip));
     } else if (isa<linalg::TransposeOp>(op)) {
       auto type = cast<ShapedType>(op->getResultTypes()[0]);
       addCopy(type, predictTranspose(type, tokens, chip));

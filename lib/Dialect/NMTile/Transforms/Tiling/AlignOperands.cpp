@@ -58,14 +58,14 @@ struct AlignOperands
       return std::nullopt;
     problem.xAlignment = alignment.value_or(problem.xAlignment);
     problem.canCopyInBulk = canCopyInBulk;
-    return predictInLayout(problem, op.getScheduleAttr(), op.isXFeatureMajor(),
+    return predictInLayout(problem, getSchedule(op), op.isXFeatureMajor(),
                            target, comparedBy);
   }
 
   /// The tensor memory accelerator copies the activations of `op`, with the
   /// schedule that it has or would get if a copy of them took nothing.
   bool hasBulkCopies(MatmulOp op, const Chip &target) {
-    if (ScheduleAttr given = op.getScheduleAttr())
+    if (ScheduleAttr given = getSchedule(op))
       return given.isBulk();
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (!problem.bitmap || ShapedType::isDynamic(problem.windows))
@@ -82,7 +82,7 @@ struct AlignOperands
     bool hasAny = false;
     for (MatmulOp op : products) {
       if (hasBulkCopies(op, target)) {
-        if (op.getScheduleAttr())
+        if (getSchedule(op))
           return true;
         hasAny = true;
       }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PatchSlice.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -26,7 +26,7 @@ static Value getEntry(OpBuilder &b, Location loc, Value image,
 }
 
 PatchSlice nm_sparse::findPatchSlice(OpBuilder &b, MatmulOp op) {
-  ScheduleAttr schedule = op.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(op);
   bool isInCode = schedule.getProduct().hasWeightInCode();
   if (!isInCode && (!schedule.gathersX() || op.hasBatch()))
     return {};

@@ -26,8 +26,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 #include "llvm/Support/MathExtras.h"
@@ -51,8 +51,7 @@ public:
   Promoter(RewriterBase &b, MatmulOp op)
       : b(b), op(op), oldLoop(cast<KLoopOp>(op->getParentOp())),
         loc(op.getLoc()), encoding(op.getTileEncoding()),
-        schedule(op.getScheduleAttr()),
-        panels(schedule.getTilePanels(encoding)) {
+        schedule(getSchedule(op)), panels(schedule.getTilePanels(encoding)) {
     if (op.hasBatch()) {
       xBatchDim =
           *op.getXMap().getResultPosition(getAffineDimExpr(0, op.getContext()));
@@ -357,8 +356,8 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
   auto loop = dyn_cast<KLoopOp>(op->getParentOp());
   // K steps that need not be whole windows, or are of values.
   bool hasRow = op.getEncoding().isFree() ||
-                (op.getScheduleAttr() && op.getScheduleAttr().hasRowTable());
-  if (!op.getScheduleAttr() || !loop || loop.getInitArgs().size() != 1 ||
+                (getSchedule(op) && getSchedule(op).hasRowTable());
+  if (!getSchedule(op) || !loop || loop.getInitArgs().size() != 1 ||
       op.getInit() != loop.getRegionIterArgs()[0] ||
       loop.getYieldedValues()[0] != op.getResult() ||
       !op.getResult().hasOneUse() || !getWholeIndex(op) || op.getPanels() ||
@@ -366,11 +365,10 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
       (!op.getRagged() && !loop.isDefinedOutsideOfLoop(getWholeIndex(op))))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
-  if (op.getPanelOffset() &&
-      op.getScheduleAttr().isPanelAligned(op.getEncoding()))
+  if (op.getPanelOffset() && getSchedule(op).isPanelAligned(op.getEncoding()))
     return op.emitOpError(
                "starts inside a panel, but its schedule has tiles of ")
-           << op.getScheduleAttr().getTileOutputs()
+           << getSchedule(op).getTileOutputs()
            << " outputs, which are aligned with panels of "
            << op.getEncoding().getBlockN();
   Promoter(rewriter, op).run();
@@ -382,7 +380,7 @@ struct Promote : public nm_sparse::impl::NMSparsePromotePassBase<Promote> {
   void runOnOperation() override {
     SmallVector<MatmulOp> products;
     getOperation().walk([&](MatmulOp op) {
-      if (op.getScheduleAttr() && op->getParentOfType<scf::ForallOp>())
+      if (getSchedule(op) && op->getParentOfType<scf::ForallOp>())
         products.push_back(op);
     });
     IRRewriter rewriter(&getContext());

@@ -41,7 +41,7 @@ void nm_sparse::tileRaggedRows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
-  int64_t rows = op.getScheduleAttr().getTileRows();
+  int64_t rows = getSchedule(op).getTileRows();
   int64_t blockRows = op.getRagged().getBlockRows();
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   SmallVector<Value> batch;
@@ -70,7 +70,7 @@ void nm_sparse::tileRaggedRows(RewriterBase &rewriter, MatmulOp op) {
       MatmulOp::create(rewriter, loc, op.getType(), op.getX(), values, index,
                        loop.getRegionIterArgs()[0], /*panel_offset=*/Value(),
                        row, op.getEncodingAttr(), op.getIndexingMapsAttr(),
-                       op.getScheduleAttr(), op.getStorageAttr());
+                       getSchedule(op), op.getStorageAttr());
   YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }

@@ -46,7 +46,7 @@ using namespace mlir::nm_sparse;
 static scf::SCFTilingOptions getTilingOptions(MatmulOp matmul,
                                               ArrayRef<unsigned> loops) {
   Builder builder(matmul.getContext());
-  ScheduleAttr schedule = matmul.getScheduleAttr();
+  ScheduleAttr schedule = getSchedule(matmul);
   SmallVector<OpFoldResult> sizes;
   SmallVector<Attribute> mapping;
   for (unsigned loop : loops) {
@@ -118,7 +118,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
   SmallVector<Range> domain = op.getIterationDomain(rewriter);
   auto [loop, size] =
       createStepLoop(rewriter, op, op.getNumWindows(),
-                     op.getScheduleAttr().getTileWindows(op.getEncoding()));
+                     getSchedule(op).getTileWindows(op.getEncoding()));
   SmallVector<OpFoldResult> offsets, sizes;
   for (Range &range : domain) {
     offsets.push_back(range.offset);
@@ -136,7 +136,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
       rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
       inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
       /*first_row=*/Value(), inner.getInnerIndex(), /*panels=*/Value(),
-      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr(),
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), getSchedule(op),
       op.getStorageAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
@@ -154,7 +154,7 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   Location loc = op.getLoc();
   auto [loop, size] = createStepLoop(
       rewriter, op, op.getNumWindows() * op.getEncoding().getKeptRows(),
-      op.getScheduleAttr().getTileRows());
+      getSchedule(op).getTileRows());
   Value row = loop.getInductionVar();
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(rewriter, loc, op.getValues());
@@ -167,7 +167,7 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   auto product = MatmulOp::create(
       rewriter, loc, op.getType(), op.getX(), values, op.getIndex(),
       loop.getRegionIterArgs()[0], op.getPanelOffset(), row,
-      op.getEncodingAttr(), op.getIndexingMapsAttr(), op.getScheduleAttr(),
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), getSchedule(op),
       op.getStorageAttr());
   YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
@@ -180,13 +180,13 @@ static void tileValues(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   KLoopOp loop = createStepLoop(rewriter, op, op.getNumWindows(),
-                                op.getScheduleAttr().getTileRows())
+                                getSchedule(op).getTileRows())
                      .loop;
   auto product = MatmulOp::create(
       rewriter, op.getLoc(), op.getType(), op.getX(), op.getValues(),
       op.getIndex(), loop.getRegionIterArgs()[0], /*panel_offset=*/Value(),
       loop.getInductionVar(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
-      op.getScheduleAttr(), op.getStorageAttr());
+      getSchedule(op), op.getStorageAttr());
   YieldOp::create(rewriter, op.getLoc(), product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }
@@ -201,7 +201,7 @@ static LogicalResult tileContraction(RewriterBase &rewriter, MatmulOp op) {
     tileValues(rewriter, op);
     return success();
   }
-  if (!op.getScheduleAttr().hasRowTable())
+  if (!getSchedule(op).hasRowTable())
     return tileWindows(rewriter, op);
   tileRows(rewriter, op);
   return success();
@@ -262,7 +262,7 @@ struct Tile : public nm_sparse::impl::NMSparseTilePassBase<Tile> {
   void runOnOperation() override {
     SmallVector<MatmulOp> matmuls;
     getOperation().walk([&](MatmulOp op) {
-      if (op.getScheduleAttr() && !op->getParentOfType<scf::ForallOp>())
+      if (getSchedule(op) && !op->getParentOfType<scf::ForallOp>())
         matmuls.push_back(op);
     });
     if (matmuls.empty())

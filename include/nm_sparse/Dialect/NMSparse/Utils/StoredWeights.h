@@ -1,0 +1,55 @@
+//===- StoredWeights.h - weights and what reads them ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What changes the form of a weight changes it where it comes from: arguments
+// of a function, constants, or an op that packs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_STOREDWEIGHTS_H
+#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_STOREDWEIGHTS_H
+
+#include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
+
+namespace mlir::nm_sparse {
+
+/// The components of a weight, and the products that read them.
+struct StoredWeight {
+  Value values, index;
+  /// Of two levels; null where there is one.
+  Value innerIndex;
+  SmallVector<MatmulOp> products;
+
+  SmallVector<Value> getComponents() const;
+  /// Makes `components` those of all products. They may be those of one level
+  /// where the weight has two.
+  void replaceComponents(ValueRange components) const;
+
+  /// The weight whose components are arguments of a function that nothing in
+  /// the module calls, and are used by `products` alone.
+  std::optional<PackedAttr> findArguments() const;
+  /// Makes these arguments the components of `stored`. Where that has one level
+  /// and the weight two, the function loses the argument of the inner one.
+  void replaceArguments(PackedAttr stored) const;
+
+  /// The data of all components, where they are constants; else none.
+  SmallVector<DenseElementsAttr> findConstants() const;
+  /// Replaces the constants by `packed` ones, as replaceComponents().
+  void replaceConstants(const PackedConstant &packed) const;
+
+  /// What packs the weight when the program runs, for `products` alone; else
+  /// null.
+  PackOp findPack() const;
+  /// Packs into the components of `encoding` stored as `storage` instead,
+  /// the canonical ones where that is null.
+  void replacePack(PackOp pack, EncodingAttr encoding,
+                   WeightStorageInterface storage) const;
+};
+
+/// The weights of `module`, but for free ones.
+SmallVector<StoredWeight> collectWeights(ModuleOp module);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_STOREDWEIGHTS_H

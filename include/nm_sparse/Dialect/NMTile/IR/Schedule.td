@@ -1,0 +1,274 @@
+//===- Schedule.td - how a product is mapped to the GPU ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_IR_SCHEDULE_TD
+#define NM_SPARSE_DIALECT_NMTILE_IR_SCHEDULE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "nm_sparse/Dialect/NMSparse/IR/MatmulConfig.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
+include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Transfers
+//===----------------------------------------------------------------------===//
+
+def NMTile_XTransfer : I32EnumAttr<"XTransfer",
+    "how activations come to the product", [
+      I32EnumAttrCase<"Copy", 0, "copy">,
+      I32EnumAttrCase<"Gather", 1, "gather">,
+      I32EnumAttrCase<"Direct", 2, "direct">,
+      I32EnumAttrCase<"Bulk", 3, "bulk">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMTile_ValuesTransfer : I32EnumAttr<"ValuesTransfer",
+    "how the kept values of the weight come to the product", [
+      I32EnumAttrCase<"Copy", 0, "copy">,
+      I32EnumAttrCase<"Bulk", 1, "bulk">,
+      I32EnumAttrCase<"Direct", 2, "direct">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMTile_IndexTransfer : I32EnumAttr<"IndexTransfer",
+    "when the positions of the weight come to the product", [
+      I32EnumAttrCase<"Staged", 0, "staged">,
+      I32EnumAttrCase<"Resident", 1, "resident">,
+      I32EnumAttrCase<"Direct", 2, "direct">,
+      I32EnumAttrCase<"Rows", 3, "rows">,
+      I32EnumAttrCase<"Bulk", 4, "bulk">]> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let genSpecializedAttr = 0;
+}
+
+def NMTile_TransfersAttr : NMTile_Attr<"Transfers", "transfers"> {
+  let summary = "how each operand comes to where the product reads it";
+  let description = [{
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `bulk`: whole windows, by the tensor memory accelerator; `direct`: the product reads global memory | `copy`, `gather`, `direct`; `bulk` with the other two | `gather` |
+    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
+    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead of them a table of the activations' rows, which takes two bytes or four of shared memory for each block, fewer instructions in each step, and K steps that may begin inside windows; `staged`: positions step by step; `bulk`: step by step, by the tensor memory accelerator; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather`; `bulk` with the other two | `resident` |
+  }];
+  let parameters = (ins
+    "::mlir::nm_sparse::XTransfer":$x,
+    "::mlir::nm_sparse::ValuesTransfer":$values,
+    "::mlir::nm_sparse::IndexTransfer":$index
+  );
+  let hasCustomAssemblyFormat = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+def NMTile_SequentialAttr : NMTile_Attr<"Sequential", "sequential",
+    [DeclareAttrInterfaceMethods<NMTile_PipelineAttrInterface,
+                                 ["getNumStages"]>]> {
+  let summary = "one K step after the other";
+  let description = [{
+    For products that read global memory themselves: all transfers are `direct`,
+    and nothing is copied ahead.
+  }];
+}
+
+def NMTile_AsyncGroupsAttr : NMTile_Attr<"AsyncGroups", "async_groups",
+    [DeclareAttrInterfaceMethods<NMTile_PipelineAttrInterface,
+                                 ["getNumStages"]>]> {
+  let summary = "every warp copies and multiplies";
+  let description = [{
+    Each thread waits for the groups of its own `cp.async`, and all of them for
+    each other.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `stages` | steps that shared memory holds: one is multiplied while the others are copied | 2 to 8, as far as shared memory goes | must be given |
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def NMTile_RingAttr : NMTile_Attr<"Ring", "ring",
+    [DeclareAttrInterfaceMethods<NMTile_PipelineAttrInterface,
+                                 ["getNumStages", "getProducerWarps"]>]> {
+  let summary = "some warps copy, the others multiply";
+  let description = [{
+    Producers fill the slots of a ring of shared memory, consumers multiply and
+    free them; an mbarrier for each slot and direction says when. Needs sm_90 or
+    newer.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `stages` | slots of the ring, a K step in each | 2 to 8, as far as shared memory goes | must be given |
+    | `producers` | warps that only copy, beside those of the product | 1 to 32 less the warps of the product; `wgmma`: a multiple of 4 | must be given |
+  }];
+  let parameters = (ins "int64_t":$stages, "int64_t":$producers);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------===//
+
+def NMTile_FlatGridAttr : NMTile_Attr<"FlatGrid", "flat",
+    [DeclareAttrInterfaceMethods<NMTile_GridAttrInterface,
+        ["getParts", "getClusterCTAs"]>]> {
+  let summary = "a CTA for each tile";
+  let description = [{
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `split_k` | CTAs that share a tile along the contraction; the last to finish adds their parts, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
+    | `cluster` | CTAs that run as a cluster: each copies a part for all of them, so that L2 is asked once. With `x = bulk` they are beside each other along outputs and share activations; where `wgmma_sp` has `x = gather`, along tokens, and share values | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs a `ring`, one part of the contraction, a multiple of so many tiles along that dimension, and a multiple of so many parts of what is shared: 8 tokens (or, of feature-major activations, 8 rows of a K step), or 16 kept rows of a K step | 1 |
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster);
+  // Without clusters.
+  let builders = [AttrBuilder<(ins "int64_t":$splitK), [{
+    return $_get($_ctxt, splitK, /*cluster=*/1);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def NMTile_PersistentGridAttr : NMTile_Attr<"PersistentGrid", "persistent",
+    [DeclareAttrInterfaceMethods<NMTile_GridAttrInterface,
+        ["getParts", "getClusterCTAs", "isPersistentGrid",
+         "streamsContraction"]>]> {
+  let summary = "a CTA for each SM, which goes from tile to tile";
+  let description = [{
+    Its producers fetch the next tile while the last one is written, so it needs
+    a `ring`.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `split_k` | CTAs that share a tile along the contraction | 1 to 64 | 1 |
+    | `stream_k` | the CTAs share the tiles of the last one or two waves along the contraction, so that all take the same number of K steps; the second of the two CTAs of a tile adds the part of the first. Runs agree in every bit, but a token's last bits depend on the number of tokens | `true` needs `split_k = 1` | `false` |
+    | `cluster` | CTAs that run as a cluster: each copies a part for all of them, so that L2 is asked once. With `x = bulk` they are beside each other along outputs and share activations; where `wgmma_sp` has `x = gather`, along tokens, and share values | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs a `ring`, one part of the contraction, a multiple of so many tiles along that dimension, and a multiple of so many parts of what is shared: 8 tokens (or, of feature-major activations, 8 rows of a K step), or 16 kept rows of a K step | 1 |
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
+                        DefaultValuedParameter<"bool", "false">:$streamK,
+                        DefaultValuedParameter<"int64_t", "1">:$cluster);
+  // Without clusters.
+  let builders = [AttrBuilder<(ins "int64_t":$splitK, "bool":$streamK), [{
+    return $_get($_ctxt, splitK, streamK, /*cluster=*/1);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
+    [DeclareAttrInterfaceMethods<NMSparse_MatmulConfigInterface,
+                                 ["verifyConfig"]>]> {
+  let summary = "how one matmul is mapped to the GPU";
+  let description = [{
+    Every decision about one `nm_sparse.matmul`, made by
+    `--nm-sparse-select-schedule` unless the op has one already. Its parts may
+    come in any order.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each, and rows of `free` elements to 1048576; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window or, with `index = rows`, of the `bk` of a block and of what the product multiplies at once | must be given |
+    | `product` | what multiplies | an attribute below, or one of another dialect that implements `ProductAttrInterface` | must be given |
+    | `transfers` | `{x = ..., values = ..., index = ...}`: how the operands come to shared memory | below | `{x = gather, values = copy, index = resident}` |
+    | `pipeline` | how copies and products overlap | `sequential`, `async_groups`, `ring` | must be given |
+    | `grid` | which tiles a CTA computes | `flat`, `persistent` | `flat` |
+
+    ```mlir
+    #nm_tile.schedule<tile = [256, 128, 64], product = wgmma<warps = [2, 4]>,
+      transfers = {x = gather, values = bulk, index = resident},
+      pipeline = ring<stages = 4, producers = 4>, grid = persistent>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$tile,
+    "::mlir::nm_sparse::ProductAttrInterface":$product,
+    "::mlir::nm_sparse::TransfersAttr":$transfers,
+    "::mlir::nm_sparse::PipelineAttrInterface":$pipeline,
+    "::mlir::nm_sparse::GridAttrInterface":$grid
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Tokens, outputs and rows of a tile at most, of products that have it in
+    /// shared memory.
+    static constexpr int64_t kMostExtent = 4096;
+
+    int64_t getTileTokens() const { return getTile()[0]; }
+    int64_t getTileOutputs() const { return getTile()[1]; }
+    /// Kept rows that a K step multiplies.
+    int64_t getTileRows() const { return getTile()[2]; }
+    /// Windows of a K step, or those that one has parts of.
+    int64_t getTileWindows(EncodingAttr encoding) const;
+    /// Each K step is a whole number of windows.
+    bool hasWholeWindows(EncodingAttr encoding) const;
+    /// Rows of the tiles of one K step: its kept rows, rounded up to what the
+    /// product multiplies at once.
+    int64_t getStepRows() const;
+    /// Panels that one CTA tile can touch: one when the tile lies inside a
+    /// panel, and one more than fit when panels and tiles are not aligned.
+    int64_t getTilePanels(EncodingAttr encoding) const;
+    /// True when each tile is a whole number of panels or lies inside one.
+    bool isPanelAligned(EncodingAttr encoding) const;
+
+    /// The dimension of the grid, tokens by outputs, along which the CTAs of a
+    /// cluster have neighbouring tiles: they share activations, or, where these
+    /// are gathered, values.
+    unsigned getClusterDim() const { return gathersX() ? 0 : 1; }
+
+    int64_t getStages() const;
+    /// Warps that only copy.
+    int64_t getProducers() const;
+    /// Threads that multiply, the first of the CTA.
+    int64_t getNumThreads() const;
+    /// All threads of the CTA, producers last.
+    int64_t getBlockThreads() const;
+
+    bool gathersX() const { return getTransfers().getX() == XTransfer::Gather; }
+    bool hasResidentIndex() const {
+      return getTransfers().getIndex() == IndexTransfer::Resident;
+    }
+    /// K steps count kept rows, found in a table, and not windows.
+    bool hasRowTable() const {
+      return getTransfers().getIndex() == IndexTransfer::Rows;
+    }
+    /// The product reads all operands from global memory.
+    bool isDirect() const {
+      return getTransfers().getX() == XTransfer::Direct &&
+             getTransfers().getValues() == ValuesTransfer::Direct &&
+             getTransfers().getIndex() == IndexTransfer::Direct;
+    }
+    bool hasBulkValues() const {
+      return getTransfers().getValues() == ValuesTransfer::Bulk;
+    }
+    /// The tensor memory accelerator copies all operands.
+    bool isBulk() const {
+      return getTransfers().getX() == XTransfer::Bulk;
+    }
+
+    int64_t getSplitK() const;
+    bool isPersistent() const;
+    bool isStreamK() const;
+    /// CTAs exchange parts of tiles.
+    bool sharesTiles() const { return getSplitK() > 1 || isStreamK(); }
+
+    /// CTAs of a cluster.
+    int64_t getClusterCTAs() const { return getGrid().getClusterCTAs(); }
+
+    /// The same schedule with another grid.
+    ScheduleAttr withGrid(GridAttrInterface grid) const;
+  }];
+}
+
+#endif // NM_SPARSE_DIALECT_NMTILE_IR_SCHEDULE_TD

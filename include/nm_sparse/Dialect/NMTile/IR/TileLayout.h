@@ -1,0 +1,103 @@
+//===- TileLayout.h - how tiles lie in shared memory ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_DIALECT_NMTILE_IR_TILELAYOUT_H
+#define NM_SPARSE_DIALECT_NMTILE_IR_TILELAYOUT_H
+
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
+
+namespace mlir::nm_sparse {
+
+/// Columns of a 16-bit tile that fill the 128-byte line over which its words
+/// are swizzled.
+constexpr int64_t kSwizzledColumns = 64;
+
+/// Bytes of that line.
+constexpr int64_t kSwizzledLineBytes = 128;
+
+/// Elements that fill it.
+int64_t getLineElements(Type element);
+
+/// How a tile of shared memory is stored.
+enum class TileLayout {
+  /// Row after row.
+  Rows,
+  /// Row after row, the 16-byte words of each in the order `word ^ (row % 8)`,
+  /// so that eight rows of one column lie in different banks.
+  SwizzledRows,
+  /// Blocks of getLineElements() columns, one after the other, each stored as
+  /// SwizzledRows: what products of warpgroups read, and what the tensor memory
+  /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
+  SwizzledBlocks,
+  /// Of rank 3: blocks of getColumnBlock() elements of the last dimension, one
+  /// after the other, each stored row after row.
+  ColumnBlocks,
+  /// Of rank 3, the values of bitmaps: for each piece of a segment, two blocks
+  /// of outputs and 8 outputs of these, a line of 128 bytes for each tile,
+  /// segment of it, and block. The words of a line, an output each, are in the
+  /// order `word ^ (line % 8)`, so that the segments of four lanes lie in
+  /// different banks. Starts as SwizzledBlocks do.
+  SegmentLines,
+  /// Of rank 3, the values of bitmaps: for each tile along the contraction, and
+  /// each 16 bytes of an output in it, those of all outputs, one after the
+  /// other. Eight of them are a core matrix of products of warpgroups.
+  CoreMatrices
+};
+
+/// Rows after which the order of words repeats.
+constexpr int64_t kSwizzleRows = 8;
+constexpr int64_t kSwizzledBlockAlignment = kSwizzleRows * kSwizzledLineBytes;
+
+/// Of 8-bit elements or 16-bit floats, with rows of whole lines, which a bulk
+/// copy swizzles.
+bool hasWholeLines(MemRefType tile);
+
+/// Elements of the last dimension of a rank-3 tile that one box of a tensor map
+/// holds: all of them, or a divisor of 256, the most that there may be.
+int64_t getColumnBlock(MemRefType tile);
+
+/// Whether tiles of token-major activations keep a token in each row: products
+/// of tensor cores read them so. What is gathered is, where a row of a block is
+/// 16 bytes of a token, and where the tiles are whole lines for warpgroups.
+bool keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
+                       int64_t elementBytes);
+
+/// Of steps that begin inside windows: which row of the activations each block
+/// of a panel begins with.
+struct RowTable {
+  /// Blocks of a panel, rounded up to whole steps, and bits of an entry.
+  int64_t rows;
+  unsigned bits;
+};
+
+/// The table of a contraction of `windows`.
+RowTable getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
+                     int64_t windows);
+
+/// Tiles start at multiples of the 128-byte line, so rows whose pitch is a
+/// multiple of 16 bytes keep 16-byte accesses aligned.
+constexpr int64_t kTileAlignment = 128;
+
+/// The layout of `tile` in launches whose products have `schedule`.
+TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
+
+/// The elements of a row of `columns` in a ring, padded where that avoids bank
+/// conflicts. `isTransposed`: a copy that transposes fills the tiles.
+int64_t getPaddedColumns(Type element, int64_t columns, bool isTransposed);
+
+/// The buffer of a ring of `stages` such tiles. Those that bulk copies fill are
+/// not padded.
+MemRefType getRingType(MemRefType tile, int64_t stages, bool isTransposed,
+                       bool isBulk);
+
+/// Bytes of shared memory from the start of `buffer` to where the next one can
+/// start.
+int64_t getAllocatedBytes(int64_t elements, Type element);
+int64_t getAllocatedBytes(MemRefType buffer);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_DIALECT_NMTILE_IR_TILELAYOUT_H

@@ -1,0 +1,114 @@
+//===- TileLayout.cpp - how tiles lie in shared memory --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+int64_t nm_sparse::getLineElements(Type element) {
+  return kSwizzledLineBytes * 8 / element.getIntOrFloatBitWidth();
+}
+
+static bool isSwizzled(Type element, int64_t columns) {
+  return (element.isF16() || element.isBF16()) &&
+         columns % getLineElements(element) == 0;
+}
+
+bool nm_sparse::hasWholeLines(MemRefType tile) {
+  Type element = tile.getElementType();
+  return tile.getRank() == 2 &&
+         (element.isF16() || element.isBF16() ||
+          element.getIntOrFloatBitWidth() == 8) &&
+         tile.getDimSize(1) % getLineElements(element) == 0;
+}
+
+int64_t nm_sparse::getColumnBlock(MemRefType tile) {
+  constexpr int64_t most = 256;
+  int64_t columns = tile.getShape().back();
+  return columns <= most ? columns : std::gcd(columns, most);
+}
+
+bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
+                                  int64_t elementBytes) {
+  if (schedule.isDirect())
+    return true;
+  ProductAttrInterface product = schedule.getProduct();
+  if (!schedule.gathersX())
+    return product.readsTokenMajorWindows();
+  return encoding.getBlockK() * elementBytes % 16 == 0 &&
+         product.readsTokenMajorRows(schedule.getStepRows());
+}
+
+RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
+                                int64_t windows) {
+  int64_t rows =
+      llvm::alignTo(windows * encoding.getKeptRows(), schedule.getTileRows());
+  // All ones stand for no row.
+  bool isShort = windows * encoding.getWindowRows() < (1 << 16);
+  return {rows / encoding.getBlockK(), isShort ? 16u : 32u};
+}
+
+TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
+  if (tile.getRank() == 3) {
+    // Bits are words.
+    if (tile.getElementType().isInteger(32))
+      return TileLayout::ColumnBlocks;
+    ProductAttrInterface product = schedule.getProduct();
+    return product.readsSegments()       ? TileLayout::SegmentLines
+           : product.readsCoreMatrices() ? TileLayout::CoreMatrices
+                                         : TileLayout::ColumnBlocks;
+  }
+  // Other tiles of 8 bits are positions, too, which threads read as they are.
+  if (schedule.isBulk()
+          ? !hasWholeLines(tile)
+          : !isSwizzled(tile.getElementType(), tile.getDimSize(1)))
+    return TileLayout::Rows;
+  return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()
+             ? TileLayout::SwizzledBlocks
+             : TileLayout::SwizzledRows;
+}
+
+/// Elements added to each row of a tile against bank conflicts. 16-byte steps
+/// put 8 rows of one column in 8 different bank groups, but also move every
+/// other row off the 32-byte sectors that the copies arrive in, which fetches
+/// those sectors twice. So only where nothing else helps: not for tiles that
+/// are swizzled, nor for 32-bit tiles, whose rows are read by whole warps,
+/// unless their columns are written one element a thread.
+int64_t nm_sparse::getPaddedColumns(Type element, int64_t columns,
+                                    bool isTransposed) {
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  if (::isSwizzled(element, columns) || (bytes == 4 && !isTransposed))
+    return columns;
+  return columns * bytes % 32 == 0 ? columns + 16 / bytes : columns;
+}
+
+MemRefType nm_sparse::getRingType(MemRefType tile, int64_t stages,
+                                  bool isTransposed, bool isBulk) {
+  if (tile.getRank() == 3)
+    return MemRefType::get(
+        {stages, tile.getDimSize(0), tile.getDimSize(1), tile.getDimSize(2)},
+        tile.getElementType(), MemRefLayoutAttrInterface(),
+        tile.getMemorySpace());
+  int64_t columns = tile.getDimSize(1);
+  if (!isBulk)
+    columns = getPaddedColumns(tile.getElementType(), columns, isTransposed);
+  return MemRefType::get({stages, tile.getDimSize(0), columns},
+                         tile.getElementType(), MemRefLayoutAttrInterface(),
+                         tile.getMemorySpace());
+}
+
+int64_t nm_sparse::getAllocatedBytes(int64_t elements, Type element) {
+  return llvm::alignTo(elements * element.getIntOrFloatBitWidth() / 8,
+                       kTileAlignment);
+}
+
+int64_t nm_sparse::getAllocatedBytes(MemRefType buffer) {
+  return getAllocatedBytes(buffer.getNumElements(), buffer.getElementType());
+}

@@ -1,0 +1,48 @@
+//===- Layout.h - the layout of tensors between products --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Changes how a tensor is laid out where only maps of its producer and its
+// users and the shapes of destinations say so. A layout change exchanges one
+// dimension with the last one, and so is its own inverse.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
+
+namespace mlir::nm_sparse {
+
+/// True when `value` is computed by a product, or by an elementwise op that may
+/// be fused with one.
+bool isIntermediate(Value value);
+
+/// Whether `exchangeDims(value, dim)` is legal. When only a user of `value` is
+/// in the way, `blocker` is that user.
+bool canExchangeDims(Value value, int64_t dim, Operation *&blocker);
+
+/// Exchanges dimension `dim` of `value` with the last one, in its type, in the
+/// maps of the op that computes it and in those of its users. Returns the
+/// value, whose op may have been generalized.
+Value exchangeDims(RewriterBase &rewriter, Value value, int64_t dim);
+
+/// Makes `use`, an operand that a product or an elementwise op reads, read
+/// `value` instead, which holds the same with `dim` exchanged with the last.
+void setExchangedOperand(RewriterBase &rewriter, OpOperand &use, Value value,
+                         int64_t dim);
+
+/// What `value` is the transposition of, if it exchanges `dim` with the last
+/// dimension; else null.
+Value getTransposedFrom(Value value, int64_t dim);
+
+/// Transposes `value`, exchanging `dim` with the last, behind its definition.
+Value createTranspose(RewriterBase &rewriter, Value value, int64_t dim);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H

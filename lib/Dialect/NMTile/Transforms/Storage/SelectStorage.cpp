@@ -1,0 +1,106 @@
+//===- SelectStorage.cpp - choose how packed weights are stored -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A weight is stored once, and all products and kernels that use it read that
+// form. So it is chosen before functions are copied for numbers of tokens.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Storage/StorageChoice.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/StoredWeights.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSESELECTSTORAGEPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+struct SelectStorage
+    : public nm_sparse::impl::NMSparseSelectStoragePassBase<SelectStorage> {
+  using NMSparseSelectStoragePassBase::NMSparseSelectStoragePassBase;
+
+  void runOnOperation() override;
+
+private:
+  void setDensity(MatmulOp op) const;
+};
+
+} // namespace
+
+/// Says what is expected of free elements, unless the product says it itself.
+void SelectStorage::setDensity(MatmulOp op) const {
+  if (RaggedAttr ragged = op.getRagged()) {
+    if (ragged.getDensity() == RaggedAttr::kDefaultDensity)
+      op.setStorageAttr(RaggedAttr::get(op.getContext(), op.getEncoding(),
+                                        ragged.getRows(), density));
+    return;
+  }
+  auto bitmap = cast<BitmapAttr>(op.getStorageAttr());
+  if (bitmap.getDensity() == BitmapAttr::kDefaultDensity)
+    op.setStorageAttr(
+        BitmapAttr::get(op.getContext(), op.getEncoding(), density));
+}
+
+void SelectStorage::runOnOperation() {
+  if (storage != "auto" && storage != "canonical" && storage != "bitmap") {
+    emitError(UnknownLoc::get(&getContext()))
+        << "storage must be auto, canonical or bitmap, got '" << storage << "'";
+    return signalPassFailure();
+  }
+  if (density < 0 || density > 100) {
+    emitError(UnknownLoc::get(&getContext()))
+        << "density must be a percentage, 0 to 100, got " << density.getValue();
+    return signalPassFailure();
+  }
+  getOperation().walk([&](MatmulOp op) {
+    if (!op.getEncoding().isFree())
+      return;
+    if (storage == "canonical")
+      op.emitRemark("keeps the form of its weight, ")
+          << op.getStorageAttr()
+          << ": kernels read no free weight in the canonical one";
+    setDensity(op);
+  });
+  StorageChoice choice = {storage, findChip(chip), tokens};
+  for (const StoredWeight &weight : collectWeights(getOperation())) {
+    MatmulOp first = weight.products.front();
+    if (first.getStorageAttr() ||
+        !llvm::all_of(weight.products, [&](MatmulOp op) {
+          return prefersBitmaps(op, op.getEncoding(), choice);
+        }))
+      continue;
+    auto bitmap = BitmapAttr::get(&getContext(), first.getEncoding());
+    SmallVector<DenseElementsAttr> constants = weight.findConstants();
+    if (std::optional<PackedAttr> packed = weight.findArguments()) {
+      weight.replaceArguments(PackedAttr::get(
+          &getContext(), bitmap, packed->getShape(), packed->getElementType()));
+    } else if (PackOp pack = weight.findPack()) {
+      weight.replacePack(pack, pack.getEncoding(),
+                         BitmapAttr::get(&getContext(), pack.getEncoding()));
+    } else if (!constants.empty()) {
+      FailureOr<PackedConstant> packed =
+          storeAsBitmap(constants, first, [&] { return first.emitError(); });
+      if (failed(packed))
+        return signalPassFailure();
+      weight.replaceConstants(*packed);
+    } else {
+      first.emitRemark("keeps the canonical form of its weight, which is "
+                       "neither a constant nor an argument that only products "
+                       "read, of a function that nothing calls");
+      continue;
+    }
+    for (MatmulOp op : weight.products)
+      op.setStorageAttr(bitmap);
+  }
+}

@@ -1,0 +1,68 @@
+//===- StorageChoice.cpp - canonical form or bitmaps ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Storage/StorageChoice.h"
+
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// Tokens up to which a product reads its weight in one pass, as it is stored.
+static constexpr int64_t kFewTokens = 8;
+
+/// Rows of a tile of bitmaps of which a ring of shared memory holds several.
+static constexpr int64_t kMostRows = 256;
+
+/// Rows of a window whose bits kernels of few tokens find values by: each has
+/// code of its own.
+static constexpr int64_t kMostWindowRows = 1024;
+
+/// Products of tensor cores gather rows for panels of 8 outputs and more. Those
+/// of warpgroups expand bitmaps for any.
+bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
+                               const StorageChoice &choice) {
+  if (choice.storage == "canonical")
+    return false;
+  // Two levels have no other kernels, and those have tiles inside of panels.
+  if (encoding.hasInnerLevel())
+    return encoding.getBlockN() % BitmapTile::kOutputs == 0;
+  Type element = getElementTypeOrSelf(op.getX());
+  if (ScheduleAttr schedule = getSchedule(op);
+      choice.storage == "auto" && schedule)
+    return schedule.getProduct().readsBitmaps();
+  // Elements of 8 bits have no other kernels.
+  if (element.getIntOrFloatBitWidth() == 8)
+    return true;
+  if (encoding.getWindowRows() > kMostWindowRows)
+    return false;
+  if (choice.storage == "bitmap")
+    return true;
+  // Tensor cores have no kernel at all for panels that no fragment fits.
+  int64_t panel = encoding.getBlockN();
+  if (!element.isF32() && panel % 8 != 0 && 8 % panel != 0)
+    return true;
+  int64_t most =
+      cast<ShapedType>(op.getX().getType()).getDimSize(op.getXTokenDim());
+  if (ShapedType::isDynamic(most))
+    most =
+        choice.tokens > 0 ? choice.tokens : std::numeric_limits<int64_t>::max();
+  const Chip *target = choice.chip;
+  bool expands =
+      target && target->wgmma > 0 &&
+      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8).rows <=
+          kMostRows;
+  // Lanes read 16 bytes of a panel, where there are as many.
+  int64_t run = 128 / int64_t(element.getIntOrFloatBitWidth());
+  // Those that are sparse read bits alone.
+  const ElementFormat *format = findElementFormat(element);
+  bool isSparse = target && encoding.isTwoOfFour() && format &&
+                  format->sparseMma &&
+                  format->sparseMma->existsOn(target->name);
+  return (most <= kFewTokens || isSparse || (expands && !element.isF32())) &&
+         panel % run != 0;
+}

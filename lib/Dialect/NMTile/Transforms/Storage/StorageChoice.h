@@ -1,0 +1,29 @@
+//===- StorageChoice.h - canonical form or bitmaps --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_STORAGECHOICE_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_STORAGECHOICE_H
+
+#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+
+namespace mlir::nm_sparse {
+
+/// What the storage of a weight is chosen by.
+struct StorageChoice {
+  StringRef storage; ///< auto, canonical or bitmap
+  const Chip *chip;  ///< Null when it is not known.
+  int64_t tokens;    ///< The most, where theirs is dynamic; 0: not known.
+};
+
+/// Whether `op` is best compiled for bitmaps of its weight, were that of
+/// `encoding`, an n:m one.
+bool prefersBitmaps(MatmulOp op, EncodingAttr encoding,
+                    const StorageChoice &choice);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_STORAGECHOICE_H

@@ -1,0 +1,46 @@
+//===- MmaExpand.td - few tokens, weights expanded for mma -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_PRODUCTS_MMAEXPAND_MMAEXPAND_TD
+#define NM_SPARSE_PRODUCTS_MMAEXPAND_MMAEXPAND_TD
+
+include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
+include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
+
+def NMTile_MmaExpandAttr : NMTile_Attr<"MmaExpand", "mma_expand",
+    [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
+        ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
+         "verifyProblem", "readsBitmaps", "dividesContraction",
+         "getNumShares"]>]> {
+  let summary = "few tokens, weights expanded in registers for tensor cores";
+  let description = [{
+    For batches of a few tokens, whose weights come once from memory but are
+    multiplied too often for `dot`. A lane reads values and bits of whole windows
+    from global memory, expands them to dense fragments in registers, and
+    `mma.sync` multiplies these by activations that each lane reads for its own
+    rows. No tile lies in shared memory. Reads weights that are stored as bitmaps,
+    of f16 or bf16.
+
+    | field | meaning | legal | default |
+    |---|---|---|---|
+    | `warps` | of a CTA | 1 to 32 | must be given |
+    | `shares` | groups of warps that divide the contraction, and add up in the end; the warps of a group divide the outputs of the tile, 32 for each, and have all of its 8, 16, 32 or 64 tokens | divides the warps | 1 |
+  }];
+  let parameters = (ins "int64_t":$warps,
+                        DefaultValuedParameter<"int64_t", "1">:$shares);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Values that a lane may read of each of its outputs at once, which
+    /// registers hold; and rows that it expands to, all in straight code.
+    static constexpr int64_t kMostValues = 64, kMostRows = 256;
+
+    /// Warps that divide the outputs of a tile.
+    int64_t getOutputWarps() const { return getWarps() / getShares(); }
+  }];
+}
+
+#endif // NM_SPARSE_PRODUCTS_MMAEXPAND_MMAEXPAND_TD
