@@ -188,10 +188,10 @@ class Generators:
     def attribute(self, name):
         """What the definition of an attribute says of it, without the list of its
         C++ parameters."""
-        page = (Path(self.folder).parent / "docs/NMSparseAttrs.md").read_text("utf-8")
+        pages = sorted((Path(self.folder).parent / "docs").glob("*Attrs.md"))
         found = re.search(
             rf"^### {name}\n\n_(.*?)_\n\n(?:Syntax: .*?\n\n)?(.*?)\n*^###",
-            page,
+            "".join(page.read_text("utf-8") + "\n###\n" for page in pages),
             re.M | re.S,
         )
         if not found:

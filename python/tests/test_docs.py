@@ -76,7 +76,7 @@ def test_named_sources(page):
 
 # Attributes whose descriptions have a row for each field.
 FIELDS = [
-    *(ROOT / "include/nm_sparse/Products").glob("*/*.td"),
+    *(ROOT / "lib/Products").glob("*/*.td"),
     ROOT / "include/nm_sparse/Dialect/NMTile/IR/Schedule.td",
 ]
 
@@ -85,8 +85,12 @@ def attributes():
     """(name, body) of the attributes of schedules."""
     for path in FIELDS:
         for body in path.read_text("utf-8").split("\ndef ")[1:]:
-            if found := re.match(r"NMSparse_(\w+Attr) ", body):
+            if found := re.match(r"NMTile_(\w+Attr) ", body):
                 yield found[1], body
+
+
+def test_attributes_are_found():
+    assert {"ScheduleAttr", "SimtAttr", "WgmmaSpAttr"} <= {n for n, _ in attributes()}
 
 
 @pytest.mark.parametrize("name, body", [*attributes()], ids=lambda v: v.split()[0])
