@@ -12,8 +12,9 @@
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/CallersTensor.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/ConstantWeight.h"
+#include "nm_sparse/GPU/Support/RowPitch.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"

@@ -6,7 +6,8 @@
 
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/CallersTensor.h"
+#include "nm_sparse/GPU/Support/RowPitch.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"

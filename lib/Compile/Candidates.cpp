@@ -13,7 +13,6 @@
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -14,9 +14,9 @@
 
 #include "Explain.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <tuple>

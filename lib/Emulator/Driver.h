@@ -12,7 +12,7 @@
 #define NM_SPARSE_LIB_EMULATOR_DRIVER_H
 
 #include "Memory.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Runtime/CudaApi.h"
 #include "llvm/ADT/Twine.h"

@@ -14,7 +14,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "nm_sparse/Emulator/FloatSymbols.h"
 #include "nm_sparse/Emulator/HostCompiler.h"
-#include "nm_sparse/Pipelines/ErrorCollector.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include <cstring>
 
 using namespace mlir;

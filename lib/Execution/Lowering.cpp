@@ -14,8 +14,8 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
-#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

@@ -18,7 +18,7 @@
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"

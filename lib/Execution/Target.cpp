@@ -6,7 +6,7 @@
 
 #include "Target.h"
 
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Execution/Run.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"

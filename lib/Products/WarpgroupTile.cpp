@@ -6,8 +6,8 @@
 
 #include "nm_sparse/Products/WarpgroupTile.h"
 
+#include "nm_sparse/Chip/RegisterShares.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
-#include "nm_sparse/Products/RegisterShares.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 
 #include "nm_sparse/Runtime/Driver.h"
 #include "TensorMap.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/MGPU.h"

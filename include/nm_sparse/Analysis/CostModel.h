@@ -13,8 +13,8 @@
 #ifndef NM_SPARSE_ANALYSIS_COSTMODEL_H
 #define NM_SPARSE_ANALYSIS_COSTMODEL_H
 
-#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CombineTerms.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 

@@ -10,7 +10,7 @@
 #ifndef NM_SPARSE_EMULATOR_EMULATOR_H
 #define NM_SPARSE_EMULATOR_EMULATOR_H
 
-#include "nm_sparse/DefaultChip.h"
+#include "nm_sparse/Chip/DefaultChip.h"
 #include "llvm/Support/Error.h"
 #include <map>
 #include <string>

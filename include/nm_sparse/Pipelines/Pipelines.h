@@ -13,7 +13,7 @@
 
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Support/LLVM.h"
-#include "nm_sparse/DefaultChip.h"
+#include "nm_sparse/Chip/DefaultChip.h"
 #include "nm_sparse/DefaultCodeBytes.h"
 
 namespace mlir {

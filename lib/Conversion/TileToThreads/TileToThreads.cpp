@@ -9,7 +9,7 @@
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Products/Registration.h"
 
 using namespace mlir;

@@ -6,7 +6,7 @@
 
 #include "WgmmaCandidates.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 #include "WgmmaExpandCandidates.h"
 #include "../WarpgroupCandidates.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -7,8 +7,8 @@
 #include "WgmmaSpCandidates.h"
 #include "WgmmaSpCosts.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
 #include "nm_sparse/Products/Registration.h"
 #include "nm_sparse/Products/WarpgroupTile.h"

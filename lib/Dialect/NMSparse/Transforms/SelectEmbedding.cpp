@@ -20,7 +20,7 @@
 
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/CallersTensor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_PIPELINES_ERRORCOLLECTOR_H
-#define NM_SPARSE_PIPELINES_ERRORCOLLECTOR_H
+#ifndef NM_SPARSE_SUPPORT_ERRORCOLLECTOR_H
+#define NM_SPARSE_SUPPORT_ERRORCOLLECTOR_H
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -39,4 +39,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_PIPELINES_ERRORCOLLECTOR_H
+#endif // NM_SPARSE_SUPPORT_ERRORCOLLECTOR_H

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_RUNTIME_KERNELSYMBOLS_H
-#define NM_SPARSE_RUNTIME_KERNELSYMBOLS_H
+#ifndef NM_SPARSE_SUPPORT_KERNELSYMBOLS_H
+#define NM_SPARSE_SUPPORT_KERNELSYMBOLS_H
 
 #include <string>
 
@@ -29,4 +29,4 @@ inline std::string getWaitsSymbol(const std::string &kernel) {
 
 } // namespace nms
 
-#endif // NM_SPARSE_RUNTIME_KERNELSYMBOLS_H
+#endif // NM_SPARSE_SUPPORT_KERNELSYMBOLS_H

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_GPU_LAUNCH_LAUNCHGROUPS_H
-#define NM_SPARSE_LIB_GPU_LAUNCH_LAUNCHGROUPS_H
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_LAUNCH_LAUNCHGROUPS_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_LAUNCH_LAUNCHGROUPS_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 
 namespace mlir::nm_sparse {
 
@@ -38,4 +38,4 @@ SmallVector<LaunchGroup> findLaunchGroups(Block &block, const Chip &chip,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_GPU_LAUNCH_LAUNCHGROUPS_H
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_LAUNCH_LAUNCHGROUPS_H

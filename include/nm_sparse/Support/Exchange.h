@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_EXCHANGE_H
-#define NM_SPARSE_DIALECT_NMSPARSE_UTILS_EXCHANGE_H
+#ifndef NM_SPARSE_SUPPORT_EXCHANGE_H
+#define NM_SPARSE_SUPPORT_EXCHANGE_H
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLExtras.h"
@@ -23,4 +23,4 @@ inline SmallVector<int64_t> getExchange(int64_t rank, int64_t dim) {
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_DIALECT_NMSPARSE_UTILS_EXCHANGE_H
+#endif // NM_SPARSE_SUPPORT_EXCHANGE_H

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EqualCode.h"
-#include "LaunchGroups.h"
+#include "Launch/LaunchGroups.h"
+#include "nm_sparse/GPU/Support/EqualCode.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,12 +22,12 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
-#include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEMERGELAUNCHESPASS
-#include "nm_sparse/GPU/Passes.h.inc"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

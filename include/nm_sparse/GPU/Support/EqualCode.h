@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_GPU_LAUNCH_EQUALCODE_H
-#define NM_SPARSE_LIB_GPU_LAUNCH_EQUALCODE_H
+#ifndef NM_SPARSE_GPU_SUPPORT_EQUALCODE_H
+#define NM_SPARSE_GPU_SUPPORT_EQUALCODE_H
 
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
@@ -59,4 +59,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_GPU_LAUNCH_EQUALCODE_H
+#endif // NM_SPARSE_GPU_SUPPORT_EQUALCODE_H

@@ -4,15 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "llvm/Support/MathExtras.h"
-#include <numeric>
 
 using namespace mlir;
 
@@ -31,41 +27,6 @@ Value nm_sparse::getBufferOf(Value value) {
     value = source;
   }
   return value;
-}
-
-Value nm_sparse::getCallersTensor(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
-            op))
-      return Value();
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-int64_t nm_sparse::getRowAlignment(ShapedType type, int64_t dynamicExtent,
-                                   int64_t most) {
-  int64_t last = type.getShape().back();
-  if (ShapedType::isDynamic(last))
-    last = dynamicExtent;
-  return std::gcd(last * type.getElementTypeBitWidth() / 8, most);
-}
-
-int64_t nm_sparse::getRowPitchUnit(ShapedType type) {
-  constexpr int64_t kLineBits = 128 * 8;
-  Type element = type.getElementType();
-  if (type.getRank() < 2 || !element.isIntOrFloat())
-    return 1;
-  int64_t bits = element.getIntOrFloatBitWidth();
-  if (bits < 8 || !llvm::isPowerOf2_64(bits))
-    return 1;
-  int64_t unit = kLineBits / bits, last = type.getShape().back();
-  if (ShapedType::isDynamic(last))
-    return unit;
-  // Short rows need not be as far apart.
-  unit =
-      std::min(unit, std::max<int64_t>(128 / bits, llvm::PowerOf2Ceil(last)));
-  return last == 1 || last % unit == 0 ? 1 : unit;
 }
 
 Value nm_sparse::getPaddedBuffer(Value value) {

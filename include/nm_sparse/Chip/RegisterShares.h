@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_PRODUCTS_REGISTERSHARES_H
-#define NM_SPARSE_PRODUCTS_REGISTERSHARES_H
+#ifndef NM_SPARSE_CHIP_REGISTERSHARES_H
+#define NM_SPARSE_CHIP_REGISTERSHARES_H
 
 #include <cstdint>
 #include <optional>
@@ -30,4 +30,4 @@ std::optional<RegisterShares> shareRegisters(int64_t consumers,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_PRODUCTS_REGISTERSHARES_H
+#endif // NM_SPARSE_CHIP_REGISTERSHARES_H

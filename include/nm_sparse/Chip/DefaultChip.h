@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_DEFAULTCHIP_H
-#define NM_SPARSE_DEFAULTCHIP_H
+#ifndef NM_SPARSE_CHIP_DEFAULTCHIP_H
+#define NM_SPARSE_CHIP_DEFAULTCHIP_H
 
 namespace mlir::nm_sparse {
 
@@ -15,4 +15,4 @@ inline constexpr char kDefaultChip[] = "sm_90a";
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_DEFAULTCHIP_H
+#endif // NM_SPARSE_CHIP_DEFAULTCHIP_H

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_ANALYSIS_OCCUPANCY_H
-#define NM_SPARSE_ANALYSIS_OCCUPANCY_H
+#ifndef NM_SPARSE_CHIP_OCCUPANCY_H
+#define NM_SPARSE_CHIP_OCCUPANCY_H
 
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Products/RegisterShares.h"
+#include "nm_sparse/Chip/Chip.h"
+#include "nm_sparse/Chip/RegisterShares.h"
 #include <cstdint>
 #include <optional>
 
@@ -39,4 +39,4 @@ std::optional<RegisterShares> getRegisterShares(int64_t consumers,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_ANALYSIS_OCCUPANCY_H
+#endif // NM_SPARSE_CHIP_OCCUPANCY_H

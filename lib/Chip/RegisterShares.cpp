@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Products/RegisterShares.h"
+#include "nm_sparse/Chip/RegisterShares.h"
 
 #include <algorithm>
 

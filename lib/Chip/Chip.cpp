@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 
 #include "llvm/ADT/STLExtras.h"
 

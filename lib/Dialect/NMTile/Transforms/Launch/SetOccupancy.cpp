@@ -14,17 +14,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Launch/Hints.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/SymbolTable.h"
-#include "nm_sparse/Analysis/Occupancy.h"
-#include "nm_sparse/GPU/Hints.h"
-#include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/Chip/Occupancy.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESETOCCUPANCYPASS
-#include "nm_sparse/GPU/Passes.h.inc"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

@@ -21,11 +21,11 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
-#include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERPREFETCHESPASS
-#include "nm_sparse/GPU/Passes.h.inc"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_ANALYSIS_CHIP_H
-#define NM_SPARSE_ANALYSIS_CHIP_H
+#ifndef NM_SPARSE_CHIP_CHIP_H
+#define NM_SPARSE_CHIP_CHIP_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -71,4 +71,4 @@ llvm::SmallVector<llvm::StringRef> getGPUs();
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_ANALYSIS_CHIP_H
+#endif // NM_SPARSE_CHIP_CHIP_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Chip/Occupancy.h"
 
 #include <algorithm>
 

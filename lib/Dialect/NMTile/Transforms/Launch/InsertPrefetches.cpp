@@ -12,21 +12,21 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Launch/Hints.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
-#include "nm_sparse/GPU/Hints.h"
-#include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEINSERTPREFETCHESPASS
-#include "nm_sparse/GPU/Passes.h.inc"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_GPU_LAUNCH_LAUNCHACCESSES_H
-#define NM_SPARSE_LIB_GPU_LAUNCH_LAUNCHACCESSES_H
+#ifndef NM_SPARSE_GPU_LAUNCHACCESSES_H
+#define NM_SPARSE_GPU_LAUNCHACCESSES_H
 
 #include "mlir/Analysis/AliasAnalysis.h"
 #include "mlir/IR/SymbolTable.h"
@@ -27,4 +27,4 @@ bool dependOnOrder(const Accesses &a, const Accesses &b,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_GPU_LAUNCH_LAUNCHACCESSES_H
+#endif // NM_SPARSE_GPU_LAUNCHACCESSES_H

@@ -11,7 +11,7 @@
 // touches global memory: 0.75 us of launch and setup were then hidden where it
 // was measured alone; the fit of the cost model says 0.9. A symbol in the
 // module tells the runtime that the kernel waits; see
-// nm_sparse/Runtime/KernelSymbols.h.
+// nm_sparse/Support/KernelSymbols.h.
 //
 // Kernels of which an SM holds several CTAs stay as they are: CTAs that start
 // early take the room there is, two on one SM and none on another, and take up
@@ -19,21 +19,21 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Launch/Hints.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
-#include "nm_sparse/GPU/Hints.h"
-#include "nm_sparse/GPU/Passes.h"
-#include "nm_sparse/Runtime/KernelSymbols.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Support/KernelSymbols.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEOVERLAPLAUNCHESPASS
-#include "nm_sparse/GPU/Passes.h.inc"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "UnalignedLoad.h"
+#include "nm_sparse/GPU/Support/UnalignedLoad.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,15 +20,15 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
-#include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERALIGNROWSPASS
-#include "nm_sparse/GPU/Passes.h.inc"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

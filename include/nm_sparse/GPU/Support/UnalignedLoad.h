@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_GPU_MEMORY_UNALIGNEDLOAD_H
-#define NM_SPARSE_LIB_GPU_MEMORY_UNALIGNEDLOAD_H
+#ifndef NM_SPARSE_GPU_SUPPORT_UNALIGNEDLOAD_H
+#define NM_SPARSE_GPU_SUPPORT_UNALIGNEDLOAD_H
 
 #include "mlir/IR/Builders.h"
 
@@ -39,4 +39,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_GPU_MEMORY_UNALIGNEDLOAD_H
+#endif // NM_SPARSE_GPU_SUPPORT_UNALIGNEDLOAD_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "UnalignedLoad.h"
+#include "nm_sparse/GPU/Support/UnalignedLoad.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -10,14 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaunchGroups.h"
+#include "Launch/LaunchGroups.h"
 
-#include "LaunchAccesses.h"
+#include "Launch/Hints.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Analysis/Occupancy.h"
-#include "nm_sparse/GPU/Hints.h"
+#include "nm_sparse/Chip/Occupancy.h"
+#include "nm_sparse/GPU/LaunchAccesses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_GPU_HINTS_H
-#define NM_SPARSE_GPU_HINTS_H
+#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_LAUNCH_HINTS_H
+#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_LAUNCH_HINTS_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
@@ -21,4 +21,4 @@ inline HintsOp findHints(gpu::GPUFuncOp kernel) {
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_GPU_HINTS_H
+#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_LAUNCH_HINTS_H
