@@ -19,7 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Chip/Chip.h"
-#include "nm_sparse/Emulator/Emulator.h"
+#include "nm_sparse/Execution/UseEmulator.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"

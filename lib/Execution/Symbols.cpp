@@ -6,8 +6,8 @@
 
 #include "Symbols.h"
 
-#include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Emulator/FloatSymbols.h"
+#include "nm_sparse/Execution/UseEmulator.h"
 #include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Runtime/Random.h"

@@ -91,7 +91,7 @@ def NMSparseOverlapLaunchesPass
     `nm_tile.hints`, set by --nm-sparse-set-occupancy) lets those that depend on
     it be launched at once, and waits for those that it depends on before it first
     touches global memory (`griddepcontrol`). A symbol tells the runtime, which
-    then launches it early: see `nm_sparse/Support/KernelSymbols.h`. A `chip`
+    then launches it early: see `nm_sparse/Base/KernelSymbols.h`. A `chip`
     older than sm_90 cannot. Erases the hints of all kernels.
   }];
   let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",

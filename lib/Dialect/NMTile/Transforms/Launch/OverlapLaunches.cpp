@@ -11,7 +11,7 @@
 // touches global memory: 0.75 us of launch and setup were then hidden where it
 // was measured alone; the fit of the cost model says 0.9. A symbol in the
 // module tells the runtime that the kernel waits; see
-// nm_sparse/Support/KernelSymbols.h.
+// nm_sparse/Base/KernelSymbols.h.
 //
 // Kernels of which an SM holds several CTAs stay as they are: CTAs that start
 // early take the room there is, two on one SM and none on another, and take up
@@ -26,10 +26,10 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "nm_sparse/Base/KernelSymbols.h"
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
-#include "nm_sparse/Support/KernelSymbols.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEOVERLAPLAUNCHESPASS
