@@ -14,8 +14,8 @@
 #include "../Metadata.h"
 #include "../SharedLoads.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
 #include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Transfers/TileStorage.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Transfers/TileStorage.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
 

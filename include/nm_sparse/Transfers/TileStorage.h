@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_CONVERSION_TILETOTHREADS_TILESTORAGE_H
-#define NM_SPARSE_CONVERSION_TILETOTHREADS_TILESTORAGE_H
+#ifndef NM_SPARSE_TRANSFERS_TILESTORAGE_H
+#define NM_SPARSE_TRANSFERS_TILESTORAGE_H
 
 #include "mlir/IR/Builders.h"
 #include "nm_sparse/Dialect/NMSparse/IR/TileLayout.h"
@@ -40,4 +40,4 @@ private:
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_CONVERSION_TILETOTHREADS_TILESTORAGE_H
+#endif // NM_SPARSE_TRANSFERS_TILESTORAGE_H
