@@ -6,8 +6,9 @@
 
 #include "nm_sparse/Execution/Oracle.h"
 
-#include "Inputs.h"
-#include "Lowering.h"
+#include "Inputs/Inputs.h"
+#include "Lowering/Entry.h"
+#include "Lowering/Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/InitAll.h"

@@ -7,7 +7,7 @@
 #include "nm_sparse/Runtime/Driver.h"
 #include "Memory/TensorMap.h"
 #include "nm_sparse/Chip/Chip.h"
-#include "nm_sparse/Execution/UseEmulator.h"
+#include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Recorder.h"

@@ -14,7 +14,7 @@
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Support/LLVM.h"
 #include "nm_sparse/Chip/DefaultChip.h"
-#include "nm_sparse/DefaultCodeBytes.h"
+#include "nm_sparse/Support/DefaultCodeBytes.h"
 
 namespace mlir {
 class OpPassManager;

@@ -9,7 +9,7 @@
 
 #include "mlir/Pass/Pass.h"
 #include "nm_sparse/Chip/DefaultChip.h"
-#include "nm_sparse/DefaultCodeBytes.h"
+#include "nm_sparse/Support/DefaultCodeBytes.h"
 
 namespace mlir::nm_sparse {
 
