@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
-#include "Recommend.h"
+#include "ProductClocks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
