@@ -9,18 +9,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-double nm_sparse::getScore(const Prediction &prediction, Objective objective) {
-  switch (objective) {
-  case Objective::Time:
-    return prediction.seconds;
-  case Objective::Energy:
-    return prediction.joules;
-  case Objective::EDP:
-    return prediction.joules * prediction.sustained;
-  }
-  llvm_unreachable("all objectives are handled");
-}
-
 SmallVector<std::pair<ScheduleAttr, Prediction>>
 nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
                          Objective objective) {

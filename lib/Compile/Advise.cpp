@@ -11,6 +11,7 @@
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

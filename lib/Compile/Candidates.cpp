@@ -11,10 +11,11 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
+#include "nm_sparse/Energy/EnergyCosts.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>

@@ -6,7 +6,7 @@
 
 #include "Options.h"
 
-#include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Support/CommandLine.h"

@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_COMPILE_PRODUCTCLOCKS_H
 #define NM_SPARSE_LIB_COMPILE_PRODUCTCLOCKS_H
 
-#include "nm_sparse/Analysis/ClockParts.h"
+#include "nm_sparse/Analysis/PredictClocks.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::nm_sparse {

@@ -18,6 +18,7 @@
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Support/OutputFile.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <tuple>
 

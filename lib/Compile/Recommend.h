@@ -9,8 +9,8 @@
 
 #include "Options.h"
 #include "ProductClocks.h"
-#include "nm_sparse/Advice/ClockModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Energy/ClockModel.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::nm_sparse {

@@ -8,6 +8,7 @@
 #include "Table.h"
 
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 

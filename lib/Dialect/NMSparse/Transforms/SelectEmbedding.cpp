@@ -18,6 +18,8 @@
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Embedding.h"
 
+#include "nm_sparse/Analysis/Epilogue.h"
+#include "nm_sparse/Analysis/LayoutCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/CallersTensor.h"

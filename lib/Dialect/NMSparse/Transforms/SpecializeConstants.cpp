@@ -14,6 +14,7 @@
 #include "StoredWeights.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 
+#include "nm_sparse/Analysis/LayoutCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/ConstantWeight.h"
 #include "llvm/Support/MathExtras.h"
