@@ -18,6 +18,7 @@
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Support/ErrorCollector.h"
 #include "nm_sparse/Support/OutputFile.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "nm_sparse/Support/Version.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>

@@ -27,6 +27,7 @@
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cerrno>
 #include <cstring>

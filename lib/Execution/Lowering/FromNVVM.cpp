@@ -10,6 +10,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
