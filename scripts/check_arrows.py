@@ -31,10 +31,14 @@ Arrow = collections.namedtuple("Arrow", "file line target")
 
 
 def get_folder(path):
-    """lib/GPU/Math/LowerF8.cpp and include/nm_sparse/GPU/Math/... are in GPU/Math."""
+    """The folder below lib, or include/nm_sparse, that `path` is in: GPU/Math.
+
+    A header in include/nm_sparse itself is the whole of its folder: InitAll.h.
+    """
     for top in TOPS:
         if path.startswith(top + "/"):
-            return os.path.dirname(path[len(top) + 1 :])
+            name = path[len(top) + 1 :]
+            return os.path.dirname(name) or name.split(".")[0]
     return None
 
 
@@ -65,9 +69,8 @@ class Table:
             if folder in self.rows:
                 return folder
             for name in self.rows:
-                if fnmatch.fnmatch(folder, name) and name.count("/") == folder.count(
-                    "/"
-                ):
+                deep = name.count("/") == folder.count("/")
+                if deep and fnmatch.fnmatch(folder, name):
                     return name
             folder = os.path.dirname(folder)
         return None
@@ -91,7 +94,10 @@ def find_sources(root):
 def resolve(root, path, name):
     """The file of ours that `path` includes as `name`, or None."""
     if name.startswith("nm_sparse/"):
-        return "include/" + name
+        # The build makes a few headers that lie in no folder, such as Version.h.
+        found = "include/" + name
+        is_made = name.count("/") == 1 and not (root / found).exists()
+        return None if is_made else found
     folder = os.path.dirname(path)
     while folder and folder not in TOPS:
         found = os.path.normpath(os.path.join(folder, name))
@@ -227,10 +233,10 @@ def find_circle(graph, nodes):
     return []
 
 
-def check_circles(includes, what, get_node):
+def check_circles(includes):
     graph = collections.defaultdict(dict)
     for arrow in includes:
-        node, other = get_node(arrow.file), get_node(arrow.target)
+        node, other = get_folder(arrow.file), get_folder(arrow.target)
         if node != other:
             graph[node].setdefault(other, arrow)
     for nodes in find_components(graph):
@@ -240,7 +246,7 @@ def check_circles(includes, what, get_node):
         arrows = [graph[node][other] for node, other in zip(way, way[1:])]
         places = ", ".join(f"{arrow.file}:{arrow.line}" for arrow in arrows)
         yield (
-            f"{arrows[0].file}:{arrows[0].line}: a circle of {what}: "
+            f"{arrows[0].file}:{arrows[0].line}: a circle of folders: "
             f"{' -> '.join(way)} ({places}): move what they share below them"
         )
 
@@ -265,16 +271,8 @@ def check(root):
     includes = list(find_includes(root))
     yield from table.offences
     yield from check_arrows(root, table, includes)
-    yield from check_circles(includes, "folders", get_folder)
-    yield from check_circles(
-        includes, "files", lambda path: get_folder(path) + "/" + get_stem(path)
-    )
+    yield from check_circles(includes)
     yield from check_sizes(root)
-
-
-def get_stem(path):
-    """Passes of Passes.h, Passes.td and Passes.h.inc."""
-    return os.path.basename(path).split(".")[0]
 
 
 def main(arguments):
