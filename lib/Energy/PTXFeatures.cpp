@@ -6,7 +6,7 @@
 
 #include "nm_sparse/Energy/PTXFeatures.h"
 
-#include "XInstruction.h"
+#include "PTXInstruction.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
