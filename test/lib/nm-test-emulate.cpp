@@ -10,6 +10,7 @@
 
 #include "nm_sparse/Emulator/Emulator.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstring>
@@ -17,7 +18,7 @@
 
 using namespace llvm;
 using namespace mlir::nm_sparse;
-using namespace nms::cuda;
+namespace cuda = nms::cuda;
 
 static cl::opt<std::string> input(cl::Positional, cl::init("-"),
                                   cl::desc("a gpu.module in the NVVM dialect"));
@@ -36,8 +37,8 @@ static cl::list<std::string>
                              "kernel gets their address"));
 
 /// Ends the program where the driver refuses something.
-static void check(const Api &api, Result result) {
-  if (result == success)
+static void check(const cuda::Api &api, cuda::Result result) {
+  if (result == cuda::success)
     return;
   const char *text = "";
   api.getErrorString(result, &text);
@@ -62,12 +63,13 @@ static std::vector<float> parseArray(StringRef text) {
 }
 
 /// Loads `text`; what the emulator says of it, where it refuses.
-static Module load(const Api &api, const char *text) {
+static cuda::Module load(const cuda::Api &api, const char *text) {
   char log[4096] = "";
-  int options[] = {jitErrorLog, jitErrorLogBytes};
+  int options[] = {cuda::jitErrorLog, cuda::jitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
-  Module module = nullptr;
-  if (api.moduleLoadDataEx(&module, text, 2, options, values) != success) {
+  cuda::Module module = nullptr;
+  if (api.moduleLoadDataEx(&module, text, 2, options, values) !=
+      cuda::success) {
     errs() << "nm-test-emulate: " << log << "\n";
     std::exit(1);
   }
@@ -75,9 +77,9 @@ static Module load(const Api &api, const char *text) {
 }
 
 /// Launches the kernel on copies of `contents`, and reads them back.
-static void launch(const Api &api, Function function,
+static void launch(const cuda::Api &api, cuda::Function function,
                    std::vector<std::vector<float>> &contents) {
-  std::vector<DevicePtr> addresses(contents.size());
+  std::vector<cuda::DevicePtr> addresses(contents.size());
   std::vector<void *> params;
   for (auto [numbers, address] : zip(contents, addresses)) {
     size_t bytes = numbers.size() * sizeof(float);
@@ -108,13 +110,13 @@ int main(int argc, char **argv) {
     errs() << "nm-test-emulate: " << toString(driver.takeError()) << "\n";
     return 1;
   }
-  const Api &api = *driver->api;
-  Context context = nullptr;
+  const cuda::Api &api = *driver->api;
+  cuda::Context context = nullptr;
   check(api, api.init(0));
   check(api, api.primaryCtxRetain(&context, driver->device));
   check(api, api.ctxPush(context));
-  Module module = load(api, (*buffer)->getBufferStart());
-  Function function = nullptr;
+  cuda::Module module = load(api, (*buffer)->getBufferStart());
+  cuda::Function function = nullptr;
   check(api, api.moduleGetFunction(&function, module, kernelName.c_str()));
 
   std::vector<std::vector<float>> contents;
@@ -123,7 +125,7 @@ int main(int argc, char **argv) {
   launch(api, function, contents);
   for (const std::vector<float> &numbers : contents) {
     for (float number : numbers)
-      outs() << number << " ";
+      outs() << format("%g ", number);
     outs() << "\n";
   }
   return 0;
