@@ -16,7 +16,7 @@
 #define NM_SPARSE_LIB_RUNTIME_CONTEXT_H
 
 #include "ErrorState.h"
-#include "nm_sparse/Runtime/CudaApi.h"
+#include "nm_sparse/Base/CudaApi.h"
 #include "nm_sparse/Runtime/Driver.h"
 
 namespace nms {

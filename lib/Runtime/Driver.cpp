@@ -10,6 +10,7 @@
 
 #include "Context.h"
 #include "Symbols.h"
+#include "nm_sparse/Runtime/SetDriver.h"
 
 #include <atomic>
 #include <cstdio>

@@ -7,7 +7,7 @@
 #include "Functions.h"
 
 #include "ErrorState.h"
-#include "nm_sparse/Runtime/KernelSymbols.h"
+#include "nm_sparse/Base/KernelSymbols.h"
 
 #include <cstdlib>
 #include <memory>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ops/DotProduct.h"
+#include "Ops/Matrix/DotProduct.h"
 #include "../../lib/Runtime/Element.h"
 #include "gtest/gtest.h"
 #include <chrono>

@@ -11,7 +11,7 @@
 #define NM_SPARSE_UNITTESTS_EMULATOR_SMALLINTEGERS_H
 
 #include "../../lib/Runtime/Element.h"
-#include "Ops/WarpProduct.h"
+#include "Ops/Matrix/WarpProduct.h"
 #include "gtest/gtest.h"
 
 namespace mlir::nm_sparse::emulator {

@@ -12,7 +12,7 @@
 #include "FakeCuda.h"
 
 #include "CublasApi.h"
-#include "nm_sparse/Runtime/KernelSymbols.h"
+#include "nm_sparse/Base/KernelSymbols.h"
 
 #include <cstdlib>
 #include <cstring>
