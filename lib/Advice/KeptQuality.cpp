@@ -11,9 +11,9 @@
 #include "nm_sparse/Advice/KeptQuality.h"
 
 #include "nm_sparse/Advice/Cholesky.h"
-#include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Runtime/Packing.h"
-#include "nm_sparse/Runtime/Random.h"
+#include "nm_sparse/Base/Convert.h"
+#include "nm_sparse/Base/Error.h"
+#include "nm_sparse/Packing/Packing.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

@@ -11,8 +11,8 @@
 #define NM_SPARSE_ADVICE_KEPTQUALITY_H
 
 #include "nm_sparse/Advice/GramMatrix.h"
+#include "nm_sparse/Base/Kind.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Runtime/Base.h"
 
 namespace mlir::nm_sparse {
 

@@ -12,7 +12,7 @@
 #ifndef NM_SPARSE_RUNTIME_CUDAAPI_H
 #define NM_SPARSE_RUNTIME_CUDAAPI_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 namespace nms::cuda {
 
