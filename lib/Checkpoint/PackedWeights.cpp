@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Base/Error.h"
 #include "nm_sparse/Checkpoint/LinearLayers.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Runtime/Error.h"

@@ -6,9 +6,11 @@
 
 #include "nm_sparse/PruningQuality/GramMatrix.h"
 
+#include "nm_sparse/Base/Convert.h"
+#include "nm_sparse/Base/Error.h"
+#include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Support/QuoteName.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"

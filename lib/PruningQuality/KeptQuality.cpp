@@ -10,10 +10,13 @@
 
 #include "nm_sparse/PruningQuality/KeptQuality.h"
 
+#include "nm_sparse/Base/Convert.h"
+#include "nm_sparse/Base/Error.h"
+#include "nm_sparse/Base/Random.h"
+#include "nm_sparse/Packing/Packing.h"
 #include "nm_sparse/PruningQuality/Cholesky.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
-#include "nm_sparse/Runtime/Random.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ops/Matrix/DotProduct.h"
-#include "../../lib/Runtime/Element.h"
+#include "nm_sparse/Base/Element.h"
 #include "gtest/gtest.h"
 #include <chrono>
 #include <cmath>

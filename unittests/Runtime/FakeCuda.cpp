@@ -11,7 +11,7 @@
 
 #include "FakeCuda.h"
 
-#include "CublasApi.h"
+#include "Vendor/CublasApi.h"
 #include "nm_sparse/Base/KernelSymbols.h"
 
 #include <cstdlib>

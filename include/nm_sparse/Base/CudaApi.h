@@ -12,6 +12,7 @@
 #ifndef NM_SPARSE_BASE_CUDAAPI_H
 #define NM_SPARSE_BASE_CUDAAPI_H
 
+#include "nm_sparse/Base/Kind.h"
 #include <cstddef>
 #include <cstdint>
 

@@ -10,9 +10,9 @@
 #ifndef NM_SPARSE_PRUNINGQUALITY_KEPTQUALITY_H
 #define NM_SPARSE_PRUNINGQUALITY_KEPTQUALITY_H
 
+#include "nm_sparse/Base/Kind.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/PruningQuality/GramMatrix.h"
-#include "nm_sparse/Runtime/Base.h"
 
 namespace mlir::nm_sparse {
 

@@ -10,7 +10,7 @@
 #define NM_SPARSE_RUNTIME_SETDRIVER_H
 
 #include "nm_sparse/Base/CudaApi.h"
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 namespace nms {
 

@@ -6,8 +6,8 @@
 
 #include "nm_sparse/Emulator/FloatSymbols.h"
 
-#include "nm_sparse/Runtime/Base.h"
-#include "nm_sparse/Runtime/Random.h"
+#include "nm_sparse/Base/Convert.h"
+#include "nm_sparse/Base/Kind.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir::nm_sparse;

@@ -6,7 +6,7 @@
 
 #include "nm_sparse/Execution/Host/Array.h"
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 #include <cstring>
 
 using namespace mlir;

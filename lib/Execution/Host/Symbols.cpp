@@ -6,11 +6,12 @@
 
 #include "Host/Symbols.h"
 
+#include "nm_sparse/Base/Random.h"
+#include "nm_sparse/Emulator/Emulator.h"
 #include "nm_sparse/Emulator/FloatSymbols.h"
 #include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Packing.h"
-#include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "nm_sparse/Runtime/Reference.h"
 #include "llvm/ADT/DenseSet.h"

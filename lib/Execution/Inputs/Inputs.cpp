@@ -8,10 +8,11 @@
 #include "Inputs/PackedInputs.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "nm_sparse/Base/Convert.h"
+#include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
-#include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Support/ErrorCollector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>

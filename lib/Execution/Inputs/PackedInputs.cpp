@@ -6,10 +6,10 @@
 
 #include "Inputs/PackedInputs.h"
 
+#include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
-#include "nm_sparse/Runtime/Random.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <cstring>

@@ -9,10 +9,11 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "nm_sparse/Base/Convert.h"
+#include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Embedding.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
 #include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Runtime/Random.h"
 #include "nm_sparse/Runtime/Reference.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include "Report/Output.h"
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ops/Matrix/DotProduct.h"
-#include "../../../Runtime/Element.h"
+#include "nm_sparse/Base/Element.h"
 #include "llvm/ADT/SmallVector.h"
 #include <algorithm>
 #include <cassert>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ops/Matrix/ElementType.h"
-#include "../../../Runtime/Element.h"
+#include "nm_sparse/Base/Element.h"
 #include "llvm/ADT/STLExtras.h"
 #include <array>
 #include <limits>

@@ -10,8 +10,8 @@
 #ifndef NM_SPARSE_LIB_EMULATOR_OPS_MATRIX_FLOATMATRIX_H
 #define NM_SPARSE_LIB_EMULATOR_OPS_MATRIX_FLOATMATRIX_H
 
-#include "../../../Runtime/Element.h"
 #include "Ops/Matrix/ElementType.h"
+#include "nm_sparse/Base/Element.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <vector>
 

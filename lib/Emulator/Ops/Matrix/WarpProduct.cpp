@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ops/Matrix/WarpProduct.h"
-#include "../../../Runtime/Element.h"
+#include "nm_sparse/Base/Element.h"
 #include "llvm/ADT/Twine.h"
 #include <cmath>
 
