@@ -9,7 +9,7 @@ from one_token import about, read
 
 LAYERS = report.RESULTS / "h200-elements.json"
 
-# Bytes a second of device memory: what the ceilings of lib/Analysis/Chip.cpp have.
+# Bytes a second of device memory: what the ceilings of lib/Chip/Chip.cpp have.
 MEMORY = 4.6e12
 
 CLASSES = {

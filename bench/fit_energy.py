@@ -3,7 +3,7 @@
 """The energy model against measured energies, and what would fit them better.
 
 The layers of --fit and --judge were drawn by `draw.py --energy`. The costs of
-lib/Analysis/EnergyTable.cpp are fitted to those of --fit alone: non-negative least
+lib/Energy/EnergyTable.cpp are fitted to those of --fit alone: non-negative least
 squares of relative errors. A product at the power limit says only that it takes at
 least as much, so that it counts where the model says less. Printed are the costs,
 and the errors for both lists, with the measured and with the predicted time. With

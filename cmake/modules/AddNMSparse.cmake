@@ -36,6 +36,40 @@ function(nm_sparse_add_library name)
   install(TARGETS ${name} EXPORT NMSparseTargets ARCHIVE DESTINATION lib)
 endfunction()
 
+# nm_sparse_add_plain_library(NAME kind source...)
+# A library of plain C++ (kind STATIC or SHARED): it uses neither LLVM nor MLIR,
+# not their flags, and exports only the functions that say so.
+function(nm_sparse_add_plain_library name kind)
+  add_library(${name} ${kind} ${ARGN})
+  target_compile_features(${name} PUBLIC cxx_std_17)
+  target_compile_options(${name} PRIVATE
+    $<$<NOT:$<CONFIG:Debug>>:-O2> -Wall -Wextra)
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
+  set_target_properties(${name} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    POSITION_INDEPENDENT_CODE ON
+    DISABLE_PRECOMPILE_HEADERS ON)
+  install(TARGETS ${name} EXPORT NMSparseTargets
+    LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+endfunction()
+
+# nm_sparse_link_whole(NAME archive-target...)
+# Links all of our archives into a shared library, also what nothing in it calls.
+function(nm_sparse_link_whole name)
+  foreach(archive ${ARGN})
+    target_link_libraries(${name} PRIVATE
+      "-Wl,--whole-archive,$<TARGET_FILE:${archive}>,--no-whole-archive")
+    add_dependencies(${name} ${archive})
+    set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS
+      $<TARGET_FILE:${archive}>)
+  endforeach()
+endfunction()
+
 # Link upstream libraries: the two dylibs, or (static tools) all archives into
 # the tool and nothing into the libraries.
 function(nm_sparse_link_mlir target)

@@ -15,7 +15,7 @@
 #ifndef NM_SPARSE_C_COMPILER_H
 #define NM_SPARSE_C_COMPILER_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 #include "nm_sparse/Runtime/Program.h"
 
 #ifdef __cplusplus

@@ -6,9 +6,9 @@
 
 #include "nm_sparse/Analysis/CostModelC.h"
 
-#include "nm_sparse/Analysis/CombineEnergy.h"
 #include "nm_sparse/Analysis/CombineTerms.h"
-#include "nm_sparse/Analysis/LeastSquares.h"
+#include "nm_sparse/Energy/CombineEnergy.h"
+#include "nm_sparse/Energy/LeastSquares.h"
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CostTerms.h"
-#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -12,7 +12,7 @@
 #ifndef NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H
 #define NM_SPARSE_LIB_ANALYSIS_COSTTERMS_H
 
-#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/Prediction.h"
 
 namespace mlir::nm_sparse {
 

@@ -11,6 +11,7 @@
 
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Energy/EnergyCosts.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

@@ -27,18 +27,6 @@ void nm_sparse::addScheduleProposer(NMTileDialect &dialect,
   dialect.getRegisteredInterface<ScheduleProposers>()->list.push_back(proposer);
 }
 
-double nm_sparse::getScore(const Prediction &prediction, Objective objective) {
-  switch (objective) {
-  case Objective::Time:
-    return prediction.seconds;
-  case Objective::Energy:
-    return prediction.joules;
-  case Objective::EDP:
-    return prediction.joules * prediction.sustained;
-  }
-  llvm_unreachable("all objectives are handled");
-}
-
 SmallVector<std::pair<ScheduleAttr, Prediction>>
 nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
                          Objective objective) {

@@ -7,7 +7,7 @@
 #include "nm_sparse/Execution/Oracle.h"
 
 #include "nm_sparse-c/Compiler.h"
-#include "nm_sparse/Emulator/Emulator.h"
+#include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/Runtime/Error.h"
 #include <cstring>
 

@@ -11,6 +11,7 @@
 
 #include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Support/QuoteName.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/SymbolTable.h"

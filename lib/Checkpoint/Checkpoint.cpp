@@ -7,7 +7,8 @@
 #include "nm_sparse/Checkpoint/Checkpoint.h"
 
 #include "FindFiles.h"
-#include "nm_sparse/Checkpoint/Json.h"
+#include "nm_sparse/Support/Json.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

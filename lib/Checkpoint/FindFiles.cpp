@@ -6,8 +6,9 @@
 
 #include "FindFiles.h"
 
-#include "nm_sparse/Checkpoint/Json.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Support/Json.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -6,7 +6,7 @@
 
 #include "nm_sparse/Checkpoint/LinearLayers.h"
 
-#include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -6,7 +6,8 @@
 
 #include "nm_sparse/Checkpoint/TensorFile.h"
 
-#include "nm_sparse/Checkpoint/Json.h"
+#include "nm_sparse/Support/Json.h"
+#include "nm_sparse/Support/QuoteName.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -68,18 +69,6 @@ llvm::SmallVector<llvm::StringRef> nm_sparse::getElementTypes() {
     if (!type.element.empty())
       elements.push_back(type.element);
   return elements;
-}
-
-std::string nm_sparse::quoteName(llvm::StringRef name) {
-  std::string text = "'";
-  for (char c : name) {
-    auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      text += "\\x" + llvm::utohexstr(byte, /*LowerCase=*/true, /*Width=*/2);
-    else
-      text += c;
-  }
-  return text + "'";
 }
 
 namespace {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Checkpoint/TwoFour.h"
+#include "nm_sparse/Support/QuoteName.h"
 
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Endian.h"

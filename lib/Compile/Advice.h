@@ -8,9 +8,9 @@
 #define NM_SPARSE_LIB_COMPILE_ADVICE_H
 
 #include "Options.h"
-#include "nm_sparse/Advice/KeptQuality.h"
-#include "nm_sparse/Analysis/CombineEnergy.h"
 #include "nm_sparse/Checkpoint/LinearLayers.h"
+#include "nm_sparse/Energy/CombineEnergy.h"
+#include "nm_sparse/PruningQuality/KeptQuality.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::nm_sparse {

@@ -8,7 +8,8 @@
 #include "Explain.h"
 #include "Table.h"
 
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -8,9 +8,10 @@
 #include "nm_sparse/Support/OutputFile.h"
 
 #include "mlir/AsmParser/AsmParser.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

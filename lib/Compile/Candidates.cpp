@@ -5,17 +5,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explain.h"
-#include "Recommend.h"
+#include "ProductClocks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/ProductCost.h"
-#include "nm_sparse/Analysis/TransposeCost.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
+#include "nm_sparse/Energy/EnergyCosts.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>

@@ -7,6 +7,7 @@
 #include "CheckpointInput.h"
 #include "Table.h"
 
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
 

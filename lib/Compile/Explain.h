@@ -7,8 +7,9 @@
 #ifndef NM_SPARSE_LIB_COMPILE_EXPLAIN_H
 #define NM_SPARSE_LIB_COMPILE_EXPLAIN_H
 
-#include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Energy/CombineEnergy.h"
 #include "nm_sparse/Target/Target.h"
 #include <map>
 

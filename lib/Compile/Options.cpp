@@ -6,8 +6,8 @@
 
 #include "Options.h"
 
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Support/CommandLine.h"
 #include "nm_sparse/Support/OutputFile.h"

@@ -10,7 +10,7 @@
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
-#include "nm_sparse/Compile/Compile.h"
+#include "nm_sparse/Compile/Host.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
 #include <string>

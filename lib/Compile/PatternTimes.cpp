@@ -13,6 +13,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Pipelines/Run.h"
 

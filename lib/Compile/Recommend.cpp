@@ -14,10 +14,11 @@
 
 #include "Explain.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Support/OutputFile.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <tuple>
 
@@ -26,15 +27,6 @@ using namespace mlir::nm_sparse;
 
 /// Percent of the time, unless --max-loss says another.
 static constexpr int64_t kUsualLoss = 5;
-
-ClockParts nm_sparse::findClockParts(const MatmulProblem &problem,
-                                     ScheduleAttr schedule, double seconds,
-                                     const Chip &chip) {
-  ClockParts parts = predictClockParts(problem, schedule, chip);
-  // L2 bounds the transposition before a product (decision 010).
-  parts.core += seconds - predict(problem, schedule, chip).seconds;
-  return parts;
-}
 
 static std::string print(Attribute attribute) {
   std::string text;

@@ -8,19 +8,13 @@
 #define NM_SPARSE_LIB_COMPILE_RECOMMEND_H
 
 #include "Options.h"
-#include "nm_sparse/Advice/ClockModel.h"
+#include "ProductClocks.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Energy/ClockModel.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::nm_sparse {
 struct Chip;
-
-/// Which clock the time of a product goes with, which takes `seconds` with its
-/// share of the kernel before it.
-ClockParts findClockParts(const MatmulProblem &problem, ScheduleAttr schedule,
-                          double seconds, const Chip &chip);
-/// As sweeps have it.
-llvm::json::Value toJSON(const ClockParts &parts);
 
 /// A sparse matmul, and the layer of a sweep that it is.
 struct RecommendedProduct {

@@ -8,17 +8,12 @@
 #include "Table.h"
 
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-llvm::json::Value nm_sparse::toJSON(const ClockParts &parts) {
-  return llvm::json::Object{{"fixed_us", parts.fixed * 1e6},
-                            {"core_us", parts.core * 1e6},
-                            {"memory_us", parts.memory * 1e6}};
-}
 
 static std::string count(size_t number, llvm::StringRef what) {
   return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s");

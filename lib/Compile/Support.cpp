@@ -13,6 +13,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -6,12 +6,14 @@
 
 #include "nm_sparse/Execution/Oracle.h"
 
-#include "Inputs.h"
-#include "Lowering.h"
+#include "Inputs/Inputs.h"
+#include "Lowering/Entry.h"
+#include "Lowering/Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

@@ -6,26 +6,28 @@
 
 #include "nm_sparse/Execution/Run.h"
 
-#include "Bench.h"
-#include "Check.h"
-#include "EmulationReport.h"
-#include "Inputs.h"
-#include "Lowering.h"
-#include "Memory.h"
-#include "Output.h"
-#include "StoreWeights.h"
-#include "Target.h"
+#include "Inputs/Inputs.h"
+#include "Inputs/Memory.h"
+#include "Lowering/Entry.h"
+#include "Lowering/Lowering.h"
+#include "Lowering/StoreWeights.h"
+#include "Lowering/Target.h"
+#include "Report/Bench.h"
+#include "Report/Check.h"
+#include "Report/EmulationReport.h"
+#include "Report/Output.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Emulator/Emulator.h"
+#include "nm_sparse/Chip/Chip.h"
+#include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
+#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cerrno>
 #include <cstring>
@@ -36,32 +38,6 @@
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-llvm::Expected<Operation *> nm_sparse::findEntry(ModuleOp module,
-                                                 StringRef name) {
-  SmallVector<func::FuncOp> functions;
-  std::string names;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal() || !function.isPublic())
-      continue;
-    functions.push_back(function);
-    names += (names.empty() ? "@" : ", @") + function.getSymName().str();
-    if (function.getSymName() == name)
-      return function.getOperation();
-  }
-  if (!name.empty())
-    return llvm::createStringError(
-        llvm::formatv("no public function @{0} with a body; there is {1}", name,
-                      names.empty() ? "none" : names)
-            .str());
-  if (functions.empty())
-    return llvm::createStringError("no public function with a body");
-  if (functions.size() > 1)
-    return llvm::createStringError(
-        llvm::formatv("several functions ({0}): choose one with --entry", names)
-            .str());
-  return functions.front().getOperation();
-}
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/GPU/Passes.h"

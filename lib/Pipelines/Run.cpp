@@ -1,4 +1,4 @@
-//===- Run.cpp - read a module and run pipelines on it --------------------===//
+//===- Run.cpp - run pipelines on a module --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,41 +8,13 @@
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "nm_sparse/Pipelines/ErrorCollector.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-static llvm::Expected<OwningOpRef<ModuleOp>>
-parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  ErrorCollector errors(&context);
-  auto module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  if (!module)
-    return llvm::createStringError(errors.getFirst());
-  return module;
-}
-
-llvm::Expected<OwningOpRef<ModuleOp>>
-nm_sparse::readModule(MLIRContext &context, StringRef file) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
-  if (std::error_code code = buffer.getError())
-    return llvm::createStringError(
-        llvm::formatv("cannot read {0}: {1}", file, code.message()).str());
-  return parse(context, std::move(*buffer));
-}
-
-llvm::Expected<OwningOpRef<ModuleOp>>
-nm_sparse::parseModule(MLIRContext &context, StringRef text, StringRef name) {
-  return parse(context, llvm::MemoryBuffer::getMemBufferCopy(text, name));
-}
 
 llvm::Error nm_sparse::runPipeline(ModuleOp module, StringRef what,
                                    function_ref<void(OpPassManager &)> build) {

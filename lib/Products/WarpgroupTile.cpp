@@ -6,7 +6,7 @@
 
 #include "nm_sparse/Products/WarpgroupTile.h"
 
-#include "nm_sparse/Analysis/RegisterShares.h"
+#include "nm_sparse/Chip/RegisterShares.h"
 #include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "llvm/ADT/StringExtras.h"
 

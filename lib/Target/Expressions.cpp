@@ -2,6 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
+// From operations to expressions of the manifest; nms::Expression has their
+// grammar. "?" stands for a value that is none.
+//
 //===----------------------------------------------------------------------===//
 
 #include "HostCode.h"
@@ -11,19 +14,18 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Base/Expression.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 #include "nm_sparse/Target/Target.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+using nms::Function;
+using nms::Quantity;
+using nms::writeCall;
 
 /// Bytes that the arrays of callers begin at a multiple of (docs/Manifest.md).
 static constexpr int64_t kArgumentAlignment = 16;
-
-static std::string call(StringRef function, ArrayRef<std::string> operands) {
-  return (function + "(" + llvm::join(operands, ", ") + ")").str();
-}
 
 /// `expr` with `operands` for its dimensions and then its symbols.
 static std::string describe(AffineExpr expr, unsigned dims,
@@ -35,36 +37,36 @@ static std::string describe(AffineExpr expr, unsigned dims,
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
     return operands[dims + symbol.getPosition()];
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  std::string sides[] = {describe(binary.getLHS(), dims, operands),
-                         describe(binary.getRHS(), dims, operands)};
+  std::vector<std::string> sides = {describe(binary.getLHS(), dims, operands),
+                                    describe(binary.getRHS(), dims, operands)};
   switch (expr.getKind()) {
   case AffineExprKind::Add:
-    return "(" + sides[0] + " + " + sides[1] + ")";
+    return nms::writeSum(sides[0], sides[1]);
   case AffineExprKind::Mul:
-    return "(" + sides[0] + " * " + sides[1] + ")";
+    return nms::writeProduct(sides[0], sides[1]);
   case AffineExprKind::CeilDiv:
-    return call("ceildiv", sides);
+    return writeCall(Function::CeilDiv, sides);
   case AffineExprKind::FloorDiv:
-    return call("floordiv", sides);
+    return writeCall(Function::FloorDiv, sides);
   default:
-    return call("mod", sides);
+    return writeCall(Function::Mod, sides);
   }
 }
 
+/// The results of `map`, of which `combine` makes one where there are more.
 static std::string describe(AffineMap map, ValueRange values,
-                            StringRef combine) {
-  SmallVector<std::string> operands, results;
+                            Function combine) {
+  std::vector<std::string> operands, results;
   for (Value value : values)
     operands.push_back(describeExpression(value));
   for (AffineExpr expr : map.getResults())
     results.push_back(describe(expr, map.getNumDims(), operands));
-  return results.size() == 1 ? results.front() : call(combine, results);
+  return results.size() == 1 ? results.front() : writeCall(combine, results);
 }
 
-static std::string describeBinary(Operation *op, StringRef name) {
-  std::string sides[] = {describeExpression(op->getOperand(0)),
-                         describeExpression(op->getOperand(1))};
-  return call(name, sides);
+static std::string describeBinary(Operation *op, Function function) {
+  return writeCall(function, {describeExpression(op->getOperand(0)),
+                              describeExpression(op->getOperand(1))});
 }
 
 /// The bytes, a power of two, that the memory which `pointer` is of begins at a
@@ -84,20 +86,27 @@ static std::string describeRemainder(arith::RemUIOp op) {
       !divisor.isZero() && divisor.ule(kArgumentAlignment) &&
       getAlignment(pointer) % divisor.getSExtValue() == 0)
     return "0";
-  return describeBinary(op, "mod");
+  return describeBinary(op, Function::Mod);
 }
 
 /// 1 where both are equal, else 0.
 static std::string describeEqual(arith::CmpIOp op) {
   std::string a = describeExpression(op.getLhs());
   std::string b = describeExpression(op.getRhs());
-  int64_t left, right;
-  if (!StringRef(a).getAsInteger(10, left) &&
-      !StringRef(b).getAsInteger(10, right))
-    return left == right ? "1" : "0";
-  return call("sub", {"1", call("min", {call("max", {call("sub", {a, b}),
-                                                     call("sub", {b, a})}),
-                                        "1"})});
+  nms::Expression left, right;
+  int64_t leftNumber, rightNumber;
+  if (nms::Expression::parse(a, left) && left.isNumber(leftNumber) &&
+      nms::Expression::parse(b, right) && right.isNumber(rightNumber))
+    return leftNumber == rightNumber ? "1" : "0";
+  std::string distance =
+      writeCall(Function::Max, {writeCall(Function::Sub, {a, b}),
+                                writeCall(Function::Sub, {b, a})});
+  return writeCall(Function::Sub,
+                   {"1", writeCall(Function::Min, {distance, "1"})});
+}
+
+std::string nm_sparse::getArgumentName(BlockArgument argument) {
+  return "arg" + std::to_string(argument.getArgNumber());
 }
 
 std::string nm_sparse::describeExpression(Value value) {
@@ -107,7 +116,7 @@ std::string nm_sparse::describeExpression(Value value) {
                               ? constant.getZExtValue()
                               : constant.getSExtValue());
   if (auto argument = dyn_cast<BlockArgument>(value))
-    return llvm::formatv("arg{0}", argument.getArgNumber());
+    return getArgumentName(argument);
   Operation *op = value.getDefiningOp();
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
     std::optional<int64_t> index = dim.getConstantIndex();
@@ -125,41 +134,43 @@ std::string nm_sparse::describeExpression(Value value) {
       return "?";
     std::string name = describeExpression(source);
     if (number == 1)
-      return name + ".offset";
-    return llvm::formatv("{0}.{1}[{2}]", name,
-                         number < 2 + rank ? "size" : "stride",
-                         (number - 2) % rank);
+      return Quantity{name, Quantity::Field::Offset}.write();
+    return Quantity{name,
+                    number < 2 + rank ? Quantity::Field::Size
+                                      : Quantity::Field::Stride,
+                    (number - 2) % rank}
+        .write();
   }
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
-    return describe(apply.getMap(), apply.getOperands(), "");
+    return describe(apply.getMap(), apply.getOperands(), Function::Max);
   if (auto max = dyn_cast<affine::AffineMaxOp>(op))
-    return describe(max.getMap(), max.getOperands(), "max");
+    return describe(max.getMap(), max.getOperands(), Function::Max);
   if (auto min = dyn_cast<affine::AffineMinOp>(op))
-    return describe(min.getMap(), min.getOperands(), "min");
+    return describe(min.getMap(), min.getOperands(), Function::Min);
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::TruncIOp>(op))
     return describeExpression(op->getOperand(0));
   if (isa<arith::AddIOp>(op)) {
     std::string a = describeExpression(op->getOperand(0));
     std::string b = describeExpression(op->getOperand(1));
-    return a == "0" ? b : b == "0" ? a : call("add", {a, b});
+    return a == "0" ? b : b == "0" ? a : writeCall(Function::Add, {a, b});
   }
   if (isa<arith::SubIOp>(op))
-    return describeBinary(op, "sub");
+    return describeBinary(op, Function::Sub);
   if (isa<arith::MulIOp>(op))
-    return describeBinary(op, "mul");
+    return describeBinary(op, Function::Mul);
   if (isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
-    return describeBinary(op, "ceildiv");
+    return describeBinary(op, Function::CeilDiv);
   if (isa<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(op))
-    return describeBinary(op, "floordiv");
+    return describeBinary(op, Function::FloorDiv);
   if (auto remainder = dyn_cast<arith::RemUIOp>(op))
     return describeRemainder(remainder);
   if (auto compare = dyn_cast<arith::CmpIOp>(op);
       compare && compare.getPredicate() == arith::CmpIPredicate::eq)
     return describeEqual(compare);
   if (isa<arith::MaxSIOp, arith::MaxUIOp>(op))
-    return describeBinary(op, "max");
+    return describeBinary(op, Function::Max);
   if (isa<arith::MinSIOp, arith::MinUIOp>(op))
-    return describeBinary(op, "min");
+    return describeBinary(op, Function::Min);
   return "?";
 }

@@ -17,13 +17,17 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Base/Expression.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+using nms::Function;
+using nms::Quantity;
+using nms::writeCall;
 
 //===----------------------------------------------------------------------===//
 // Views
@@ -39,10 +43,6 @@ static std::string describe(OpFoldResult value) {
   if (auto attribute = dyn_cast<Attribute>(value))
     return std::to_string(cast<IntegerAttr>(attribute).getInt());
   return describeExpression(cast<Value>(value));
-}
-
-static std::string call(StringRef function, StringRef lhs, StringRef rhs) {
-  return llvm::formatv("{0}({1}, {2})", function, lhs, rhs).str();
 }
 
 /// What the type alone says; "?" for what it does not.
@@ -69,7 +69,9 @@ static ViewDescription describeType(MemRefType type) {
 static ViewDescription describe(Value value, StringRef name);
 
 static std::string multiply(const std::string &lhs, const std::string &rhs) {
-  return lhs == "1" ? rhs : rhs == "1" ? lhs : call("mul", lhs, rhs);
+  return lhs == "1"   ? rhs
+         : rhs == "1" ? lhs
+                      : writeCall(Function::Mul, {lhs, rhs});
 }
 
 static ViewDescription describeSubView(memref::SubViewOp view, StringRef name) {
@@ -80,7 +82,9 @@ static ViewDescription describeSubView(memref::SubViewOp view, StringRef name) {
     std::string start = describe(view.getMixedOffsets()[dim]);
     if (start != "0")
       result.offset =
-          call("add", result.offset, call("mul", start, source.strides[dim]));
+          writeCall(Function::Add,
+                    {result.offset,
+                     writeCall(Function::Mul, {start, source.strides[dim]})});
     if (dropped[dim])
       continue;
     result.sizes.push_back(describe(view.getMixedSizes()[dim]));
@@ -155,10 +159,13 @@ static ViewDescription describe(Value value, StringRef name) {
              cast && isa<MemRefType>(cast.getSource().getType())) {
     known = describe(cast.getSource(), name);
   } else if (value == getBufferOf(value)) {
-    known.offset = (name + ".offset").str();
-    for (size_t dim = 0; dim < known.sizes.size(); ++dim) {
-      known.sizes[dim] = llvm::formatv("{0}.size[{1}]", name, dim);
-      known.strides[dim] = llvm::formatv("{0}.stride[{1}]", name, dim);
+    auto write = [&](Quantity::Field field, int64_t dim) {
+      return Quantity{name.str(), field, dim}.write();
+    };
+    known.offset = write(Quantity::Field::Offset, 0);
+    for (int64_t dim = 0, e = known.sizes.size(); dim < e; ++dim) {
+      known.sizes[dim] = write(Quantity::Field::Size, dim);
+      known.strides[dim] = write(Quantity::Field::Stride, dim);
     }
   }
   auto fill = [](std::string &text, const std::string &other) {
@@ -186,8 +193,7 @@ std::optional<ViewDescription> nm_sparse::describeView(Value value,
 std::string nm_sparse::describeSize(Value view, int64_t dim) {
   Value buffer = getBufferOf(view);
   auto argument = dyn_cast<BlockArgument>(buffer);
-  std::string name =
-      argument ? llvm::formatv("arg{0}", argument.getArgNumber()).str() : "?";
+  std::string name = argument ? getArgumentName(argument) : "?";
   return describe(view, name).sizes[dim];
 }
 

@@ -20,6 +20,9 @@ struct ViewDescription {
   SmallVector<std::string> sizes, strides;
 };
 
+/// The name of an argument in expressions: "arg0".
+std::string getArgumentName(BlockArgument argument);
+
 /// True when `value` is all of its root, perhaps with another type.
 bool isWhole(Value value);
 

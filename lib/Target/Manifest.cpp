@@ -14,11 +14,13 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "nm_sparse/Base/Expression.h"
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "nm_sparse/GPU/Copies.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
+#include "nm_sparse/Packing/Packing.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Target/Target.h"
 #include "nm_sparse/Version.h"
@@ -118,7 +120,8 @@ private:
 
   std::string describe(Value value) {
     std::string text = describeExpression(value);
-    if (StringRef(text).contains('?'))
+    nms::Expression parsed;
+    if (!nms::Expression::parse(text, parsed))
       refuse("a value that is no expression over the arguments' sizes");
     return text;
   }
@@ -150,7 +153,7 @@ private:
   /// argN, or bufferN for memory that the host allocates.
   std::string getName(Value root) {
     if (auto argument = dyn_cast<BlockArgument>(root))
-      return llvm::formatv("arg{0}", argument.getArgNumber());
+      return getArgumentName(argument);
     if (!isa<memref::AllocOp, gpu::AllocOp>(root.getDefiningOp()))
       refuse("memory that '" +
              root.getDefiningOp()->getName().getStringRef().str() + "' makes");

@@ -6,7 +6,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "nm_sparse/GPU/Codegen.h"
-#include "nm_sparse/Pipelines/ErrorCollector.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Object/ELF.h"

@@ -17,7 +17,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
-#include "nm_sparse/Runtime/Packing.h"
+#include "nm_sparse/Packing/Packing.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

@@ -49,7 +49,9 @@ def test_installed_headers_are_the_public_ones(prefix):
     assert not missing
 
 
-def test_another_project_builds_on_it(prefix):
+@pytest.fixture(scope="module")
+def project(prefix):
+    """The build folder of another project."""
     cache = (BUILD / "CMakeCache.txt").read_text()
     kept = [
         "-D" + line
@@ -63,7 +65,25 @@ def test_another_project_builds_on_it(prefix):
         "-DCMAKE_BUILD_TYPE=Release",
         f"-DNMSparse_DIR={prefix / 'lib' / 'cmake' / 'NMSparse'}")  # fmt: skip
     run("cmake", "--build", build)
-    assert run(build / "consumer") == (
+    return build
+
+
+def test_another_project_builds_on_it(project):
+    assert run(project / "consumer") == (
         "#nm_sparse.encoding<2:4> packs into values tensor<32x32xf16> "
         "index tensor<32x32xi8>\n"
     )
+
+
+def test_kernels_of_other_compilers_run(project, tmp_path):
+    """The passes on GPU code and the emulator, with no dialect of this project."""
+    lowered, kernel = tmp_path / "lowered.mlir", tmp_path / "kernel.mlir"
+    source = HERE.parent / "GPU" / "alone.mlir"
+    run(project / "gpu-opt", source, "--nm-sparse-lower-math", "-o", lowered)
+    passes = "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1}"
+    run("mlir-opt-22", lowered, f"--pass-pipeline=builtin.module(gpu.module({passes},"
+        "reconcile-unrealized-casts))", "-o", kernel)  # fmt: skip
+    assert run(project / "emulate", kernel, "--kernel=erf", "--block=4",
+               "--array=-1,0,0.5,3").split() == [
+        "-0.842701", "0", "0.5205", "0.999978",
+    ]  # fmt: skip

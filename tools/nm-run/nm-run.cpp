@@ -6,7 +6,7 @@
 
 #include "Options.h"
 
-#include "nm_sparse/Emulator/Emulator.h"
+#include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Support/Version.h"

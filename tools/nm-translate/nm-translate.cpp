@@ -9,7 +9,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
-#include "nm_sparse/Analysis/PTXFeatures.h"
+#include "nm_sparse/Energy/PTXFeatures.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/IR/LLVMContext.h"

@@ -6,6 +6,9 @@
 
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "CostModelFixture.h"
+#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/Objective.h"
+#include "nm_sparse/Energy/EnergyCosts.h"
 
 #include <numeric>
 

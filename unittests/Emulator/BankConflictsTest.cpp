@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BankConflicts.h"
+#include "Machine/BankConflicts.h"
 #include "SharedKernel.h"
 
 using namespace mlir;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ops/DotProduct.h"
-#include "../../lib/Runtime/Element.h"
+#include "Ops/Matrix/DotProduct.h"
+#include "nm_sparse/Base/Element.h"
 #include "gtest/gtest.h"
 #include <chrono>
 #include <cmath>

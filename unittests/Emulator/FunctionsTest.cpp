@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ops/Functions.h"
-#include "Ops/BitFunctions.h"
-#include "Ops/Float.h"
-#include "Ops/Warp.h"
+#include "Ops/Scalar/Functions.h"
+#include "Ops/Scalar/BitFunctions.h"
+#include "Ops/Scalar/Float.h"
+#include "Ops/Warp/Warp.h"
 #include "llvm/ADT/bit.h"
 #include "gtest/gtest.h"
 #include <cmath>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
-#include "Ops/InlineText.h"
+#include "Ops/Inline/InlineText.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse::emulator;

@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_UNITTESTS_EMULATOR_KERNELRUNNER_H
 #define NM_SPARSE_UNITTESTS_EMULATOR_KERNELRUNNER_H
 
-#include "Kernel.h"
+#include "Driver/Kernel.h"
 #include "gtest/gtest.h"
 #include <cstring>
 

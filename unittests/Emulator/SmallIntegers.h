@@ -10,8 +10,8 @@
 #ifndef NM_SPARSE_UNITTESTS_EMULATOR_SMALLINTEGERS_H
 #define NM_SPARSE_UNITTESTS_EMULATOR_SMALLINTEGERS_H
 
-#include "../../lib/Runtime/Element.h"
-#include "Ops/WarpProduct.h"
+#include "Ops/Matrix/WarpProduct.h"
+#include "nm_sparse/Base/Element.h"
 #include "gtest/gtest.h"
 
 namespace mlir::nm_sparse::emulator {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Memory/TensorMap.h"
 #include "SharedKernel.h"
-#include "TensorMap.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse::emulator;

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ops/WarpgroupProduct.h"
+#include "Ops/Matrix/WarpgroupProduct.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <fstream>

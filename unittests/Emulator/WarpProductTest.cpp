@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ops/WarpProduct.h"
+#include "Ops/Matrix/WarpProduct.h"
 #include "SmallIntegers.h"
 #include "gtest/gtest.h"
 #include <random>

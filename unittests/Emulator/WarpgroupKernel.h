@@ -7,8 +7,8 @@
 #ifndef NM_SPARSE_UNITTESTS_EMULATOR_WARPGROUPKERNEL_H
 #define NM_SPARSE_UNITTESTS_EMULATOR_WARPGROUPKERNEL_H
 
-#include "../../lib/Runtime/Element.h"
 #include "KernelRunner.h"
+#include "nm_sparse/Base/Element.h"
 
 namespace mlir::nm_sparse::emulator {
 

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ops/WarpgroupProduct.h"
-#include "Ops/MatrixDescriptor.h"
+#include "Ops/Matrix/WarpgroupProduct.h"
+#include "Ops/Matrix/MatrixDescriptor.h"
 #include "SmallIntegers.h"
 #include "gtest/gtest.h"
 #include <random>

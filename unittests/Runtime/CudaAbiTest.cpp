@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Runtime/CudaApi.h"
+#include "nm_sparse/Base/CudaApi.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 
 #include "FakeCuda.h"
 
-#include "CublasApi.h"
-#include "nm_sparse/Runtime/KernelSymbols.h"
+#include "Vendor/CublasApi.h"
+#include "nm_sparse/Base/KernelSymbols.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Runtime/CudaApi.h"
+#include "nm_sparse/Runtime/SetDriver.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/MGPU.h"

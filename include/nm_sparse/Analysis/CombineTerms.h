@@ -13,6 +13,7 @@
 #ifndef NM_SPARSE_ANALYSIS_COMBINETERMS_H
 #define NM_SPARSE_ANALYSIS_COMBINETERMS_H
 
+#include "nm_sparse/Support/NamedField.h"
 #include <initializer_list>
 
 namespace mlir::nm_sparse {
@@ -121,13 +122,6 @@ CombinedTime combineTerms(const CostTerms &terms, const FamilyCosts &costs,
 
 /// Seconds of the kernels before the product's, of `terms`.
 double combineKernelsBefore(const CostTerms &terms, const SharedCosts &shared);
-
-/// A member of one of the structs above, by its name.
-template <typename T>
-struct NamedField {
-  const char *name;
-  double T::*field;
-};
 
 inline constexpr NamedField<CostTerms> costTermFields[] = {
     {"waves", &CostTerms::waves},

@@ -13,119 +13,17 @@
 #ifndef NM_SPARSE_ANALYSIS_COSTMODEL_H
 #define NM_SPARSE_ANALYSIS_COSTMODEL_H
 
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Analysis/CombineTerms.h"
-#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
+#include "nm_sparse/Analysis/Objective.h"
+#include "nm_sparse/Analysis/Prediction.h"
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 namespace mlir::nm_sparse {
-
-/// What is done for each element of a result.
-struct Epilogue {
-  int64_t writtenBytes = 2;
-  int64_t readBytes = 0; ///< Of tensors of the result's shape.
-  int64_t instructions = 0;
-  /// Rows of a caller's tensor that is read begin at multiples of so many
-  /// bytes; those of the program's own at 16 and more.
-  int64_t alignment = 16;
-};
-
-/// A constant weight that may become code.
-struct ConstantWeight {
-  int64_t elements;     ///< Of all that are not +0.
-  int64_t maxCodeBytes; ///< Of instructions.
-};
-
-/// What the model needs to know of one matmul.
-struct MatmulProblem {
-  EncodingAttr encoding;
-  int64_t batch;  ///< Products of this shape.
-  int64_t tokens; ///< Rows of x; an estimate when they are dynamic.
-  int64_t outputs;
-  int64_t windows;
-  int64_t elementBytes;    ///< Of x and values.
-  bool tensorCores;        ///< The element type can use mma.sync.
-  bool xFeatureMajor;      ///< Consecutive tokens are neighbours in memory.
-  bool yFeatureMajor;      ///< So are they in what is written in the end.
-  bool yTransposable;      ///< Warps can transpose that as they write it.
-  int64_t xAlignment = 32; ///< Rows of x begin at multiples of so many bytes.
-  Epilogue epilogue = {};
-  /// Rows of the dense weight, without those that pad its last window; 0 where
-  /// there are none of these.
-  int64_t denseRows = 0;
-  /// The tiles of the weight where it is stored as bitmaps.
-  std::optional<BitmapTile> bitmap = {};
-  /// Rows that the panels of a ragged weight are filled up to; 0 of others.
-  int64_t raggedRows = 0;
-  /// The share of the weight that is kept; of a free one, that is expected.
-  double density = 1;
-  /// Where x is patches of an image: the elements of the image over those of
-  /// the patches, and the share of rows that lie outside of it for some tokens.
-  std::optional<double> patchShare = {};
-  double guardedRows = 0;
-  const ElementFormat *format = nullptr; ///< Of x and values.
-  /// The number of tokens is dynamic.
-  bool hasAnyTokens = false;
-  /// The tensor memory accelerator can copy rows of x: they are aligned, or may
-  /// yet be.
-  bool canCopyInBulk = true;
-  std::optional<ConstantWeight> constant = {};
-
-  /// Rows of the dense weight.
-  int64_t getDenseRows() const {
-    return denseRows ? denseRows : windows * encoding.getWindowRows();
-  }
-
-  /// Of each output, the rows that are stored: those that are kept, the zeros
-  /// between free elements, and what ragged panels are filled up by.
-  double getStoredRows() const;
-
-  /// Rows of x are single elements, which the tensor memory accelerator cannot
-  /// address.
-  bool hasRowsOfOne() const {
-    return (xFeatureMajor ? tokens : getDenseRows()) == 1;
-  }
-
-  /// Kernels with this schedule read x where it is: they gather it, or know the
-  /// place of each row, or it is no patches of an image, which are computed for
-  /// others.
-  bool readsInPlace(ScheduleAttr schedule) const;
-
-  /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens
-  /// or, of blocks that high, parts of a token.
-  bool gathersWords() const {
-    return xFeatureMajor || encoding.getBlockK() * elementBytes % 16 == 0;
-  }
-
-  static MatmulProblem get(MatmulOp op, int64_t dynamicTokens);
-};
-
-/// Bytes of shared memory that one CTA needs, with padding and ring.
-int64_t getSharedBytes(const MatmulProblem &problem, ScheduleAttr schedule);
-
-/// Predicted time of one schedule, in seconds, and what bounds it.
-struct Prediction {
-  double seconds;
-  /// Predicted energy, and the time of a product that runs for a second and
-  /// more; 0 on a GPU whose energy nobody measured.
-  double joules, sustained;
-  CostTerms terms;
-  int64_t ctas;
-  int64_t sharedBytes;
-  /// Name of the resource that is busy longest.
-  llvm::StringRef bound;
-};
 
 Prediction predict(const MatmulProblem &problem, ScheduleAttr schedule,
                    const Chip &chip);
 
 /// Predicted time of the dense product of this shape in the vendor's library.
 double predictDense(const MatmulProblem &problem, const Chip &chip);
-
-/// What schedules are compared by: seconds, joules, or their product.
-enum class Objective { Time, Energy, EDP };
-
-double getScore(const Prediction &prediction, Objective objective);
 
 /// Every schedule worth comparing that fits the chip, best first.
 SmallVector<std::pair<ScheduleAttr, Prediction>>

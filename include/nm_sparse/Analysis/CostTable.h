@@ -13,8 +13,8 @@
 #ifndef NM_SPARSE_ANALYSIS_COSTTABLE_H
 #define NM_SPARSE_ANALYSIS_COSTTABLE_H
 
-#include "nm_sparse/Analysis/Chip.h"
 #include "nm_sparse/Analysis/CombineTerms.h"
+#include "nm_sparse/Chip/Chip.h"
 
 namespace mlir::nm_sparse {
 

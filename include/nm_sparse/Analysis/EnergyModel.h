@@ -12,9 +12,8 @@
 #ifndef NM_SPARSE_ANALYSIS_ENERGYMODEL_H
 #define NM_SPARSE_ANALYSIS_ENERGYMODEL_H
 
-#include "nm_sparse/Analysis/CombineEnergy.h"
-#include "nm_sparse/Analysis/CostModel.h"
-#include "llvm/Support/Error.h"
+#include "nm_sparse/Analysis/Prediction.h"
+#include "nm_sparse/Energy/CombineEnergy.h"
 #include <optional>
 
 namespace mlir::nm_sparse {
@@ -55,15 +54,6 @@ Prediction predictCopy(double bytes, double seconds, const Chip &chip);
 
 /// Adds the time and energy of `one`, so many times; no more of it is changed.
 void add(Prediction &sum, const Prediction &one, double times = 1);
-
-/// What `chip` takes for each event; null for a GPU whose energy nobody
-/// measured.
-const EnergyCosts *findEnergyCosts(const Chip &chip);
-
-/// The objective called `text`; fails for one that `chip` cannot be judged by,
-/// as nobody measured its energy.
-llvm::Expected<Objective> parseObjective(llvm::StringRef text,
-                                         const Chip &chip);
 
 } // namespace mlir::nm_sparse
 

@@ -7,8 +7,8 @@
 #ifndef NM_SPARSE_ANALYSIS_PRODUCTCOST_H
 #define NM_SPARSE_ANALYSIS_PRODUCTCOST_H
 
-#include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/MatmulProblem.h"
 
 namespace mlir::nm_sparse {
 

@@ -90,9 +90,6 @@ TensorFileHeader
 makeTensorFileHeader(llvm::ArrayRef<TensorSpec> tensors,
                      const llvm::StringMap<std::string> &metadata);
 
-/// `name` in quotes, without characters that move the cursor of a terminal.
-std::string quoteName(llvm::StringRef name);
-
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_CHECKPOINT_TENSORFILE_H

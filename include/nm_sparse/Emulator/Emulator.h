@@ -2,15 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A CUDA driver that executes kernels of the NVVM dialect on the CPU, behind
-// the runtime library: compiled host code runs unchanged. See docs/Emulator.md.
+// A CUDA driver that executes kernels of the NVVM dialect on the CPU. Behind
+// the runtime library, compiled host code runs unchanged. See docs/Emulator.md.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef NM_SPARSE_EMULATOR_EMULATOR_H
 #define NM_SPARSE_EMULATOR_EMULATOR_H
 
-#include "nm_sparse/DefaultChip.h"
+#include "nm_sparse/Base/CudaApi.h"
+#include "nm_sparse/Chip/DefaultChip.h"
 #include "llvm/Support/Error.h"
 #include <map>
 #include <string>
@@ -27,13 +28,16 @@ struct EmulatorOptions {
   bool countsBanks = false;
 };
 
-/// From now on the runtime library of this process uses the emulator. May be
-/// called again, for another chip. Starts no threads. An error when the process
-/// has already opened a GPU.
-llvm::Error useEmulator(const EmulatorOptions &options);
+/// The functions of the emulated driver, and its device that is a chip.
+struct EmulatedDriver {
+  const nms::cuda::Api *api; ///< Lives as long as the process.
+  nms::cuda::Device device;
+};
 
-/// Whether the process uses the emulator.
-bool isEmulating();
+/// The emulator of this process, with `options` from now on. May be called
+/// again, for another chip. Starts no threads. An error where the chip is not
+/// known.
+llvm::Expected<EmulatedDriver> openEmulator(const EmulatorOptions &options);
 
 /// How warps used the banks of shared memory.
 struct BankUse {

@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_EXECUTION_ORACLE_H
 #define NM_SPARSE_EXECUTION_ORACLE_H
 
-#include "nm_sparse/Execution/CompiledModule.h"
+#include "nm_sparse/Execution/Host/CompiledModule.h"
 #include "llvm/Support/Error.h"
 #include <memory>
 #include <string>

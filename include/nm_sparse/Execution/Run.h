@@ -11,82 +11,15 @@
 #ifndef NM_SPARSE_EXECUTION_RUN_H
 #define NM_SPARSE_EXECUTION_RUN_H
 
-#include "mlir/IR/BuiltinOps.h"
-#include "nm_sparse/Checkpoint/BindWeights.h"
-#include "nm_sparse/DefaultCodeBytes.h"
+#include "nm_sparse/Execution/Request/RunReport.h"
+#include "nm_sparse/Execution/Request/RunRequest.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/JSON.h"
-#include <string>
 
 namespace mlir::nm_sparse {
-
-/// Auto: CUDA where there is a GPU, else Emulate.
-enum class Device { Auto, CPU, CUDA, Emulate };
-
-struct RunRequest {
-  std::string file;
-  std::string entry; ///< Empty: the only public function.
-  Device device = Device::Auto;
-  std::string chip; ///< Empty: the GPU's own; sm_90a for the emulator.
-  std::string gpu;  ///< Whose rates to choose by; empty: the GPU's own.
-  /// Of each dynamic dimension that no weight or operation determines.
-  int64_t dynamicSize = 64;
-  /// Numbers of tokens to compile for, where theirs is dynamic; none: as the
-  /// cost model says. nullopt: `dynamicSize` alone.
-  std::optional<SmallVector<int64_t>> tokens;
-  int64_t maxKernels = 8;       ///< Of `tokens`, at most.
-  std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
-  /// Of weights that are 2:4, too, and of more of them, as for the pipelines.
-  std::string embed = "auto";
-  bool embedChecked = false;
-  int64_t density = 50; ///< Percent that `free` weights keep.
-  SmallVector<WeightBinding>
-      bindings; ///< Arguments of `entry` to be constants.
-  /// Constants that may become code, and how much, as for the pipelines.
-  bool specializeConstants = false;
-  int64_t maxCodeBytes = kDefaultMaxCodeBytes;
-  std::string pack = "auto"; ///< Where, as for the pipelines.
-  /// Merged or separate, as for the pipelines.
-  std::string launches = "merged";
-  uint64_t seed = 0;
-  std::string schedule; ///< Forced on every sparse matmul when not empty.
-  /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in
-  /// place of what the compiler makes of `file`; empty: none.
-  std::string lowered;
-  std::string output;        ///< Results go to OUTPUT.N.npy when not empty.
-  unsigned emulatorJobs = 0; ///< Threads of the emulator; 0: one for each core.
-  bool lastFirst = false;    ///< The emulator runs the last CTAs first.
-  bool bankConflicts = false; ///< The emulator counts them.
-  bool check = false;
-  bool bench = false;
-  int64_t benchBudget = 0;  ///< Milliseconds for the samples; 0: no limit.
-  bool energy = false;      ///< With `bench`.
-  double energySeconds = 1; ///< Of a loop, at least.
-  int64_t energyRepeats = 5;
-  /// Runs that name the same file here take times alone: the GPU is shared only
-  /// by runs that take none. Empty: the GPU is this run's own.
-  std::string lock;
-  double tolerance = -1; ///< Negative: by the types that results pass.
-  /// Registers dialects and products beside those of this compiler; may be
-  /// null.
-  void (*extend)(DialectRegistry &registry) = nullptr;
-};
-
-struct RunReport {
-  llvm::json::Object json; ///< Everything, for --json.
-  std::string text;        ///< For people, one or more whole lines.
-  bool passed = true;      ///< False when a check failed.
-};
 
 /// Runs `request`. An error is one sentence that says what is wrong with the
 /// input or the machine.
 llvm::Expected<RunReport> run(const RunRequest &request);
-
-/// The function to run: `name`, or the only public one when it is empty.
-llvm::Expected<Operation *> findEntry(ModuleOp module, StringRef name);
-
-/// The chip (sm_90a) of the CUDA device in use.
-llvm::Expected<std::string> getDeviceChip();
 
 } // namespace mlir::nm_sparse
 

@@ -112,45 +112,6 @@ def NMSparseApproximateMathPass
                            "::mlir::math::MathDialect"];
 }
 
-def NMSparseInsertPrefetchesPass
-    : Pass<"nm-sparse-insert-prefetches", "::mlir::ModuleOp"> {
-  let summary = "ask L2 for the operands of kernels that start early";
-  let description = [{
-    A kernel that overlaps with the one before it (`has_sm` of its
-    `nm_tile.hints`) asks L2 for the front of its streams (`nm_tile.prefetch`), in
-    the time that it spends on its setup and on waiting. Only for what comes from outside
-    the function: what an earlier kernel of it read or wrote is in L2. A CTA asks
-    for what device memory delivers to it in the time that the overlap hides, of
-    each buffer the same part of the contraction; where more tokens come than
-    `tokens`, for less of the contraction. A tensor map names no buffer that a
-    kernel could read: the values behind it become one more argument of the
-    kernel.
-
-    --nm-sparse-overlap-launches puts the wait behind the operations.
-  }];
-  let options = [Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
-                        "GPU to compile for">,
-                 Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
-                        "GPU of that chip, such as h100">,
-                 Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
-                        "extents that are not known at compile time">];
-  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
-}
-
-def NMSparseLowerPrefetchesPass
-    : Pass<"nm-sparse-lower-prefetches", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "nm_tile.prefetch to prefetches of bulk memory";
-  let description = [{
-    Each thread asks for one piece at most, by one predicated instruction
-    (`cp.async.bulk.prefetch.L2`). What is asked for lies in the buffer: starts
-    and ends that are not aligned to 16 bytes are left out.
-  }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
-                           "::mlir::NVVM::NVVMDialect",
-                           "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect"];
-}
-
 def NMSparseExpandMathPass : Pass<"nm-sparse-expand-math"> {
   let summary = "math functions in terms of others";
   let description = [{
@@ -261,33 +222,6 @@ def NMSparseLowerExpandShapePass : Pass<"nm-sparse-lower-expand-shape"> {
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect"];
-}
-
-def NMSparseLowerAlignRowsPass
-    : Pass<"nm-sparse-lower-align-rows", "::mlir::func::FuncOp"> {
-  let summary = "turn each nm_tile.align_rows of buffers into a kernel";
-  let description = [{
-    A `nm_tile.align_rows` on memrefs of two or three dimensions becomes a
-    `gpu.launch` that copies the rows, whose grid is empty when they are aligned,
-    and a choice between the two buffers.
-
-    ```mlir
-    // Before
-    %a = nm_tile.align_rows ins(%x : memref<4096x?xf16>) outs(%copy : ...) -> ...
-    // After
-    %misaligned = affine.apply affine_map<()[s0] -> (s0 mod 8)>()[%pitch]
-    gpu.launch blocks(%bx, %by, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1) ...
-    %aligned = arith.cmpi eq, %misaligned, %c0 : index
-    %a = arith.select %aligned, %x, %copy : memref<4096x?xf16, strided<[?, 1], offset: ?>>
-    ```
-  }];
-  let dependentDialects = ["::mlir::affine::AffineDialect",
-                           "::mlir::arith::ArithDialect",
-                           "::mlir::gpu::GPUDialect",
-                           "::mlir::LLVM::LLVMDialect",
-                           "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
 }
 
 def NMSparseLoadAheadPass

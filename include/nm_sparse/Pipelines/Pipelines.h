@@ -13,8 +13,8 @@
 
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Support/LLVM.h"
-#include "nm_sparse/DefaultChip.h"
-#include "nm_sparse/DefaultCodeBytes.h"
+#include "nm_sparse/Chip/DefaultChip.h"
+#include "nm_sparse/Support/DefaultCodeBytes.h"
 
 namespace mlir {
 class OpPassManager;

@@ -1,4 +1,4 @@
-//===- Run.h - read a module and run pipelines on it ------------*- C++ -*-===//
+//===- Run.h - run pipelines on a module ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,6 @@
 #define NM_SPARSE_PIPELINES_RUN_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
 
 namespace mlir {
@@ -19,14 +18,6 @@ class OpPassManager;
 
 namespace mlir::nm_sparse {
 struct GPUPipelineOptions;
-
-/// Reads MLIR text or bytecode; "-" is standard input.
-llvm::Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
-                                                 StringRef file);
-
-/// The same from memory; `name` is for messages.
-llvm::Expected<OwningOpRef<ModuleOp>>
-parseModule(MLIRContext &context, StringRef text, StringRef name);
 
 /// Runs `build`'s passes on `module`. The error says that `what` failed, and
 /// holds the first diagnostic.

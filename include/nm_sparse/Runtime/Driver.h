@@ -14,7 +14,7 @@
 #ifndef NM_SPARSE_RUNTIME_DRIVER_H
 #define NM_SPARSE_RUNTIME_DRIVER_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 #ifdef __cplusplus
 extern "C" {

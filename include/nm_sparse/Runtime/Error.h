@@ -1,4 +1,4 @@
-//===- Error.h - Error state and policy of the runtime ----------*- C++ -*-===//
+//===- Error.h - Error policy of the runtime --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,22 +13,11 @@
 #ifndef NM_SPARSE_RUNTIME_ERROR_H
 #define NM_SPARSE_RUNTIME_ERROR_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/// The last failure on the calling thread, "" when there was none. The text
-/// stays valid until the next failing call on the same thread.
-NMS_API const char *nmsLastError(void);
-
-/// Makes `message` the last failure of the calling thread: for libraries that
-/// add to what the runtime does.
-NMS_API void nmsSetLastError(const char *message);
-
-/// Forgets the last failure of the calling thread.
-NMS_API void nmsClearError(void);
 
 typedef void (*NmsErrorHandler)(const char *message, void *userData);
 

@@ -18,7 +18,7 @@
 #ifndef NM_SPARSE_RUNTIME_MGPU_H
 #define NM_SPARSE_RUNTIME_MGPU_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -23,7 +23,7 @@
 #ifndef NM_SPARSE_RUNTIME_RECORDER_H
 #define NM_SPARSE_RUNTIME_RECORDER_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,7 +43,7 @@ NMS_API int nmsRecordEnd(void);
 NMS_API int64_t nmsRecordCount(void);
 NMS_API int64_t nmsRecordMemsetCount(void);
 
-/// Of the launches recorded so far, those that overlap with the one before.
+/// Launches recorded so far that overlap with the one before.
 NMS_API int64_t nmsRecordOverlapCount(void);
 
 /// Name of the kernel of recorded launch `launch`, valid until nmsRecordEnd;

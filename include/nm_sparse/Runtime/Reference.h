@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What results are checked against.
+// The results that others are checked against.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef NM_SPARSE_RUNTIME_REFERENCE_H
 #define NM_SPARSE_RUNTIME_REFERENCE_H
 
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -21,7 +21,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Conversion/RuntimeCall.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
-#include "nm_sparse/Runtime/Packing.h"
+#include "nm_sparse/Packing/Packing.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERDEVICEPACKPASS

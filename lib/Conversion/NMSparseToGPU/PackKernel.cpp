@@ -8,7 +8,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "nm_sparse/Runtime/Packing.h"
+#include "nm_sparse/Packing/Packing.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

@@ -8,7 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "nm_sparse/Runtime/Base.h"
+#include "nm_sparse/Base/Kind.h"
 
 using namespace mlir;
 

@@ -9,7 +9,8 @@
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
+#include "nm_sparse/Transfers/Patterns.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -93,8 +94,9 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   lookUpPlaces(launch, *tiles, *layout, epilogue);
   splitEpilogues(launch, *tiles, *layout, epilogue);
   RewritePatternSet patterns(context);
-  populateTileCopyPatterns(converter, *layout, patterns);
-  populateTileBulkCopyPatterns(converter, *layout, patterns);
+  CopyThreads threads{layout->schedule, layout->numThreads, layout->threadId};
+  populateTileCopyPatterns(converter, threads, patterns);
+  populateTileBulkCopyPatterns(converter, threads, patterns);
   patterns.add<MatmulLowering>(converter, context, *layout);
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)

@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_EMULATOR_OPS_OPERANDS_H
 #define NM_SPARSE_LIB_EMULATOR_OPS_OPERANDS_H
 
-#include "../Site.h"
+#include "Memory/Site.h"
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include <optional>
 

@@ -11,10 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EqualCode.h"
+#include "nm_sparse/GPU/Support/EqualCode.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/GPU/Copies.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "llvm/ADT/MapVector.h"

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LaunchAccesses.h"
+#include "nm_sparse/GPU/LaunchAccesses.h"
 
 #include "../Memory/DeviceBuffers.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "EqualCode.h"
+#include "nm_sparse/GPU/Support/EqualCode.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/SymbolTable.h"

@@ -8,7 +8,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -20,6 +19,10 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Each buffer starts at a line of so many bytes, as tiles that bulk copies
+/// fill must.
+static constexpr uint64_t kLineBytes = 128;
+
 namespace {
 
 struct AllocateSharedMemory
@@ -29,13 +32,13 @@ struct AllocateSharedMemory
 
   LogicalResult allocate(gpu::LaunchOp launch) {
     auto getAlignment = [](memref::AllocOp op) {
-      return std::max<uint64_t>(kTileAlignment, op.getAlignment().value_or(1));
+      return std::max<uint64_t>(kLineBytes, op.getAlignment().value_or(1));
     };
     // Those that need more than a line come first, which leaves no gaps.
     SmallVector<memref::AllocOp> allocs, lines;
     launch.walk([&](memref::AllocOp op) {
       if (gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(op.getType()))
-        (getAlignment(op) > kTileAlignment ? allocs : lines).push_back(op);
+        (getAlignment(op) > kLineBytes ? allocs : lines).push_back(op);
     });
     allocs.append(lines);
     int64_t bytes = 0;

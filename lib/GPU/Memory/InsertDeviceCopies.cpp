@@ -18,8 +18,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::nm_sparse {

@@ -32,7 +32,7 @@
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOADAHEADPASS

@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "UnalignedLoad.h"
+#include "nm_sparse/GPU/Support/UnalignedLoad.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,9 +28,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
 #include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
+#include "nm_sparse/Support/Exchange.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERTRANSPOSEPASS

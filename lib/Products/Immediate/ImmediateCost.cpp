@@ -15,7 +15,7 @@
 
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "nm_sparse/DefaultCodeBytes.h"
+#include "nm_sparse/Support/DefaultCodeBytes.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 

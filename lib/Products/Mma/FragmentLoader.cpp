@@ -17,7 +17,7 @@
 #include "FragmentLoader.h"
 
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Transfers/TileStorage.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

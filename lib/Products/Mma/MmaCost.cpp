@@ -6,9 +6,9 @@
 
 #include "../ProductAttrs.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Chip/Occupancy.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;

@@ -15,7 +15,7 @@
 #include "../ProductAttrs.h"
 #include "../SharedLoads.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
-#include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
+#include "nm_sparse/Transfers/TileStorage.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -7,7 +7,7 @@
 #include "WgmmaCandidates.h"
 #include "../ProductAttrs.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 using namespace mlir;

@@ -8,7 +8,7 @@
 #include "../ProductAttrs.h"
 #include "../WarpgroupCandidates.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

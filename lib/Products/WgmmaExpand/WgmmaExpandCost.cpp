@@ -13,9 +13,9 @@
 #include "../ProductAttrs.h"
 #include "KeptBounds.h"
 #include "WgmmaExpandCandidates.h"
-#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <initializer_list>

@@ -8,8 +8,8 @@
 #include "WgmmaSpCandidates.h"
 #include "WgmmaSpCosts.h"
 
-#include "nm_sparse/Analysis/Occupancy.h"
 #include "nm_sparse/Analysis/ProductCost.h"
+#include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 #include "llvm/Support/MathExtras.h"

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
+#include "nm_sparse/Transfers/Patterns.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -143,8 +143,8 @@ private:
   Value rank, mask;
 };
 
-struct BulkCopyLowering : TilePattern<BulkCopyOp> {
-  using TilePattern::TilePattern;
+struct BulkCopyLowering : CopyPattern<BulkCopyOp> {
+  using CopyPattern::CopyPattern;
 
   LogicalResult
   matchAndRewrite(BulkCopyOp op, OpAdaptor adaptor,
@@ -159,7 +159,7 @@ struct BulkCopyLowering : TilePattern<BulkCopyOp> {
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());
     // Warps that read the tile themselves, and said that they have done so,
     // read in another proxy than the accelerator writes in.
-    if (layout.schedule.getProduct().readsByThreads())
+    if (threads.schedule.getProduct().readsByThreads())
       NVVM::FenceProxyOp::create(
           rewriter, loc,
           NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),
@@ -178,19 +178,19 @@ private:
   /// several.
   Value isFirst(const IndexMath &math, BulkCopyOp op) const {
     if (!op.getThreads())
-      return math.isEqual(layout.threadId, 0);
-    ArrayRef<int64_t> threads = *op.getThreads();
-    if (threads.size() < 3)
-      return math.isEqual(layout.threadId, threads.front());
-    return math.isEqual(
-        math.rem(math.sub(layout.threadId, threads.front()), threads[1]), 0);
+      return math.isEqual(threads.id, 0);
+    ArrayRef<int64_t> range = *op.getThreads();
+    if (range.size() < 3)
+      return math.isEqual(threads.id, range.front());
+    return math.isEqual(math.rem(math.sub(threads.id, range.front()), range[1]),
+                        0);
   }
 };
 
 } // namespace
 
 void nm_sparse::populateTileBulkCopyPatterns(const TypeConverter &converter,
-                                             const ThreadLayout &layout,
+                                             const CopyThreads &threads,
                                              RewritePatternSet &patterns) {
-  patterns.add<BulkCopyLowering>(converter, patterns.getContext(), layout);
+  patterns.add<BulkCopyLowering>(converter, patterns.getContext(), threads);
 }

@@ -9,10 +9,10 @@
 
 #include "FlatSource.h"
 #include "SourceDim.h"
-#include "nm_sparse/Conversion/TileToThreads/TileStorage.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 #include "nm_sparse/Dialect/NMTile/Utils/PatchSource.h"
 #include "nm_sparse/Transfers/CopyPlan.h"
+#include "nm_sparse/Transfers/TileStorage.h"
 
 namespace mlir::nm_sparse {
 

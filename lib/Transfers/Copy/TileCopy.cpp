@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyEmitter.h"
-#include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
+#include "nm_sparse/Transfers/Patterns.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -29,11 +29,10 @@ namespace {
 /// Emits the copy of one tile: chooses plans, and tests what they need.
 class TileCopy {
 public:
-  /// `threads` is the first of those that take part and their number; without
-  /// it the threads of the product do.
-  TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout, Value src,
-           Value dst, bool transposed,
-           std::optional<ArrayRef<int64_t>> threads);
+  /// `range` is the first of those that take part and their number; without
+  /// it all of `threads` do.
+  TileCopy(OpBuilder &b, Location loc, const CopyThreads &threads, Value src,
+           Value dst, bool transposed, std::optional<ArrayRef<int64_t>> range);
 
   /// Plain columns come from a dimension of the source with `columnExtent`,
   /// and say whether it may be less than the destination has.
@@ -96,15 +95,15 @@ private:
 
 } // namespace
 
-TileCopy::TileCopy(OpBuilder &b, Location loc, const ThreadLayout &layout,
+TileCopy::TileCopy(OpBuilder &b, Location loc, const CopyThreads &all,
                    Value src, Value dst, bool transposed,
                    std::optional<ArrayRef<int64_t>> range)
     : b(b), loc(loc), math{b, loc}, transposed(transposed),
       dstType(cast<MemRefType>(dst.getType())),
-      threads(range ? (*range)[1] : layout.numThreads),
+      threads(range ? (*range)[1] : all.number),
       firstThread(range ? range->front() : 0), areProducers(firstThread != 0),
-      haveGroups(range && range->size() == 3), thread(getRank(layout.threadId)),
-      storage(b, loc, layout.schedule, dst), source(b, loc, src) {}
+      haveGroups(range && range->size() == 3), thread(getRank(all.id)),
+      storage(b, loc, all.schedule, dst), source(b, loc, src) {}
 
 /// The number of `thread` among those that copy together.
 Value TileCopy::getRank(Value thread) const {
@@ -244,8 +243,8 @@ static LogicalResult checkBuffers(Operation *op) {
 
 namespace {
 
-struct AsyncCopyLowering : TilePattern<AsyncCopyOp> {
-  using TilePattern::TilePattern;
+struct AsyncCopyLowering : CopyPattern<AsyncCopyOp> {
+  using CopyPattern::CopyPattern;
 
   LogicalResult
   matchAndRewrite(AsyncCopyOp op, OpAdaptor adaptor,
@@ -255,7 +254,7 @@ struct AsyncCopyLowering : TilePattern<AsyncCopyOp> {
     auto srcType = cast<MemRefType>(op.getSrc().getType());
     auto dstType = cast<MemRefType>(op.getDst().getType());
     Location loc = op.getLoc();
-    TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
+    TileCopy copy(rewriter, loc, threads, op.getSrc(), op.getDst(),
                   op.isTransposed(), op.getThreads());
     if (dstType.getRank() == 3) {
       copy.emitStored(StoredDim(rewriter, op));
@@ -274,7 +273,7 @@ struct AsyncCopyLowering : TilePattern<AsyncCopyOp> {
     }
     if (std::optional<EncodingAttr> encoding = op.getRowsOf())
       copy.emitRowsOf(*encoding, dims[0], dims[1],
-                      getTableBatch(layout.schedule));
+                      getTableBatch(threads.schedule));
     else
       copy.emit(dims[0], dims[1], extents[op.isTransposed() ? 0 : 1]);
     rewriter.eraseOp(op);
@@ -282,8 +281,8 @@ struct AsyncCopyLowering : TilePattern<AsyncCopyOp> {
   }
 };
 
-struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
-  using TilePattern::TilePattern;
+struct AsyncGatherLowering : CopyPattern<AsyncGatherOp> {
+  using CopyPattern::CopyPattern;
 
   LogicalResult
   matchAndRewrite(AsyncGatherOp op, OpAdaptor adaptor,
@@ -296,7 +295,7 @@ struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
                             "number of them, got ")
              << op.getIndex().getType();
     Location loc = op.getLoc();
-    TileCopy copy(rewriter, loc, layout, op.getSrc(), op.getDst(),
+    TileCopy copy(rewriter, loc, threads, op.getSrc(), op.getDst(),
                   op.isTransposed(), op.getThreads());
     int64_t plain = 1 - op.getSrcDim();
     std::unique_ptr<SourceDim> gathered;
@@ -325,8 +324,8 @@ struct AsyncGatherLowering : TilePattern<AsyncGatherOp> {
 } // namespace
 
 void nm_sparse::populateTileCopyPatterns(const TypeConverter &converter,
-                                         const ThreadLayout &layout,
+                                         const CopyThreads &threads,
                                          RewritePatternSet &patterns) {
   patterns.add<AsyncCopyLowering, AsyncGatherLowering>(
-      converter, patterns.getContext(), layout);
+      converter, patterns.getContext(), threads);
 }

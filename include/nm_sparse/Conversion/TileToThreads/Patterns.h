@@ -28,16 +28,6 @@ struct TilePattern : public OpConversionPattern<OpT> {
   const ThreadLayout &layout;
 };
 
-/// async_copy and async_gather -> nvgpu.device_async_copy.
-void populateTileCopyPatterns(const TypeConverter &converter,
-                              const ThreadLayout &layout,
-                              RewritePatternSet &patterns);
-
-/// bulk_copy -> nvvm.cp.async.bulk.tensor in one thread.
-void populateTileBulkCopyPatterns(const TypeConverter &converter,
-                                  const ThreadLayout &layout,
-                                  RewritePatternSet &patterns);
-
 /// What the code of a launch shows before the conversion, and no longer after
 /// it.
 class KernelHints {

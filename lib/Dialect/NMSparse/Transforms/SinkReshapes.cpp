@@ -26,8 +26,8 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/WeightView.h"
+#include "nm_sparse/Support/Exchange.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSESINKRESHAPESPASS

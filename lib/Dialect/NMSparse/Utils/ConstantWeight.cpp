@@ -10,7 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Base/Error.h"
 #include "llvm/ADT/APFloat.h"
 
 using namespace mlir;

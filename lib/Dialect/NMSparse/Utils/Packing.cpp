@@ -8,8 +8,8 @@
 
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "nm_sparse/Base/Error.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Embedding.h"
-#include "nm_sparse/Runtime/Error.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Alignment.h"
 

@@ -8,8 +8,8 @@
 #include "PatchChecks.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/GPU/Support/RowPitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 #define NM_SPARSE_DIALECT_NMSPARSE_UTILS_PACKING_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Runtime/Packing.h"
+#include "nm_sparse/Packing/Packing.h"
 
 namespace mlir::nm_sparse {
 

@@ -8,8 +8,8 @@
 #define NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PASSES_H
 
 #include "mlir/Pass/Pass.h"
-#include "nm_sparse/DefaultChip.h"
-#include "nm_sparse/DefaultCodeBytes.h"
+#include "nm_sparse/Chip/DefaultChip.h"
+#include "nm_sparse/Support/DefaultCodeBytes.h"
 
 namespace mlir::nm_sparse {
 

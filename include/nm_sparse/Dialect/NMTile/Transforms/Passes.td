@@ -12,5 +12,6 @@ include "mlir/Pass/PassBase.td"
 include "nm_sparse/Dialect/NMTile/Transforms/StoragePasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/SchedulePasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/PipelinePasses.td"
+include "nm_sparse/Dialect/NMTile/Transforms/LaunchPasses.td"
 
 #endif // NM_SPARSE_DIALECT_NMTILE_TRANSFORMS_PASSES_TD

@@ -33,10 +33,10 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "nm_sparse/Analysis/Chip.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Support/Buffers.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEPERSISTPASS

@@ -15,6 +15,8 @@
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
+#include "nm_sparse/Energy/EnergyCosts.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
 

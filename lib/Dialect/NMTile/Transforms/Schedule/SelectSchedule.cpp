@@ -7,7 +7,8 @@
 #include "AgreeSchedules.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"

@@ -12,6 +12,7 @@
 
 #include "TokenCount.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/TokenClasses.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,6 +20,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/PassManager.h"
+#include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"

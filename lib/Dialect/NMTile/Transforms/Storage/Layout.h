@@ -14,7 +14,7 @@
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Exchange.h"
+#include "nm_sparse/Support/Exchange.h"
 
 namespace mlir::nm_sparse {
 

@@ -18,8 +18,10 @@
 #include "nm_sparse/Dialect/NMSparse/Utils/StoredWeights.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 
+#include "nm_sparse/Analysis/Epilogue.h"
+#include "nm_sparse/Analysis/LayoutCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
+#include "nm_sparse/Dialect/NMSparse/Utils/CallersTensor.h"
 #include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"

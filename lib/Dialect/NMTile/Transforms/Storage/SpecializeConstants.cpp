@@ -12,11 +12,12 @@
 
 #include "Storage/StorageChoice.h"
 
+#include "nm_sparse/Analysis/LayoutCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
-#include "nm_sparse/DefaultCodeBytes.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/ConstantWeight.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/StoredWeights.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Support/DefaultCodeBytes.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::nm_sparse {

@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_STORAGECHOICE_H
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_STORAGECHOICE_H
 
-#include "nm_sparse/Analysis/Chip.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
 namespace mlir::nm_sparse {

@@ -14,12 +14,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/LayoutCost.h"
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
+#include "nm_sparse/GPU/Support/RowPitch.h"
 #include "llvm/ADT/MapVector.h"
 #include <cmath>
 

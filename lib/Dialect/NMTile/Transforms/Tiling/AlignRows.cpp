@@ -18,8 +18,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/Buffers.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Support/RowPitch.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEALIGNROWSPASS

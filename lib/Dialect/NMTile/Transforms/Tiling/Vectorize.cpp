@@ -18,7 +18,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "nm_sparse/Analysis/TransposeCost.h"
+#include "nm_sparse/Analysis/Epilogue.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Elementwise.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"

@@ -1,0 +1,58 @@
+//===- ClockSweep.h - kernels measured at other clocks ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The file that bench/collect_clocks.py writes (docs/Clocks.md), read as one of
+// a stranger.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_ENERGY_CLOCKSWEEP_H
+#define NM_SPARSE_ENERGY_CLOCKSWEEP_H
+
+#include "nm_sparse/Energy/ClockParts.h"
+#include "nm_sparse/Energy/Dvfs.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir::nm_sparse {
+
+struct SweepPoint {
+  /// At the clocks that the GPU had; volts are 0 where nothing tells them.
+  DvfsSample sample;
+  /// The clocks that it was asked for; 0 where it was free to choose.
+  double askedCoreMHz = 0, askedMemoryMHz = 0;
+
+  /// It ran at the clocks that it was asked for, so they can be asked for.
+  bool keptClocks() const;
+};
+
+struct SweepLayer {
+  std::string name, encoding, type, schedule;
+  int64_t batch = 1, tokens = 0, outputs = 0, inputs = 0;
+  /// What the cost model said of it when it was recorded.
+  std::optional<ClockParts> parts;
+  std::vector<SweepPoint> points;
+  /// Without any lock of clocks.
+  std::optional<SweepPoint> unlocked;
+
+  std::vector<DvfsSample> getSamples() const;
+};
+
+struct ClockSweep {
+  std::string path;
+  std::string gpu; ///< As the driver calls it.
+  bool isSynthetic = false;
+  std::vector<SweepLayer> layers;
+};
+
+/// Errors begin with `path`.
+llvm::Expected<ClockSweep> parseClockSweep(llvm::StringRef text,
+                                           llvm::StringRef path);
+llvm::Expected<ClockSweep> readClockSweep(llvm::StringRef path);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_ENERGY_CLOCKSWEEP_H

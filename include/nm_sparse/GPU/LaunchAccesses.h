@@ -1,0 +1,30 @@
+//===- LaunchAccesses.h - what launches read and write ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_GPU_LAUNCHACCESSES_H
+#define NM_SPARSE_GPU_LAUNCHACCESSES_H
+
+#include "mlir/Analysis/AliasAnalysis.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace mlir::nm_sparse {
+
+/// The buffers that an operation uses.
+struct Accesses {
+  SmallVector<Value> read, written;
+};
+
+/// What `op`, a launch or not, uses; none where it may be anything.
+std::optional<Accesses> getAccesses(Operation *op,
+                                    SymbolTableCollection &symbols);
+
+/// Whether the order of the two counts.
+bool dependOnOrder(const Accesses &a, const Accesses &b,
+                   AliasAnalysis &aliases);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_GPU_LAUNCHACCESSES_H

@@ -1,0 +1,44 @@
+//===- Patterns.h - copies of tiles by the threads of a CTA -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TRANSFERS_PATTERNS_H
+#define NM_SPARSE_TRANSFERS_PATTERNS_H
+
+#include "mlir/Transforms/DialectConversion.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+
+namespace mlir::nm_sparse {
+
+/// The threads of a CTA, as far as copies ask for them.
+struct CopyThreads {
+  ScheduleAttr schedule;
+  int64_t number; ///< Those that take part where a copy names none.
+  Value id;       ///< Of the thread, an index.
+};
+
+/// Converts an operation that `threads` do together.
+template <typename OpT>
+struct CopyPattern : public OpConversionPattern<OpT> {
+  CopyPattern(const TypeConverter &converter, MLIRContext *context,
+              const CopyThreads &threads)
+      : OpConversionPattern<OpT>(converter, context), threads(threads) {}
+
+  CopyThreads threads;
+};
+
+/// async_copy and async_gather -> nvgpu.device_async_copy.
+void populateTileCopyPatterns(const TypeConverter &converter,
+                              const CopyThreads &threads,
+                              RewritePatternSet &patterns);
+
+/// bulk_copy -> nvvm.cp.async.bulk.tensor in one thread.
+void populateTileBulkCopyPatterns(const TypeConverter &converter,
+                                  const CopyThreads &threads,
+                                  RewritePatternSet &patterns);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TRANSFERS_PATTERNS_H

@@ -1,0 +1,86 @@
+//===- Kernel.h - compiled kernels and their launches -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_EMULATOR_DRIVER_KERNEL_H
+#define NM_SPARSE_LIB_EMULATOR_DRIVER_KERNEL_H
+
+#include "Lowering/HostLowering.h"
+#include "Memory/Memory.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/Error.h"
+
+namespace mlir {
+class ExecutionEngine;
+} // namespace mlir
+
+namespace mlir::nm_sparse::emulator {
+
+class BankTable;
+class KernelModule;
+
+/// One kernel, in machine code of the host.
+class Kernel {
+public:
+  StringRef getName() const { return signature.name; }
+  ArrayRef<unsigned> getArgumentBytes() const {
+    return signature.argumentBytes;
+  }
+  unsigned getMaxThreads() const { return signature.maxThreads; }
+  unsigned getStaticSharedBytes() const;
+
+private:
+  friend class KernelModule;
+  friend struct KernelLaunch;
+  KernelSignature signature;
+  const KernelModule *module = nullptr;
+  void (*entry)(void **arguments) = nullptr;
+};
+
+/// The kernels of one gpu.module.
+class KernelModule {
+public:
+  /// Parses the text of a gpu.module in the nvvm dialect and compiles it for
+  /// the host. An error carries the compiler's messages. `memory` outlives the
+  /// result; the module's constants become part of it.
+  static llvm::Expected<std::unique_ptr<KernelModule>>
+  create(StringRef text, GlobalMemory &memory);
+  ~KernelModule();
+
+  /// Null when there is no kernel of this name.
+  const Kernel *lookup(StringRef name) const;
+
+private:
+  friend class Kernel;
+  friend struct KernelLaunch;
+  KernelModule();
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> original; ///< What the sites point into.
+  HostModule host;
+  std::unique_ptr<ExecutionEngine> engine;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+};
+
+struct LaunchShape {
+  unsigned cluster[3] = {1, 1, 1};
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  unsigned sharedBytes = 0;
+};
+
+/// Runs `kernel` to its end. `arguments` points at each argument's value;
+/// `jobs` threads of the host are used, 0: one for each core. With `lastFirst`
+/// they take the last CTAs first. Adds how it uses the banks of shared memory
+/// to `banks`, unless that is null. Returns the text of the first fault, empty
+/// when there was none.
+std::string launch(const Kernel &kernel, const LaunchShape &shape,
+                   void **arguments, GlobalMemory &memory, StringRef chip,
+                   unsigned jobs, bool lastFirst = false,
+                   BankTable *banks = nullptr);
+
+} // namespace mlir::nm_sparse::emulator
+
+#endif // NM_SPARSE_LIB_EMULATOR_DRIVER_KERNEL_H

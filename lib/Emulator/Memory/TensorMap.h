@@ -1,0 +1,77 @@
+//===- TensorMap.h - what a tensor map holds --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// NVIDIA keeps the 128 bytes of a CUtensorMap secret. The emulated driver
+// encodes this instead, and the emulated copies read it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_EMULATOR_MEMORY_TENSORMAP_H
+#define NM_SPARSE_LIB_EMULATOR_MEMORY_TENSORMAP_H
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mlir::nm_sparse::emulator {
+
+/// The numbers of a CUtensorMapDataType.
+enum class TensorMapType : uint8_t {
+  UInt8 = 0,
+  UInt16 = 1,
+  UInt32 = 2,
+  Int32 = 3,
+  UInt64 = 4,
+  Int64 = 5,
+  Float16 = 6,
+  Float32 = 7,
+  Float64 = 8,
+  BFloat16 = 9,
+  Float32FlushToZero = 10,
+  TFloat32 = 11,
+  TFloat32FlushToZero = 12,
+};
+
+/// The numbers of a CUtensorMapInterleave.
+enum class TensorMapInterleave : uint8_t { None = 0, Bytes16 = 1, Bytes32 = 2 };
+
+/// The numbers of a CUtensorMapSwizzle.
+enum class TensorMapSwizzle : uint8_t {
+  None = 0,
+  Bytes32 = 1,
+  Bytes64 = 2,
+  Bytes128 = 3,
+};
+
+/// The numbers of a CUtensorMapFloatOOBfill.
+enum class TensorMapFill : uint8_t { Zero = 0, NaN = 1 };
+
+/// What cuTensorMapEncodeTiled was told; entries from `rank` on are 0. The
+/// innermost dimension comes first.
+struct TensorMap {
+  static constexpr uint32_t expectedMagic = 0x4e4d544d;
+  static constexpr unsigned maxRank = 5;
+
+  uint64_t base;                     ///< Global address.
+  uint64_t sizes[maxRank];           ///< Elements, 1 to 2^32.
+  uint64_t strideBytes[maxRank - 1]; ///< Of dimensions 1 to rank - 1.
+  uint16_t box[maxRank];             ///< Elements, 1 to 256.
+  uint8_t elementStrides[maxRank];   ///< 1 to 8.
+  uint8_t rank;                      ///< 1 to 5.
+  uint32_t magic;                    ///< Tells a tensor map from other bytes.
+  TensorMapType type;
+  uint8_t elementBytes; ///< Of `type`.
+  TensorMapInterleave interleave;
+  TensorMapSwizzle swizzle;
+  TensorMapFill fill;
+  uint8_t unused[23]; ///< Zeros.
+};
+
+static_assert(sizeof(TensorMap) == 128, "the size of a CUtensorMap");
+static_assert(offsetof(TensorMap, magic) == 96);
+static_assert(std::is_trivially_copyable_v<TensorMap>);
+
+} // namespace mlir::nm_sparse::emulator
+
+#endif // NM_SPARSE_LIB_EMULATOR_MEMORY_TENSORMAP_H

@@ -1,0 +1,207 @@
+//===- TensorMap.cpp - Tensor maps for bulk tensor copies -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The driver rejects a bad tensor map with CUDA_ERROR_INVALID_VALUE and no
+// more, so the rules are checked here first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorMap.h"
+
+#include "../Support/Memref.h"
+#include "Context.h"
+#include "RelaxedCapture.h"
+#include "nm_sparse/Runtime/MGPU.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+using namespace nms;
+
+namespace {
+
+/// Bytes of an element of a CUtensorMapDataType, 0 for an unknown one.
+int64_t dataTypeBytes(int64_t dataType) {
+  static constexpr int64_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  return dataType >= 0 && dataType < 13 ? bytes[dataType] : 0;
+}
+
+struct Encoding {
+  uint64_t sizes[5];
+  uint64_t strideBytes[5]; // of all dimensions but the innermost
+  uint32_t box[5];
+  uint32_t elementStrides[5];
+  void *base;
+};
+
+/// Innermost first, as CUDA counts.
+bool describe(const char *entry, const MemrefView &view, int64_t elementBytes,
+              int64_t interleave, const int64_t *boxDims, Encoding &out) {
+  out.base = static_cast<char *>(view.aligned) + view.offset * elementBytes;
+  int64_t alignment = interleave == 2 ? 32 : 16;
+  if (reinterpret_cast<uintptr_t>(out.base) % alignment != 0)
+    return !fail("%s: the memref starts at %p, which is no multiple of %lld "
+                 "bytes: change its offset",
+                 entry, out.base, static_cast<long long>(alignment));
+  for (int64_t i = 0; i < view.rank; ++i) {
+    int64_t dim = view.rank - 1 - i;
+    int64_t size = view.sizes[dim], stride = view.strides[dim];
+    int64_t box = boxDims[dim];
+    if (size < 1 || size > (int64_t(1) << 32))
+      return !fail("%s: dimension %lld has size %lld, must be 1 to 2^32", entry,
+                   static_cast<long long>(dim), static_cast<long long>(size));
+    if (box < 1 || box > 256)
+      return !fail("%s: box dimension %lld is %lld, must be 1 to 256: use a "
+                   "smaller tile or several copies",
+                   entry, static_cast<long long>(dim),
+                   static_cast<long long>(box));
+    out.sizes[i] = static_cast<uint64_t>(size);
+    out.box[i] = static_cast<uint32_t>(box);
+    if (i == 0) {
+      if (stride != 1 && size != 1)
+        return !fail("%s: the innermost stride is %lld elements, must be 1: "
+                     "copy or transpose the memref first",
+                     entry, static_cast<long long>(stride));
+      if (interleave == 0 && box * elementBytes % 16 != 0)
+        return !fail("%s: the innermost box dimension is %lld elements of %lld "
+                     "bytes, must be a multiple of 16 bytes",
+                     entry, static_cast<long long>(box),
+                     static_cast<long long>(elementBytes));
+      continue;
+    }
+    int64_t bytes = stride * elementBytes;
+    if (bytes < 0 || bytes % alignment != 0 || bytes >= (int64_t(1) << 40))
+      return !fail("%s: the stride of dimension %lld is %lld bytes, must be a "
+                   "multiple of %lld below 2^40: pad the rows",
+                   entry, static_cast<long long>(dim),
+                   static_cast<long long>(bytes),
+                   static_cast<long long>(alignment));
+    out.strideBytes[i - 1] = static_cast<uint64_t>(bytes);
+  }
+  return true;
+}
+
+/// Device memory for the maps of one device, taken in blocks: memory is
+/// allocated while a CUDA graph is captured, too, which is the slow path.
+struct MapMemory {
+  static constexpr size_t kBlockBytes = size_t(64) << 10;
+  cuda::DevicePtr next = 0;
+  size_t left = 0;
+  cuda::Stream stream = nullptr;
+
+  bool copy(const Context &cu, const cuda::TensorMap &map);
+};
+
+/// Copies `map` to `next`. A copy without a stream would wait for the legacy
+/// default stream, often that of the caller's kernels, and might return before
+/// the map is there, which a kernel on another stream would read too early.
+bool MapMemory::copy(const Context &cu, const cuda::TensorMap &map) {
+  const char *what = "copying a tensor map to the device";
+  if (!stream &&
+      !cu.check(cu->streamCreate(&stream, cuda::streamNonBlocking), "%s", what))
+    return false;
+  auto from = reinterpret_cast<cuda::DevicePtr>(&map);
+  return cu.check(cu->memcpyAsync(next, from, sizeof(map), stream), "%s",
+                  what) &&
+         cu.check(cu->streamSynchronize(stream), "%s", what);
+}
+
+/// A device copy that equal maps share; it is never freed, since kernels may
+/// hold on to it.
+void *deviceCopy(const Context &cu, const cuda::TensorMap &map) {
+  static std::mutex *mutex = new std::mutex;
+  static auto *copies =
+      new std::map<std::pair<int, std::string>, cuda::DevicePtr>;
+  static auto *memory = new std::map<int, MapMemory>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  std::string bytes(reinterpret_cast<const char *>(&map), sizeof(map));
+  cuda::DevicePtr &copy = (*copies)[{cu.info().ordinal, bytes}];
+  if (copy)
+    return reinterpret_cast<void *>(copy);
+  RelaxedCapture relaxed(cu);
+  MapMemory &block = (*memory)[cu.info().ordinal];
+  if (block.left < sizeof(map)) {
+    if (!cu.check(cu->memAlloc(&block.next, MapMemory::kBlockBytes),
+                  "allocating %zu bytes for tensor maps",
+                  MapMemory::kBlockBytes))
+      return nullptr;
+    block.left = MapMemory::kBlockBytes;
+  }
+  if (!block.copy(cu, map))
+    return nullptr;
+  copy = block.next;
+  block.next += sizeof(map);
+  block.left -= sizeof(map);
+  return reinterpret_cast<void *>(copy);
+}
+
+} // namespace
+
+void *nms::encodeTensorMap(const char *entry, int64_t rank,
+                           const void *descriptor,
+                           const TensorMapFormat &format) {
+  int64_t elementBytes = dataTypeBytes(format.dataType);
+  Encoding encoding = {};
+  for (uint32_t &stride : encoding.elementStrides)
+    stride = 1;
+  if (rank < 1 || rank > 5) {
+    fail("%s: rank %lld is not legal, must be 1 to 5", entry,
+         static_cast<long long>(rank));
+    return nullptr;
+  }
+  if (elementBytes == 0) {
+    fail("%s: data type %lld is no CUtensorMapDataType, must be 0 to 12", entry,
+         static_cast<long long>(format.dataType));
+    return nullptr;
+  }
+  if (!descriptor || !format.boxDims) {
+    fail("%s: the descriptor or the box dimensions are null", entry);
+    return nullptr;
+  }
+  Context cu;
+  if (!cu || !describe(entry, MemrefView(rank, descriptor), elementBytes,
+                       format.interleave, format.boxDims, encoding))
+    return nullptr;
+  if (!cu->tensorMapEncodeTiled) {
+    fail("%s: this driver cannot encode tensor maps: install a driver for CUDA "
+         "12.0 or newer",
+         entry);
+    return nullptr;
+  }
+  cuda::TensorMap map = {};
+  if (!cu.check(
+          cu->tensorMapEncodeTiled(&map, static_cast<int>(format.dataType),
+                                   static_cast<uint32_t>(rank), encoding.base,
+                                   encoding.sizes, encoding.strideBytes,
+                                   encoding.box, encoding.elementStrides,
+                                   static_cast<int>(format.interleave),
+                                   static_cast<int>(format.swizzle),
+                                   static_cast<int>(format.l2Promotion),
+                                   static_cast<int>(format.oobFill)),
+          "encoding a tensor map of rank %lld (innermost box %u x %lld bytes, "
+          "swizzle mode %lld)",
+          static_cast<long long>(rank), encoding.box[0],
+          static_cast<long long>(elementBytes),
+          static_cast<long long>(format.swizzle)))
+    return nullptr;
+  return deviceCopy(cu, map);
+}
+
+extern "C" void *
+mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dataType,
+                               int64_t interleave, int64_t swizzle,
+                               int64_t l2Promotion, int64_t oobFill,
+                               const int64_t *boxDims) {
+  // Nothing is launched on an empty memref, so no map is needed.
+  if (rank > 0 && descriptor && MemrefView(rank, descriptor).elements() == 0)
+    return nullptr;
+  void *map = encodeTensorMap(
+      "mgpuTensorMapEncodeTiledMemref", rank, descriptor,
+      {dataType, interleave, swizzle, l2Promotion, oobFill, boxDims});
+  if (!map)
+    raise();
+  return map;
+}

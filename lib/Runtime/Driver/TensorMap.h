@@ -1,0 +1,28 @@
+//===- TensorMap.h - Tensor maps for bulk tensor copies ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_RUNTIME_DRIVER_TENSORMAP_H
+#define NM_SPARSE_LIB_RUNTIME_DRIVER_TENSORMAP_H
+
+#include <cstdint>
+
+namespace nms {
+
+/// Arguments of cuTensorMapEncodeTiled beside the array; numbers are CUDA's.
+struct TensorMapFormat {
+  int64_t dataType = 0, interleave = 0, swizzle = 0, l2Promotion = 0,
+          oobFill = 0;
+  const int64_t *boxDims = nullptr; ///< Outermost first.
+};
+
+/// The address, in device memory, of a map of the memref in `descriptor`
+/// (Memref.h). Null with the reason recorded. `entry` is for messages.
+void *encodeTensorMap(const char *entry, int64_t rank, const void *descriptor,
+                      const TensorMapFormat &format);
+
+} // namespace nms
+
+#endif // NM_SPARSE_LIB_RUNTIME_DRIVER_TENSORMAP_H

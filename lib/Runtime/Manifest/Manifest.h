@@ -1,0 +1,127 @@
+//===- Manifest.h - how to launch kernels, as read --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// docs/Manifest.md in structures. Names are resolved and expressions parsed, so
+// that what is wrong with a manifest is found when it is read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_RUNTIME_MANIFEST_MANIFEST_H
+#define NM_SPARSE_LIB_RUNTIME_MANIFEST_MANIFEST_H
+
+#include "nm_sparse/Base/Expression.h"
+#include "nm_sparse/Packing/Checks.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nms {
+
+constexpr int64_t kDynamicSize = -1;
+
+/// memref<?x4096xf16, strided<[?, 1], offset: ?>>, or the type of a number.
+struct ManifestType {
+  std::string text;
+  std::string element; ///< f16, i8, ...
+  int64_t elementBytes = 0;
+  bool isNumber = false;
+  std::vector<int64_t> shape; ///< kDynamicSize where it is `?`.
+  /// The strides of a layout that is not row by row without gaps; kDynamicSize
+  /// as above.
+  std::optional<std::vector<int64_t>> strides;
+
+  static bool parse(std::string_view text, ManifestType &type);
+
+  /// A CUtensorMapDataType; bytes of any meaning are copied as bytes.
+  int64_t getMapType() const;
+  /// NmsKind of the elements, -1 for none of these.
+  int32_t getKind() const;
+};
+
+/// Where a pointer comes from: an argument or a buffer.
+struct ManifestSource {
+  bool isBuffer = false;
+  int number = 0;
+};
+
+/// A part of an array.
+struct ManifestView {
+  Expression offset;
+  std::vector<Expression> sizes, strides;
+};
+
+struct ManifestTensorMap {
+  std::vector<int64_t> box;
+  int swizzle = 0, l2Promotion = 0; ///< As CUDA numbers them.
+};
+
+struct ManifestParameter {
+  enum class Kind { Number, Pointer, TensorMap };
+  Kind kind = Kind::Number;
+  Expression value;      ///< For a number.
+  ManifestSource source; ///< For the others.
+  ManifestTensorMap map;
+  std::optional<ManifestView> view; ///< That the map is of.
+};
+
+struct ManifestLaunch {
+  std::string kernel;
+  std::vector<Expression> grid, block, cluster; ///< Three, or no cluster.
+  Expression sharedBytes;
+  std::vector<ManifestParameter> parameters;
+};
+
+struct ManifestBuffer {
+  std::string name;
+  ManifestType type;
+  std::vector<Expression> sizes;
+  std::optional<Expression> initial;
+};
+
+struct ManifestResult {
+  ManifestType type;
+  ManifestSource source;
+  std::optional<ManifestView> view;
+};
+
+/// A check of the word that kernels leave.
+struct ManifestCheck {
+  int buffer = 0;
+  PackedCheck packed;
+};
+
+struct ManifestCase {
+  std::optional<int64_t> atMost;
+  int function = -1;
+};
+
+struct ManifestArgument {
+  std::string name;
+  ManifestType type;
+};
+
+struct ManifestFunction {
+  std::string name;
+  std::vector<ManifestArgument> arguments;
+  std::vector<ManifestBuffer> buffers;
+  std::vector<ManifestLaunch> launches;
+  std::vector<ManifestResult> results;
+  std::vector<ManifestCheck> checks;
+  /// For a function that selects others.
+  std::optional<Expression> tokens;
+  std::vector<ManifestCase> cases;
+};
+
+struct Manifest {
+  std::vector<ManifestFunction> functions;
+
+  /// False, with the reason recorded, where `text` is no manifest.
+  static bool parse(std::string_view text, Manifest &manifest);
+};
+
+} // namespace nms
+
+#endif // NM_SPARSE_LIB_RUNTIME_MANIFEST_MANIFEST_H
