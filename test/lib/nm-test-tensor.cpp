@@ -42,9 +42,7 @@ int main(int argc, char **argv) {
   registerProductCosts(registry);
   registerConvertLinalgToNMSparsePass();
   registerConvertNMSparseToLinalgPass();
-  registerNMSparseMaterializeEncodingsPass();
-  registerNMSparsePropagateLayoutPass();
-  registerNMSparseVerifyMaterializedPass();
+  registerNMSparseTransformsPasses();
   return asMainReturnCode(
       MlirOptMain(argc, argv, "nm_sparse tensor-level driver\n", registry));
 }
