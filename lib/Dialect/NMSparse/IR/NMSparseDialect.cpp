@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NMSparseBytecode.h"
 #include "PatchesFields.h"
 #include "RaggedFields.h"
 #include "ScheduleFields.h"
@@ -92,7 +93,8 @@ void NMSparseDialect::initialize() {
 #define GET_OP_LIST
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseOps.cpp.inc"
       >();
-  addInterfaces<NMSparseAsmInterface, NMSparseInlinerInterface>();
+  addInterfaces<NMSparseAsmInterface, NMSparseBytecodeInterface,
+                NMSparseInlinerInterface>();
 }
 
 LogicalResult

@@ -15,9 +15,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/TilingInterface.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
-
-class NMSparse_Op<string mnemonic, list<Trait> traits = []>
-    : Op<NMSparse_Dialect, mnemonic, traits>;
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseTokenOps.td"
 
 //===----------------------------------------------------------------------===//
 // Operations on whole tensors
@@ -232,6 +230,8 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
           indexing_maps, schedule, storage);
   }]>];
   let hasVerifier = 1;
+  // Attributes by their names, so that old files stay readable.
+  let useCustomPropertiesEncoding = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     AffineMap getXMap();
@@ -368,33 +368,6 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
       return getPatches().isTokenMajor() ? 0 : getRowDim() + 1;
     }
   }];
-}
-
-//===----------------------------------------------------------------------===//
-// Selection
-//===----------------------------------------------------------------------===//
-
-def NMSparse_TokenClassOp : NMSparse_Op<"token_class", [Pure]> {
-  let summary = "the class that a number of tokens belongs to";
-  let description = [{
-    `classes[i]` for the first `i` with `tokens <= last[i]`, and the last of
-    `classes`, of which there is one more, for all other numbers. Selects between
-    functions that are compiled for some numbers of tokens
-    (--nm-sparse-specialize-tokens), and is what a manifest says of that.
-
-    ```mlir
-    // Class 0 up to 64 tokens, class 1 from 1025 to 2048, else class 2.
-    %c = nm_sparse.token_class %tokens last = [64, 1024, 2048] classes = [0, 2, 1, 2]
-    ```
-  }];
-  let arguments = (ins Index:$tokens, DenseI64ArrayAttr:$last,
-                       DenseI64ArrayAttr:$classes);
-  let results = (outs Index:$result);
-  let assemblyFormat = [{
-    $tokens `last` `=` $last `classes` `=` $classes attr-dict
-  }];
-  let hasVerifier = 1;
-  let hasFolder = 1;
 }
 
 #endif // NM_SPARSE_OPS_TD
