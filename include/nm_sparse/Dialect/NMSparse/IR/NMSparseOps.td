@@ -11,6 +11,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/IndexingMapOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/TilingInterface.td"
@@ -124,13 +125,17 @@ def NMSparse_UnpackOp : NMSparse_Op<"unpack", [Pure]> {
 }
 
 def NMSparse_MatmulOp : NMSparse_Op<"matmul",
-    [AttrSizedOperandSegments, DestinationStyleOpInterface, Pure,
+    [AttrSizedOperandSegments, DestinationStyleOpInterface,
+     IndexingMapOpInterface, Pure,
      DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
        ["reifyResultShapes"]>,
      DeclareOpInterfaceMethods<TilingInterface,
        ["getLoopIteratorTypes", "getIterationDomain",
         "getTiledImplementation", "getResultTilePosition",
-        "generateResultTileValue", "getIterationDomainTileFromResultTile"]>,
+        "generateResultTileValue", "getIterationDomainTileFromResultTile",
+        "getIterationDomainTileFromOperandTiles",
+        "getTiledImplementationFromOperandTiles",
+        "isOpFusableWithProducerSlices"]>,
      DeclareOpInterfaceMethods<PartialReductionOpInterface,
        ["generateInitialTensorForPartialReduction", "tileToPartialReduction",
         "mergeReductions", "getPartialResultTilePosition"]>]> {
@@ -234,6 +239,14 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
   let useCustomPropertiesEncoding = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+
+    // IndexingMapOpInterface, over the loops ([b,] m, n, k). The three maps are
+    // those of x, the logical weight and the result; no affine map leads to an
+    // element of a component, so that the map of one has no results.
+    AffineMap getMatchingIndexingMap(OpOperand *operand);
+    SmallVector<int64_t> getStaticOperandShape(OpOperand *operand);
+    SmallVector<int64_t> getStaticLoopRanges();
+
     AffineMap getXMap();
     AffineMap getWeightMap();
     AffineMap getResultMap();
