@@ -11,5 +11,6 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::nm_sparse::registerAllDialects(registry);
+  mlir::nm_sparse::registerTransformOps(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

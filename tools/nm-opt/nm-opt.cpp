@@ -10,7 +10,9 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::nm_sparse::registerAllDialects(registry);
+  mlir::nm_sparse::registerTransformOps(registry);
   mlir::nm_sparse::registerAllPasses();
+  mlir::nm_sparse::registerTransformPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "nm_sparse optimizer driver\n", registry));
 }
