@@ -14,6 +14,7 @@
 #include "Memory.h"
 #include "Output.h"
 #include "StoreWeights.h"
+#include "Permutations.h"
 #include "Target.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
@@ -321,11 +322,15 @@ llvm::Error Runner::makeArguments() {
   if (llvm::Error error = checkIndexArguments(whole))
     return error;
   auto extents = deriveExtents(whole, request.dynamicSize);
+  auto permutations = findPermutations(whole);
+  if (!permutations)
+    return permutations.takeError();
   if (!extents)
     return extents.takeError();
   if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
     return error;
-  auto made = makeInputs(entry, *extents, request.seed, request.density);
+  auto made =
+      makeInputs(entry, *extents, request.seed, request.density, *permutations);
   if (!made)
     return made.takeError();
   inputs = std::move(*made);
