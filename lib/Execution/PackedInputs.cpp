@@ -81,7 +81,9 @@ static llvm::Error packRagged(HostArray &dense, RankedTensorType type,
                               EncodingAttr encoding, int64_t density,
                               uint64_t seed, std::vector<Argument> &packed) {
   NmsPackSpec spec = getPackSpec(type, encoding);
-  auto ragged = cast<RaggedAttr>(encoding.getDefaultStorage());
+  // Whatever the order, the weight is stored as the shuffled one is: elements
+  // in the order of their outputs would be bitmaps by themselves.
+  auto ragged = RaggedAttr::get(type.getContext(), encoding);
   SmallVector<WeightComponent> components = ragged.getComponents(type);
   if (encoding.getOrder() == OutputOrder::Shuffled) {
     std::vector<uint32_t> perm =
