@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostNames.h"
 #include "Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -114,6 +115,7 @@ nm_sparse::lowerFromNVVM(MLIRContext &context, StringRef file, StringRef entry,
             .str());
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     UnitAttr::get(&context));
+  nameForHost(**module, entry);
   GPUPipelineOptions options;
   options.format = format.str();
   options.checkIndex = true;

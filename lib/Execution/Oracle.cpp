@@ -6,6 +6,7 @@
 
 #include "nm_sparse/Execution/Oracle.h"
 
+#include "HostNames.h"
 #include "Inputs.h"
 #include "Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -107,5 +108,5 @@ Oracle::call(std::vector<Argument> &arguments) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (llvm::Error error = check(i, arguments[i]))
       return std::move(error);
-  return compiled->call(entry, arguments, results);
+  return compiled->call(kHostEntry, arguments, results);
 }

@@ -9,12 +9,13 @@
 #include "Bench.h"
 #include "Check.h"
 #include "EmulationReport.h"
+#include "HostNames.h"
 #include "Inputs.h"
 #include "Lowering.h"
 #include "Memory.h"
 #include "Output.h"
-#include "StoreWeights.h"
 #include "Permutations.h"
+#include "StoreWeights.h"
 #include "Target.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/PassManager.h"
@@ -218,7 +219,7 @@ Runner::call(CompiledModule &function, std::vector<Argument> &arguments,
   auto lock = DeviceLock::take(request.lock, /*alone=*/false);
   if (!lock)
     return lock.takeError();
-  return function.call(entry.getSymName(), arguments, types);
+  return function.call(kHostEntry, arguments, types);
 }
 
 llvm::Error Runner::execute() {
@@ -292,7 +293,7 @@ llvm::Error Runner::bench() {
   int64_t sets = getNumSets(*products, arguments);
   llvm::Error error = llvm::Error::success();
   for (int64_t set = 0; set < sets && !error; ++set) {
-    auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);
+    auto returned = compiled->call(kHostEntry, arguments, resultTypes);
     if (!returned)
       error = returned.takeError();
   }
@@ -321,10 +322,10 @@ llvm::Error Runner::makeArguments() {
   }
   if (llvm::Error error = checkIndexArguments(whole))
     return error;
-  auto extents = deriveExtents(whole, request.dynamicSize);
   auto permutations = findPermutations(whole);
   if (!permutations)
     return permutations.takeError();
+  auto extents = deriveExtents(whole, request.dynamicSize);
   if (!extents)
     return extents.takeError();
   if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
