@@ -6,8 +6,10 @@
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "nm_sparse/InitAll.h"
+#include "nm_sparse/Support/StandardOutput.h"
 
 int main(int argc, char **argv) {
+  mlir::nm_sparse::checkStandardOutput("nm-opt");
   mlir::DialectRegistry registry;
   mlir::nm_sparse::registerAllDialects(registry);
   mlir::nm_sparse::registerTransformOps(registry);

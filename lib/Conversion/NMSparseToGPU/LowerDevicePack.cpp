@@ -219,7 +219,7 @@ void LowerDevicePack::runOnOperation() {
           << obstacle;
     }
   });
-  if (bad)
+  if (bad || (!ops.empty() && failed(checkRuntimeNames(getOperation()))))
     return signalPassFailure();
   IRRewriter rewriter(&getContext());
   for (PackOp op : ops)

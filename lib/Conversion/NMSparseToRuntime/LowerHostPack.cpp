@@ -181,7 +181,7 @@ struct LowerHostPack
       bad |= failed(check(op));
       ops.push_back(op);
     });
-    if (bad)
+    if (bad || (!ops.empty() && failed(checkRuntimeNames(getOperation()))))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     for (Operation *op : ops)
