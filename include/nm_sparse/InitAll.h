@@ -24,6 +24,14 @@ void registerOwnPasses();
 /// pipelines consist of, so that a dumped pipeline can be run again.
 void registerAllPasses();
 
+/// Registers the transform dialect with our operations and those upstream ones
+/// that match and tile products, for tools that run transform scripts.
+void registerTransformOps(DialectRegistry &registry);
+
+/// Registers upstream's interpreter of transform scripts, for tools that do not
+/// have it.
+void registerTransformPasses();
+
 } // namespace nm_sparse
 } // namespace mlir
 

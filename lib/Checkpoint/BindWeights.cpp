@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -52,7 +53,8 @@ llvm::Expected<WeightBinding> WeightBinding::parse(StringRef text) {
 /// is none.
 static std::string getName(BlockArgument argument) {
   auto place = dyn_cast<FileLineColLoc>(argument.getLoc());
-  if (!place)
+  // A program may say any place, such as a device without an end.
+  if (!place || !llvm::sys::fs::is_regular_file(place.getFilename().getValue()))
     return {};
   auto buffer = llvm::MemoryBuffer::getFile(place.getFilename().getValue());
   if (!buffer)

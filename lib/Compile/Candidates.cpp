@@ -14,8 +14,10 @@
 #include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 #include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
 #include "nm_sparse/Energy/EnergyCosts.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>
@@ -165,7 +167,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
                                        Objective objective,
                                        llvm::raw_ostream &os) {
   llvm::json::Array products;
-  module.walk([&](MatmulOp op) {
+  ErrorCollector errors(module.getContext());
+  WalkResult walked = module.walk([&](MatmulOp op) -> WalkResult {
     int64_t expected = getExpectedTokens(op, tokens);
     MatmulProblem problem = MatmulProblem::get(op, expected);
     problem.canCopyInBulk = canCopyInBulk(op.getX());
@@ -182,11 +185,17 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
           toJSON(findClockParts(problem, schedule, whole.seconds, chip));
       return object;
     };
+    // A schedule that the program gives needs no others.
+    if (!getSchedule(op) && failed(checkProblem(op, problem)))
+      return WalkResult::interrupt();
+    auto ranked = rankSchedules(problem, chip, objective);
+    if (!getSchedule(op) && ranked.empty()) {
+      (void)reportNoSchedule(op, problem, chip);
+      return WalkResult::interrupt();
+    }
     llvm::json::Array candidates;
     for (const Ranked &entry :
-         takeDistinct(rankSchedules(problem, chip, objective),
-                      static_cast<size_t>(count),
-                      /*ofEach=*/true))
+         takeDistinct(ranked, static_cast<size_t>(count), /*ofEach=*/true))
       candidates.push_back(describeWhole(entry.first));
     double dense = predictDense(problem, chip);
     llvm::json::Object product{
@@ -208,7 +217,10 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     if (ScheduleAttr given = getSchedule(op))
       product["given"] = describeWhole(given);
     products.push_back(std::move(product));
+    return WalkResult::advance();
   });
+  if (walked.wasInterrupted())
+    return llvm::createStringError(errors.getFirst());
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(products)));
   return llvm::Error::success();
 }

@@ -170,6 +170,13 @@ llvm::Error nm_sparse::checkInput(const CompileOptions &options,
   return llvm::Error::success();
 }
 
+/// Whether two outputs would replace each other; devices take both.
+static bool isOneFile(StringRef a, StringRef b) {
+  bool isDevice =
+      llvm::sys::fs::exists(a) && !llvm::sys::fs::is_regular_file(a);
+  return a != "-" && (a == b || (!isDevice && isSameFile(a, b)));
+}
+
 /// What is written where.
 static llvm::Error checkFiles(const CompileOptions &options) {
   bool packsOnly = !options.packed.empty() && options.manifest.empty();
@@ -178,10 +185,13 @@ static llvm::Error checkFiles(const CompileOptions &options) {
     return llvm::createStringError("-o OUT is missing; - is standard output");
   if (llvm::Error error = checkInput(options, options.input))
     return error;
+  for (const WeightBinding &binding : options.bindings)
+    if (llvm::Error error = checkInput(options, binding.file))
+      return error;
   auto outputs = getOutputs(options);
   for (auto [i, a] : llvm::enumerate(outputs))
     for (auto b : ArrayRef(outputs).drop_front(i + 1))
-      if (a.second == b.second && a.second != "-")
+      if (isOneFile(a.second, b.second))
         return llvm::createStringError(
             llvm::formatv("{0} and {1} both name {2}; each needs a file of its "
                           "own",

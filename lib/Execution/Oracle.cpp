@@ -8,6 +8,7 @@
 
 #include "Inputs/Inputs.h"
 #include "Lowering/Entry.h"
+#include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -109,5 +110,5 @@ Oracle::call(std::vector<Argument> &arguments) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (llvm::Error error = check(i, arguments[i]))
       return std::move(error);
-  return compiled->call(entry, arguments, results);
+  return compiled->call(kHostEntry, arguments, results);
 }

@@ -8,7 +8,9 @@
 
 #include "Inputs/Inputs.h"
 #include "Inputs/Memory.h"
+#include "Inputs/Permutations.h"
 #include "Lowering/Entry.h"
+#include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
 #include "Lowering/StoreWeights.h"
 #include "Lowering/Target.h"
@@ -193,7 +195,7 @@ Runner::call(CompiledModule &function, std::vector<Argument> &arguments,
   auto lock = DeviceLock::take(request.lock, /*alone=*/false);
   if (!lock)
     return lock.takeError();
-  return function.call(entry.getSymName(), arguments, types);
+  return function.call(kHostEntry, arguments, types);
 }
 
 llvm::Error Runner::execute() {
@@ -267,7 +269,7 @@ llvm::Error Runner::bench() {
   int64_t sets = getNumSets(*products, arguments);
   llvm::Error error = llvm::Error::success();
   for (int64_t set = 0; set < sets && !error; ++set) {
-    auto returned = compiled->call(entry.getSymName(), arguments, resultTypes);
+    auto returned = compiled->call(kHostEntry, arguments, resultTypes);
     if (!returned)
       error = returned.takeError();
   }
@@ -296,12 +298,16 @@ llvm::Error Runner::makeArguments() {
   }
   if (llvm::Error error = checkIndexArguments(whole))
     return error;
+  auto permutations = findPermutations(whole);
+  if (!permutations)
+    return permutations.takeError();
   auto extents = deriveExtents(whole, request.dynamicSize);
   if (!extents)
     return extents.takeError();
   if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
     return error;
-  auto made = makeInputs(entry, *extents, request.seed, request.density);
+  auto made =
+      makeInputs(entry, *extents, request.seed, request.density, *permutations);
   if (!made)
     return made.takeError();
   inputs = std::move(*made);

@@ -53,6 +53,8 @@ void nm_sparse::buildReferencePipeline(OpPassManager &pm) {
 }
 
 void nm_sparse::buildReferenceExitPipeline(OpPassManager &pm) {
+  // Products are dense by now; this is for orders that a program permutes.
+  pm.addPass(createConvertNMSparseToLinalgPass());
   buildDenseExit(pm, /*isReference=*/true);
 }
 

@@ -21,7 +21,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Chip/Chip.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/GPU/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"

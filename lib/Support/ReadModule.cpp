@@ -8,7 +8,7 @@
 
 #include "mlir/Parser/Parser.h"
 #include "nm_sparse/Support/ErrorCollector.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "nm_sparse/Support/InputFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -28,10 +28,9 @@ parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {
 
 llvm::Expected<OwningOpRef<ModuleOp>>
 nm_sparse::readModule(MLIRContext &context, StringRef file) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
-  if (std::error_code code = buffer.getError())
-    return llvm::createStringError(
-        llvm::formatv("cannot read {0}: {1}", file, code.message()).str());
+  auto buffer = readInput(file);
+  if (!buffer)
+    return buffer.takeError();
   return parse(context, std::move(*buffer));
 }
 

@@ -6,10 +6,6 @@
 
 #include "Passes/StripDiscardable.h"
 #include "Products/Scalar.h"
-#include "mlir/Dialect/Linalg/TransformOps/DialectExtension.h"
-#include "mlir/Dialect/SCF/TransformOps/SCFTransformOps.h"
-#include "mlir/Dialect/Transform/IR/TransformDialect.h"
-#include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "nm_sparse/InitAll.h"
 
@@ -17,12 +13,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::nm_sparse::registerAllDialects(registry);
   mlir::nm_test::registerTestProducts(registry);
-  // Upstream's tilings, which find the interfaces of our operations.
-  registry.insert<mlir::transform::TransformDialect>();
-  mlir::linalg::registerTransformDialectExtension(registry);
-  mlir::scf::registerTransformDialectExtension(registry);
+  mlir::nm_sparse::registerTransformOps(registry);
   mlir::nm_sparse::registerAllPasses();
-  mlir::transform::registerTransformPasses();
+  mlir::nm_sparse::registerTransformPasses();
   mlir::nm_test::registerStripDiscardablePass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "nm_sparse test driver\n", registry));

@@ -8,8 +8,10 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 #include "nm_sparse/InitAll.h"
+#include "nm_sparse/Support/StandardOutput.h"
 
 int main(int argc, char **argv) {
+  mlir::nm_sparse::checkStandardOutput("nm-reduce");
   mlir::DialectRegistry registry;
   mlir::nm_sparse::registerAllDialects(registry);
   mlir::nm_sparse::registerAllPasses();

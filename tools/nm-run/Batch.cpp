@@ -6,10 +6,10 @@
 
 #include "Pool.h"
 
+#include "nm_sparse/Support/InputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,10 +17,9 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 int nm_sparse::runBatch(const RunOptions &options, llvm::json::Object header) {
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.batch);
-  if (std::error_code code = buffer.getError()) {
-    llvm::errs() << "nm-run: cannot read " << options.batch << ": "
-                 << code.message() << "\n";
+  auto buffer = readInput(options.batch);
+  if (!buffer) {
+    llvm::errs() << "nm-run: " << llvm::toString(buffer.takeError()) << "\n";
     return 2;
   }
   std::vector<RunOptions> runs;

@@ -178,7 +178,11 @@ nm_sparse::parseRunOptions(ArrayRef<const char *> arguments) {
   if (options.sweep && !options.batch.empty())
     return llvm::createStringError("--sweep-tokens takes one input, not a "
                                    "--batch");
-  for (StringRef input : {request.file, request.lowered, options.batch})
+  SmallVector<StringRef> inputs = {request.file, request.lowered,
+                                   options.batch};
+  for (const WeightBinding &binding : request.bindings)
+    inputs.push_back(binding.file);
+  for (StringRef input : inputs)
     if (!input.empty() && isSameFile(input, options.json))
       return llvm::createStringError("--json names an input, " + options.json +
                                      ", which would be lost; choose another "

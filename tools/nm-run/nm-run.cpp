@@ -9,6 +9,7 @@
 #include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Support/StandardOutput.h"
 #include "nm_sparse/Support/Version.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
@@ -129,6 +130,7 @@ static void exitOutOfMemory(void *, const char *, bool) {
 }
 
 int main(int argc, char **argv) {
+  checkStandardOutput("nm-run");
   llvm::InitLLVM init(argc, argv);
   llvm::install_bad_alloc_error_handler(exitOutOfMemory);
   auto options = parseRunOptions(ArrayRef<const char *>(argv + 1, argc - 1));

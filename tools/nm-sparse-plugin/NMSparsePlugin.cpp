@@ -19,6 +19,7 @@ mlirGetDialectPluginInfo() {
   return {MLIR_PLUGIN_API_VERSION, "NMSparse", NM_SPARSE_VERSION,
           [](DialectRegistry *registry) {
             nm_sparse::registerAllDialects(*registry);
+            nm_sparse::registerTransformOps(*registry);
             nm_sparse::registerOwnPasses();
           }};
 }

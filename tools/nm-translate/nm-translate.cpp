@@ -11,6 +11,7 @@
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "nm_sparse/Energy/PTXFeatures.h"
 #include "nm_sparse/InitAll.h"
+#include "nm_sparse/Support/StandardOutput.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -69,6 +70,7 @@ writeFeatures(const std::shared_ptr<llvm::SourceMgr> &sources,
 }
 
 int main(int argc, char **argv) {
+  nm_sparse::checkStandardOutput("nm-translate");
   TranslateFromMLIRRegistration ptx(
       "nm-sparse-to-ptx", "PTX of the kernels of an NVVM-level module",
       writePTX, nm_sparse::registerAllDialects);

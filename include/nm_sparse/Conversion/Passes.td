@@ -8,6 +8,7 @@
 #define NM_SPARSE_CONVERSION_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "nm_sparse/Conversion/PackPasses.td"
 
 def ConvertLinalgToNMSparsePass : Pass<"convert-linalg-to-nm-sparse"> {
   let summary = "turn contractions with an encoded weight into nm_sparse ops";

@@ -17,6 +17,9 @@
 
 namespace mlir::nm_sparse {
 
+/// Refuses functions of a program that calls of the runtime would be taken for.
+LogicalResult checkRuntimeNames(ModuleOp module);
+
 /// Declares `name` in `module`, unless it is, and calls it; its results.
 ValueRange callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
                        StringRef name, TypeRange results, ValueRange operands);

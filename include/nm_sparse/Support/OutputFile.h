@@ -8,26 +8,42 @@
 #define NM_SPARSE_SUPPORT_OUTPUTFILE_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 
 namespace mlir::nm_sparse {
 
-/// Whether both name one file that exists: writing one would lose the other.
+/// Where `path` leads: a link to a file that is not there yet to that file.
+inline std::filesystem::path followLinks(llvm::StringRef path) {
+  constexpr int mostLinks = 40;
+  std::filesystem::path target = path.str();
+  std::error_code code;
+  for (int i = 0; i < mostLinks && std::filesystem::is_symlink(target, code);
+       ++i)
+    target = target.parent_path() / std::filesystem::read_symlink(target, code);
+  std::filesystem::path whole = std::filesystem::weakly_canonical(target, code);
+  return code ? target : whole;
+}
+
+/// Whether both name one file, which may not exist yet: writing one would lose
+/// the other.
 inline bool isSameFile(llvm::StringRef a, llvm::StringRef b) {
+  if (a == "-" || b == "-")
+    return false;
   bool isSame = false;
-  return a != "-" && b != "-" && !llvm::sys::fs::equivalent(a, b, isSame) &&
-         isSame;
+  if (!llvm::sys::fs::equivalent(a, b, isSame))
+    return isSame;
+  return followLinks(a) == followLinks(b);
 }
 
 /// A file that appears under its name only when `keep` is called, whole.
 /// Standard output (-), devices and pipes are written to, then, and never
-/// replaced; links to what exists are followed.
+/// replaced; links are followed.
 class OutputFile {
 public:
   static llvm::Expected<OutputFile> create(llvm::StringRef path,
@@ -110,9 +126,8 @@ private:
 
   llvm::Error writeTemporary(
       llvm::function_ref<llvm::Error(llvm::raw_fd_ostream &)> write) {
-    llvm::SmallString<128> target;
-    if (!llvm::sys::fs::real_path(path, target))
-      path = target.str().str();
+    if (std::filesystem::path target = followLinks(path); !target.empty())
+      path = target.string();
     auto created = llvm::sys::fs::TempFile::create(path + ".tmp%%%%%%");
     if (!created)
       return getError(llvm::toString(created.takeError()));

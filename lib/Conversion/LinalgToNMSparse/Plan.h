@@ -8,6 +8,7 @@
 #define NM_SPARSE_LIB_CONVERSION_LINALGTONMSPARSE_PLAN_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "nm_sparse/Conversion/LinalgToNMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 
 namespace mlir::nm_sparse {
@@ -54,6 +55,28 @@ void splitActivations(Operation *root);
 /// Checks an operation that is not linalg: only those that pass a weight on
 /// unchanged, or make one, may touch an encoded type.
 LogicalResult checkOther(Operation *op);
+
+/// The nm_sparse.pack of the weight of `plan`: that of `packs`, or a new one
+/// behind the weight's definition.
+PackOp getOrCreatePack(RewriterBase &rewriter, const Plan &plan,
+                       PackedWeights &packs);
+
+/// Rewrites, for example,
+///   %y = linalg.matvec ins(%w, %x : tensor<NxKxf16, #enc>, tensor<Kxf16>) ...
+/// into a matmul of one token between expand_shape and collapse_shape. The
+/// outputs of a shuffled weight are multiplied in packed order, and permuted
+/// outside of that.
+MatmulOp rewriteContraction(RewriterBase &rewriter, const Plan &plan,
+                            PackOp pack);
+
+/// Rewrites the contraction into a dense product with what the packed form
+/// holds.
+void rewriteDenseContraction(RewriterBase &rewriter, const Plan &plan,
+                             PackOp pack);
+
+/// Erases `op`, a rearrangement, and the tensor it fills if nothing uses them
+/// any more.
+void eraseDeadRearrangement(RewriterBase &rewriter, Operation *op);
 
 } // namespace mlir::nm_sparse
 

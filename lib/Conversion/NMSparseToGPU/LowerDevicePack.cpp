@@ -19,13 +19,13 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/RuntimeCall.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Packing/Packing.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERDEVICEPACKPASS
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+#include "nm_sparse/Conversion/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;
@@ -219,7 +219,7 @@ void LowerDevicePack::runOnOperation() {
           << obstacle;
     }
   });
-  if (bad)
+  if (bad || (!ops.empty() && failed(checkRuntimeNames(getOperation()))))
     return signalPassFailure();
   IRRewriter rewriter(&getContext());
   for (PackOp op : ops)

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StridedBuffer.h"
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -26,7 +26,7 @@
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERPATCHESPASS
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+#include "nm_sparse/Conversion/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

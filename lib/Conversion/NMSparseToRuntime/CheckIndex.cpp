@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,7 +15,7 @@
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSECHECKINDEXPASS
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+#include "nm_sparse/Conversion/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
+#include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -23,7 +23,7 @@
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERHOSTPACKPASS
-#include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h.inc"
+#include "nm_sparse/Conversion/Passes.h.inc"
 } // namespace mlir::nm_sparse
 
 using namespace mlir;
@@ -181,7 +181,7 @@ struct LowerHostPack
       bad |= failed(check(op));
       ops.push_back(op);
     });
-    if (bad)
+    if (bad || (!ops.empty() && failed(checkRuntimeNames(getOperation()))))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     for (Operation *op : ops)

@@ -12,6 +12,17 @@
 
 using namespace mlir;
 
+LogicalResult nm_sparse::checkRuntimeNames(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() &&
+        function.getSymName().starts_with("nmsRuntime"))
+      return function.emitOpError("@")
+             << function.getSymName()
+             << " has a name of the runtime's, which the compiled program "
+                "calls; give it one that does not begin with nmsRuntime";
+  return success();
+}
+
 ValueRange nm_sparse::callRuntime(OpBuilder &builder, Location loc,
                                   ModuleOp module, StringRef name,
                                   TypeRange results, ValueRange operands) {

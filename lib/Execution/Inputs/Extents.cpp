@@ -38,6 +38,7 @@ private:
   void addReshape(Value flat, Value expanded,
                   ArrayRef<ReassociationIndices> groups);
   void addMatmul(MatmulOp op);
+  void addPermute(PermuteOp op);
   void add(Operation *op);
 
   func::FuncOp entry;
@@ -120,6 +121,18 @@ void Collector::addMatmul(MatmulOp op) {
                    op.getValues(), ExtentSolver::kWeight);
 }
 
+/// A permutation has a place for all that it permutes.
+void Collector::addPermute(PermuteOp op) {
+  Value perm = op.getPerm();
+  equate(op.getResult(), op.getSource());
+  int64_t last = cast<RankedTensorType>(perm.getType()).getRank() - 1;
+  solver.equate(solver.get(perm, last),
+                solver.get(op.getSource(), static_cast<int64_t>(op.getDim())));
+  if (std::optional<uint64_t> batch = op.getBatch())
+    solver.equate(solver.get(perm, 0),
+                  solver.get(op.getSource(), static_cast<int64_t>(*batch)));
+}
+
 void Collector::add(Operation *op) {
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](linalg::LinalgOp linalgOp) {
@@ -130,6 +143,7 @@ void Collector::add(Operation *op) {
         addLoops(operands);
       })
       .Case([&](MatmulOp matmul) { addMatmul(matmul); })
+      .Case([&](PermuteOp permute) { addPermute(permute); })
       .Case([&](tensor::CastOp cast) {
         equate(cast.getSource(), cast.getDest());
       })

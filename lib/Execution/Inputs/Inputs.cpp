@@ -6,6 +6,7 @@
 
 #include "Inputs/Inputs.h"
 #include "Inputs/PackedInputs.h"
+#include "Inputs/Permutations.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Base/Convert.h"
@@ -59,8 +60,10 @@ static llvm::Error fillNormal(HostArray &array, double scale, uint64_t seed,
 namespace {
 class InputMaker {
 public:
-  InputMaker(func::FuncOp function, uint64_t seed, int64_t density)
-      : function(function), seed(seed), density(density) {}
+  InputMaker(func::FuncOp function, uint64_t seed, int64_t density,
+             const llvm::DenseSet<unsigned> &permutations)
+      : function(function), seed(seed), density(density),
+        permutations(permutations) {}
   /// Adds argument `position`, whose extents are `shape`.
   llvm::Error add(unsigned position, ArrayRef<int64_t> shape);
   Inputs take() { return std::move(inputs); }
@@ -80,6 +83,7 @@ private:
   func::FuncOp function;
   uint64_t seed;
   int64_t density; ///< Percent that weights of free elements keep.
+  const llvm::DenseSet<unsigned> &permutations; ///< Arguments, by number.
   Inputs inputs;
   /// Components of the weights that the function takes packed, by number.
   DenseMap<int64_t, std::vector<Argument>> packedWeights;
@@ -180,16 +184,23 @@ llvm::Error InputMaker::add(unsigned position, ArrayRef<int64_t> shape) {
     return addComponent(component, position);
   Argument dense;
   dense.array = HostArray(*kind, shape);
-  if (llvm::Error error = fillNormal(dense.array, 1, seed, position))
+  if (permutations.contains(position) && dense.array.size() != 0) {
+    std::vector<uint32_t> numbers = drawPermutations(
+        dense.array.size() / shape.back(), shape.back(), seed + position);
+    std::memcpy(dense.array.data.data(), numbers.data(),
+                dense.array.data.size());
+  } else if (llvm::Error error = fillNormal(dense.array, 1, seed, position)) {
     return error;
+  }
   addToBoth(std::move(dense));
   return llvm::Error::success();
 }
 
-llvm::Expected<Inputs> nm_sparse::makeInputs(func::FuncOp function,
-                                             const Extents &extents,
-                                             uint64_t seed, int64_t density) {
-  InputMaker maker(function, seed, density);
+llvm::Expected<Inputs>
+nm_sparse::makeInputs(func::FuncOp function, const Extents &extents,
+                      uint64_t seed, int64_t density,
+                      const llvm::DenseSet<unsigned> &permutations) {
+  InputMaker maker(function, seed, density, permutations);
   for (auto [position, shape] : llvm::enumerate(extents.arguments))
     if (llvm::Error error = maker.add(position, shape))
       return makeError("cannot make argument #{0} of @{1}: {2}", position,

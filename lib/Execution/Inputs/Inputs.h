@@ -10,6 +10,8 @@
 #include "Inputs/Extents.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Execution/Host/CompiledModule.h"
+#include "nm_sparse/Execution/Run.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace mlir::nm_sparse {
 
@@ -23,9 +25,11 @@ struct Inputs {
 };
 
 /// `extents` are those of `function`. Weights of free elements keep `density`
-/// percent of them.
+/// percent of them. The arguments whose numbers are in `permutations` hold one
+/// in each of their rows.
 llvm::Expected<Inputs> makeInputs(func::FuncOp function, const Extents &extents,
-                                  uint64_t seed, int64_t density);
+                                  uint64_t seed, int64_t density,
+                                  const llvm::DenseSet<unsigned> &permutations);
 
 /// Refuses an argument of `entry` that products read as the index of a packed
 /// weight, and that is not declared as that of such a weight: random numbers

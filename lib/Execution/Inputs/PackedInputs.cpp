@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Inputs/PackedInputs.h"
+#include "Inputs/Permutations.h"
 
 #include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
@@ -14,7 +15,6 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <random>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -67,19 +67,6 @@ static llvm::Error dropBlocks(HostArray &dense, const NmsPackSpec &spec,
   return llvm::Error::success();
 }
 
-/// Orders of outputs at random, one for each batch entry.
-static std::vector<uint32_t> makePerm(const NmsPackSpec &spec, uint64_t seed) {
-  std::vector<uint32_t> perm(spec.batch * spec.outputs);
-  std::mt19937_64 random(seed);
-  for (int64_t batch = 0; batch < spec.batch; ++batch)
-    for (int64_t place = 0; place < spec.outputs; ++place) {
-      uint32_t *row = perm.data() + batch * spec.outputs;
-      row[place] = place;
-      std::swap(row[place], row[random() % (place + 1)]);
-    }
-  return perm;
-}
-
 /// An argument with these numbers.
 static Argument makePermArgument(const WeightComponent &component,
                                  ArrayRef<uint32_t> perm) {
@@ -94,10 +81,13 @@ static llvm::Error packRagged(HostArray &dense, RankedTensorType type,
                               EncodingAttr encoding, int64_t density,
                               uint64_t seed, std::vector<Argument> &packed) {
   NmsPackSpec spec = getPackSpec(type, encoding);
-  auto ragged = cast<RaggedAttr>(encoding.getDefaultStorage());
+  // Whatever the order, the weight is stored as the shuffled one is: elements
+  // in the order of their outputs would be bitmaps by themselves.
+  auto ragged = RaggedAttr::get(type.getContext(), encoding);
   SmallVector<WeightComponent> components = ragged.getComponents(type);
   if (encoding.getOrder() == OutputOrder::Shuffled) {
-    std::vector<uint32_t> perm = makePerm(spec, seed);
+    std::vector<uint32_t> perm =
+        drawPermutations(spec.batch, spec.outputs, seed);
     SmallVector<int64_t> shape = {spec.k, spec.outputs};
     if (type.getRank() == 3)
       shape.insert(shape.begin(), spec.batch);
@@ -180,7 +170,7 @@ static llvm::Error packShuffled(HostArray &dense, RankedTensorType type,
                                 EncodingAttr encoding, uint64_t seed,
                                 std::vector<Argument> &packed) {
   NmsPackSpec spec = getPackSpec(type, encoding);
-  std::vector<uint32_t> perm = makePerm(spec, seed);
+  std::vector<uint32_t> perm = drawPermutations(spec.batch, spec.outputs, seed);
   if (nmsPruneShuffled(&spec, /*density=*/0, /*seed=*/0, perm.data(),
                        dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());

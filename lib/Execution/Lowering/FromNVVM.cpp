@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -115,6 +116,7 @@ nm_sparse::lowerFromNVVM(MLIRContext &context, StringRef file, StringRef entry,
             .str());
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     UnitAttr::get(&context));
+  nameForHost(**module, entry);
   GPUPipelineOptions options;
   options.format = format.str();
   options.checkIndex = true;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering/Lowering.h"
+#include "Lowering/HostNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -138,6 +139,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
         lowered.schedules.push_back(text);
       });
   }
+  nameForHost(*lowered.module, entry);
   if (llvm::Error error = runPipeline(
           *lowered.module, "lowering of the host code",
           [&](OpPassManager &pm) { buildHostExitPipeline(pm, options); }))
@@ -148,6 +150,7 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
 llvm::Expected<Lowered> nm_sparse::lowerForCPU(ModuleOp module,
                                                StringRef entry) {
   Lowered lowered = cloneForLowering(module, entry);
+  nameForHost(*lowered.module, entry);
   if (llvm::Error error =
           runPipeline(*lowered.module, "lowering for the CPU",
                       [](OpPassManager &pm) { buildToCPUPipeline(pm); }))
@@ -158,12 +161,13 @@ llvm::Expected<Lowered> nm_sparse::lowerForCPU(ModuleOp module,
 llvm::Expected<Lowered> nm_sparse::lowerForReference(ModuleOp module,
                                                      StringRef entry) {
   Lowered lowered = cloneForLowering(module, entry);
+  nameForHost(*lowered.module, entry);
   if (llvm::Error error =
           runPipeline(*lowered.module, "the float64 reference",
                       [](OpPassManager &pm) { buildReferencePipeline(pm); }))
     return std::move(error);
   lowered.type =
-      lowered.module->lookupSymbol<func::FuncOp>(entry).getFunctionType();
+      lowered.module->lookupSymbol<func::FuncOp>(kHostEntry).getFunctionType();
   if (llvm::Error error = runPipeline(
           *lowered.module, "lowering of the float64 reference",
           [](OpPassManager &pm) { buildReferenceExitPipeline(pm); }))

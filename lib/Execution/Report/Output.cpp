@@ -7,8 +7,8 @@
 #include "Report/Output.h"
 
 #include "nm_sparse/Base/Kind.h"
+#include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -59,13 +59,14 @@ llvm::Error nm_sparse::writeResults(StringRef prefix,
   for (size_t i = 0; i < results.size(); ++i) {
     const HostArray &result = results[i];
     std::string file = llvm::formatv("{0}.{1}.npy", prefix, i);
-    if (llvm::Error error =
-            llvm::writeToOutput(file, [&](llvm::raw_ostream &stream) {
-              writeNumpy(result, stream);
-              return llvm::Error::success();
-            }))
-      return llvm::createStringError("cannot write " + file + ": " +
-                                     llvm::toString(std::move(error)));
+    std::string contents;
+    llvm::raw_string_ostream stream(contents);
+    writeNumpy(result, stream);
+    auto output = OutputFile::create(file, std::move(contents));
+    if (!output)
+      return output.takeError();
+    if (llvm::Error error = output->keep())
+      return error;
     files.push_back(
         llvm::json::Object{{"file", file},
                            {"kind", nmsKindName(result.kind)},

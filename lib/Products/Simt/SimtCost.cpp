@@ -198,7 +198,9 @@ static void proposeProducers(ScheduleEnumerator &to, Choices choices) {
 }
 
 static void propose(ScheduleEnumerator &to) {
-  if (to.problem.tensorCores || to.problem.bitmap)
+  // Of f32 alone: elements of 8 bits have no tensor cores here, either.
+  if (to.problem.tensorCores || to.problem.bitmap ||
+      to.problem.elementBytes != 4)
     return;
   Choices choices;
   choices.rows = to.getRows(8, 32, /*unit=*/1);

@@ -3,11 +3,11 @@
 // RUN: nm-test-tensor --show-dialects | FileCheck %s --check-prefix=DIALECTS
 // RUN: nm-test-tensor %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --nm-sparse-verify-materialized | FileCheck %s
 // RUN: nm-test-tensor %s --convert-linalg-to-nm-sparse --nm-sparse-materialize-encodings --convert-nm-sparse-to-linalg | FileCheck %s --check-prefix=ORACLE
-// RUN: %python %S/Inputs/undefined_symbols.py %nm_bin/../lib Dialect/NMSparse/IR/libNMSparseDialect.a Dialect/NMSparse/Transforms/libNMSparseTransforms.a Dialect/NMSparse/Utils/libNMSparseUtils.a Conversion/libNMSparseConversion.a | FileCheck %s --check-prefix=SYMBOLS
+// RUN: %python %S/Inputs/undefined_symbols.py %nm_bin/../lib Dialect/NMSparse/IR/libNMSparseDialect.a Dialect/NMSparse/TransformOps/libNMSparseTransformOps.a Dialect/NMSparse/Transforms/libNMSparseTransforms.a Dialect/NMSparse/Utils/libNMSparseUtils.a Conversion/libNMSparseConversion.a | FileCheck %s --check-prefix=SYMBOLS
 
-// DIALECTS: Available Dialects: affine,arith,builtin,func,linalg,nm_sparse,scf,tensor{{$}}
+// DIALECTS: Available Dialects: affine,arith,builtin,func,linalg,nm_sparse,scf,tensor,transform{{$}}
 
-// SYMBOLS: 4 libraries need no dialect of GPUs
+// SYMBOLS: 5 libraries need no dialect of GPUs
 
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 

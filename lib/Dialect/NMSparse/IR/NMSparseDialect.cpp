@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NMSparseBytecode.h"
 #include "PatchesFields.h"
 #include "RaggedFields.h"
 
@@ -68,7 +69,8 @@ void NMSparseDialect::initialize() {
 #define GET_OP_LIST
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseOps.cpp.inc"
       >();
-  addInterfaces<NMSparseAsmInterface, NMSparseInlinerInterface>();
+  addInterfaces<NMSparseAsmInterface, NMSparseBytecodeInterface,
+                NMSparseInlinerInterface>();
 }
 
 LogicalResult

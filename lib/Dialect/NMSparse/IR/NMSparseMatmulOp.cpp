@@ -86,6 +86,33 @@ int64_t MatmulOp::getContractionSize() {
       .getDimSize(getXReductionDim());
 }
 
+AffineMap MatmulOp::getMatchingIndexingMap(OpOperand *operand) {
+  if (operand == &getXMutable())
+    return getXMap();
+  if (isDpsInit(operand))
+    return getResultMap();
+  return AffineMap::get(getXMap().getNumDims(), 0, getContext());
+}
+
+SmallVector<int64_t> MatmulOp::getStaticOperandShape(OpOperand *operand) {
+  auto type = dyn_cast<ShapedType>(operand->get().getType());
+  return type ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>();
+}
+
+/// The default asks all operands, and components have other shapes than the
+/// logical weight. The other two operands have all loops.
+SmallVector<int64_t> MatmulOp::getStaticLoopRanges() {
+  SmallVector<int64_t> ranges(getReductionLoop() + 1, ShapedType::kDynamic);
+  for (auto [operand, map] :
+       {std::pair(getX(), getXMap()), std::pair(getInit(), getResultMap())}) {
+    auto type = cast<ShapedType>(operand.getType());
+    for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+      if (ShapedType::isStatic(extent))
+        ranges[map.getDimPosition(dim)] = extent;
+  }
+  return ranges;
+}
+
 LogicalResult
 MatmulOp::reifyResultShapes(OpBuilder &builder,
                             ReifiedRankedShapedTypeDims &reifiedReturnShapes) {

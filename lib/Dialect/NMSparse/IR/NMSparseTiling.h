@@ -17,6 +17,9 @@ tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
                              ArrayRef<OpFoldResult> offsets,
                              ArrayRef<OpFoldResult> sizes);
 
+/// A number that is known to divide `value`, 0 for the constant 0.
+int64_t getKnownDivisor(OpFoldResult value);
+
 /// What a tile reads of x and of the packed weight.
 struct InputSlices {
   tensor::ExtractSliceOp x, values, index;

@@ -51,10 +51,10 @@ static AffineExpr getInductionExpr(Value value, unsigned symbol) {
   return {};
 }
 
-/// A number that is known to divide `value`, 0 for the constant 0. Upstream
-/// knows divisors of affine expressions, and bounds of values, but not that an
-/// induction variable counts in steps: that is put into the expression here.
-static int64_t getKnownDivisor(OpFoldResult value) {
+/// Upstream knows divisors of affine expressions, and bounds of values, but not
+/// that an induction variable counts in steps: that is put into the expression
+/// here.
+int64_t nm_sparse::getKnownDivisor(OpFoldResult value) {
   MLIRContext *context = value.getContext();
   if (std::optional<int64_t> constant = getConstantIntValue(value))
     return getAffineConstantExpr(*constant, context).getLargestKnownDivisor();

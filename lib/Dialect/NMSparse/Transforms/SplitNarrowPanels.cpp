@@ -26,12 +26,14 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// `type` without blocks, if it is that of a free weight whose panels are no
-/// multiple of what kernels take; null otherwise.
+/// `type` without blocks and in the order of its outputs, if it is that of a
+/// free weight whose panels are no multiple of what kernels take; null
+/// otherwise.
 static RankedTensorType getSplitType(Type type) {
   EncodingAttr encoding = getEncoding(type);
   if (!encoding || !encoding.isFree() ||
-      (encoding.getBlockK() == 1 && encoding.getBlockN() == 1))
+      (encoding.getBlockK() == 1 && encoding.getBlockN() == 1 &&
+       encoding.getOrder() == OutputOrder::Identity))
     return {};
   auto weight = cast<RankedTensorType>(type);
   int64_t unit = weight.getElementType().isF32() ? 4 : 8;

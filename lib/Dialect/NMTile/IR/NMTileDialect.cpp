@@ -9,6 +9,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
+#include "nm_sparse/Dialect/NMSparse/IR/BytecodeVersion.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -111,6 +112,12 @@ struct NMTileInlinerInterface : public DialectInlinerInterface {
   }
 };
 
+/// Version 1 differs from 0 in that it is written.
+struct NMTileBytecodeInterface : public VersionedBytecodeInterface {
+  explicit NMTileBytecodeInterface(Dialect *dialect)
+      : VersionedBytecodeInterface(dialect, /*current=*/1) {}
+};
+
 } // namespace
 
 void NMTileDialect::initialize() {
@@ -126,5 +133,6 @@ void NMTileDialect::initialize() {
 #define GET_TYPEDEF_LIST
 #include "nm_sparse/Dialect/NMTile/IR/NMTileTypes.cpp.inc"
       >();
-  addInterfaces<NMTileAsmInterface, NMTileInlinerInterface>();
+  addInterfaces<NMTileAsmInterface, NMTileBytecodeInterface,
+                NMTileInlinerInterface>();
 }

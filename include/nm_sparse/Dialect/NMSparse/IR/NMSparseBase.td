@@ -9,6 +9,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
+include "mlir/IR/OpBase.td"
 
 def NMSparse_Dialect : Dialect {
   let name = "nm_sparse";
@@ -64,5 +65,8 @@ class NMSparse_Attr<string name, string attrMnemonic, list<Trait> traits = []>
     : AttrDef<NMSparse_Dialect, name, traits> {
   let mnemonic = attrMnemonic;
 }
+
+class NMSparse_Op<string mnemonic, list<Trait> traits = []>
+    : Op<NMSparse_Dialect, mnemonic, traits>;
 
 #endif // NM_SPARSE_BASE_TD

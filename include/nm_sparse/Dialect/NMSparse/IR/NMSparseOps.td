@@ -11,13 +11,12 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/IndexingMapOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/TilingInterface.td"
 include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
-
-class NMSparse_Op<string mnemonic, list<Trait> traits = []>
-    : Op<NMSparse_Dialect, mnemonic, traits>;
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseTokenOps.td"
 
 //===----------------------------------------------------------------------===//
 // Operations on whole tensors
@@ -126,13 +125,17 @@ def NMSparse_UnpackOp : NMSparse_Op<"unpack", [Pure]> {
 }
 
 def NMSparse_MatmulOp : NMSparse_Op<"matmul",
-    [AttrSizedOperandSegments, DestinationStyleOpInterface, Pure,
+    [AttrSizedOperandSegments, DestinationStyleOpInterface,
+     IndexingMapOpInterface, Pure,
      DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
        ["reifyResultShapes"]>,
      DeclareOpInterfaceMethods<TilingInterface,
        ["getLoopIteratorTypes", "getIterationDomain",
         "getTiledImplementation", "getResultTilePosition",
-        "generateResultTileValue", "getIterationDomainTileFromResultTile"]>,
+        "generateResultTileValue", "getIterationDomainTileFromResultTile",
+        "getIterationDomainTileFromOperandTiles",
+        "getTiledImplementationFromOperandTiles",
+        "isOpFusableWithProducerSlices"]>,
      DeclareOpInterfaceMethods<PartialReductionOpInterface,
        ["generateInitialTensorForPartialReduction", "tileToPartialReduction",
         "mergeReductions", "getPartialResultTilePosition"]>]> {
@@ -232,8 +235,18 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
           indexing_maps, config, storage);
   }]>];
   let hasVerifier = 1;
+  // Attributes by their names, so that old files stay readable.
+  let useCustomPropertiesEncoding = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+
+    // IndexingMapOpInterface, over the loops ([b,] m, n, k). The three maps are
+    // those of x, the logical weight and the result; no affine map leads to an
+    // element of a component, so that the map of one has no results.
+    AffineMap getMatchingIndexingMap(OpOperand *operand);
+    SmallVector<int64_t> getStaticOperandShape(OpOperand *operand);
+    SmallVector<int64_t> getStaticLoopRanges();
+
     AffineMap getXMap();
     AffineMap getWeightMap();
     AffineMap getResultMap();
@@ -368,33 +381,6 @@ def NMSparse_PatchesOp : NMSparse_Op<"patches",
       return getPatches().isTokenMajor() ? 0 : getRowDim() + 1;
     }
   }];
-}
-
-//===----------------------------------------------------------------------===//
-// Selection
-//===----------------------------------------------------------------------===//
-
-def NMSparse_TokenClassOp : NMSparse_Op<"token_class", [Pure]> {
-  let summary = "the class that a number of tokens belongs to";
-  let description = [{
-    `classes[i]` for the first `i` with `tokens <= last[i]`, and the last of
-    `classes`, of which there is one more, for all other numbers. Selects between
-    functions that are compiled for some numbers of tokens
-    (--nm-sparse-specialize-tokens), and is what a manifest says of that.
-
-    ```mlir
-    // Class 0 up to 64 tokens, class 1 from 1025 to 2048, else class 2.
-    %c = nm_sparse.token_class %tokens last = [64, 1024, 2048] classes = [0, 2, 1, 2]
-    ```
-  }];
-  let arguments = (ins Index:$tokens, DenseI64ArrayAttr:$last,
-                       DenseI64ArrayAttr:$classes);
-  let results = (outs Index:$result);
-  let assemblyFormat = [{
-    $tokens `last` `=` $last `classes` `=` $classes attr-dict
-  }];
-  let hasVerifier = 1;
-  let hasFolder = 1;
 }
 
 #endif // NM_SPARSE_OPS_TD

@@ -61,32 +61,4 @@ def NMSparsePermuteWeightsPass
                            "::mlir::tensor::TensorDialect"];
 }
 
-def NMSparseLowerPermutePass
-    : Pass<"nm-sparse-lower-permute", "::mlir::func::FuncOp"> {
-  let summary = "permutations by kernels";
-  let description = [{
-    Runs before bufferization. Each `nm_sparse.permute`, of at most three
-    dimensions, becomes a `gpu.launch` that copies its source to a buffer of its
-    own, an element in each thread. Where the order changes along the rows, a CTA
-    copies whole rows through shared memory.
-
-    ```mlir
-    // Before
-    %r = nm_sparse.permute %y, %perm dim = 0 : tensor<64x?xf32>, tensor<64xi32>
-    // After
-    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c64, %gy = %pieces, %gz = %c1)
-               threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
-      ...
-      %row = memref.load %perm[%bx]
-      %element = memref.load %y[%bx, %column]
-      memref.store %element, %r[%row, %column]
-    }
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
-    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
-}
-
 #endif // NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_ORDERPASSES_TD

@@ -30,6 +30,16 @@ class ForallOp;
 
 namespace nm_sparse {
 class MatmulOp;
+struct Chip;
+struct MatmulProblem;
+
+/// Checks that there are products for `op`, which is `problem`, by the type of
+/// its elements and by how its weight is stored.
+LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem);
+
+/// Emits the error that none of the schedules for `op` fits `target`.
+LogicalResult reportNoSchedule(MatmulOp op, const MatmulProblem &problem,
+                               const Chip &target);
 
 /// Checks that the later stages can lower `op` under its schedule.
 LogicalResult checkSchedule(MatmulOp op);

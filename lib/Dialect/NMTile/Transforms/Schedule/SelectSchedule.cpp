@@ -53,50 +53,6 @@ struct SelectSchedule
     return checkSchedule(op);
   }
 
-  /// Says what no product of this compiler takes.
-  LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem,
-                             const Chip &target) {
-    Type element = cast<ShapedType>(op.getX().getType()).getElementType();
-    if (!element.isF32() && !problem.tensorCores && !problem.bitmap)
-      return op.emitOpError("on ")
-             << element
-             << " has no schedule yet; supported are f32, f16 and bf16, and "
-                "others of weights that are stored as bitmaps";
-    EncodingAttr encoding = op.getEncoding();
-    int64_t bn = encoding.getBlockN();
-    // Tiles lie inside one panel.
-    int64_t unit = element.isF32() ? 4 : 8;
-    if (problem.raggedRows && bn % unit != 0)
-      return op.emitOpError("on ")
-             << encoding << " of " << element
-             << " has no schedule yet; ragged panels must be a multiple of "
-             << unit
-             << " outputs, or the weight free of blocks, block = [1, 1]";
-    if (problem.tensorCores && !problem.bitmap && !encoding.hasInnerLevel() &&
-        bn % 8 != 0 && 8 % bn != 0)
-      return op.emitOpError("on ")
-             << encoding << " of " << element
-             << " has no schedule yet; panels must be a multiple or a divisor "
-                "of 8 outputs, or the weight stored as bitmaps";
-    return success();
-  }
-
-  /// Says why there is no schedule for what products take.
-  static LogicalResult reportNone(MatmulOp op, const MatmulProblem &problem,
-                                  const Chip &target) {
-    EncodingAttr encoding = op.getEncoding();
-    InFlightDiagnostic error = op.emitOpError("on ") << encoding;
-    if (!encoding.hasInnerLevel())
-      return error << ": no schedule fits the " << target.sharedBytes
-                   << " bytes of shared memory of " << target.name;
-    return error << (problem.bitmap ? "" : " in its canonical form")
-                 << " has no schedule for " << target.name
-                 << ": weights of two levels are multiplied on sm_90a, where "
-                    "they are 2:4 of f16 or bf16 in panels of a multiple of "
-                    "64 outputs and stored as bitmaps; legal is embed = auto, "
-                    "by which others are stored by their elements";
-  }
-
   /// Says where a weight is read more often than once: no product of many
   /// tokens takes free elements, and of those of 8 bits 2:4 alone.
   static void reportPasses(MatmulOp op, const MatmulProblem &problem) {
@@ -135,12 +91,12 @@ struct SelectSchedule
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (getSchedule(op))
       return checkGiven(op, problem, target);
-    if (failed(checkProblem(op, problem, target)))
+    if (failed(checkProblem(op, problem)))
       return failure();
     problem.canCopyInBulk = canCopyInBulk(op.getX());
     auto ranked = rankSchedules(problem, target, comparedBy);
     if (ranked.empty())
-      return reportNone(op, problem, target);
+      return reportNoSchedule(op, problem, target);
     reportOperand(op, problem, ranked);
     op.setConfigAttr(ranked.front().first);
     chosen.push_back({op, std::move(ranked)});
