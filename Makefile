@@ -1,7 +1,7 @@
 # Thin: each target is one script or one line. `make help` lists them.
 
 .DEFAULT_GOAL := build
-.PHONY: help build check demo lint format static docs clean
+.PHONY: help build check quick demo lint format static docs clean
 
 help:   ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -9,6 +9,8 @@ build:  ## install what is missing, configure and build
 	@scripts/build.sh
 check:  ## build and run every test; the last line is "N passed, N failed"
 	@scripts/check.sh
+quick:  ## as check, without the tests that are marked as slow
+	@scripts/check.sh quick
 demo:   ## compile and run each file of examples/
 	@scripts/demo.sh
 lint:   ## formatting, clang-tidy on changed files, Python

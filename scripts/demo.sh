@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Takes each file of examples/ through the compiler to PTX, shows what ptxas
-# makes of it where there is one, runs the kernels, on the GPU if there is one
-# and emulated if not, and compares the results with a float64 product.
+# Takes each file of examples/ through the compiler to PTX, runs the kernels, on the
+# GPU if there is one and emulated if not, and compares the results with a float64
+# product. Prints a few lines for each example: what it is, the schedule of its
+# kernels, and whether they are right. The rest (each stage, the candidates, what
+# ptxas says where there is one) goes to a log for each example.
 # A line "// nm-run: ARGS" in an example gives nm-run its arguments.
-# Usage: demo.sh [FILE...]; NM_CHIP picks another chip than sm_90a.
+# Usage: demo.sh [FILE...]; NM_CHIP picks another chip than sm_90a, NM_DEMO_DIR
+# another folder than build/demo, and NM_NO_BUILD=1 takes the tools as they are.
 
 source "$(dirname "$0")/common.sh"
 chip=${NM_CHIP:-sm_90a}
-out=$build/demo
+out=${NM_DEMO_DIR:-$build/demo}
 [ $# -gt 0 ] || set -- examples/*.mlir
+mkdir -p "$out"
 
 # Assembles $1 and prints, for each kernel, its registers and what it spills.
 report_ptxas() {
@@ -26,8 +30,32 @@ report_ptxas() {
     }' "${1%.ptx}.ptxas" | sed 's/,  */, /g'
 }
 
-scripts/build.sh dev nm-compile nm-run
-mkdir -p "$out"
+# Ninja has one line on a terminal, and one for each file elsewhere.
+build_tools() {
+  if [ -t 1 ]; then
+    scripts/build.sh dev nm-compile nm-run
+  else
+    scripts/build.sh dev nm-compile nm-run >"$out/build.log" 2>&1 || {
+      tail -n 20 "$out/build.log" >&2
+      die "the build failed: see ${out#"$root"/}/build.log"
+    }
+  fi
+}
+
+# Compiles and runs $1 under the name $2. All that it prints belongs into a log.
+take_through() {
+  local arguments
+  read -ra arguments <<<"$(sed -n 's|^// nm-run: *||p' "$1")"
+  "$build/bin/nm-compile" "$1" -o "$out/$2.ptx" --chip "$chip" \
+    --manifest "$out/$2.json" --explain &&
+    report_ptxas "$out/$2.ptx" &&
+    "$build/bin/nm-run" "$1" --check "${device[@]}" "${arguments[@]}"
+}
+
+[ -n "${NM_NO_BUILD:-}" ] || {
+  say "building nm-compile and nm-run (the first time takes some minutes)"
+  build_tools
+}
 if "$build/bin/nm-run" --probe-device >"$out/device" 2>&1; then
   say "the kernels run on $(cat "$out/device")"
   device=(--device cuda)
@@ -38,14 +66,17 @@ fi
 failed=()
 for file; do
   name=$(basename "$file" .mlir)
-  read -ra arguments <<<"$(sed -n 's|^// nm-run: *||p' "$file")"
-  printf '\n'
+  log=$out/$name.log
   say "$file: $(sed -n '1s|^// *||p' "$file")"
-  "$build/bin/nm-compile" "$file" -o "$out/$name.ptx" --chip "$chip" \
-    --manifest "$out/$name.json" --explain &&
-    report_ptxas "$out/$name.ptx" &&
-    "$build/bin/nm-run" "$file" --check "${device[@]}" "${arguments[@]}" || failed+=("$name")
+  verdict=right
+  take_through "$file" "$name" >"$log" 2>&1 || {
+    verdict=WRONG
+    failed+=("$name")
+  }
+  # What nm-run says of schedules and results, and why a step gave up.
+  grep -E '^  (schedule|result|worst) |^nm-(run|compile): |error: ' "$log" |
+    grep -v 'warning: ' | tail -n 5 || true
+  echo "  $verdict; each stage, PTX and manifest: ${out#"$root"/}/$name.{log,ptx,json}"
 done
-printf '\n'
 [ ${#failed[@]} -eq 0 ] || die "these examples failed: ${failed[*]}"
-say "$# examples compiled and checked; PTX and manifests are in ${out#"$root"/}"
+say "$# examples compiled and checked"

@@ -1,9 +1,11 @@
 """lit configuration of the nm_sparse tests.
 
 Features: nm-ptxas (a ptxas is on the PATH), nm-nvdisasm (an nvdisasm is, or in the
-Python environment), nm-cuda (nm-run finds a GPU), nm-all-products (this build has
-every product, so that the cost model has all of them to choose from). A test whose
-text names a product that this build lacks is unsupported.
+Python environment), nm-cuda (nm-run finds a GPU), nm-slow (all tests are wanted: a test
+that takes longer than a few seconds has the line "REQUIRES: nm-slow", and
+`lit --param quick=1` leaves it out), nm-all-products (this build has every product, so
+that the cost model has all of them to choose from). A test whose text names a product
+that this build lacks is unsupported.
 """
 
 import os
@@ -33,6 +35,9 @@ config.substitutions.append(("%nm_lib_dir", config.nm_sparse_lib_dir))
 config.substitutions.append(("%nm_src", config.nm_sparse_src_root))
 config.substitutions.append(("%nm_bin", config.nm_sparse_tools_dir))
 config.substitutions.append(("%python", config.python))
+
+if not lit_config.params.get("quick"):
+    config.available_features.add("nm-slow")
 
 for tool, path in (("ptxas", config.ptxas), ("nvdisasm", config.nvdisasm)):
     if path and "NOTFOUND" not in path:

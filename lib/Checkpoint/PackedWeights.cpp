@@ -10,7 +10,6 @@
 #include "nm_sparse/Base/Error.h"
 #include "nm_sparse/Checkpoint/LinearLayers.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
-#include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Support/QuoteName.h"
 #include "llvm/Support/Alignment.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -10,7 +10,6 @@
 #include "nm_sparse/Base/Error.h"
 #include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
-#include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Support/QuoteName.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"

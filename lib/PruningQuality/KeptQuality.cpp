@@ -15,8 +15,6 @@
 #include "nm_sparse/Base/Random.h"
 #include "nm_sparse/Packing/Packing.h"
 #include "nm_sparse/PruningQuality/Cholesky.h"
-#include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Runtime/Packing.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

@@ -17,11 +17,9 @@
 #include "nm_sparse/Base/Expression.h"
 #include "nm_sparse/Commit.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "nm_sparse/GPU/Copies.h"
 #include "nm_sparse/GPU/Support/Buffers.h"
 #include "nm_sparse/Packing/Packing.h"
-#include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Target/Target.h"
 #include "nm_sparse/Version.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -326,29 +324,6 @@ private:
 };
 
 } // namespace
-
-std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
-  std::vector<ScheduledProduct> products;
-  module.walk([&](MatmulOp matmul) {
-    ScheduledProduct product;
-    product.encoding = print(Attribute(matmul.getEncoding()));
-    if (ScheduleAttr schedule = getSchedule(matmul))
-      product.schedule = print(Attribute(schedule));
-    product.shape = print(matmul.getX().getType()) + " x " +
-                    print(matmul.getValues().getType());
-    auto function = matmul->getParentOfType<func::FuncOp>();
-    if (function)
-      product.function = function.getSymName().str();
-    products.push_back(product);
-    if (!function)
-      return;
-    for (StringRef copy : getCopies(function)) {
-      product.function = copy.str();
-      products.push_back(product);
-    }
-  });
-  return products;
-}
 
 FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
                                           ArrayRef<ScheduledProduct> products,

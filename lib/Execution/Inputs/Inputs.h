@@ -10,7 +10,6 @@
 #include "Inputs/Extents.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Execution/Host/CompiledModule.h"
-#include "nm_sparse/Execution/Run.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::nm_sparse {

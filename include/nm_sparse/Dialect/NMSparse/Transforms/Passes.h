@@ -8,7 +8,6 @@
 #define NM_SPARSE_DIALECT_NMSPARSE_TRANSFORMS_PASSES_H
 
 #include "mlir/Pass/Pass.h"
-#include "nm_sparse/Chip/DefaultChip.h"
 
 namespace mlir::nm_sparse {
 
