@@ -12,7 +12,8 @@ from typing import Optional, Sequence, Tuple
 import numpy as np
 
 from .encoding import Encoding, EncodingError, extents
-from .reference import _numbers, prune
+from .pruning import prune
+from .reference import _numbers
 
 # Added to the diagonal of a matrix to solve, of the mean of the Gram matrix's: the
 # least, and the most, where sums in narrow types have made it indefinite.

@@ -11,9 +11,8 @@ from typing import Dict, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .encoding import Encoding, Level
+from .encoding import Encoding, Level, extents
 from .reference import _bits
-from .selection import outputs_first
 
 WINDOWS = (2, 4, 5, 8, 10, 16, 20, 32, 64)
 OUTPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # of a panel, each twice the last
@@ -37,7 +36,8 @@ def detect(weight: np.ndarray, dtype: str, dim: int = 1) -> Optional[Encoding]:
     rows, and for V:N:M, which is n:m in panels and 2 of the 4 rows that they keep.
     """
     bits, sign = _bits(weight, dtype, "weight")
-    rows = outputs_first(bits, Encoding(1, 1, dim=dim))[0]
+    extents(Encoding(1, 1, dim=dim), bits.shape)
+    rows = bits if dim == 1 else bits.T  # outputs first
     if not rows.size:
         return None
     counts: Dict[Tuple[int, int, int], int] = {}

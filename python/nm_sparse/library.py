@@ -3,7 +3,8 @@
 
 The wheel of the package holds the library. Elsewhere the environment variable
 NM_SPARSE_LIBRARY names it, or the folder of a build that has it. Its interface is
-C, in `nm_sparse-c/Compiler.h` and `nm_sparse/Runtime/*.h`.
+C, in `nm_sparse-c/Compiler.h`, `nm_sparse/Runtime/*.h` and
+`nm_sparse/Packing/Packing.h`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import os
-from ctypes import POINTER, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import (
+    POINTER,
+    c_bool,
+    c_char_p,
+    c_double,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -89,6 +100,9 @@ class DeviceInfo(ctypes.Structure):
     ]
 
 
+# NmsProgress of Packing/Packing.h.
+PROGRESS = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
+
 _TEXT = (c_void_p, [c_void_p, POINTER(c_size_t)])
 # Result and arguments of each function that the package calls.
 _FUNCTIONS: dict[str, Tuple[Any, list]] = {
@@ -147,7 +161,29 @@ _FUNCTIONS: dict[str, Tuple[Any, list]] = {
     "mgpuStreamSynchronize": (None, [c_void_p]),
     "nmsPack": (c_int32, [c_void_p, c_void_p, POINTER(c_void_p)]),
     "nmsUnpack": (c_int32, [c_void_p, POINTER(c_void_p), c_void_p]),
-    "nmsPackBitmap": (c_int32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "nmsPackShuffled": (
+        c_int32,
+        [c_void_p, c_int32, c_void_p, POINTER(c_void_p), c_void_p],
+    ),
+    "nmsPackBitmap": (c_int32, [c_void_p] * 5),
+    "nmsUnpackBitmap": (c_int32, [c_void_p] * 5),
+    "nmsCountFree": (c_int64, [c_void_p] * 2),
+    "nmsPackFree": (c_int32, [c_void_p] * 5),
+    "nmsUnpackFree": (c_int32, [c_void_p, c_int64] + [c_void_p] * 4),
+    "nmsCountFreeBitmap": (c_int64, [c_void_p] * 2),
+    "nmsPackFreeBitmap": (c_int32, [c_void_p] * 4),
+    "nmsUnpackFreeBitmap": (c_int32, [c_void_p, c_int64] + [c_void_p] * 3),
+    "nmsCountRagged": (c_int64, [c_void_p, c_int64, c_void_p]),
+    "nmsPackRagged": (c_int32, [c_void_p, c_int64] + [c_void_p] * 4),
+    "nmsPrune": (c_int32, [c_void_p] * 3),
+    "nmsPruneMask": (c_int32, [c_void_p] * 3),
+    "nmsPruneFree": (c_int32, [c_void_p, c_double, c_void_p, c_void_p]),
+    "nmsPruneFreeMask": (c_int32, [c_void_p, c_double, c_void_p, c_void_p]),
+    "nmsFindOrder": (c_int32, [c_void_p] * 3),
+    "nmsSearchOrder": (
+        c_int32,
+        [c_void_p, c_double, c_uint64, c_void_p, c_void_p, PROGRESS, c_void_p],
+    ),
     "nmsInnermostSpec": (c_int32, [c_void_p, c_void_p]),
 }
 

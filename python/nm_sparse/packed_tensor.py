@@ -18,7 +18,6 @@ from .encoding import Encoding, EncodingError, Packed
 from .packed_file import packed_prefixes, read_packed, write_packed
 from .placed import on_host
 from .reference import _bits
-from .shuffled import decode
 from .tensor_file import PathLike, TensorFile
 
 
@@ -95,7 +94,7 @@ class PackedTensor:
         Raises EncodingError when components are not legal, or `like` has not the
         element type of the weight.
         """
-        dense = decode(self.packed)
+        dense = packing.decode(self.packed)
         if like is not None:
             return to_host(like, self.dtype, "like").restore(dense)
         return dense if self._back is None else self._back(dense)

@@ -11,9 +11,10 @@ from typing import Any, Callable, Optional, Tuple, Union
 
 import numpy as np
 
-from . import order, search, selection
+from . import order, packing_library
 from .arrays import HostArray, to_host, to_numbers
 from .encoding import Encoding, EncodingError, extents
+from .packing_library import Progress
 from .reference import _check_density, _default_dtype
 from .shuffled import _refuse_perm, search_order
 
@@ -28,7 +29,7 @@ def prune(
     density: Optional[float] = None,
     perm: Optional[np.ndarray] = None,
     seed: int = 0,
-    progress: Optional[search.Progress] = None,
+    progress: Optional[Progress] = None,
     *,
     score: Score = "magnitude",
 ) -> Any:
@@ -64,15 +65,15 @@ def prune(
     scores, kind = _scores(weight, host, score)
     e, places = _in_order(host.array, scores, kind, encoding, density, perm, seed,
                           progress)  # fmt: skip
-    ordered, scores = _put(host.array, encoding, places), _put(scores, encoding, places)
-    bits = ordered.view(f"uint{8 * ordered.itemsize}")
-    result = np.empty(bits.shape, bits.dtype)
-    source = selection.outputs_first(bits, e)
-    target = selection.outputs_first(result, e)
-    for entry, where, mask in selection.kept(scores, kind, e, density):
-        place = (entry, *where)
-        np.multiply(source[place], mask, out=target[place])
-    return host.restore(_put_back(result.view(ordered.dtype), encoding, places))
+    ordered = _put(host.array, encoding, places)
+    if scores is host.array:
+        result = packing_library.prune(ordered, e, kind, density)
+    else:
+        scores = _put(scores, encoding, places)
+        mask = packing_library.prune_mask(scores, e, kind, density)
+        bits = ordered.view(f"uint{8 * ordered.itemsize}")
+        result = np.multiply(bits, mask, dtype=bits.dtype).view(ordered.dtype)
+    return host.restore(_put_back(result, encoding, places))
 
 
 def pattern_mask(
@@ -82,7 +83,7 @@ def pattern_mask(
     density: Optional[float] = None,
     perm: Optional[np.ndarray] = None,
     seed: int = 0,
-    progress: Optional[search.Progress] = None,
+    progress: Optional[Progress] = None,
     *,
     score: Score = "magnitude",
 ) -> Any:
@@ -99,11 +100,8 @@ def pattern_mask(
     e, places = _in_order(host.array, scores, kind, encoding, density, perm, seed,
                           progress)  # fmt: skip
     scores = _put(scores, encoding, places)
-    result = np.zeros(host.array.shape, bool)
-    target = selection.outputs_first(result, e)
-    for entry, where, mask in selection.kept(scores, kind, e, density):
-        target[(entry, *where)] = mask
-    return host.restore(_put_back(result, encoding, places))
+    mask = packing_library.prune_mask(scores, e, kind, density)
+    return host.restore(_put_back(mask, encoding, places))
 
 
 def _scores(weight: Any, host: HostArray, score: Score) -> Tuple[np.ndarray, str]:
@@ -134,10 +132,12 @@ def _in_order(
     density: Optional[float],
     perm: Optional[np.ndarray],
     seed: int,
-    progress: Optional[search.Progress],
+    progress: Optional[Progress],
 ) -> Tuple[Encoding, Optional[np.ndarray]]:
     """The encoding in packed order, and the order of the outputs where there is one."""
     _check_density(e, density)
+    if density is not None and not 0 <= density <= 1:
+        raise EncodingError(f"density is {density}: legal is from 0 to 1")
     extents(e, weight.shape)
     if not e.is_shuffled:
         _refuse_perm(e, perm)

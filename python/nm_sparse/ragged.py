@@ -9,8 +9,9 @@ from typing import Dict
 
 import numpy as np
 
+from . import packing_library
 from .encoding import EncodingError, Packed
-from .shuffled import decode, encode
+from .packing import decode
 
 STEP = 64  # Rows that panels are filled up to where nothing is said.
 PART = 16  # Rows of a part of a block at most.
@@ -26,53 +27,10 @@ def pack_ragged(packed: Packed, step: int = STEP) -> Dict[str, np.ndarray]:
             f"ragged panels of {packed.encoding} filled up to {step} rows: legal is a "
             "free encoding, and at least 1 row"
         )
-    packed = in_parts(packed, math.gcd(packed.encoding.block[0], step, PART))
-    encoding, parts = packed.encoding, packed.components
-    bk, bn = encoding.block
-    batch, k, outputs = sizes_of(packed)
-    panels, whole = -(-outputs // bn), outputs // bn
-    offsets = parts["offsets"].astype(np.int64)
-    kept = np.diff(offsets)
-    rows = -(-(kept * bk) // step) * step
-    total = int(rows.sum())
-    values = np.zeros((total, bn), parts["values"].dtype)
-    index = np.full((total // bk, 1), k, np.uint32)
-    table = np.zeros((batch, panels, 4), np.uint32)
-    first = 0
-    for entry in range(batch):
-        own = slice(entry * panels, (entry + 1) * panels)
-        # A last panel of fewer outputs comes last: a grid has fewer tiles of it.
-        order = np.argsort(-rows[own][:whole], kind="stable").tolist()
-        for place, panel in enumerate(order + list(range(whole, panels))):
-            number = entry * panels + panel
-            count, slot = kept[number], offsets[number]
-            source = parts["values"][slot * bk : (slot + count) * bk]
-            values[first : first + count * bk] = source
-            at = first // bk
-            starts = parts["index"][slot : slot + count].astype(np.uint32) * bk
-            index[at : at + count, 0] = starts
-            table[entry, place, :3] = first, rows[number], panel
-            table[entry, panel, 3] = place
-            first += int(rows[number])
-    if len(packed.shape) == 2:
-        table = table[0]
-    order = {"perm": parts["perm"]} if encoding.is_shuffled else {}
-    return {"values": values, "index": index, "panels": table, **order}
-
-
-def in_parts(packed: Packed, rows: int) -> Packed:
-    """A weight of blocks as one of their parts, of `rows` rows."""
-    encoding = packed.encoding
-    if rows == encoding.block[0]:
-        return packed
-    smaller = replace(encoding, block=(rows, encoding.block[1]))
-    perm = packed.components.get("perm")
-    order = {} if perm is None else {"perm": perm}
-    return encode(decode(packed), smaller, packed.dtype, **order)
-
-
-def sizes_of(packed: Packed) -> tuple[int, int, int]:
-    """[batch, K, N] of a weight, whatever its layout."""
-    shape = packed.shape if len(packed.shape) == 3 else (1, *packed.shape)
-    turned = packed.encoding.dim == len(packed.shape) - 1
-    return (shape[0], shape[2], shape[1]) if turned else tuple(shape)
+    e, parts = packed.encoding, dict(packed.components)
+    # The panels are those of the weight in packed order.
+    perm = parts.pop("perm", None)
+    own = replace(packed, components=parts, encoding=e.packed)
+    part = math.gcd(e.block[0], step, PART)
+    panels = packing_library.pack_ragged(decode(own), e.packed, own.dtype, step, part)
+    return panels if perm is None else {**panels, "perm": perm}

@@ -12,9 +12,10 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from . import free, order, reference, search
+from . import order, packing_library, reference
 from .encoding import Encoding, EncodingError, Packed, extents
-from .reference import _bits, _check_density, _default_dtype, _numbers, _turn
+from .packing_library import Progress
+from .reference import _bits, _check_density, _default_dtype, _turn
 
 
 def encode(
@@ -72,7 +73,7 @@ def prune(
     density: Optional[float] = None,
     perm: Optional[np.ndarray] = None,
     seed: int = 0,
-    progress: Optional[search.Progress] = None,
+    progress: Optional[Progress] = None,
 ) -> np.ndarray:
     """The weight with +0 wherever the pattern has no room.
 
@@ -99,7 +100,7 @@ def search_order(
     dtype: Optional[str] = None,
     density: Optional[float] = None,
     seed: int = 0,
-    progress: Optional[search.Progress] = None,
+    progress: Optional[Progress] = None,
 ) -> np.ndarray:
     """[batch,] N: an order of the outputs in which pruning to a shuffled encoding
     keeps much of the weight. That of a weight that has the pattern is the one that
@@ -112,19 +113,13 @@ def search_order(
     e, dtype = encoding, dtype or _default_dtype(weight)
     if not e.is_shuffled:
         raise EncodingError(f"order is {e.order!r}: only 'shuffled' has an order")
-    shape = extents(e, weight.shape)
+    extents(e, weight.shape)
     _check_density(e, density)
     if density is not None and not 0 <= density <= 1:
         raise EncodingError(f"density is {density}: legal is from 0 to 1")
-    places, _ = _places(weight, e, dtype, None)
-    if not _has_pattern(order.put(weight, e, places), e.packed, dtype, density):
-        bits = _turn(_bits(weight, dtype, "weight")[0], e.packed)
-        with np.errstate(over="ignore", invalid="ignore"):
-            numbers = _numbers(np.ascontiguousarray(bits), dtype).reshape(shape)
-            squares = numbers**2
-        found = [search.find_order(s, e, density, seed, progress) for s in squares]
-        places = np.array(found).reshape(places.shape)
-    return _stored(places, weight)
+    _bits(weight, dtype, "weight")
+    found = packing_library.search_order(weight, e, dtype, density, seed, progress)
+    return _stored(found, weight)
 
 
 def _stored(places: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -147,17 +142,3 @@ def _places(
     rows = _turn(bits, e.packed).reshape(shape)
     live = rows if e.is_free else rows & ~rows.dtype.type(sign)
     return order.from_support(live != 0, e), " in the order that was found"
-
-
-def _has_pattern(
-    weight: np.ndarray, e: Encoding, dtype: str, density: Optional[float]
-) -> bool:
-    """Whether the blocks that pruning keeps are all that there are."""
-    try:
-        packed = reference.encode(weight, e, dtype)
-    except EncodingError:
-        return False
-    if density is None:
-        return True
-    rows, panels = free.counts(e, extents(e, weight.shape))
-    return len(packed.index) <= int(np.floor(density * rows * panels + 0.5))

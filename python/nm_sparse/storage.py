@@ -8,17 +8,15 @@ all weights of it are of another one, too, of that.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Dict, List, Mapping, Tuple
 
 import numpy as np
 
-from .bitmap import bitmap_shape, innermost_weight, pack_bitmap
+from .bitmap import innermost_weight, pack_bitmap
 from .encoding import Encoding, EncodingError, Packed
 from .free_bitmap import pack_free_bitmap
-from .library import KINDS, available, last_error, library
+from .packing import decode, encode
 from .ragged import pack_ragged
-from .shuffled import decode, encode
 
 _CANONICAL = (1, 2, 3, 7, 8, 9)
 _BITMAP, _FREE_BITMAP, _NESTED_BITMAP = 4, 5, 6
@@ -83,40 +81,4 @@ def _bitmap(packed: Packed, index: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     e, shape = packed.encoding, packed.shape
     k, outputs = shape[e.dim], shape[2 * len(shape) - 3 - e.dim]
     level, k, outputs = innermost_weight(e, k, outputs)
-    if not available() or packed.dtype not in KINDS:
-        return pack_bitmap(level, packed.values, index, k, outputs)
-    return _bitmap_by_library(level, packed, index, k, outputs)
-
-
-class _Level(ctypes.Structure):
-    """NmsPackLevel of Runtime/Packing.h."""
-
-    _fields_ = [(name, ctypes.c_int64) for name in "n m bk bn".split()]
-
-
-class _Spec(ctypes.Structure):
-    """NmsPackSpec of Runtime/Packing.h."""
-
-    _fields_ = [("levels", _Level * 2)] + [
-        (name, ctypes.c_int64)
-        for name in "levelCount batch k outputs strideB strideK strideN kind".split()
-    ]
-
-
-def _bitmap_by_library(
-    level: Encoding, packed: Packed, index: np.ndarray, k: int, outputs: int
-) -> Tuple[np.ndarray, np.ndarray]:
-    """As `pack_bitmap`, on all cores."""
-    source = np.ascontiguousarray(packed.values)
-    index = np.ascontiguousarray(index)
-    shape = bitmap_shape(level, k, outputs, source.dtype.itemsize)
-    lead = source.shape[:-2] + (shape.blocks, shape.tiles)
-    values = np.empty(lead + (shape.tile_values * 32,), source.dtype)
-    bits = np.empty(lead + (32 * shape.words,), np.uint32)
-    levels = (_Level * 2)(_Level(level.n, level.m, *level.block))
-    batch = source.shape[0] if source.ndim == 3 else 1
-    spec = _Spec(levels, 1, batch, k, outputs, 0, 0, 0, KINDS.index(packed.dtype))
-    arrays = (source, index, values, bits)
-    if library().nmsPackBitmap(ctypes.byref(spec), *(a.ctypes.data for a in arrays)):
-        raise EncodingError(last_error())
-    return values, bits
+    return pack_bitmap(level, packed.values, index, k, outputs)

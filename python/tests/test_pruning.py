@@ -4,6 +4,7 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import search_oracle
 from hypothesis import given, settings
 from strategies import TYPES, bits_of, dense_weights, free_weights, sparse_weights
 
@@ -14,21 +15,20 @@ from nm_sparse import (
     encode,
     pattern_mask,
     prune,
-    selection,
     shuffled,
 )
+from nm_sparse.reference import _numbers
 
 
 def equal(a, b):
     return a.dtype == b.dtype and np.array_equal(bits_of(a), bits_of(b))
 
 
-parts = st.sampled_from([(1 << 18, 512), (40, 3), (1, 1)])
+parts = st.sampled_from(["1", "2", "5"])
 
 
-def in_parts(monkeypatch, sizes):
-    monkeypatch.setattr(selection, "CHUNK", sizes[0])
-    monkeypatch.setattr(selection, "WIDE", sizes[1])
+def in_parts(monkeypatch, threads):
+    monkeypatch.setenv("NM_SPARSE_THREADS", threads)
 
 
 @settings(max_examples=200, deadline=None)
@@ -59,9 +59,9 @@ def test_free_patterns_as_the_reference(case, density, sizes):
 def test_shuffled_patterns_as_the_reference(case, seed):
     weight, e, dtype = case
     e = Encoding(e.n, e.m, e.block, e.dim, "shuffled", e.inner)
-    expected = shuffled.prune(weight, e, dtype, seed=seed)
+    expected = search_oracle.prune(weight, e, dtype, seed=seed)
     assert equal(prune(weight, e, dtype, seed=seed), expected)
-    perm = shuffled.search_order(weight, e, dtype, seed=seed)
+    perm = search_oracle.search_order(weight, e, dtype, seed=seed)
     assert equal(prune(weight, e, dtype, perm=perm), expected)
 
 
@@ -74,24 +74,26 @@ def test_best_are_the_first_of_the_largest(m, data):
     expected = np.zeros(keys.shape, bool)
     order = np.argsort(-keys.astype(int), axis=-1, kind="stable")[..., :n]
     np.put_along_axis(expected, order, True, axis=-1)
-    for dtype in (np.uint16, np.float64):
-        assert np.array_equal(selection.best(keys.astype(dtype), n), expected)
+    for dtype in (np.float16, np.float32, np.float64, np.int8):
+        weight = keys.reshape(-1, m).astype(dtype)
+        mask = pattern_mask(weight, Encoding(n, m, dim=1))
+        assert np.array_equal(mask.reshape(keys.shape), expected)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_magnitudes_are_in_the_order_of_the_squares(dtype):
-    bits = np.random.default_rng(3).integers(0, 1 << 16, 400, np.uint16)
-    part = np.unique(bits.astype(TYPES[dtype][0]))
-    if dtype in ("f64", "f32"):
-        part = np.random.default_rng(3).integers(
-            0, 1 << (8 * part.itemsize - 1), 400, part.dtype
-        )
-    keys = selection.magnitudes(part, dtype).astype(float)
-    terms = selection.squares(part, dtype)
-    terms[np.isnan(terms)] = np.inf
-    at = np.argsort(terms)
-    rises = terms[at][1:] > terms[at][:-1]
-    assert np.array_equal(rises, keys[at][1:] > keys[at][:-1]) and rises.any()
+    bits_type, own_type = TYPES[dtype]
+    rng = np.random.default_rng(3)
+    most = np.iinfo(bits_type).max
+    pairs = rng.integers(0, most, (4000, 2), bits_type, endpoint=True)
+    pairs[:2000, 1] = pairs[:2000, 0] + rng.integers(0, 3, 2000).astype(bits_type)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = _numbers(pairs, dtype) ** 2
+    squares[np.isnan(squares)] = np.inf
+    mask = pattern_mask(pairs.view(own_type), Encoding(1, 2, dim=1), dtype)
+    first = squares[:, 0] >= squares[:, 1]
+    assert np.array_equal(mask, np.stack([first, ~first], axis=1))
+    assert first.any() and not first.all()
 
 
 ENCODINGS = [

@@ -8,6 +8,7 @@ import ctypes
 import os
 from pathlib import Path
 
+import bitmap_oracle as bitmap
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ import test_bitmap as cases
 from hypothesis import given, settings
 from strategies import bits_of, dense_weights, free_weights, sparse_weights
 
-from nm_sparse import Encoding, EncodingError, Level, bitmap, decode, encode, prune
+from nm_sparse import Encoding, EncodingError, Level, decode, encode
+from nm_sparse.reference import prune
 
 LIBRARY = Path(os.environ.get("NM_BUILD_DIR", ""), "lib", "libnm_sparse_runtime.so")
 pytestmark = pytest.mark.skipif(
@@ -23,18 +25,18 @@ pytestmark = pytest.mark.skipif(
     reason="no build of the runtime library",
 )
 
-# NmsKind of Runtime/Base.h
+# NmsKind of Base/Kind.h
 KINDS = {"f32": 0, "f16": 1, "bf16": 2, "i8": 3, "f8E4M3FN": 6, "f8E5M2": 7}
 
 
 class PackLevel(ctypes.Structure):
-    """NmsPackLevel of Runtime/Packing.h."""
+    """NmsPackLevel of Packing/Packing.h."""
 
     _fields_ = [(name, ctypes.c_int64) for name in "n m bk bn".split()]
 
 
 class PackSpec(ctypes.Structure):
-    """NmsPackSpec of Runtime/Packing.h."""
+    """NmsPackSpec of Packing/Packing.h."""
 
     _fields_ = [("levels", PackLevel * 2)] + [
         (name, ctypes.c_int64)
@@ -43,7 +45,7 @@ class PackSpec(ctypes.Structure):
 
 
 class Component(ctypes.Structure):
-    """NmsComponent of Runtime/Packing.h."""
+    """NmsComponent of Packing/Packing.h."""
 
     _fields_ = [("name", ctypes.c_char_p)] + [
         (name, ctypes.c_int64) for name in "batch rows columns elementBytes".split()

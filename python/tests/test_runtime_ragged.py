@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import test_runtime_packing as packing
 from hypothesis import given, settings
+from ragged_oracle import pack_ragged
 from strategies import bits_of, free_weights
 from test_runtime_packing import pointer, raised, runtime, spec_of  # noqa: F401
 
-from nm_sparse import Encoding, EncodingError, encode, pack_ragged
+from nm_sparse import Encoding, EncodingError, encode
 
 pytestmark = packing.pytestmark
 

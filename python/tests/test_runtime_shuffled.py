@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from search_oracle import READ_LIMIT, prune, search_order
 from strategies import bits_of, dense_weights, free_weights, sparse_weights
 from test_runtime_packing import (
     KINDS,
@@ -23,15 +24,7 @@ from test_runtime_packing import (
 )
 from test_shuffled import LAYERS, orders, planted, put_back
 
-from nm_sparse import (
-    Encoding,
-    EncodingError,
-    decode,
-    encode,
-    prune,
-    search_order,
-)
-from nm_sparse.search import READ_LIMIT
+from nm_sparse import Encoding, EncodingError, decode, encode
 
 PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 TYPES = tuple(KINDS)

@@ -10,6 +10,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from ragged_oracle import STEP, pack_ragged
+from search_oracle import prune
 from strategies import bits_of, free_weights
 from test_runtime_packing import (
     KINDS,
@@ -29,10 +31,7 @@ from nm_sparse import (
     Packed,
     decode,
     encode,
-    pack_ragged,
-    prune,
 )
-from nm_sparse.ragged import STEP
 
 PARAMS = [1, KINDS["f32"], 1, 2, 4, 1, 2]  # dim, kind, levels; n, m, bk, bn
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which outputs of a weight share a panel: the search of section 3 of docs/Encoding.md.
+"""Which outputs of a weight share a panel: the search of section 3 of docs/Encoding.md,
+in numpy, to compare the library (lib/Packing/Order) with.
 
 Importance is whole numbers of so few bits that every sum of it is exact in float64.
-So the choice depends neither on the order of sums nor on the number of threads, and
-the runtime library (lib/Runtime/Search.cpp) makes the same one.
+So the choice depends neither on the order of sums nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Callable, List, Optional
 
 import numpy as np
 
-from .encoding import Encoding
+from nm_sparse import Encoding, EncodingError, free, order, reference, shuffled
+from nm_sparse.encoding import extents
+from nm_sparse.reference import _bits, _check_density, _default_dtype, _numbers, _turn
+from nm_sparse.shuffled import _places, _stored
 
 Progress = Callable[[int, int], None]  # steps done, and of how many
 
@@ -227,3 +230,65 @@ def _swap_pair(
     panel[ours[better]], panel[theirs[better]] = b, a
     for moved in (ours[better], theirs[better]):
         change[moved] = gain[moved] - gain[moved, panel[moved]][:, None]
+
+
+def search_order(
+    weight: np.ndarray,
+    encoding: Encoding,
+    dtype: Optional[str] = None,
+    density: Optional[float] = None,
+    seed: int = 0,
+    progress: Optional[Progress] = None,
+) -> np.ndarray:
+    """[batch,] N: an order of the outputs in which pruning to a shuffled encoding
+    keeps much of the weight. That of a weight that has the pattern is the one that
+    `encode` takes.
+
+    density:   of a free encoding: the share of the blocks that are kept.
+    seed:      which windows are looked at where there are too many for all.
+    progress:  called with the number of steps that are done, and of all.
+    """
+    e, dtype = encoding, dtype or _default_dtype(weight)
+    if not e.is_shuffled:
+        raise EncodingError(f"order is {e.order!r}: only 'shuffled' has an order")
+    shape = extents(e, weight.shape)
+    _check_density(e, density)
+    if density is not None and not 0 <= density <= 1:
+        raise EncodingError(f"density is {density}: legal is from 0 to 1")
+    places, _ = _places(weight, e, dtype, None)
+    if not _has_pattern(order.put(weight, e, places), e.packed, dtype, density):
+        bits = _turn(_bits(weight, dtype, "weight")[0], e.packed)
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = _numbers(np.ascontiguousarray(bits), dtype).reshape(shape)
+            squares = numbers**2
+        found = [find_order(s, e, density, seed, progress) for s in squares]
+        places = np.array(found).reshape(places.shape)
+    return _stored(places, weight)
+
+
+def _has_pattern(
+    weight: np.ndarray, e: Encoding, dtype: str, density: Optional[float]
+) -> bool:
+    """Whether the blocks that pruning keeps are all that there are."""
+    try:
+        packed = reference.encode(weight, e, dtype)
+    except EncodingError:
+        return False
+    if density is None:
+        return True
+    rows, panels = free.counts(e, extents(e, weight.shape))
+    return len(packed.index) <= int(np.floor(density * rows * panels + 0.5))
+
+
+def prune(
+    weight: np.ndarray,
+    e: Encoding,
+    dtype: Optional[str] = None,
+    density: Optional[float] = None,
+    perm: Optional[np.ndarray] = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """Pruning by the reference, in the order of `search_order` unless one is given."""
+    if e.is_shuffled and perm is None:
+        perm = search_order(weight, e, dtype, density, seed)
+    return shuffled.prune(weight, e, dtype, density, perm)
