@@ -38,15 +38,21 @@ public:
   void join(const VectorClock &other) {
     if (moments.size() < other.moments.size())
       moments.resize(other.moments.size(), 0);
+    // Pointers, since the check of each index keeps the loop from being
+    // vectorized; joins take a fifth of an emulation.
+    Moment *into = moments.data();
+    const Moment *from = other.moments.data();
     for (size_t i = 0, e = other.moments.size(); i < e; ++i)
-      moments[i] = std::max(moments[i], other.moments[i]);
+      into[i] = into[i] < from[i] ? from[i] : into[i];
   }
   /// Knows from now on only what both knew.
   void meet(const VectorClock &other) {
     if (moments.size() > other.moments.size())
       moments.resize(other.moments.size());
+    Moment *into = moments.data();
+    const Moment *from = other.moments.data();
     for (size_t i = 0, e = moments.size(); i < e; ++i)
-      moments[i] = std::min(moments[i], other.moments[i]);
+      into[i] = from[i] < into[i] ? from[i] : into[i];
   }
   /// Whether `other` knows all that this one does.
   bool isKnownTo(const VectorClock &other) const {
