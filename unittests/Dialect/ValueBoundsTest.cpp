@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What upstream's analysis finds out of the sizes of results, and what the
-// product says of its loops. `probe` marks the value that is asked about.
+// What upstream's analysis finds out about the sizes of results, and what the
+// product says about its loops and tiles. `probe` marks the value in question.
 //
 //===----------------------------------------------------------------------===//
 
@@ -193,6 +193,34 @@ TEST_F(ValueBounds, LoopsOfTheProductAreTokensOutputsAndRows) {
   ASSERT_TRUE(toLoops);
   EXPECT_EQ(toLoops.compose({64, 8, 64, 32, 8, 32}),
             (SmallVector<int64_t>{8, 32, 64}));
+}
+
+TEST_F(ValueBounds, TilesOfOperandsAreWholeWindows) {
+  auto op = cast<TilingInterface>(parse(matmul));
+  Builder b(&context);
+  using Entries = SmallVector<OpFoldResult>;
+  auto entries = [&](int64_t first, int64_t second) {
+    return Entries{b.getIndexAttr(first), b.getIndexAttr(second)};
+  };
+  auto isTile = [&](unsigned operand, int64_t row, int64_t rows) {
+    Entries offsets = entries(row, 0), sizes = entries(rows, 8);
+    return op.isOpFusableWithProducerSlices(operand, offsets, sizes);
+  };
+  // A window has 4 rows of x and 2 of values.
+  EXPECT_TRUE(isTile(0, 4, 8));
+  EXPECT_TRUE(isTile(0, 60, 4));
+  EXPECT_FALSE(isTile(0, 2, 8));
+  EXPECT_FALSE(isTile(0, 4, 6));
+  EXPECT_TRUE(isTile(1, 2, 4));
+  EXPECT_FALSE(isTile(1, 1, 4));
+  // x and init must have the same tokens.
+  auto agree = [&](int64_t tokenOfInit) {
+    Entries offsets[] = {entries(0, 8), entries(tokenOfInit, 0)};
+    Entries sizes[] = {entries(64, 8), entries(8, 32)};
+    return op.isOpFusableWithProducerSlices({0, 3}, offsets, sizes);
+  };
+  EXPECT_TRUE(agree(8));
+  EXPECT_FALSE(agree(0));
 }
 
 } // namespace

@@ -65,7 +65,7 @@ static bool variesInParallel(OpFoldResult value) {
     }
     Block *block = cast<BlockArgument>(next).getOwner();
     if (block->mightHaveTerminator() &&
-        isa<ParallelCombiningOpInterface>(block->getTerminator()))
+        isa<InParallelOpInterface>(block->getTerminator()))
       return true;
   }
   return false;
