@@ -43,6 +43,8 @@ static void printType(const char *name, MlirType type) {
 }
 
 static void testHandles(MlirContext ctx) {
+  // CHECK: dialect nm_sparse
+  // CHECK: dialect nm_tile
   MlirDialectHandle handles[] = {mlirGetDialectHandle__nm_sparse__(),
                                  mlirGetDialectHandle__nm_tile__()};
   for (int i = 0; i < 2; ++i) {
@@ -209,8 +211,6 @@ static void testStorage(MlirContext ctx) {
 int main(void) {
   MlirContext ctx = mlirContextCreate();
   mlirContextAttachDiagnosticHandler(ctx, printDiagnostic, NULL, NULL);
-  // CHECK: dialect nm_sparse
-  // CHECK: dialect nm_tile
   testHandles(ctx);
   testEncoding(ctx);
   testTypes(ctx);
