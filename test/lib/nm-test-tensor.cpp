@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a host compiler links that takes the encoding and the operations on whole
-// tensors, and generates code itself: no dialect of GPUs, and no library of this
-// project that needs one. It runs transform scripts, too, with upstream's
-// operation that fuses a consumer into loops.
+// What a host compiler links that takes the encoding and the operations on
+// whole tensors, and generates code itself: no dialect of GPUs, and no library
+// of this project that needs one. It runs transform scripts, too, with
+// upstream's operation that fuses a consumer into loops.
 //
 //===----------------------------------------------------------------------===//
 

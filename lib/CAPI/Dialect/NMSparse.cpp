@@ -62,7 +62,8 @@ mlirNMSparseEncodingAttrGetChecked(MlirLocation loc, intptr_t numLevels,
   auto error = [&] { return emitError(location); };
   std::optional<OutputOrder> outputs = symbolizeOutputOrder(uint32_t(order));
   if (!outputs) {
-    error() << "order must be 0 (identity) or 1 (shuffled), got " << order;
+    error() << "order must be 0 (identity) or 1 (shuffled), got "
+            << int64_t(order);
     return {};
   }
   return wrap(EncodingAttr::getChecked(error, location.getContext(),
