@@ -21,12 +21,12 @@ namespace mlir::nm_sparse {
 class CostModel : public ::testing::Test {
 protected:
   CostModel() : context(getRegistry()) {
-    context.loadDialect<NMSparseDialect>();
+    context.loadDialect<NMSparseDialect, NMTileDialect>();
   }
 
   static DialectRegistry getRegistry() {
     DialectRegistry registry;
-    registry.insert<NMSparseDialect>();
+    registry.insert<NMSparseDialect, NMTileDialect>();
     registerProducts(registry);
     return registry;
   }
