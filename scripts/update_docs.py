@@ -118,7 +118,8 @@ class Generators:
     def compiletime(self, _):
         times = []
         with tempfile.TemporaryDirectory() as scratch:
-            for _ in range(3):
+            # A check compares no times.
+            for _ in range(3 if self.write else 1):
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
                 arguments = ["-o", f"{scratch}/ptx", "--tokens", "2048"]
                 self.tool("nm-compile", EXAMPLE, *arguments)

@@ -14,6 +14,8 @@ import nm_sparse
 from nm_sparse import EncodingError
 from nm_sparse.arrays import to_host, to_numbers
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(nm_sparse.__file__).parents[1]
 TORCH_NAMES = {
     "f64": "float64",

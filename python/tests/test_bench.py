@@ -26,6 +26,8 @@ import report  # noqa: E402
 import run  # noqa: E402
 import shapes  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 # Ranks three schedules, and runs what it is told to: predicted and measured
 # times come from the schedule's number of stages.
 TOOL = """\

@@ -11,6 +11,8 @@ import nm_sparse
 from nm_sparse import Encoding
 from nm_sparse.cli import bench, main
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments):
     return main([str(argument) for argument in arguments])

@@ -16,6 +16,8 @@ import compare_ptx  # noqa: E402
 import compared_layers  # noqa: E402
 import schedule_spelling  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 # Its PTX is the source, but for what `wrong` says of it.
 TOOL = """\
 #!{python}

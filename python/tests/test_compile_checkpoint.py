@@ -20,10 +20,13 @@ from nm_sparse import Checkpoint, CheckpointError, two_four, write_packed
 from nm_sparse.tensor_file import FILE_TYPES, TensorFile
 
 TOOL = Path(os.environ.get("NM_BUILD_DIR", ""), "bin", "nm-compile")
-pytestmark = pytest.mark.skipif(
-    "NM_BUILD_DIR" not in os.environ or not TOOL.exists(),
-    reason="no build of nm-compile",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "NM_BUILD_DIR" not in os.environ or not TOOL.exists(),
+        reason="no build of nm-compile",
+    ),
+]
 
 
 def run(checkpoint, *arguments):

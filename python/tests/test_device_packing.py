@@ -25,9 +25,10 @@ from nm_sparse import library as native
 from nm_sparse.device_packing import has_kernel, pack_program
 from nm_sparse.library import RuntimeFailure
 
-pytestmark = pytest.mark.skipif(
-    not native.available(), reason="no library of the compiler"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not native.available(), reason="no library of the compiler"),
+]
 PATTERNS = [(2, 4), (1, 2), (8, 16), (5, 13), (3, 3), (1, 7), (8, 32), (16, 64)]
 BLOCKS = [(1, 1), (1, 1), (1, 8), (1, 5), (2, 2), (4, 16), (3, 1), (1, 64)]
 

@@ -7,6 +7,8 @@ import importlib
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MODULES = ["arrays", "encoding", "packed_tensor", "pruning"]
 
 

@@ -18,6 +18,8 @@ from nm_sparse.gated_mlp import gated_mlp_mlir
 from nm_sparse.linear_shared import SharedLayer, linear_shared_mlir
 from nm_sparse.oracle import Oracle
 
+pytestmark = pytest.mark.slow
+
 BUILD = Path(os.environ.get("NM_BUILD_DIR", ""))
 if "NM_BUILD_DIR" in os.environ:
     os.environ.setdefault("NM_SPARSE_LIBRARY", str(BUILD / "lib"))

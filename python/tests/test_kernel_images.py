@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import kernel_images  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 # Its cubin is the source.
 TOOL = """\
 #!{python}

@@ -19,9 +19,10 @@ from nm_sparse.operands import NativeArrays, Operand, OperandError
 from nm_sparse.program import PreparedWeight, advise, compile
 from nm_sparse.specs import LinearSpec
 
-pytestmark = pytest.mark.skipif(
-    not native.available(), reason="no library of the compiler"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not native.available(), reason="no library of the compiler"),
+]
 
 ENCODINGS = [
     "2:4",

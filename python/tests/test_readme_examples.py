@@ -14,7 +14,10 @@ from nm_sparse.library import available
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.skipif(not available(), reason="the library is not built")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not available(), reason="the library is not built"),
+]
 
 
 def run(page, checks, folder):

@@ -13,7 +13,10 @@ from nm_sparse.library import available
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "Tutorial.md"
 FROM_HERE_ON_TORCH = "## PyTorch"
 
-pytestmark = pytest.mark.skipif(not available(), reason="the library is not built")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not available(), reason="the library is not built"),
+]
 
 
 def code(text):

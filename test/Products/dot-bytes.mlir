@@ -1,5 +1,6 @@
 // Weights of 8 bits: their sums, and what comes of these.
 //
+// REQUIRES: nm-slow
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | FileCheck %s
 // RUN: nm-run %s --entry integers --device emulate --check --size 3 | FileCheck %s --check-prefix=EXACT
 // RUN: nm-run %s --entry integers --device emulate --check --size 70 --chip sm_80 | FileCheck %s --check-prefix=EXACT

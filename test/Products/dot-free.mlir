@@ -1,3 +1,4 @@
+// REQUIRES: nm-slow
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_80 | FileCheck %s
 // RUN: nm-compile %s -o %t.ptx --chip sm_80 --tokens 4 && FileCheck %s --check-prefix=PTX --input-file %t.ptx
 // PTX: prefetch.global.L2

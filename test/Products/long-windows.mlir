@@ -1,6 +1,7 @@
 // Windows of more rows than shared memory holds: a kernel gathers parts of those
 // that are kept, which a table names. Ragged contractions and outputs.
 //
+// REQUIRES: nm-slow
 // RUN: nm-run %s --entry cuda_cores --device emulate --check --size 51 | FileCheck %s --check-prefixes=SIMT,PASSED
 // RUN: nm-run %s --entry cuda_cores --device emulate --check --size 19 | FileCheck %s --check-prefixes=FEW,PASSED
 // RUN: nm-run %s --entry few_kept --device emulate --check --size 67 | FileCheck %s --check-prefixes=SIMT,PASSED

@@ -1,6 +1,7 @@
 // Activations that begin at odd places of their rows, that are views of larger ones
 // or intermediate results with padded rows: accesses are as wide as all of them allow.
 
+// REQUIRES: nm-slow
 // RUN: nm-run %s --entry offset --device emulate --check | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry offset_of_tokens --device emulate --check | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry part_of_rows --device emulate --check | FileCheck %s --check-prefix=PASSED

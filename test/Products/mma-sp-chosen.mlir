@@ -1,3 +1,4 @@
+// REQUIRES: nm-slow
 // RUN: nm-run %s --entry token_major --chip sm_80 --device emulate --check | FileCheck %s
 // RUN: nm-run %s --entry feature_major --chip sm_89 --device emulate --check --size 200 | FileCheck %s
 // RUN: nm-run %s --entry token_major --chip sm_120a --device emulate --check | FileCheck %s

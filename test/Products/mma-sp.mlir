@@ -1,3 +1,4 @@
+// REQUIRES: nm-slow
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_120a | FileCheck %s --check-prefix=ORDERED
 // RUN: nm-run %s --entry token_major --device emulate --check --size 70 | FileCheck %s --check-prefix=PASSED

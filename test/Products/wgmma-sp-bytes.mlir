@@ -1,3 +1,4 @@
+// REQUIRES: nm-slow
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | FileCheck %s
 // RUN: nm-run %s --entry integers --device emulate --check --size 70 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-run %s --entry integers --device emulate --check --size 1 | FileCheck %s --check-prefix=PASSED

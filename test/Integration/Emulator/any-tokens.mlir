@@ -1,6 +1,5 @@
 // One function for any number of tokens: each number runs the kernel of its
 // class, and the results are right on both sides of the border between two.
-// REQUIRES: nm-slow
 // RUN: nm-compile %s --tokens 8,4096 --emit specialize -o - | FileCheck %s
 // RUN: nm-run %s --entry layer --tokens 8,4096 --size 0 --device emulate --check | FileCheck %s --check-prefix=NONE
 // RUN: nm-run %s --entry layer --tokens 8,4096 --size 1 --device emulate --check | FileCheck %s --check-prefix=SELECT
