@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks formatting (all C++ and Python files), clang-tidy (the given C++ files,
-# else those that changed since the merge base), the lengths of files, shell
-# syntax and Python.
+# else those that changed since the merge base), the lengths of files, the order
+# of folders (docs/Architecture.md), shell syntax and Python.
 # Usage: lint.sh [--fix] [--all] [FILE...]
 #   --fix  repairs what can be repaired instead of reporting it
 #   --all  clang-tidy on every C++ file (minutes)
@@ -105,6 +105,7 @@ else
   failed+=("clang-tidy (the build failed)")
 fi
 step "lengths" scripts/check_lengths.py
+step "arrows" scripts/check_arrows.py
 step "python" python_files
 step "shell" shell_files
 [ ${#failed[@]} -eq 0 ] || die "lint: ${failed[*]}"

@@ -153,3 +153,8 @@ def test_a_long_file(tree):
     status, lines = tree({"lib/Low/Long.cpp": "// A line.\n" * 401})
     assert status == 1
     assert lines[0].startswith("lib/Low/Long.cpp:401: 401 lines, legal are 400")
+
+
+def test_repository():
+    done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
