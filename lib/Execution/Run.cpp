@@ -14,7 +14,6 @@
 #include "Lowering.h"
 #include "Memory.h"
 #include "Output.h"
-#include "Permutations.h"
 #include "StoreWeights.h"
 #include "Target.h"
 #include "mlir/Interfaces/CallInterfaces.h"
@@ -322,16 +321,12 @@ llvm::Error Runner::makeArguments() {
   }
   if (llvm::Error error = checkIndexArguments(whole))
     return error;
-  auto permutations = findPermutations(whole);
-  if (!permutations)
-    return permutations.takeError();
   auto extents = deriveExtents(whole, request.dynamicSize);
   if (!extents)
     return extents.takeError();
   if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
     return error;
-  auto made =
-      makeInputs(entry, *extents, request.seed, request.density, *permutations);
+  auto made = makeInputs(entry, whole, *extents, request.seed, request.density);
   if (!made)
     return made.takeError();
   inputs = std::move(*made);
