@@ -338,7 +338,7 @@ llvm::Error Runner::makeArguments() {
 }
 
 llvm::Expected<RunReport> Runner::run() {
-  report.json["file"] = request.file;
+  report.json["file"] = llvm::json::fixUTF8(request.file);
   report.json["size"] = request.dynamicSize;
   report.json["seed"] = int64_t(request.seed);
   if (llvm::Error error = resolveDevice())
