@@ -4,8 +4,8 @@
 tells which of the damaged kernels the emulator does not find.
 
 A mutant is a kernel without one of its barriers, fences, waits, commits or
-arrivals, or whose mbarriers of one kind all count one arrival too few or too
-many. It is found when the emulator reports a fault or the result is wrong.
+arrivals, one that takes a try_wait that gave up for one that waited, or one whose
+mbarriers of one kind all count one arrival too few or too many. It is found when the emulator reports a fault or the result is wrong.
 Kernels whose CTAs share tiles run with the first CTAs first and with the last:
 in either order other CTAs find the part of another.
 Commits and waits of cp.async that no cp.async comes before, or only such that
@@ -51,6 +51,7 @@ COPY = "nvvm.cp.async.shared.global"
 COMMIT, WAIT = "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group"
 ARRIVE = "nvvm.cp.async.mbarrier.arrive"
 PROXY = "nvvm.fence.proxy"
+TRY_WAIT = "nvvm.mbarrier.try_wait"
 
 
 class Mutant(NamedTuple):
@@ -70,6 +71,14 @@ def mutate(lines: list[str], at: int) -> list[str]:
     value = "true" if result[2] == "i1" else f"0 : {result[2]}"
     constant = f"{result[1]} = llvm.mlir.constant({value}) : {result[2]}"
     return lines[:at] + [constant] + lines[at + 1 :]
+
+
+def ignore_result(lines: list[str], at: int) -> list[str]:
+    """`lines` that go on whatever the try_wait on line `at` gives."""
+    result = RESULT.match(lines[at])
+    tried = lines[at].replace(result[1].strip(), "%tried", 1)
+    constant = f"{result[1]} = llvm.mlir.constant(true) : i1"
+    return lines[:at] + [tried, constant] + lines[at + 1 :]
 
 
 def count_others(lines: list[str], counts: str, more: int) -> list[str]:
@@ -230,6 +239,10 @@ def write_mutants(out: pathlib.Path, name: str, case, binaries: pathlib.Path):
         excuse = find_excuse(lowered, number, operation)
         mutant = runs(number, mutate(lowered, number))
         yield Mutant(name, operation, number + 1, mutant, excuse)
+        if operation == TRY_WAIT:
+            ignored = runs(f"{number}i", ignore_result(lowered, number))
+            ignoring = f"{operation} (result ignored)"
+            yield Mutant(name, ignoring, number + 1, ignored, "")
     for counts, number in find_counts(lowered).items():
         for more, kind in ((-1, "less"), (1, "more")):
             lines = count_others(lowered, counts, more)

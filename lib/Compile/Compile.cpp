@@ -99,7 +99,14 @@ static llvm::Error runStages(ModuleOp module, const CompileOptions &options,
   return llvm::Error::success();
 }
 
-static llvm::Error makeNoKernelError(const CompileOptions &options) {
+static llvm::Error makeNoKernelError(ModuleOp module,
+                                     const CompileOptions &options) {
+  auto nested = module.getOps<ModuleOp>();
+  if (!nested.empty())
+    return llvm::createStringError(
+        options.input + " has no contraction with an encoded weight in its "
+                        "outermost module, and modules inside of it are not "
+                        "compiled: move their functions there");
   return llvm::createStringError(
       options.input +
       " has no contraction with an encoded weight, so there is no kernel");
@@ -110,7 +117,7 @@ static llvm::Expected<std::string>
 makeEmulatorImage(ModuleOp module, const CompileOptions &options) {
   auto kernels = module.getOps<gpu::GPUModuleOp>();
   if (kernels.empty())
-    return makeNoKernelError(options);
+    return makeNoKernelError(module, options);
   if (!llvm::hasSingleElement(kernels))
     return llvm::createStringError(
         "--emit emulator takes one gpu.module, and there are several");
@@ -128,7 +135,7 @@ makeKernels(ModuleOp module, const CompileOptions &options,
   if (!ptx)
     return ptx.takeError();
   if (ptx->empty())
-    return makeNoKernelError(options);
+    return makeNoKernelError(module, options);
   if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
     auto result = assemblePTX(*ptx, options.pipeline.chip);
     if (!result)

@@ -8,7 +8,6 @@
 
 #include "Inputs/Inputs.h"
 #include "Inputs/Memory.h"
-#include "Inputs/Permutations.h"
 #include "Lowering/Entry.h"
 #include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
@@ -298,16 +297,12 @@ llvm::Error Runner::makeArguments() {
   }
   if (llvm::Error error = checkIndexArguments(whole))
     return error;
-  auto permutations = findPermutations(whole);
-  if (!permutations)
-    return permutations.takeError();
   auto extents = deriveExtents(whole, request.dynamicSize);
   if (!extents)
     return extents.takeError();
   if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
     return error;
-  auto made =
-      makeInputs(entry, *extents, request.seed, request.density, *permutations);
+  auto made = makeInputs(entry, whole, *extents, request.seed, request.density);
   if (!made)
     return made.takeError();
   inputs = std::move(*made);
@@ -319,7 +314,7 @@ llvm::Error Runner::makeArguments() {
 }
 
 llvm::Expected<RunReport> Runner::run() {
-  report.json["file"] = request.file;
+  report.json["file"] = llvm::json::fixUTF8(request.file);
   report.json["size"] = request.dynamicSize;
   report.json["seed"] = int64_t(request.seed);
   if (llvm::Error error = resolveDevice())

@@ -6,14 +6,41 @@
 
 #include "nm_sparse/Support/ReadModule.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ShapedOpInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "nm_sparse/Support/ErrorCollector.h"
 #include "nm_sparse/Support/InputFile.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// Refuses what MLIR takes and nothing after it can: names that no report or
+/// manifest can hold, and sizes of dimensions that are not there.
+static LogicalResult checkProgram(ModuleOp module) {
+  WalkResult result = module->walk([](Operation *op) -> WalkResult {
+    if (auto name =
+            op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+        name && !llvm::json::isUTF8(name))
+      return op->emitOpError("has a name that is not UTF-8; names in reports "
+                             "and manifests are: give it another one");
+    auto dim = dyn_cast<ShapedDimOpInterface>(op);
+    auto type = dim ? dyn_cast<ShapedType>(dim.getShapedValue().getType())
+                    : ShapedType();
+    std::optional<int64_t> position =
+        dim ? getConstantIntValue(dim.getDimension()) : std::nullopt;
+    if (!type || !type.hasRank() || !position ||
+        (*position >= 0 && *position < type.getRank()))
+      return WalkResult::advance();
+    return op->emitOpError("asks for the size of dimension ")
+           << *position << " of " << type << ", which has " << type.getRank();
+  });
+  return failure(result.wasInterrupted());
+}
 
 static llvm::Expected<OwningOpRef<ModuleOp>>
 parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {
@@ -21,7 +48,7 @@ parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   ErrorCollector errors(&context);
   auto module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  if (!module)
+  if (!module || failed(checkProgram(*module)))
     return llvm::createStringError(errors.getFirst());
   return module;
 }

@@ -52,7 +52,8 @@ void send(int pipe, llvm::json::Object message) {
 /// A worker that cannot go on reports why, and ends.
 void reportAndExit(const char *message, void *) {
   send(worker.pipe,
-       llvm::json::Object{{"line", int64_t(worker.line)}, {"error", message}});
+       llvm::json::Object{{"line", int64_t(worker.line)},
+                          {"error", llvm::json::fixUTF8(message)}});
   _exit(1);
 }
 
@@ -68,11 +69,12 @@ void reportAndExit(const char *message, void *) {
     if (!report) {
       send(pipe,
            llvm::json::Object{{"line", int64_t(line)},
-                              {"error", llvm::toString(report.takeError())}});
+                              {"error", llvm::json::fixUTF8(llvm::toString(
+                                            report.takeError()))}});
       continue;
     }
     send(pipe, llvm::json::Object{{"line", int64_t(line)},
-                                  {"text", report->text},
+                                  {"text", llvm::json::fixUTF8(report->text)},
                                   {"passed", report->passed},
                                   {"report", std::move(report->json)}});
   }
@@ -157,7 +159,7 @@ void Pool::start() {
 }
 
 void Pool::record(size_t line, llvm::json::Object result, StringRef text) {
-  result["arguments"] = texts[line];
+  result["arguments"] = llvm::json::fixUTF8(texts[line]);
   results[line] = std::move(result);
   ++done;
   llvm::outs() << "[" << done << "/" << runs.size() << "] " << text;

@@ -92,7 +92,7 @@ static llvm::json::Object makeHeader(int argc, char **argv) {
     command += " " + std::string(argv[i]);
   return llvm::json::Object{{"commit", NM_SPARSE_COMMIT},
                             {"version", NM_SPARSE_VERSION},
-                            {"command", command}};
+                            {"command", llvm::json::fixUTF8(command)}};
 }
 
 static void addDevice(llvm::json::Object &json) {

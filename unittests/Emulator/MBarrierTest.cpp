@@ -46,6 +46,16 @@ const char load[] = R"(
     llvm.store %value, %to : i32, !llvm.ptr
 )";
 
+/// Tries until `tryWait`, whose result is %ok, is true.
+std::string untilTrue(const std::string &tryWait) {
+  return "llvm.br ^try\n^try:\n" + tryWait +
+         "llvm.cond_br %ok, ^ended, ^try\n^ended:\n";
+}
+const char tryState[] =
+    "%ok = nvvm.mbarrier.try_wait %mbar, %state : !llvm.ptr<3>, i64 -> i1\n";
+const char tryParity[] =
+    "%ok = nvvm.mbarrier.try_wait %mbar, %c0 : !llvm.ptr<3>, i32 -> i1\n";
+
 TEST_F(MBarrierTest, OrdersArrivalsBeforeWaits) {
   const char testUntil[] = R"(
     llvm.br ^poll
@@ -54,11 +64,8 @@ TEST_F(MBarrierTest, OrdersArrivalsBeforeWaits) {
     llvm.cond_br %done, ^after, ^poll
   ^after:
 )";
-  const char tryState[] =
-      "%ok = nvvm.mbarrier.try_wait %mbar, %state : !llvm.ptr<3>, i64 -> i1\n";
-  const char tryParity[] =
-      "%ok = nvvm.mbarrier.try_wait %mbar, %c0 : !llvm.ptr<3>, i32 -> i1\n";
-  for (const char *wait : {wait0, testUntil, tryState, tryParity}) {
+  for (const std::string &wait : {std::string(wait0), std::string(testUntil),
+                                  untilTrue(tryState), untilTrue(tryParity)}) {
     ASSERT_EQ(runAfter(init64, std::string(store) + arrive + wait + load), "")
         << wait;
     for (int i = 0; i < 64; ++i)
@@ -70,6 +77,32 @@ TEST_F(MBarrierTest, OrdersArrivalsBeforeWaits) {
   EXPECT_TRUE(
       contains(runAfter(init64, std::string(store) + arrive + wait1 + load),
                "reads 4 bytes of shared memory"));
+}
+
+/// On hardware a try_wait may give up, which here it does before it waits.
+TEST_F(MBarrierTest, FindsWaitsWhoseResultIsIgnored) {
+  for (const char *wait : {tryState, tryParity})
+    EXPECT_TRUE(
+        contains(runAfter(init64, std::string(store) + arrive + wait + load),
+                 "reads 4 bytes of shared memory"))
+        << wait;
+  // Nor is one more try enough.
+  std::string again = std::string(tryState) +
+                      "llvm.cond_br %ok, ^ended, ^again\n^again:\n"
+                      "%1 = nvvm.mbarrier.try_wait %mbar, %state : "
+                      "!llvm.ptr<3>, i64 -> i1\n"
+                      "llvm.br ^ended\n^ended:\n";
+  EXPECT_TRUE(
+      contains(runAfter(init64, std::string(store) + arrive + again + load),
+               "reads 4 bytes of shared memory"));
+  // Behind a barrier the phase has ended, and hardware gives true at once.
+  std::string behind = "nvvm.barrier0\n" + std::string(tryState) + R"(
+    %number = llvm.zext %ok : i1 to i32
+    llvm.store %number, %to : i32, !llvm.ptr
+)";
+  ASSERT_EQ(runAfter(init64, arrive + behind), "");
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(out[i], 1);
 }
 
 TEST_F(MBarrierTest, RelaxedArrivalsNeedAFence) {
@@ -132,8 +165,8 @@ TEST_F(MBarrierTest, OrdersArrivalsOfNextPhases) {
   const char relaxed[] =
       "%ok = nvvm.mbarrier.try_wait %mbar, %c0 {relaxed = true, scope = "
       "#nvvm.mem_scope<cluster>} : !llvm.ptr<3>, i32 -> i1\n";
-  for (const char *wait : {wait0, relaxed})
-    EXPECT_EQ(runAfter(init64, arrive + std::string(wait) + again), "") << wait;
+  for (const std::string &wait : {std::string(wait0), untilTrue(relaxed)})
+    EXPECT_EQ(runAfter(init64, arrive + wait + again), "") << wait;
   // A barrier after which all have arrived.
   EXPECT_EQ(runAfter(init64, arrive + std::string("nvvm.barrier0\n") + again),
             "");

@@ -248,7 +248,7 @@ LogicalResult nm_sparse::checkOther(Operation *op) {
     return success();
   // Where a rearranged weight is put.
   if (isa<tensor::EmptyOp>(op) && llvm::all_of(op->getUsers(), [](auto *user) {
-        return getRearrangement(user).has_value();
+        return getRearrangement(user).has_value() && !isa<linalg::FillOp>(user);
       }))
     return success();
   for (Type type : op->getOperandTypes())

@@ -292,6 +292,33 @@ void MBarrierTable::wait(Thread &thread, MBarrier &barrier, int64_t phase,
   --barrier.numWaiting;
 }
 
+/// Whether one more try_wait of `thread` for `phase` gives up: one to three do,
+/// by the same rule in each run, so that neither a kernel that takes no notice
+/// nor one that tries again just once gets by.
+bool MBarrierTable::givesUp(Thread &thread, MBarrier &barrier, int64_t phase) {
+  constexpr uint64_t most = 3;
+  auto [entry, isNew] =
+      barrier.givenUp.try_emplace(thread.getAgent(), phase, 0);
+  auto &[lastPhase, count] = entry->second;
+  if (lastPhase != phase)
+    entry->second = {phase, 0};
+  uint64_t limit =
+      1 + (thread.getAgent() + barrier.number + uint64_t(phase)) % most;
+  return count < limit && ++count != 0;
+}
+
+bool MBarrierTable::tryWait(Thread &thread, MBarrier &barrier, int64_t phase,
+                            bool isRelaxed) {
+  // What comes behind a phase for other reasons finds it complete on hardware.
+  bool isKnown = barrier.phase > phase &&
+                 (thread.known.phases.get(barrier.number) > phase ||
+                  barrier.completed.generic.isKnownTo(thread.known.generic));
+  if (!isKnown && givesUp(thread, barrier, phase))
+    return false;
+  wait(thread, barrier, phase, isRelaxed);
+  return true;
+}
+
 bool MBarrierTable::test(Thread &thread, MBarrier &barrier, int64_t phase,
                          bool isRelaxed) {
   if (acquireIfCompleted(thread, barrier, phase, isRelaxed))

@@ -24,6 +24,9 @@ struct MBarrier {
   Clock completed;          ///< What those of the last phase did.
   std::vector<Thread *> waiters; ///< For the end of the current phase.
   unsigned numWaiting = 0;       ///< With those that have yet to go on.
+  /// By thread, the last phase whose end a try_wait was for, and how many of
+  /// these gave up.
+  llvm::DenseMap<AgentId, std::pair<int64_t, unsigned>> givenUp;
   /// The copies that complete on it, each at the moment after its phase.
   std::optional<AgentId> copyAgent;
 
@@ -82,6 +85,10 @@ public:
 
   /// Blocks until `phase` has completed.
   void wait(Thread &thread, MBarrier &barrier, int64_t phase, bool isRelaxed);
+  /// As hardware may: gives up a few times, with false, before it waits, unless
+  /// `thread` knows without a wait that `phase` has completed.
+  bool tryWait(Thread &thread, MBarrier &barrier, int64_t phase,
+               bool isRelaxed);
   /// Whether `phase` has completed; other threads run first if it has not.
   bool test(Thread &thread, MBarrier &barrier, int64_t phase, bool isRelaxed);
   /// The phase that a wait for `parity` waits for; -1 is before the first.
@@ -102,6 +109,7 @@ public:
 private:
   void checkPhase(Thread &thread, MBarrier &barrier) const;
   void completePhaseIfAll(Thread &thread, MBarrier &barrier);
+  bool givesUp(Thread &thread, MBarrier &barrier, int64_t phase);
   bool acquireIfCompleted(Thread &thread, MBarrier &barrier, int64_t phase,
                           bool isRelaxed);
   std::string describe(const MBarrier &barrier) const;

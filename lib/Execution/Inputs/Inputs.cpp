@@ -196,11 +196,14 @@ llvm::Error InputMaker::add(unsigned position, ArrayRef<int64_t> shape) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Inputs>
-nm_sparse::makeInputs(func::FuncOp function, const Extents &extents,
-                      uint64_t seed, int64_t density,
-                      const llvm::DenseSet<unsigned> &permutations) {
-  InputMaker maker(function, seed, density, permutations);
+llvm::Expected<Inputs> nm_sparse::makeInputs(func::FuncOp function,
+                                             func::FuncOp whole,
+                                             const Extents &extents,
+                                             uint64_t seed, int64_t density) {
+  auto permutations = findPermutations(whole);
+  if (!permutations)
+    return permutations.takeError();
+  InputMaker maker(function, seed, density, *permutations);
   for (auto [position, shape] : llvm::enumerate(extents.arguments))
     if (llvm::Error error = maker.add(position, shape))
       return makeError("cannot make argument #{0} of @{1}: {2}", position,

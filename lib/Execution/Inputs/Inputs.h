@@ -10,7 +10,6 @@
 #include "Inputs/Extents.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Execution/Host/CompiledModule.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace mlir::nm_sparse {
 
@@ -24,11 +23,11 @@ struct Inputs {
 };
 
 /// `extents` are those of `function`. Weights of free elements keep `density`
-/// percent of them. The arguments whose numbers are in `permutations` hold one
-/// in each of their rows.
-llvm::Expected<Inputs> makeInputs(func::FuncOp function, const Extents &extents,
-                                  uint64_t seed, int64_t density,
-                                  const llvm::DenseSet<unsigned> &permutations);
+/// percent of them. An argument that `whole`, which is `function` with calls
+/// inlined, reads as a permutation holds one in each of its rows.
+llvm::Expected<Inputs> makeInputs(func::FuncOp function, func::FuncOp whole,
+                                  const Extents &extents, uint64_t seed,
+                                  int64_t density);
 
 /// Refuses an argument of `entry` that products read as the index of a packed
 /// weight, and that is not declared as that of such a weight: random numbers

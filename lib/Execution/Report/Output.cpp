@@ -68,7 +68,7 @@ llvm::Error nm_sparse::writeResults(StringRef prefix,
     if (llvm::Error error = output->keep())
       return error;
     files.push_back(
-        llvm::json::Object{{"file", file},
+        llvm::json::Object{{"file", llvm::json::fixUTF8(file)},
                            {"kind", nmsKindName(result.kind)},
                            {"shape", llvm::json::Array(result.shape)}});
   }

@@ -278,12 +278,26 @@ static void add(ScheduleEnumerator &to, int64_t tokens, int64_t rows,
   to.add(schedule, predict(to.problem, schedule, to.chip));
 }
 
+/// Whether the code for a tile is too long to be compiled in a few seconds:
+/// each value has its own, and where windows are longer than a word of bits a
+/// choice among the words that it may lie in.
+static bool isTooLong(const EncodingAttr &encoding, const BitmapTile &tile) {
+  constexpr int64_t mostChoices = 16384, wordBits = 32;
+  const SparsityLevel &level = encoding.getInnermost();
+  if (tile.isFree || level.getWindowRows() <= wordBits)
+    return false;
+  int64_t words = (level.getWindowRows() - level.getKeptRows()) / wordBits + 1;
+  return tile.values * words > mostChoices;
+}
+
 /// Each number of tokens, of warps, of tiles that a warp reads at once, and of
 /// CTAs that share a tile. Of free elements, a CTA has a single K step.
 static void propose(ScheduleEnumerator &to) {
   if (!to.problem.bitmap)
     return;
   BitmapTile tile = *to.problem.bitmap;
+  if (isTooLong(to.encoding, tile))
+    return;
   int64_t tiles = llvm::divideCeil(to.problem.getDenseRows(), tile.rows);
   for (int64_t tokens : {1, 2, 4, 8}) {
     if (tokens > 1 && tokens / 2 >= to.problem.tokens)

@@ -41,7 +41,8 @@ Value nm_sparse::takeHighestBit(OpBuilder &b, Location loc, Value &mask,
 
 KeptRows::KeptRows(OpBuilder &b, Location loc, EncodingAttr encoding,
                    ArrayRef<Value> words)
-    : b(b), loc(loc), words(words) {
+    : b(b), loc(loc), words(words), windowRows(encoding.getWindowRows()),
+      windowValues(encoding.getKeptRows()) {
   int64_t windows = kWordBits / encoding.getWindowRows();
   groupRows = windows * encoding.getWindowRows();
   groupValues = windows * encoding.getKeptRows();
@@ -71,11 +72,18 @@ Value KeptRows::nextOfGroup() {
   return takeHighestBit(b, loc, mask);
 }
 
-/// A window of several words, any of which may be empty.
+/// A window of several words, any of which may be empty. Each window has as
+/// many bits as it keeps rows, and those in front of a row and behind it lie in
+/// the window, too: few words are left for each.
 Value KeptRows::nextOfWords() {
+  int64_t window = taken / windowValues, inWindow = taken % windowValues;
+  int64_t firstRow = window * windowRows + inWindow;
+  int64_t lastRow = firstRow + windowRows - windowValues;
+  int64_t most = lastRow / kWordBits;
   if (taken == 0) {
     mask = words.front();
     word = constant(0);
+    least = 0;
   }
   Type i32 = b.getI32Type();
   auto loop = scf::WhileOp::create(
@@ -87,8 +95,8 @@ Value KeptRows::nextOfWords() {
       },
       [&](OpBuilder &b, Location loc, ValueRange at) {
         Value next = arith::AddIOp::create(b, loc, at[1], constant(1));
-        Value bits = words.back();
-        for (int64_t i = static_cast<int64_t>(words.size()) - 2; i > 0; --i) {
+        Value bits = words[most];
+        for (int64_t i = most - 1; i > least; --i) {
           Value isThis = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                                next, constant(i));
           bits = arith::SelectOp::create(b, loc, isThis, words[i], bits);
@@ -97,6 +105,7 @@ Value KeptRows::nextOfWords() {
       });
   mask = loop.getResult(0);
   word = loop.getResult(1);
+  least = firstRow / kWordBits;
   Value place = takeHighestBit(b, loc, mask);
   Value first = arith::MulIOp::create(b, loc, word, constant(kWordBits));
   return arith::AddIOp::create(b, loc, place, first);

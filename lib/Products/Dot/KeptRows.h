@@ -47,10 +47,12 @@ private:
   SmallVector<Value> words;
   /// Rows and values of the whole windows that fit into a word, or 0.
   int64_t groupRows, groupValues;
+  int64_t windowRows, windowValues;
   int64_t taken = 0;
   Value mask;
   /// Where windows are longer than a word: the word that mask is left of.
   Value word;
+  int64_t least = 0; ///< The first that it can be.
 };
 
 } // namespace mlir::nm_sparse

@@ -151,7 +151,10 @@ packFree(ArrayRef<char> dense, RankedTensorType type, EncodingAttr encoding,
   if (size < 0)
     return emitError() << nmsLastError();
   WeightComponent &values = components.front();
-  values.type = RankedTensorType::get({size}, type.getElementType());
+  // Of a weight that keeps nothing, one value that no bit names: tiles of a
+  // constant without any would begin behind its end.
+  values.type = RankedTensorType::get({std::max<int64_t>(size, 1)},
+                                      type.getElementType());
   ComponentArrays arrays(components);
   if (nmsPackFreeBitmap(&spec, dense.data(), arrays.pointers[0],
                         static_cast<uint32_t *>(arrays.pointers[1])))
@@ -199,8 +202,11 @@ packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
     shape.front() = rows;
     component.type = component.type.clone(shape);
   };
-  setRows(components[0], size);
-  setRows(components[1], size / ragged.getBlockRows());
+  // Of a weight that keeps nothing, the rows of one step that no panel has:
+  // tiles of a constant without any would begin behind its end.
+  int64_t rows = std::max<int64_t>(size, ragged.getRows());
+  setRows(components[0], rows);
+  setRows(components[1], rows / ragged.getBlockRows());
   ComponentArrays arrays(components);
   auto words = [&](unsigned component) {
     return static_cast<uint32_t *>(arrays.pointers[component]);

@@ -196,8 +196,7 @@ MBarrier &getOwn(Thread &thread, const MBarrierReader &mbarrier,
   return table->get(thread, offset, MBarrierUse::Thread);
 }
 
-/// test_wait, and try_wait with `waits`: the hardware may give up after a
-/// while; this waits to the end.
+/// test_wait, and try_wait with `waits`, which gives up now and then.
 template <typename Op, bool waits>
 FailureOr<Handler> prepareWait(Operation *op) {
   auto wait = cast<Op>(op);
@@ -208,10 +207,9 @@ FailureOr<Handler> prepareWait(Operation *op) {
     MBarrierTable &table = *thread.cta.mbarriers;
     MBarrier &barrier = getOwn(thread, mbarrier, operands);
     int64_t phase = read(thread, table, barrier, operands);
-    if (waits)
-      table.wait(thread, barrier, phase, relaxed);
     setResult<uint8_t>(results,
-                       waits || table.test(thread, barrier, phase, relaxed));
+                       waits ? table.tryWait(thread, barrier, phase, relaxed)
+                             : table.test(thread, barrier, phase, relaxed));
   });
 }
 

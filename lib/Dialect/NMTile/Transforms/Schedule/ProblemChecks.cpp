@@ -90,6 +90,16 @@ LogicalResult nm_sparse::reportNoSchedule(MatmulOp op,
                                           const Chip &target) {
   EncodingAttr encoding = op.getEncoding();
   InFlightDiagnostic error = op.emitOpError("on ") << encoding;
+  if (!encoding.hasInnerLevel() && problem.bitmap)
+    return error << " of " << getElementTypeOrSelf(op.getX())
+                 << " has no schedule: " << problem.bitmap->rows
+                 << " rows of its windows, which keep "
+                 << problem.bitmap->values
+                 << ", make a tile of bitmaps, and code for each value of such "
+                    "a tile would be too long; legal are shorter windows, and "
+                    "such whose rows divide by 8 and whose kept rows fill "
+                    "pieces of 16 bytes, as 128:256 does, or, for f32, f16 and "
+                    "bf16, storage = canonical";
   if (!encoding.hasInnerLevel())
     return error << ": no schedule fits the " << target.sharedBytes
                  << " bytes of shared memory of " << target.name;

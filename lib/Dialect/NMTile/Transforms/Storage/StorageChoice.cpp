@@ -18,9 +18,10 @@ static constexpr int64_t kFewTokens = 8;
 /// Rows of a tile of bitmaps of which a ring of shared memory holds several.
 static constexpr int64_t kMostRows = 256;
 
-/// Rows of a window whose bits kernels of few tokens find values by: each has
-/// code of its own.
-static constexpr int64_t kMostWindowRows = 1024;
+/// Rows of a tile, whole windows, whose bits kernels of few tokens find values
+/// by: each has code of its own. Windows with odd numbers of rows are joined
+/// until their values fill whole pieces of 16 bytes.
+static constexpr int64_t kMostTileRows = 1024;
 
 /// Products of tensor cores gather rows for panels of 8 outputs and more. Those
 /// of warpgroups expand bitmaps for any.
@@ -38,7 +39,9 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
   // Elements of 8 bits have no other kernels.
   if (element.getIntOrFloatBitWidth() == 8)
     return true;
-  if (encoding.getWindowRows() > kMostWindowRows)
+  int64_t tileRows =
+      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8).rows;
+  if (tileRows > kMostTileRows)
     return false;
   if (choice.storage == "bitmap")
     return true;
@@ -52,10 +55,7 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
     most =
         choice.tokens > 0 ? choice.tokens : std::numeric_limits<int64_t>::max();
   const Chip *target = choice.chip;
-  bool expands =
-      target && target->wgmma > 0 &&
-      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8).rows <=
-          kMostRows;
+  bool expands = target && target->wgmma > 0 && tileRows <= kMostRows;
   // Lanes read 16 bytes of a panel, where there are as many.
   int64_t run = 128 / int64_t(element.getIntOrFloatBitWidth());
   // Those that are sparse read bits alone.

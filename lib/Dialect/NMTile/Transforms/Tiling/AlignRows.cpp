@@ -124,6 +124,10 @@ static Value createAligned(OpBuilder &b, tensor::EmptyOp empty, int64_t unit,
   if (needsRows(type) && !joined.isRow)
     align(aligned[aligned.size() - 2], kRows);
   Value whole = tensor::EmptyOp::create(b, loc, aligned, type.getElementType());
+  // A part of it would have unknown strides, and be copied where a reshape
+  // joins dimensions.
+  if (aligned == sizes)
+    return whole;
   SmallVector<OpFoldResult> zeros(sizes.size(), b.getIndexAttr(0));
   SmallVector<OpFoldResult> ones(sizes.size(), b.getIndexAttr(1));
   return tensor::ExtractSliceOp::create(b, loc, type, whole, zeros, sizes,

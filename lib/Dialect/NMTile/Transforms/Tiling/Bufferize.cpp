@@ -28,6 +28,23 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Names what bufferization does not know, which it reports without a name.
+static LogicalResult
+checkOps(ModuleOp module,
+         const bufferization::OneShotBufferizationOptions &options) {
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    if (!bufferization::hasTensorSemantics(op) ||
+        isa<bufferization::ToTensorOp, bufferization::ToBufferOp>(op) ||
+        options.dynCastBufferizableOp(op))
+      return WalkResult::advance();
+    return op->emitOpError("works on tensors and has no form on buffers; legal "
+                           "beside products are ops of linalg on whole "
+                           "tensors, slices, reshapes and casts; compute this "
+                           "one in a function of its own");
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
@@ -53,6 +70,8 @@ LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
     if (llvm::any_of(loop.getInitArgs().getTypes(), llvm::IsaPred<TensorType>))
       lowerToFor(rewriter, loop);
   });
+  if (failed(checkOps(module, options)))
+    return failure();
   bufferization::BufferizationState state;
   LogicalResult result =
       bufferization::runOneShotModuleBufferize(module, options, state);

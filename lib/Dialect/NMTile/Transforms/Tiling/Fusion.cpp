@@ -87,6 +87,67 @@ Fusion nm_sparse::collectEpilogue(RewriterBase &rewriter, MatmulOp matmul) {
   return fusion;
 }
 
+/// Whether `op` is a view of its first operand.
+static bool isTensorView(Operation *op) {
+  return isa_and_nonnull<tensor::CastOp, tensor::ExtractSliceOp,
+                         tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+/// Whether something needs `value` as it is before `matmul` and what is fused
+/// with it, which write to it: the product itself, but for the tile that it
+/// writes, or an op that is not known to come before it.
+static bool isReadBeside(Value value, MatmulOp matmul, const Fusion &fusion) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<tensor::DimOp>(user))
+      return false;
+    if (isTensorView(user))
+      return isReadBeside(user->getResult(0), matmul, fusion);
+    if (user == matmul)
+      return !matmul.isDpsInit(&use);
+    if (user == fusion.root || fusion.producers.contains(user))
+      return false;
+    Operation *ancestor = matmul->getBlock()->findAncestorOpInBlock(*user);
+    return !ancestor || !ancestor->isBeforeInBlock(matmul);
+  });
+}
+
+void nm_sparse::detachReadDestination(RewriterBase &rewriter, MatmulOp matmul,
+                                      Fusion &fusion) {
+  auto op = cast<DestinationStyleOpInterface>(fusion.root);
+  OpOperand &init = op.getDpsInitsMutable()[0];
+  Value whole = init.get();
+  while (isTensorView(whole.getDefiningOp()))
+    whole = whole.getDefiningOp()->getOperand(0);
+  Operation *source = whole.getDefiningOp();
+  auto elementwise = dyn_cast<linalg::LinalgOp>(fusion.root);
+  bool isRead = !elementwise || elementwise.payloadUsesValueFromOperand(&init);
+  if (isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(source) ||
+      (source && fusion.producers.contains(source)) ||
+      !isReadBeside(whole, matmul, fusion))
+    return;
+  Location loc = op->getLoc();
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(fusion.root);
+  auto type = cast<RankedTensorType>(init.get().getType());
+  Value dest = tensor::EmptyOp::create(
+      rewriter, loc, tensor::getMixedSizes(rewriter, loc, init.get()),
+      type.getElementType());
+  if (isRead) {
+    AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> iterators(type.getRank(),
+                                               utils::IteratorType::parallel);
+    auto copy = linalg::GenericOp::create(
+        rewriter, loc, type, init.get(), dest, {map, map}, iterators,
+        [](OpBuilder &b, Location l, ValueRange elements) {
+          linalg::YieldOp::create(b, l, elements.front());
+        });
+    fusion.producers.insert(copy);
+    dest = copy.getResult(0);
+  }
+  rewriter.modifyOpInPlace(op, [&] { init.set(dest); });
+}
+
 void nm_sparse::resolveDim(RewriterBase &rewriter, tensor::DimOp dim) {
   Value source = dim.getSource();
   while (auto producer = source.getDefiningOp<DestinationStyleOpInterface>())

@@ -28,6 +28,12 @@ struct Fusion {
 /// accumulator alone, such as the broadcast of a bias, belongs to the tile too.
 Fusion collectEpilogue(RewriterBase &rewriter, MatmulOp matmul);
 
+/// Where the tensor that the tile is written to is read elsewhere, too, as that
+/// of `y = x + x W` is, gives the tile one of its own, and reads the initial
+/// accumulator where it lies: bufferization would copy all of it on the host.
+void detachReadDestination(RewriterBase &rewriter, MatmulOp matmul,
+                           Fusion &fusion);
+
 /// Replaces `dim` by a size that does not need its source: that of the tensor
 /// which a destination-style op writes, or that of a tensor.empty.
 void resolveDim(RewriterBase &rewriter, tensor::DimOp dim);

@@ -216,6 +216,7 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
   if (failed(checkSchedule(op)))
     return failure();
   Fusion fusion = collectEpilogue(rewriter, op);
+  detachReadDestination(rewriter, op, fusion);
   scf::SCFTileAndFuseOptions options;
   options.setTilingOptions(getTilingOptions(op, fusion.loops));
   llvm::SmallSetVector<Operation *, 4> fills;
