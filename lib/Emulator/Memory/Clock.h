@@ -48,7 +48,7 @@ public:
     for (size_t i = 0, e = moments.size(); i < e; ++i)
       moments[i] = std::min(moments[i], other.moments[i]);
   }
-  /// Whether `other` knows all that this one does.
+  /// Returns true if `other` knows all that this one does.
   bool isKnownTo(const VectorClock &other) const {
     for (size_t i = 0, e = moments.size(); i < e; ++i)
       if (moments[i] > other.get(i))
