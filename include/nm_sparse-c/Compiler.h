@@ -34,10 +34,10 @@ NMS_API const char *nmSparseVersion(void);
 /// What one run of the compiler made.
 typedef struct NmSparseOutput NmSparseOutput;
 
-/// Does what `nm-compile ARGUMENTS` does, where the input `-` is `program`,
-/// MLIR text or bytecode of `bytes` bytes, and files that are written are kept
-/// in the result instead. (Weights of checkpoints, --packed, still go to a
-/// file.) Never null; destroy it with nmSparseOutputDestroy.
+/// Does the same as `nm-compile ARGUMENTS`. The input `-` is `program`, MLIR
+/// text or bytecode of `bytes` bytes, and the result holds the files that would
+/// be written. (Weights of checkpoints, --packed, still go to a file.) The
+/// result is never null; destroy it with nmSparseOutputDestroy.
 NMS_API NmSparseOutput *nmSparseCompile(const char *const *arguments,
                                         int32_t count, const char *program,
                                         size_t bytes);
@@ -62,7 +62,7 @@ NMS_API void nmSparseOutputDestroy(NmSparseOutput *output);
 typedef struct NmSparseOracle NmSparseOracle;
 
 /// Compiles function `entry` of `program` (null or empty: the only public one).
-/// Null with nmsLastError() set where it cannot be.
+/// Returns null with nmsLastError() set if it cannot be compiled.
 NMS_API NmSparseOracle *nmSparseOracleCreate(const char *program, size_t bytes,
                                              const char *entry);
 
@@ -92,10 +92,10 @@ NMS_API NmSparseHostArray nmSparseOracleResult(const NmSparseOracle *oracle,
 
 NMS_API void nmSparseOracleDestroy(NmSparseOracle *oracle);
 
-/// From now on the runtime of this process runs kernels in the emulator, of
-/// `chip` (sm_90a, ...). Programs are then made of what `nm-compile --emit
-/// emulator` wrote in place of PTX. Returns 0, or nonzero with nmsLastError()
-/// set, also where the process has used a GPU.
+/// Makes the runtime of this process run kernels in the emulator, as on `chip`
+/// (sm_90a, ...). Programs must then be made from the output of `nm-compile
+/// --emit emulator` in place of PTX. Returns 0, or nonzero with nmsLastError()
+/// set, for example if the process has used a GPU.
 NMS_API int nmSparseUseEmulator(const char *chip);
 
 #ifdef __cplusplus

@@ -72,7 +72,7 @@ MLIR_CAPI_EXPORTED int64_t mlirNMSparseEncodingAttrGetDim(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirNMSparseOrder
 mlirNMSparseEncodingAttrGetOrder(MlirAttribute attr);
 
-/// Whether the outer level is `free`.
+/// Returns true if the outer level is `free`.
 MLIR_CAPI_EXPORTED bool mlirNMSparseEncodingAttrIsFree(MlirAttribute attr);
 
 /// The share of the elements that may be nonzero, from 0 to 1; 1 for `free`.
@@ -88,7 +88,7 @@ mlirNMSparseEncodingAttrGetDefaultStorage(MlirAttribute attr);
 // Types with an encoding
 //===----------------------------------------------------------------------===//
 
-/// Whether `type` is a ranked tensor with an #nm_sparse.encoding.
+/// Returns true if `type` is a ranked tensor with an #nm_sparse.encoding.
 MLIR_CAPI_EXPORTED bool mlirTypeIsNMSparseEncoded(MlirType type);
 
 /// The #nm_sparse.encoding of `type`, or a null attribute.

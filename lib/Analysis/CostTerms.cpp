@@ -227,8 +227,8 @@ void TermCounter::countStep() {
   // 1.6 to 1.7 times as long, others 1.15 to 1.3 times.
   if (problem.xAlignment < 32)
     l2Bytes += xBytes;
-  // Of tokens that there are none of nothing is read, but whole sectors of rows
-  // of few tokens.
+  // Tokens that do not exist are not read, but rows of few tokens are read in
+  // whole sectors.
   bool isByToken = !problem.xFeatureMajor;
   double rowBytes = double(present * problem.elementBytes);
   l2Bytes *= std::min(1.0, (isByToken ? rowBytes : std::max(32.0, rowBytes)) /

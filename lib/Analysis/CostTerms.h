@@ -16,7 +16,7 @@
 
 namespace mlir::nm_sparse {
 
-/// Whether tiles of x keep a token in each row.
+/// Returns true if tiles of x keep a token in each row.
 bool hasTokenRows(const MatmulProblem &problem, ScheduleAttr schedule);
 
 /// Rows and columns of the x tile of one K step.

@@ -26,13 +26,13 @@ struct DenseCosts {
   /// Times the rate of large products that the units reach in a tile without
   /// end, and elements by which a tile of half that rate is larger than none.
   double rate, halfTile;
-  /// Of device memory's rate, what operands are read at.
+  /// The share of device memory's rate at which operands are read.
   double dramShare;
-  /// Of what takes less long, products or bytes, the part that shows.
+  /// The share of the shorter one of products and bytes that adds to the time.
   double shown;
   /// Adds the parts of a split contraction.
   double split;
-  /// Of a last wave that is not full, the part that counts as full.
+  /// The share of a partial last wave that counts as full.
   double lastWave;
 };
 } // namespace
@@ -47,7 +47,7 @@ static constexpr std::pair<int64_t, int64_t> tiles[] = {
     {128, 96},  {64, 128},  {128, 64},  {64, 64},  {64, 32},  {32, 64}};
 static constexpr int64_t splits[] = {1, 2, 3, 4, 6, 8, 12, 16};
 
-/// Of the rate of tensor cores, the part that older kernels reach, which load
+/// The share of the tensor cores' rate that older kernels reach. These load
 /// rows that begin at multiples of fewer than 16 bytes; their tiles are 64 x 64
 /// and more.
 static double getUnalignedShare(int64_t alignment) {

@@ -58,7 +58,7 @@ bool nm_sparse::isWrittenFeatureMajor(MatmulOp op) {
   return *dim + 1 == cast<ShapedType>(value.getType()).getRank();
 }
 
-/// Whether `op` reads an element of `operand` for each of its result.
+/// Returns true if `op` reads an element of `operand` for each of its result.
 static bool readsElements(linalg::LinalgOp op, OpOperand &operand) {
   return op.payloadUsesValueFromOperand(&operand) &&
          op.getMatchingIndexingMap(&operand).isPermutation();

@@ -97,8 +97,8 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
   }
 }
 
-/// Whether the SM sets aside as much of L1 with `schedule` as with `index`
-/// instead of its own.
+/// Returns true if the SM sets aside as much of L1 with `schedule` as with
+/// `index` instead of its own.
 bool ScheduleEnumerator::keepsL1(ScheduleAttr schedule,
                                  IndexTransfer index) const {
   TransfersAttr transfers = schedule.getTransfers();
@@ -127,9 +127,9 @@ bool ScheduleEnumerator::isTableWorthwhile(ScheduleAttr schedule) const {
          keepsL1(schedule, IndexTransfer::Resident);
 }
 
-/// Whether all positions of a panel are worth the shared memory that they take
-/// beside those of a ring: f32 blocks of 4 x 4 take 1 % longer where an SM's
-/// only CTA leaves less of L1 for them.
+/// Returns true if all positions of a panel are worth the shared memory that
+/// they take beside those of a ring: f32 blocks of 4 x 4 take 1 % longer where
+/// an SM's only CTA leaves less of L1 for them.
 bool ScheduleEnumerator::isIndexWorthwhile(ScheduleAttr schedule) const {
   if (schedule.hasRowTable())
     return isTableWorthwhile(schedule);

@@ -24,7 +24,7 @@ static constexpr llvm::StringLiteral kParts[] = {"shape", "compressed",
                                                  "bitmask"};
 static constexpr llvm::StringLiteral kScales[] = {"_scale", "_scale_inv"};
 
-/// Whether a tensor belongs to a weight, and is none itself.
+/// Returns true if a tensor belongs to a weight, and is none itself.
 static bool isCompanion(llvm::StringRef name) {
   return name.ends_with("_zero_point") ||
          llvm::any_of(kScales, [&](llvm::StringRef ending) {

@@ -123,7 +123,7 @@ PackedAttr nm_sparse::getPacked(func::FuncOp function) {
 
 llvm::Error nm_sparse::findStorage(ModuleOp module,
                                    llvm::MutableArrayRef<LinearLayer> layers) {
-  // Of functions that are equal the module has one.
+  // The module has one of several equal functions.
   auto getKey = [](const LinearLayer &layer) {
     return std::tuple(layer.weight->outputs, layer.weight->inputs,
                       layer.weight->type);

@@ -93,7 +93,7 @@ static llvm::Expected<std::vector<Bytes>> pack(const LinearLayer &layer,
                     bitmaps.front().data(),
                     reinterpret_cast<uint32_t *>(bitmaps.back().data())))
     return fail();
-  // Of two levels the index of the outer one is part of both forms.
+  // With two levels, the index of the outer one belongs to both forms.
   if (encoding.hasInnerLevel())
     bitmaps[NMS_INDEX] = canonical[NMS_INDEX];
   return bitmaps;

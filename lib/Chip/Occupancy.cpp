@@ -12,7 +12,7 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kRegistersPerSM = 65536;
 
-/// Of each CTA, for the system.
+/// Bytes that the system reserves in each CTA.
 static constexpr int64_t kReservedSharedBytes = 1024;
 
 int64_t mlir::nm_sparse::getCtasBySharedMemory(int64_t sharedBytes,

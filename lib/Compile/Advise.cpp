@@ -86,8 +86,8 @@ findPatterns(MLIRContext &context, ArrayRef<std::string> given) {
   return patterns;
 }
 
-/// Whether `a` is at least as good as `b` for number `i` of the tokens in time
-/// and in what it keeps, and better in one of them.
+/// Returns true if `a` is at least as good as `b` for number `i` of the tokens
+/// in time and in what it keeps, and better in one of them.
 static bool beats(const PatternAdvice &a, const PatternAdvice &b, size_t i) {
   if (!a.times[i].isCompiled())
     return false;

@@ -174,7 +174,8 @@ static llvm::Error writeFiles(const CompileOptions &options, std::string output,
   return error;
 }
 
-/// Whether a type or an attribute of `module` is of a weight of free elements.
+/// Returns true if a type or an attribute of `module` is of a weight of free
+/// elements.
 static bool hasFreeWeights(ModuleOp module) {
   bool found = false;
   AttrTypeWalker walker;

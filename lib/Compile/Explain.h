@@ -73,8 +73,8 @@ struct ChosenTime {
   double dense; ///< Of the vendor's dense product.
   StringRef bound;
   StringRef before; ///< What that kernel does; empty where there is none.
-  /// Of the product and of the dense one; none where nobody measured the
-  /// energy of the GPU.
+  /// The energy of the product and of the dense one; none if the energy of the
+  /// GPU was not measured.
   std::optional<CombinedEnergy> energy = {}, denseEnergy = {};
 };
 ChosenTime predictChosen(MatmulOp op, const Chip &chip, int64_t tokens);

@@ -19,7 +19,7 @@ using namespace mlir::nm_sparse;
 /// is measured by more than this in 1 of 100 layers.
 static constexpr double kCaution = 0.75;
 
-/// Whether the vendor's dense product would do better.
+/// Says in words if the vendor's dense product would be faster.
 static std::string compareWithDense(double seconds, double dense) {
   return llvm::formatv(
       "the dense product takes {0:f1} us, {1}", dense * 1e6,

@@ -170,7 +170,7 @@ llvm::Error nm_sparse::checkInput(const CompileOptions &options,
   return llvm::Error::success();
 }
 
-/// Whether two outputs would replace each other; devices take both.
+/// Returns true if two outputs would replace each other; devices take both.
 static bool isOneFile(StringRef a, StringRef b) {
   bool isDevice =
       llvm::sys::fs::exists(a) && !llvm::sys::fs::is_regular_file(a);

@@ -80,7 +80,7 @@ std::string describeUsage();
 /// What --emit calls the program before all stages.
 inline constexpr llvm::StringLiteral kInputStage = "linalg";
 
-/// Whether --emit names the IR after a stage, or that of the program.
+/// Returns true if --emit names the IR after a stage, or that of the program.
 bool isStage(StringRef name);
 
 } // namespace mlir::nm_sparse

@@ -159,7 +159,7 @@ nm_sparse::predictPattern(const LayerShape &shape, EncodingAttr encoding,
     for (auto [stored, tokens] : llvm::zip_equal(chosen, options.tokens)) {
       GPUPipelineOptions one;
       forTokens(one, tokens);
-      // Of what is chosen for other tokens, if not for these.
+      // The pattern that is chosen for other token counts, if not for these.
       EncodingAttr pattern;
       if (!stored.isOf(row)) {
         one.storage = row.storage;

@@ -34,7 +34,8 @@ static std::string print(Attribute attribute) {
   return text;
 }
 
-/// Of layers that are this product, that with its schedule, else the first.
+/// Finds the layer that is this product: the one with its schedule, otherwise
+/// the first one.
 static std::optional<size_t> findLayer(const ClockSweep &sweep,
                                        const RecommendedProduct &product) {
   auto getKey = [](const auto &item) {

@@ -85,7 +85,7 @@ static std::vector<DvfsPoint> findPoints(ArrayRef<SweepLayer> layers) {
 
 /// The clocks that the GPU has by itself.
 void ClockModel::findUsual() {
-  // Of a GPU that limits power by lower clocks, the highest are its own.
+  // If a GPU limits power by lower clocks, the highest are its own.
   bool hasUnlocked = llvm::any_of(sweep.layers, [](const SweepLayer &layer) {
     return layer.unlocked.has_value();
   });

@@ -88,7 +88,7 @@ bool mlir::nm_sparse::fitScale(
       }
     }
   };
-  // Of many samples first some splits, then those around the best.
+  // With many samples, try some splits first, then those around the best.
   size_t step = 1 + rows.size() / 256;
   tryAll(0, rows.size(), step);
   if (step > 1)

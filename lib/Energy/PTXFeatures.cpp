@@ -144,7 +144,7 @@ void Reader::finishKernel() {
   isInKernel = false;
 }
 
-/// Of `128, 1, 1` and what follows.
+/// Reads `128, 1, 1` and what follows.
 llvm::Error Reader::readThreads(StringRef directive, StringRef sizes) {
   int64_t threads = 1;
   do {
@@ -161,7 +161,8 @@ llvm::Error Reader::readThreads(StringRef directive, StringRef sizes) {
   return llvm::Error::success();
 }
 
-/// Of `.visible .entry name(...) .maxntid 128, 1, 1` or of a function.
+/// Reads `.visible .entry name(...) .maxntid 128, 1, 1`, or the header of a
+/// function.
 llvm::Error Reader::readHeader(StringRef header) {
   auto [before, entry] = header.split(".entry");
   if (entry.empty())

@@ -97,7 +97,8 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   nvvmOptions.indexBitwidth = 64;
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
   kernels.addPass(createConvertVectorToLLVMPass());
-  // Of what vectors are made from, where one of two dimensions is reshaped.
+  // This lowers the poison values from which vectors are built if one of two
+  // dimensions is reshaped.
   kernels.addPass(createUBToLLVMConversionPass());
   kernels.addPass(createNMSparseExternSharedMemoryPass());
   kernels.addPass(createCSEPass());

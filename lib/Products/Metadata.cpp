@@ -66,7 +66,8 @@ Value Metadata::combine(Value bits) {
   Value next = shift(1);
   Value inverse =
       arith::XOrIOp::create(b, loc, bits, math.word(int64_t(0xffffffff)));
-  // Of rows 0 to 3: 1 comes first if 0 does not, 2 if 3 comes second.
+  // Among rows 0 to 3, row 1 comes first if row 0 does not; 2 comes first if 3
+  // comes second.
   Value firstLow = both(both(next, inverse), math.word(0x11111111));
   Value firstHigh = both(both(next, shift(2)), math.word(0x22222222));
   // 3 comes second if it is there, 1 if neither 2 nor 3 is.

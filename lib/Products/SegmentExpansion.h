@@ -17,8 +17,8 @@ class NibbleTable {
 public:
   NibbleTable(OpBuilder &b, Location loc, Value lane);
 
-  /// Of the low four bits of `number` in each lane, the lowest one in the
-  /// lowest byte.
+  /// Returns the low four bits of `number` in each lane as bytes, the lowest
+  /// bit in the lowest byte.
   Value getBits(OpBuilder &b, Location loc, Value number) const;
 
 private:

@@ -22,7 +22,7 @@ static constexpr int64_t kMostWarps = 28, kMostTokens = 256;
 /// the kernel, or makes each product wait for the one before.
 static constexpr int64_t kLeastWorkingRegisters = 32;
 
-/// Of a thread of any kernel.
+/// The most registers of a thread in any kernel.
 static constexpr int64_t kMostRegisters = 255;
 
 int64_t nm_sparse::getEntryRegisters(const ScheduleAttr &schedule) {

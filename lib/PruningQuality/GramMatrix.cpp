@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Of the norms of two inputs, what their two products may differ by: sums in
-/// f16 and tf32 are made in different orders.
+/// The allowed difference of the two products of two inputs, relative to their
+/// norms: sums in f16 and tf32 are computed in different orders.
 static constexpr double kAsymmetry = 1e-2;
 
 double nm_sparse::dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b) {

@@ -40,7 +40,7 @@ std::vector<int64_t> nm_sparse::drawOutputs(int64_t outputs, int64_t count) {
   std::iota(drawn.begin(), drawn.end(), 0);
   if (count >= outputs)
     return drawn;
-  // Of the standard library, only the generator is the same everywhere.
+  // In the standard library, only the generator is the same everywhere.
   std::mt19937_64 generator(0); // NOLINT(bugprone-random-generator-seed)
   for (int64_t i = 0; i < count; ++i)
     std::swap(drawn[i], drawn[i + generator() % (outputs - i)]);
@@ -82,7 +82,7 @@ private:
   const GramMatrix *gram;
   std::vector<double>
       scales; ///< Of each input, the square root of G's diagonal.
-  // Of the slab:
+  // The range of the slab:
   int64_t first = 0, count = 0;
   std::vector<double> dense, scaled, pruned;
   // So far:

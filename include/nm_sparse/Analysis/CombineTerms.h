@@ -18,7 +18,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What a schedule does, counted, in seconds at the ceilings of the chip.
+/// The work of a schedule, counted, in seconds at the ceilings of the chip.
 struct CostTerms {
   double waves;  ///< Times that each SM is filled with CTAs.
   double shares; ///< Those of them that CTAs share along the contraction.
@@ -54,14 +54,14 @@ struct CostTerms {
   double transposed, aligned;
 };
 
-/// How one family of kernels differs from what its counts say.
+/// Corrections of the counted work for one family of kernels.
 struct FamilyCosts {
   /// Part of the chip's ceiling that its products reach in the K loop.
   double mathShare;
   /// Part of the bytes asked for that L2 serves: CTAs of a wave ask for the
   /// same rows at nearly the same time.
   double l2Share;
-  /// Of what overlaps with the binding resource, the part that shows.
+  /// The share of the overlapped work that still adds to the time.
   double shown;
   /// Seconds of the barriers of one K step, which other CTAs of the SM hide.
   double step;
@@ -79,7 +79,7 @@ struct FamilyCosts {
   double index;
 };
 
-/// What surrounds the K loops, alike in all families.
+/// Costs outside of the K loops, equal in all families.
 struct SharedCosts {
   /// Seconds from the end of the kernel before to the first copy.
   double launch;
@@ -88,8 +88,8 @@ struct SharedCosts {
   /// Seconds to exchange parts of tiles at the end of persistent CTAs, and to
   /// set their counters to zero.
   double stream;
-  /// How many times as long as at its rate L2 takes for the operands of CTAs
-  /// that are at different places of the contraction.
+  /// The factor by which L2 is slower than its rate if CTAs read operands at
+  /// different places of the contraction.
   double apart;
   /// Seconds that a launch takes less if it overlaps with the kernel before.
   double overlap;
@@ -109,7 +109,7 @@ struct SharedCosts {
 /// higher `norm` is.
 double combineOverlapping(std::initializer_list<double> seconds, double norm);
 
-/// What is busy longest.
+/// The resource that is busy longest.
 enum class Bound { Product, L2, SharedMemory, Copies, DRAM };
 
 struct CombinedTime {

@@ -18,21 +18,20 @@
 
 namespace mlir::nm_sparse {
 
-/// What kernels before the product's do to its activations, the product's share
-/// of it.
+/// The product's share of the work that earlier kernels do on its activations.
 struct WorkBefore {
   double bytes = 0; ///< Read and written.
   double launches = 0;
 };
 
-/// What a product does under `schedule`, whose CTAs `prediction` knows.
+/// Counts the events of a product with `schedule`; `prediction` knows its CTAs.
 EnergyEvents countEnergyEvents(const MatmulProblem &problem,
                                ScheduleAttr schedule,
                                const Prediction &prediction, const Chip &chip,
                                const WorkBefore &before = {});
 
-/// What the vendor's dense product of this shape does, by tiles of 128 outputs
-/// and at most as many tokens.
+/// Counts the events of the vendor's dense product of this shape, for tiles of
+/// 128 outputs and at most as many tokens.
 EnergyEvents countDenseEvents(const MatmulProblem &problem, const Chip &chip);
 
 /// Energy of `schedule`, which takes the predicted time; none on a GPU whose

@@ -11,7 +11,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What is done for each element of a result.
+/// The work for each element of a result.
 struct Epilogue {
   int64_t writtenBytes = 2;
   int64_t readBytes = 0; ///< Of tensors of the result's shape.
@@ -21,25 +21,24 @@ struct Epilogue {
   int64_t alignment = 16;
 };
 
-/// Whether consecutive tokens are neighbours in what `op`, and the elementwise
-/// ops that alone consume its result, compute.
+/// Returns true if consecutive tokens are neighbours in the result of `op` and
+/// of the elementwise ops that are its only consumers.
 bool isWrittenFeatureMajor(MatmulOp op);
 
-/// Whether warps can transpose the tiles that a product writes as `writes`
-/// tensors with elements of `bits` bits, where it `reads` other tensors of
-/// their shape or does not. What is read lies in the order in which it is
-/// written.
+/// Returns true if warps can transpose the tiles that a product writes as
+/// `writes` tensors with elements of `bits` bits; `reads` says if it reads
+/// other tensors of their shape. Those are stored in the order of the result.
 inline bool canBeTransposed(int64_t writes, unsigned bits, bool reads) {
   return writes == 1 && bits == 16 && !reads;
 }
 
-/// Whether warps can transpose what `op`, and the elementwise ops that alone
-/// consume its result, compute.
+/// Returns true if warps can transpose the result of `op` and of the
+/// elementwise ops that are its only consumers.
 bool canBeTransposed(MatmulOp op);
 
-/// What is done for each element that `op`, and the elementwise ops that alone
-/// consume its result, compute. `dynamicExtent` stands for sizes that are not
-/// known.
+/// Returns the work for each element of the result of `op` and of the
+/// elementwise ops that are its only consumers. `dynamicExtent` stands for
+/// unknown sizes.
 Epilogue getEpilogue(MatmulOp op, int64_t dynamicExtent);
 
 } // namespace mlir::nm_sparse

@@ -20,7 +20,7 @@ struct ConstantWeight {
   int64_t maxCodeBytes; ///< Of instructions.
 };
 
-/// What the model needs to know of one matmul.
+/// Everything that the cost model needs to know about one matmul.
 struct MatmulProblem {
   EncodingAttr encoding;
   int64_t batch;  ///< Products of this shape.
@@ -43,8 +43,9 @@ struct MatmulProblem {
   int64_t raggedRows = 0;
   /// The share of the weight that is kept; of a free one, that is expected.
   double density = 1;
-  /// Where x is patches of an image: the elements of the image over those of
-  /// the patches, and the share of rows that lie outside of it for some tokens.
+  /// If x is patches of an image: the elements of the image over those of the
+  /// patches, and the share of rows that lie outside of the image for some
+  /// tokens.
   std::optional<double> patchShare = {};
   double guardedRows = 0;
   const ElementFormat *format = nullptr; ///< Of x and values.
@@ -60,8 +61,8 @@ struct MatmulProblem {
     return denseRows ? denseRows : windows * encoding.getWindowRows();
   }
 
-  /// Of each output, the rows that are stored: those that are kept, the zeros
-  /// between free elements, and what ragged panels are filled up by.
+  /// The rows that are stored for each output: kept rows, zeros between free
+  /// elements, and the padding of ragged panels.
   double getStoredRows() const;
 
   /// Rows of x are single elements, which the tensor memory accelerator cannot

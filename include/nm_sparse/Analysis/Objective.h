@@ -12,7 +12,8 @@
 
 namespace mlir::nm_sparse {
 
-/// What schedules are compared by: seconds, joules, or their product.
+/// The measure by which schedules are compared: seconds, joules, or their
+/// product.
 enum class Objective { Time, Energy, EDP };
 
 double getScore(const Prediction &prediction, Objective objective);

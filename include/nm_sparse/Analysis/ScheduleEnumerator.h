@@ -34,7 +34,8 @@ public:
     IndexTransfer index;
   };
 
-  /// What a product makes of a tile, to be enumerated in each combination.
+  /// The choices of a product for a tile, which are enumerated in each
+  /// combination.
   struct Choices {
     /// Kept rows of a K step.
     SmallVector<int64_t> rows;
@@ -70,8 +71,8 @@ public:
   /// shared memory has no room for two of them beside usual tiles.
   void addPartsOfLongWindows(SmallVectorImpl<int64_t> &rows,
                              int64_t unit) const;
-  /// Where none of `shapes` aligns with the panels, such as those of 96
-  /// outputs, adds tiles of whole panels, and for panels wider than any tile,
+  /// If none of `shapes` aligns with the panels, such as those of 96 outputs,
+  /// adds tiles of whole panels. For panels wider than any tile, it adds tiles
   /// of divisors of them, in multiples of `outputUnit`.
   void addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
                          int64_t outputUnit) const;
@@ -85,7 +86,7 @@ public:
       ranked.emplace_back(schedule, prediction);
   }
 
-  /// What has been considered so far and fits, in that order.
+  /// The schedules that were considered so far and fit, in that order.
   SmallVector<std::pair<ScheduleAttr, Prediction>> ranked;
 
   const MatmulProblem &problem;

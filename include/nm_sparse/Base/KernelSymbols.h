@@ -18,11 +18,12 @@
 
 namespace nms {
 
-/// A byte of global memory, 1, that is there when `kernel` waits itself, by
-/// griddepcontrol.wait, for the kernels ahead of it in its stream before it
-/// touches global memory. It may then be launched while they still run, with
+/// Returns the name of a byte of global memory with the value 1. It exists if
+/// `kernel` itself waits, by griddepcontrol.wait, for the kernels ahead of it
+/// in its stream before it accesses global memory. The kernel may then be
+/// launched while they still run, with
 /// CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION; without the symbol it
-/// must not. A host that does not know the symbol loses time, nothing else.
+/// must not. A host that ignores the symbol loses time, nothing else.
 inline std::string getWaitsSymbol(const std::string &kernel) {
   return kernel + "_waits";
 }

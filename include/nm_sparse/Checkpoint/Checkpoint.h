@@ -18,7 +18,7 @@ struct CheckpointWeight {
   std::string name;
   int64_t outputs, inputs;
   const StoredType *type; ///< One that has an `element`.
-  /// As it is stored: dense, or the parts of a sparse-24-bitmask.
+  /// The stored form: dense, or the tensors of a sparse-24-bitmask.
   const TensorInfo *dense = nullptr;
   BitmaskParts parts;
   /// The tensor that the product is to be multiplied by; empty: none.
@@ -44,8 +44,8 @@ public:
   llvm::ArrayRef<std::string> getPaths() const { return paths; }
   /// In the order of their names; layer 10 comes behind layer 9.
   llvm::ArrayRef<CheckpointWeight> getWeights() const { return weights; }
-  /// What config.json says of sparsity, in a few words; empty where it does
-  /// not.
+  /// Returns in a few words what config.json says about sparsity; empty if it
+  /// says nothing.
   llvm::StringRef getSparsity() const { return sparsity; }
 
   llvm::Expected<WeightData> read(const CheckpointWeight &weight) const;

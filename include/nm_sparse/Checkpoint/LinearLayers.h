@@ -20,7 +20,8 @@ namespace mlir::nm_sparse {
 struct LinearLayer {
   const CheckpointWeight *weight;
   std::string function;
-  /// How the function takes its weight, once that was chosen.
+  /// The packed form in which the function takes its weight, once it was
+  /// chosen.
   PackedAttr packed = {};
 };
 
@@ -46,7 +47,8 @@ struct LayerShape {
 llvm::Expected<OwningOpRef<ModuleOp>> makeLayer(const LayerShape &shape,
                                                 EncodingAttr encoding);
 
-/// How `function`, as the front stage left it, takes its only weight, or null.
+/// Returns the packed form in which `function`, after the front stage, takes
+/// its only weight, or null.
 PackedAttr getPacked(func::FuncOp function);
 
 /// Reads from `module`, as the front stage left it, how each function takes its

@@ -35,7 +35,7 @@ const StoredType *findStoredType(llvm::StringRef name);
 
 /// The type of weights that MLIR spells so, or null.
 const StoredType *findElementType(llvm::StringRef element);
-/// What MLIR calls all of those.
+/// Returns MLIR's names of all of those.
 llvm::SmallVector<llvm::StringRef> getElementTypes();
 
 /// A tensor of a file; `data` lives as long as that.
@@ -80,7 +80,7 @@ struct TensorSpec {
 /// The beginning of a file.
 struct TensorFileHeader {
   std::string bytes; ///< All that comes before the tensors.
-  /// Where each tensor begins in the file, in the order of the specs.
+  /// The offset of each tensor in the file, in the order of the specs.
   llvm::SmallVector<uint64_t> offsets;
 };
 

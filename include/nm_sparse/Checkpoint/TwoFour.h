@@ -14,17 +14,17 @@
 
 namespace mlir::nm_sparse {
 
-/// How far a weight is 2:4.
+/// Counts that say how close a weight is to 2:4.
 struct TwoFourPattern {
   int64_t windows = 0;
   /// Windows with three or four elements other than zero; NaN is one.
   int64_t violations = 0;
-  /// Where the first violation is.
+  /// The place of the first violation.
   int64_t firstOutput = -1, firstWindow = -1;
 
   bool isTwoFour() const { return violations == 0; }
-  /// At most one window in a hundred is in the way. Of elements that are half
-  /// zeros at random, 31 are.
+  /// At most one window in a hundred is in the way. If half of the elements are
+  /// zero at random, 31 windows in a hundred are.
   bool isNearlyTwoFour() const {
     return violations > 0 && violations <= windows / 100;
   }

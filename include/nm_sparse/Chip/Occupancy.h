@@ -17,8 +17,8 @@ namespace mlir::nm_sparse {
 /// CTAs that the shared memory of one SM holds.
 int64_t getCtasBySharedMemory(int64_t sharedBytes, const Chip &chip);
 
-/// What an SM sets aside for shared memory, so that its L1 has the less, when
-/// it runs one CTA that takes `sharedBytes`: one of a few sizes.
+/// Returns the memory that an SM takes from L1 for shared memory, one of a few
+/// sizes, if it runs one CTA that needs `sharedBytes`.
 int64_t getSharedCarveout(int64_t sharedBytes, const Chip &chip);
 
 /// CTAs that run on one SM at a time, at least one: as many as shared memory

@@ -21,10 +21,10 @@ struct RegisterShares {
 /// Registers of a thread when a CTA of so many begins.
 int64_t getEntryRegisters(int64_t threads);
 
-/// What the warps of a CTA of so many threads make of their registers on a chip
-/// with setmaxnreg, or nothing where they stay as they are. Producers that are
-/// `lean` copy whole rows of one tile, or lines of rows that a weight keeps, or
-/// leave values to the tensor memory accelerator; others do more.
+/// Returns how the warps of a CTA with so many threads divide the registers on
+/// a chip with setmaxnreg, or nothing if they keep their registers. Producers
+/// that are `lean` copy whole rows of one tile, or lines of rows that a weight
+/// keeps, or leave values to the tensor memory accelerator; others do more.
 std::optional<RegisterShares> shareRegisters(int64_t consumers,
                                              int64_t producers, bool lean);
 

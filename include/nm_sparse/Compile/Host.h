@@ -16,12 +16,12 @@
 
 namespace mlir::nm_sparse {
 
-/// What surrounds the compiler.
+/// The environment of the compiler.
 struct CompileHost {
-  /// What people asked to read.
+  /// The stream for output that the user asked for.
   llvm::raw_ostream *out = &llvm::outs();
-  /// Errors and warnings, and what people asked to read where standard output
-  /// is for a result.
+  /// Errors and warnings, and the output that the user asked for if standard
+  /// output takes a result.
   llvm::raw_ostream *err = &llvm::errs();
   /// The program that the input `-` stands for; none: standard input.
   std::optional<llvm::StringRef> program;

@@ -39,7 +39,7 @@ struct EmulatedDriver {
 /// known.
 llvm::Expected<EmulatedDriver> openEmulator(const EmulatorOptions &options);
 
-/// How warps used the banks of shared memory.
+/// Counts of how warps used the banks of shared memory.
 struct BankUse {
   int64_t accesses = 0;   ///< Instructions of a warp.
   int64_t wavefronts = 0; ///< That they took.
@@ -53,16 +53,17 @@ struct BankUse {
   }
 };
 
-/// What was emulated.
+/// A summary of the emulated work.
 struct EmulatorUse {
   int64_t launches = 0;
   int64_t ctas = 0;
   double seconds = 0;
-  /// By kernel and by operation (ld.shared), where EmulatorOptions say so.
+  /// Bank use by kernel and by operation (ld.shared), if EmulatorOptions ask
+  /// for it.
   std::map<std::string, std::map<std::string, BankUse>> banks;
 };
 
-/// What was emulated since the last call.
+/// Returns the emulated work since the last call.
 EmulatorUse takeEmulatorUse();
 
 /// The operations that are emulated, as a table in Markdown.

@@ -11,7 +11,8 @@
 
 namespace mlir::nm_sparse {
 
-/// What compiled code may call, by the name the host gives it.
+/// Provides the symbols that compiled code may call, by the names that the host
+/// gives them.
 using SymbolProvider =
     llvm::function_ref<llvm::orc::SymbolMap(llvm::orc::MangleAndInterner)>;
 

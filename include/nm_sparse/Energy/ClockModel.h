@@ -20,13 +20,13 @@ struct FittedKernel {
   DvfsDevice device;
   DvfsKernel kernel;
   DvfsPoint unlocked; ///< Where the GPU runs it by itself.
-  /// Where it can be asked to run it.
+  /// The points at which a kernel can be run.
   std::vector<DvfsPoint> points;
   /// None where there is nothing to compare with.
   std::optional<double> timeError, powerError;
 };
 
-/// What a kernel takes somewhere.
+/// The predicted time and power of a kernel at one point.
 struct ClockPrediction {
   DvfsPoint at;
   double seconds, watts;
@@ -47,7 +47,7 @@ public:
   static llvm::Expected<ClockModel> fit(ClockSweep sweep);
 
   const ClockSweep &getSweep() const { return sweep; }
-  /// What the sweep does not say, in a sentence each.
+  /// What the sweep cannot tell, one sentence each.
   const std::vector<std::string> &getNotes() const { return notes; }
 
   /// The kernel of layer `i`, by its own points.

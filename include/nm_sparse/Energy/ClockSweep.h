@@ -32,7 +32,7 @@ struct SweepPoint {
 struct SweepLayer {
   std::string name, encoding, type, schedule;
   int64_t batch = 1, tokens = 0, outputs = 0, inputs = 0;
-  /// What the cost model said of it when it was recorded.
+  /// The cost model's parts of the time when the layer was recorded.
   std::optional<ClockParts> parts;
   std::vector<SweepPoint> points;
   /// Without any lock of clocks.

@@ -20,12 +20,14 @@
 
 namespace mlir::nm_sparse {
 
-/// What a product and the kernels before it do, counted for all of it.
+/// The work of a product and of the kernels before it, counted for the whole
+/// product.
 struct EnergyEvents {
   /// Flops of each kind of unit: what is padded to whole tiles, too. A sparse
   /// tensor core counts those that it executes, half of the dense product's.
   double tensorFlops = 0, sparseTensorFlops = 0, ffmaFlops = 0;
-  /// As ffmaFlops, of products whose operands lanes decode or convert first.
+  /// Like ffmaFlops, for products with operands that lanes decode or convert
+  /// first.
   double laneFlops = 0;
   double l2Bytes = 0, dramBytes = 0;
   double launches = 0;
@@ -33,7 +35,7 @@ struct EnergyEvents {
   double busySMs = 0;
 };
 
-/// What a GPU takes for these, fitted to measurements.
+/// The energy that a GPU takes for these events, fitted to measurements.
 struct EnergyCosts {
   /// Watts of a GPU whose clocks run, and of its SMs beside that, where all of
   /// them have CTAs.
@@ -51,7 +53,7 @@ struct EnergyCosts {
   double growth;
 };
 
-/// What takes energy, in the order of the parts below.
+/// The consumers of energy, in the order of the parts below.
 enum class EnergyPart {
   Idle,
   ActiveSMs,
@@ -67,7 +69,7 @@ const char *getName(EnergyPart part);
 
 struct CombinedEnergy {
   double joules;
-  /// Of a product that runs again and again, for a second and more.
+  /// For a product that runs repeatedly, for a second or more.
   double seconds;
   /// Joules of each part, before the limit.
   std::array<double, kNumEnergyParts> parts;
@@ -79,8 +81,9 @@ struct CombinedEnergy {
   EnergyPart getLargest() const;
 };
 
-/// What a time is of: a few runs of a product, at the highest clocks, as the
-/// cost model predicts it, or so many that clocks have fallen where they must.
+/// How a time was measured: over a few runs of a product at the highest clocks,
+/// as the cost model predicts it, or over so many runs that clocks have fallen
+/// where they must.
 enum class TimeOf { FewRuns, ManyRuns };
 
 inline constexpr NamedField<EnergyEvents> energyEventFields[] = {

@@ -26,25 +26,25 @@
 
 namespace mlir::nm_sparse {
 
-/// Where a GPU can be run.
+/// A pair of clocks at which a GPU can be run.
 struct DvfsPoint {
   double volts, coreMHz, memoryMHz;
 };
 
-/// What a kernel was measured to take there.
+/// The measured time and power of a kernel at such a point.
 struct DvfsSample {
   DvfsPoint at;
   double seconds, watts;
 };
 
-/// Of a GPU: power that no kernel changes, P0 in watts and kappa in watts per
-/// volt.
+/// The power of a GPU that no kernel changes: P0 in watts and kappa in watts
+/// per volt.
 struct DvfsDevice {
   double p0, kappa;
 };
 
-/// Of a kernel: gamma in watts per MHz, c in watts per (V^2 MHz), t0 in
-/// seconds, alpha and beta in seconds times MHz.
+/// The parameters of a kernel: gamma in watts per MHz, c in watts per (V^2
+/// MHz), t0 in seconds, alpha and beta in seconds times MHz.
 struct DvfsKernel {
   double gamma, c, t0, alpha, beta;
 
@@ -59,9 +59,10 @@ double getWatts(const DvfsDevice &device, const DvfsKernel &kernel,
 double getJoules(const DvfsDevice &device, const DvfsKernel &kernel,
                  const DvfsPoint &at);
 
-/// What a point is chosen by: energy alone for `eta` 1, time alone for 0. With
-/// `maxWatts` time weighs as much as energy at that power. Points at which the
-/// kernel takes more than 1 + `maxLoss` of its shortest time are out.
+/// The goal by which a point is chosen: energy alone for `eta` 1, time alone
+/// for 0. With `maxWatts` time weighs as much as energy at that power. Points
+/// at which the kernel takes more than 1 + `maxLoss` of its shortest time are
+/// out.
 struct DvfsGoal {
   double eta = 1;
   double maxWatts = 700;
@@ -87,30 +88,30 @@ double getBestClock(const DvfsDevice &device, const DvfsKernel &kernel,
 /// clocks that are not above 0.
 bool fitTime(const std::vector<DvfsSample> &samples, DvfsKernel &kernel);
 
-/// What t0, alpha and beta of kernels are multiplied with.
+/// Factors for t0, alpha and beta of kernels.
 struct DvfsScale {
   double t0 = 1, alpha = 1, beta = 1;
 };
 
-/// Sets `scale` to where the times of `samples` of all `kernels` together,
-/// whose own t0, alpha and beta are guesses, are closest by relative error; 0
-/// for what bounds no sample. Which of memory and cores bounds a sample is a
-/// question of its clocks and its kernel alone, so that all ways to part the
-/// samples are tried. False as above.
+/// Fits `scale` to the times of `samples` of all `kernels` together, by
+/// relative error; the t0, alpha and beta of the kernels are guesses. A factor
+/// that bounds no sample is 0. Only its clocks and its kernel decide if memory
+/// or cores bound a sample, so all ways to divide the samples are tried.
+/// Returns false as above.
 bool fitScale(const std::vector<std::vector<DvfsSample>> &samples,
               const std::vector<DvfsKernel> &kernels, DvfsScale &scale);
 
 DvfsKernel scaleTime(const DvfsKernel &kernel, const DvfsScale &scale);
 
-/// Sets `device`, and gamma and c of each kernel, to where the powers of the
-/// samples of all kernels together are closest, by relative error. False for a
-/// kernel without samples, or numbers that are not above 0. What does not vary
-/// among samples cannot be told apart: where the voltage is constant, P0 and
-/// kappa are one.
+/// Fits `device`, and gamma and c of each kernel, to the powers of the samples
+/// of all kernels together, by relative error. Returns false for a kernel
+/// without samples, or for numbers that are not above 0. Terms that do not vary
+/// among samples cannot be told apart: if the voltage is constant, P0 and kappa
+/// are one.
 bool fitPower(const std::vector<std::vector<DvfsSample>> &samples,
               DvfsDevice &device, std::vector<DvfsKernel> &kernels);
 
-/// How busy a kernel keeps memory and cores, as a part of its time.
+/// The shares of its time in which a kernel keeps memory and cores busy.
 struct DvfsUse {
   double memory, core;
 };

@@ -12,8 +12,8 @@
 
 namespace mlir::nm_sparse {
 
-/// What `chip` takes for each event; null for a GPU whose energy nobody
-/// measured.
+/// Returns the energy of each event on `chip`, or null if the energy of the GPU
+/// was not measured.
 const EnergyCosts *findEnergyCosts(const Chip &chip);
 
 /// The GPUs whose energy was measured.

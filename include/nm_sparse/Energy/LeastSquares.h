@@ -16,7 +16,8 @@ namespace mlir::nm_sparse {
 /// closest to `wanted`: by active sets (Lawson and Hanson, Solving Least
 /// Squares Problems, 1974). `rows` is row-major, `columns` wide, and has as
 /// many rows as `wanted` has numbers. For few columns: it solves the normal
-/// equations. Of columns that say the same, one has a coefficient.
+/// equations. If columns are linearly dependent, only one of them gets a
+/// coefficient.
 std::vector<double> solveNonNegative(const std::vector<double> &rows,
                                      size_t columns,
                                      const std::vector<double> &wanted);

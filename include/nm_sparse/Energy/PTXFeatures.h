@@ -20,7 +20,7 @@
 
 namespace mlir::nm_sparse {
 
-/// Of one thread. Instructions under a predicate count in full.
+/// Counts for one thread. Instructions under a predicate count in full.
 struct PTXCounts {
   double instructions = 0;
   /// Arithmetic: floating-point operations on CUDA cores, two for an FMA, and

@@ -18,18 +18,18 @@ namespace mlir::nm_sparse {
 /// A function compiled for the CPU, with weights unpacked and no kernel.
 class Oracle {
 public:
-  /// Of the text or bytecode `program`, its function `entry` (empty: the only
-  /// public one).
+  /// Compiles the function `entry` of `program`, text or bytecode. An empty
+  /// `entry` names the only public function.
   static llvm::Expected<std::unique_ptr<Oracle>> create(StringRef program,
                                                         StringRef entry);
   ~Oracle();
 
-  /// What the function takes: the components of its canonical packed form in
-  /// place of each encoded weight.
+  /// The number of arguments. In place of each encoded weight, the function
+  /// takes the components of its canonical packed form.
   size_t getNumArguments() const { return expected.size(); }
 
-  /// The results for `arguments`, of which it may write to those that are
-  /// results, too.
+  /// Computes the results for `arguments`. It may write to arguments that are
+  /// also results.
   llvm::Expected<std::vector<HostArray>> call(std::vector<Argument> &arguments);
 
 private:

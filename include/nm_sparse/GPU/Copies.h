@@ -11,7 +11,8 @@
 
 namespace mlir::nm_sparse {
 
-/// What --nm-sparse-fold-functions found to be equal to a function.
+/// Names the functions that --nm-sparse-fold-functions found to be equal to a
+/// function.
 constexpr llvm::StringLiteral kCopiesAttrName = "nm_tile.copies";
 
 /// The names of the functions that `function` stands for, without its own.

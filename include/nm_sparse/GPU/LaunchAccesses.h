@@ -21,7 +21,7 @@ struct Accesses {
 std::optional<Accesses> getAccesses(Operation *op,
                                     SymbolTableCollection &symbols);
 
-/// Whether the order of the two counts.
+/// Returns true if the order of the two counts.
 bool dependOnOrder(const Accesses &a, const Accesses &b,
                    AliasAnalysis &aliases);
 

@@ -60,8 +60,8 @@ typedef struct NmsComponent {
   int64_t elementBytes;
 } NmsComponent;
 
-/// Bytes of one position in the canonical layout: 1 up to m = 256, 2 up to
-/// m = 65536, else 4.
+/// Returns the bytes of one position in the canonical layout: 1 up to m = 256,
+/// 2 up to m = 65536, otherwise 4.
 NMS_API int32_t nmsIndexBytes(int64_t m);
 
 /// Number of components, or -1 with nmsLastError() set.
@@ -81,11 +81,11 @@ NMS_API int nmsPack(const NmsPackSpec *spec, const void *dense,
 NMS_API int nmsUnpack(const NmsPackSpec *spec, const void *const *components,
                       void *dense);
 
-/// Sets all elements to +0 but those of the n blocks of largest sum of squares
-/// in each window and panel. Of equals the smaller position wins, and a NaN
-/// counts as infinite. docs/Encoding.md says how two levels are chosen
-/// together. Both arrays have the strides of `spec`; they may be the same one.
-/// Elements may also be NMS_F64, as scores are.
+/// Sets all elements to +0 except those of the n blocks with the largest sums
+/// of squares in each window of a panel. If sums are equal, the smaller
+/// position wins. A NaN counts as infinite. docs/Encoding.md says how two
+/// levels are chosen together. Both arrays have the strides of `spec`; they may
+/// be the same one. Elements may also be NMS_F64, as scores are.
 NMS_API int nmsPrune(const NmsPackSpec *spec, const void *dense, void *pruned);
 
 /// Says of each element of `scores`, with 1 or 0, whether nmsPrune() of them
@@ -110,9 +110,9 @@ NMS_API int nmsUnpackFree(const NmsPackSpec *spec, int64_t kept,
                           const void *values, const void *index,
                           const uint32_t *offsets, void *dense);
 
-/// Sets all elements to +0 but those of the share `density` of all blocks, 0 to
-/// 1, with the largest sums of squares. Of equals the first batch entry, panel
-/// and row wins.
+/// Sets all elements to +0 except those of the blocks with the largest sums of
+/// squares, a share `density` (0 to 1) of all blocks. If sums are equal, the
+/// first batch entry wins, then the first panel, then the first row.
 NMS_API int nmsPruneFree(const NmsPackSpec *spec, double density,
                          const void *dense, void *pruned);
 
@@ -136,11 +136,11 @@ NMS_API int nmsFindOrder(const NmsPackSpec *spec, const void *dense,
 /// Steps that are done, and of how many.
 typedef void (*NmsProgress)(void *context, int64_t done, int64_t steps);
 
-/// An order in which pruning keeps much of the weight; the one of
-/// nmsFindOrder() when it has the pattern in that. `density` is the share of
-/// the blocks that a free level keeps, and nothing otherwise. `seed` chooses
-/// the windows that are looked at, where there are too many. The choice does
-/// not depend on the number of threads. `progress` may be null.
+/// Finds an order in which pruning keeps much of the weight. If the weight has
+/// the pattern in the order of nmsFindOrder(), that order is used. `density` is
+/// the share of the blocks that a free level keeps; other levels ignore it. If
+/// there are too many windows, `seed` chooses those that are looked at. The
+/// choice does not depend on the number of threads. `progress` may be null.
 NMS_API int nmsSearchOrder(const NmsPackSpec *spec, double density,
                            uint64_t seed, const void *dense, uint32_t *perm,
                            NmsProgress progress, void *context);
@@ -170,8 +170,9 @@ NMS_API int nmsPruneShuffled(const NmsPackSpec *spec, double density,
                              uint64_t seed, const uint32_t *perm,
                              const void *dense, void *pruned);
 
-/// Elements of `values` that such a weight has as bitmaps, with blocks of one
-/// element: its pieces, each of 16 bytes. -1 with nmsLastError() set.
+/// Returns the number of elements of `values` of such a weight, with blocks of
+/// one element, as bitmaps: those of its pieces, each of 16 bytes. Returns -1
+/// with nmsLastError() set on failure.
 NMS_API int64_t nmsCountFreeBitmap(const NmsPackSpec *spec, const void *dense);
 
 /// Fills these bitmaps, which docs/Encoding.md specifies: nmsCountFreeBitmap()
@@ -181,9 +182,9 @@ NMS_API int nmsPackFreeBitmap(const NmsPackSpec *spec, const void *dense,
                               void *values, uint32_t *bits);
 
 /// Writes every element of the dense array from `size` values and their bits.
-/// Fails, naming the place, when rows are kept that the weight does not have or
-/// a kernel does not find, words behind the bits are not what these say, or
-/// what stands for no element is not +0.
+/// Fails and names the place if rows are kept that the weight does not have or
+/// that a kernel does not find, if words behind the bits contradict them, or if
+/// a value without an element is not +0.
 NMS_API int nmsUnpackFreeBitmap(const NmsPackSpec *spec, int64_t size,
                                 const void *values, const uint32_t *bits,
                                 void *dense);
@@ -195,8 +196,8 @@ NMS_API int64_t nmsCountRagged(const NmsPackSpec *spec, int64_t rows,
                                const void *dense);
 
 /// Fills the components of such a weight, which docs/Encoding.md specifies:
-/// with S = nmsCountRagged(), P panels and parts of u rows, `values` has S x bn
-/// elements, `index` S / u rows, and `panels` batch x P x 4 words.
+/// with S = nmsCountRagged(), P panels and sub-blocks of u rows, `values` has S
+/// x bn elements, `index` S / u rows, and `panels` batch x P x 4 words.
 NMS_API int nmsPackRagged(const NmsPackSpec *spec, int64_t rows,
                           const void *dense, void *values, uint32_t *index,
                           uint32_t *panels);
@@ -217,13 +218,13 @@ typedef struct NmsBitmapShape {
   int64_t words;      // of 32 bits, for the rows of a tile
 } NmsBitmapShape;
 
-/// The weight that the innermost level of `spec` chooses from: of two n:m
-/// levels what the outer one keeps, whole windows and panels of it, else `spec`
-/// itself. Its values and index are those of the innermost level; its strides
-/// mean nothing. Both may be the same.
+/// Computes the weight that the innermost level of `spec` chooses from: with
+/// two n:m levels, the weight that the outer one keeps, in whole windows and
+/// panels; otherwise `spec` itself. Its values and index are those of the
+/// innermost level; its strides mean nothing. Both arguments may be the same.
 NMS_API int nmsInnermostSpec(const NmsPackSpec *spec, NmsPackSpec *inner);
 
-/// Depends on the level, k, outputs and kind of `spec` alone.
+/// The shape depends only on the level, k, outputs and kind of `spec`.
 NMS_API int nmsBitmapShape(const NmsPackSpec *spec, NmsBitmapShape *shape);
 
 /// Fills bitmaps from the components of the canonical form. The first array has
@@ -234,15 +235,15 @@ NMS_API int nmsPackBitmap(const NmsPackSpec *spec, const void *values,
                           const void *index, void *bitmapValues,
                           uint32_t *bits);
 
-/// Writes every element of the canonical form, the same that was packed. Fails,
-/// naming the place, unless the bits are legal: n * bk rows of each window, in
-/// whole blocks, the same in all outputs of a panel, and the first ones past
+/// Writes every element of the canonical form, the same that was packed. Fails
+/// and names the place unless the bits are legal: n * bk rows of each window,
+/// in whole blocks, the same in all outputs of a panel, and the first ones past
 /// the end of the weight, where values are +0.
 NMS_API int nmsUnpackBitmap(const NmsPackSpec *spec, const void *bitmapValues,
                             const uint32_t *bits, void *values, void *index);
 
-/// A kernel that packs leaves a word of 64 bits: of the windows with more than n
-/// nonzero blocks the first, as
+/// A kernel that packs leaves a word of 64 bits: of the windows with more than
+/// n nonzero blocks the first, as
 /// ((batch * windows + window) * panels + panel) << NMS_PACKED_COUNT_BITS
 /// plus the number of its nonzero blocks, so that the first is the least; or
 /// that there was none.

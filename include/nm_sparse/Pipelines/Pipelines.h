@@ -123,8 +123,8 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::init("isa")};
 };
 
-/// The number of tokens to decide for where one has to do: the only one that
-/// `options` name, or 2048.
+/// Returns the number of tokens to decide for if there must be a single one:
+/// the only one that `options` name, or 2048.
 int64_t getExpectedTokens(const GPUPipelineOptions &options);
 
 /// One stage of the data path.

@@ -20,7 +20,7 @@ namespace mlir::nm_sparse {
 /// Parses `<warps = [tokens, outputs]>` of the product `owner`.
 ParseResult parseWarpGrid(AsmParser &parser, StringRef owner,
                           SmallVectorImpl<int64_t> &warps);
-/// As a whole attribute, which has no other parameter.
+/// Prints and parses a whole attribute that has no other parameter.
 template <typename ProductAttr>
 Attribute parseWarpGridAttr(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();

@@ -35,7 +35,7 @@ private:
   std::vector<double> elements;
 };
 
-/// Of arrays of equal length.
+/// Returns the dot product of two arrays of equal length.
 double dot(llvm::ArrayRef<double> a, llvm::ArrayRef<double> b);
 
 } // namespace mlir::nm_sparse

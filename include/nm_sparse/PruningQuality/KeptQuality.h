@@ -27,10 +27,11 @@ struct KeptQuality {
   /// The share of the squares of all elements, each times the diagonal of the
   /// Gram matrix, that pruning keeps.
   double importance = 1;
-  /// Of the outputs' norm, what the best choice of the kept elements leaves as
-  /// a difference.
+  /// The least possible difference of the outputs, relative to their norm: that
+  /// of the best values for the kept elements.
   double outputError = 0;
-  /// What was added to the diagonal to solve for them, of its mean.
+  /// The amount that was added to the diagonal to solve for them, relative to
+  /// its mean.
   double ridge = 0;
 };
 

@@ -37,7 +37,8 @@ typedef struct NmsDeviceInfo {
   uint64_t memoryBytes;
 } NmsDeviceInfo;
 
-/// 1 when a driver and a device can be used, else 0 with nmsLastError() set.
+/// Returns 1 if a driver and a device can be used, otherwise 0 with
+/// nmsLastError() set.
 NMS_API int nmsDeviceAvailable(void);
 
 /// Fills `info`. Returns 0, or nonzero with nmsLastError() set.
@@ -60,9 +61,9 @@ NMS_API void nmsSetStream(void *stream, int32_t flags);
 /// Ends nmsSetStream on the calling thread.
 NMS_API void nmsResetStream(void);
 
-/// Modules are kept by content (and by device and JIT level), so that the same
-/// PTX is compiled once per process, also when it was unloaded in between.
-/// This is the number kept, in use or not.
+/// Modules are cached by content (and by device and JIT level), so the same PTX
+/// is compiled once per process, even if it was unloaded in between. Returns
+/// the number of cached modules, in use or not.
 NMS_API int64_t nmsModuleCacheSize(void);
 
 /// Unloads the modules that nobody uses. Returns 0, or nonzero with

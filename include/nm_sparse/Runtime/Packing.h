@@ -40,8 +40,8 @@ NMS_API void nmsRuntimePruneShuffled(int64_t rank, void *denseDesc,
                                      void *prunedDesc, const int64_t *params,
                                      double density);
 
-/// The same of a shuffled weight of n:m levels, behind whose other components
-/// is `perm`, a memref of rank `rank` - 1.
+/// The same for a shuffled weight of n:m levels. Its last component is `perm`,
+/// a memref of rank `rank` - 1.
 NMS_API void nmsRuntimePackShuffled(int64_t rank, void *denseDesc,
                                     void *const *componentDescs,
                                     const int64_t *params);
@@ -80,8 +80,9 @@ NMS_API void nmsRuntimeUnpackFreeBitmap(int64_t rank, void *denseDesc,
                                         void *const *componentDescs,
                                         const int64_t *params);
 
-/// The same of ragged panels: `values` and `index` of rank 2, `panels` of rank
-/// `rank`, and behind the level in `params` what they are filled up to.
+/// The same for ragged panels: `values` and `index` have rank 2, and `panels`
+/// has rank `rank`. After the level, `params` has the number of rows to which
+/// panels are padded.
 NMS_API int64_t nmsRuntimeCountRagged(int64_t rank, void *denseDesc,
                                       const int64_t *params);
 NMS_API void nmsRuntimePackRagged(int64_t rank, void *denseDesc,
@@ -91,8 +92,8 @@ NMS_API void nmsRuntimeUnpackRagged(int64_t rank, void *denseDesc,
                                     void *const *componentDescs,
                                     const int64_t *params);
 
-/// The same of a shuffled weight, behind whose other components is `perm`, a
-/// memref of rank `rank` - 1.
+/// The same for a shuffled weight. Its last component is `perm`, a memref of
+/// rank `rank` - 1.
 NMS_API int64_t nmsRuntimeCountRaggedShuffled(int64_t rank, void *denseDesc,
                                               const int64_t *params);
 NMS_API void nmsRuntimePackRaggedShuffled(int64_t rank, void *denseDesc,
@@ -122,21 +123,21 @@ NMS_API void nmsRuntimeCheckPerm(int64_t rank, void *permDesc,
                                  const int64_t *params);
 
 /// Checks the bits of a weight that is stored as bitmaps, a contiguous memref
-/// of rank 3, or 4 with a leading batch dimension, in host memory: as
-/// nmsUnpackBitmap does, of which `params` has the spec and the number that a
-/// failure names: [kind, n, m, bk, bn, K, N, argument].
+/// of rank 3, or 4 with a leading batch dimension, in host memory, as
+/// nmsUnpackBitmap does. `params` has the spec and the number that a failure
+/// names: [kind, n, m, bk, bn, K, N, argument].
 NMS_API void nmsRuntimeCheckBits(int64_t rank, void *bitsDesc,
                                  const int64_t *params);
 
-/// The same of free elements, as nmsUnpackFreeBitmap does, with the memref of
-/// rank 1 of their values, of which only the size is read. `params` is [kind,
-/// K, N, argument].
+/// The same for free elements, as nmsUnpackFreeBitmap does. It takes the memref
+/// of rank 1 of their values, and reads only its size. `params` is [kind, K, N,
+/// argument].
 NMS_API void nmsRuntimeCheckFreeBits(int64_t rank, void *bitsDesc,
                                      void *valuesDesc, const int64_t *params);
 
 /// Checks ragged panels, a memref of rank 2, or 3 with a leading batch
-/// dimension, with the memrefs of their values, of which only the sizes are
-/// read, and of their index. `params` is [bk, bn, K, N, rows, argument].
+/// dimension, with the memrefs of their values and of their index. Only the
+/// sizes of the values are read. `params` is [bk, bn, K, N, rows, argument].
 NMS_API void nmsRuntimeCheckRagged(int64_t rank, void *panelsDesc,
                                    void *valuesDesc, void *indexDesc,
                                    const int64_t *params);

@@ -34,8 +34,8 @@ typedef struct NmsArray {
 
 /// Reads `manifest`, JSON of docs/Manifest.md. `image` is the PTX text that
 /// belongs to it, or a cubin, or the text that the emulator takes; it is loaded
-/// on a device when a function is first launched there. Null with
-/// nmsLastError() set where the manifest is malformed. Needs no device.
+/// on a device when a function is first launched there. Returns null with
+/// nmsLastError() set if the manifest is malformed. Needs no device.
 NMS_API NmsProgram *nmsProgramCreate(const char *manifest, size_t manifestBytes,
                                      const char *image, size_t imageBytes);
 
@@ -46,23 +46,23 @@ NMS_API void nmsProgramDestroy(NmsProgram *program);
 /// nmsLastError() set.
 NMS_API int32_t nmsProgramFunction(const NmsProgram *program, const char *name);
 
-/// How many arguments and results a function has, or -1 for a number that none
-/// has.
+/// Returns the number of arguments or results of a function, or -1 if there is
+/// no such function.
 NMS_API int32_t nmsProgramArguments(const NmsProgram *program,
                                     int32_t function);
 NMS_API int32_t nmsProgramResults(const NmsProgram *program, int32_t function);
 
-/// How many checks nmsProgramCheck makes after a launch of a function at most,
-/// often 0, or -1 for a number that none has.
+/// Returns the largest number of checks that nmsProgramCheck makes after a
+/// launch of a function, often 0, or -1 if there is no such function.
 NMS_API int32_t nmsProgramChecks(const NmsProgram *program, int32_t function);
 
 /// Checks rank, sizes and strides of `arguments` against the function, and
 /// gives the bytes of workspace that a call with them needs (often 0), or -1
-/// with nmsLastError() set. Of `arguments` no pointer is read.
+/// with nmsLastError() set. No pointer in `arguments` is read.
 NMS_API int64_t nmsProgramWorkspace(NmsProgram *program, int32_t function,
                                     const NmsArray *arguments, int32_t count);
 
-/// Where a result of such a call lies.
+/// The place of a result of such a call.
 typedef struct NmsResult {
   int32_t argument; // number of the argument that holds it; -1: the workspace
   int32_t kind;     // NmsKind of its elements, -1: none of them
@@ -82,9 +82,9 @@ NMS_API int nmsProgramResult(NmsProgram *program, int32_t function,
 /// null is the legacy default stream) of the calling thread's device and
 /// returns without waiting. Arrays begin at a multiple of 16 bytes, unless they
 /// are empty, and `workspace` at one of 256; the kernels use them until the
-/// stream has passed them. Returns 0, or nonzero with nmsLastError() set. What
-/// depends on sizes alone is kept, so that the next call with the same ones is
-/// fast.
+/// stream has passed them. Returns 0, or nonzero with nmsLastError() set.
+/// Whatever depends on sizes alone is cached, so the next call with the same
+/// sizes is fast.
 NMS_API int nmsProgramLaunch(NmsProgram *program, int32_t function,
                              const NmsArray *arguments, int32_t count,
                              void *workspace, void *stream);
@@ -94,25 +94,25 @@ typedef void *(*NmsAllocate)(void *context, int64_t bytes);
 
 enum { NMS_CALL_REFUSED = -1, NMS_CALL_WITHOUT_MEMORY = -2 };
 
-/// nmsProgramWorkspace and nmsProgramLaunch at once, for who calls often:
-/// `allocate` is called with `context` where there is a workspace. Returns 0;
-/// NMS_CALL_REFUSED for arguments that the function does not take, with
-/// nmsLastError() set; NMS_CALL_WITHOUT_MEMORY where `allocate` gave null; else
-/// nonzero with nmsLastError() set.
+/// Does the work of nmsProgramWorkspace and nmsProgramLaunch at once, for
+/// frequent callers. If there is a workspace, it calls `allocate` with
+/// `context`. Returns 0; NMS_CALL_REFUSED, with nmsLastError() set, for
+/// arguments that the function does not take; NMS_CALL_WITHOUT_MEMORY if
+/// `allocate` returned null; or another nonzero value with nmsLastError() set.
 NMS_API int nmsProgramCall(NmsProgram *program, int32_t function,
                            const NmsArray *arguments, int32_t count,
                            NmsAllocate allocate, void *context, void *stream);
 
 enum { NMS_CHECK_FAILED = 2 };
 
-/// Kernels that pack a weight cannot fail: they leave what they find in the
-/// workspace. Waits for `stream`, on which the function was launched with these
-/// arguments and this workspace, and looks there; without waiting, where the
-/// function has no checks. Returns 0; NMS_CHECK_FAILED where a weight breaks
-/// its pattern, so that results are of no use, with the sentence of nmsPack in
-/// nmsLastError(); else nonzero with nmsLastError() set, as while `stream` is
-/// captured, when nothing has run yet: then check after each launch of the
-/// graph.
+/// Checks the weights that kernels packed. Kernels cannot fail, so they record
+/// errors in the workspace. This function waits for `stream`, on which the
+/// function was launched with these arguments and this workspace, and then
+/// reads the record; if the function has no checks, it does not wait. Returns
+/// 0; NMS_CHECK_FAILED, with the sentence of nmsPack in nmsLastError(), if a
+/// weight breaks its pattern, so the results must not be used; or another
+/// nonzero value with nmsLastError() set. It fails while `stream` is being
+/// captured, because nothing has run yet: check after each launch of the graph.
 NMS_API int nmsProgramCheck(NmsProgram *program, int32_t function,
                             const NmsArray *arguments, int32_t count,
                             const void *workspace, void *stream);

@@ -90,7 +90,7 @@ NMS_API int nmsBenchAgainstCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
                                   int64_t batch, const NmsBenchOptions *options,
                                   NmsVersus *result);
 
-/// The cuBLAS half alone; `ours` and `speedup` of the result are zero. Needs no
+/// Measures only cuBLAS; `ours` and `speedup` of the result are zero. Needs no
 /// recording.
 NMS_API int nmsBenchCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
                            int64_t batch, const NmsBenchOptions *options,

@@ -17,8 +17,8 @@ extern "C" {
 
 /// y[b,i,j] += sum over l of x[b,i,l] * w[b,l,j], in float64. Strides count
 /// elements and may be anything, 0 and negative ones included, as long as the
-/// elements of y are distinct. Large products go to cublasDgemm when a device
-/// and cuBLAS are there; else, and when the device fails, threads of the CPU do
+/// elements of y are distinct. Large products go to cublasDgemm if a device and
+/// cuBLAS are there. Otherwise, and if the device fails, threads of the CPU do
 /// the work (NM_SPARSE_THREADS limits them). NM_SPARSE_REFERENCE=cpu keeps it
 /// off the device. Returns 0, or nonzero with nmsLastError() set when an
 /// argument is illegal.
@@ -28,8 +28,8 @@ NMS_API int nmsReferenceMatmul(int64_t batch, int64_t m, int64_t n, int64_t k,
                                int64_t wsk, int64_t wsn, double *y, int64_t ysb,
                                int64_t ysm, int64_t ysn);
 
-/// The same where `w` is a pruned weight: its zeros are dropped, and take no
-/// part, also where x is NaN or infinite.
+/// The same for a pruned weight `w`: its zeros are dropped, and take no part
+/// even if x is NaN or infinite.
 NMS_API int nmsReferenceSparseMatmul(int64_t batch, int64_t m, int64_t n,
                                      int64_t k, const double *x, int64_t xsb,
                                      int64_t xsm, int64_t xsk, const double *w,
@@ -38,9 +38,9 @@ NMS_API int nmsReferenceSparseMatmul(int64_t batch, int64_t m, int64_t n,
                                      int64_t ysn);
 
 typedef struct NmsComparison {
-  /// |got - want| / |want| in the Frobenius norm. Infinite when any element is
-  /// a NaN or an infinity where the other side is not the same, and when `want`
-  /// is all zeros but `got` is not; never NaN: test `relativeError <= limit`.
+  /// |got - want| / |want| in the Frobenius norm. It is infinite if an element
+  /// is NaN or infinite and its counterpart differs, and if `want` is all zeros
+  /// but `got` is not; never NaN: test `relativeError <= limit`.
   double relativeError;
   double maxAbsError;    // infinite under the same conditions
   int64_t nanMismatches; // elements that are NaN on one side only

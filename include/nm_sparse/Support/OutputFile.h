@@ -30,8 +30,8 @@ inline std::filesystem::path followLinks(llvm::StringRef path) {
   return code ? target : whole;
 }
 
-/// Whether both name one file, which may not exist yet: writing one would lose
-/// the other.
+/// Returns true if both name one file, which may not exist yet: writing one
+/// would lose the other.
 inline bool isSameFile(llvm::StringRef a, llvm::StringRef b) {
   if (a == "-" || b == "-")
     return false;
@@ -116,7 +116,8 @@ private:
     return llvm::createStringError("cannot write " + path + ": " + why);
   }
 
-  /// Whether nothing is there under this name, or a file that may be replaced.
+  /// Returns true if nothing exists under this name, or a file that may be
+  /// replaced.
   static bool isPlain(llvm::StringRef path) {
     llvm::sys::fs::file_status status;
     bool exists = !llvm::sys::fs::status(path, status);
@@ -141,7 +142,8 @@ private:
     return llvm::joinErrors(std::move(error), std::move(failure));
   }
 
-  /// What is wrong with `stream`, which would end the program later.
+  /// Returns the error of `stream`, which would otherwise end the program
+  /// later.
   llvm::Error finish(llvm::raw_fd_ostream &stream) const {
     stream.flush();
     if (!stream.has_error())

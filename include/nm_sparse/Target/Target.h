@@ -20,7 +20,7 @@ namespace mlir::nm_sparse {
 /// PTX text of the kernels of `module`; empty when it has none.
 llvm::Expected<std::string> translateToPTX(ModuleOp module);
 
-/// What ptxas says about one kernel, and the bytes of the code that it made.
+/// The output of ptxas for one kernel, and the bytes of its code.
 struct KernelResources {
   int64_t codeBytes = 0;
   int64_t registers = 0;
@@ -49,19 +49,20 @@ struct ScheduledProduct {
 };
 std::vector<ScheduledProduct> collectProducts(ModuleOp module);
 
-/// How to launch the kernels of `module`: see docs/Manifest.md. Fails, with an
-/// error at the operation, where the host does what a manifest cannot say.
+/// Makes a description of how to launch the kernels of `module`: see
+/// docs/Manifest.md. Fails, with an error at the operation, if the host does
+/// something that a manifest cannot describe.
 FailureOr<llvm::json::Object> makeManifest(ModuleOp module,
                                            ArrayRef<ScheduledProduct> products,
                                            const ResourceMap *resources);
 
-/// What the host functions of `module` do beside launching its kernels, in one
-/// line; empty when that is nothing. Copies to the device and back are not
-/// told of with `hostMemory`, which asks for them.
+/// Describes in one line what the host functions of `module` do besides
+/// launching its kernels; empty if nothing. With `hostMemory`, which asks for
+/// copies to the device and back, these are not mentioned.
 std::string describeHostOps(ModuleOp module, bool hostMemory);
 
-/// A host value as an expression over the arguments' sizes, such as
-/// "max(ceildiv(arg0.size[0], 128), 1)"; "?" where it is none.
+/// Describes a host value as an expression over the arguments' sizes, such as
+/// "max(ceildiv(arg0.size[0], 128), 1)"; "?" if it is not such an expression.
 std::string describeExpression(Value value);
 
 } // namespace mlir::nm_sparse

@@ -31,9 +31,9 @@ struct NumberMath {
   static int64_t constant(int64_t v) { return v; }
 };
 
-/// What the columns of row `row` are combined with, by exclusive or, where its
-/// 16-byte words are in the order `word ^ (row % 8)`: eight rows of one column
-/// lie in different banks.
+/// Returns the mask that is combined by exclusive or with the columns of row
+/// `row`, if the 16-byte words of the row are in the order `word ^ (row % 8)`:
+/// eight rows of one column lie in different banks.
 template <typename Math>
 typename Math::Value getSwizzleKey(const Math &math, typename Math::Value row,
                                    int64_t elementBytes) {
@@ -118,7 +118,7 @@ public:
   bool hasOffsets() const;
   ChunkPlace<int64_t> getOffset(int64_t round) const;
 
-  /// Where `thread` copies in `round`.
+  /// Returns the place that `thread` copies in `round`.
   template <typename Math>
   ChunkPlace<typename Math::Value>
   getPlace(const Math &math, typename Math::Value thread, int64_t round) const;
@@ -131,8 +131,8 @@ public:
   template <typename Math>
   ChunkDigits<typename Math::Value>
   getDigits(const Math &math, typename Math::Value number) const;
-  /// Where the chunk with these digits is, or the one that its thread copies
-  /// `rounds` later, if places have offsets.
+  /// Returns the place of the chunk with these digits, or of the one that its
+  /// thread copies `rounds` later, if places have offsets.
   template <typename Math>
   ChunkPlace<typename Math::Value>
   getPlaceOf(const Math &math, ChunkDigits<typename Math::Value> digits,

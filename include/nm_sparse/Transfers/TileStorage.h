@@ -18,8 +18,8 @@ namespace mlir::nm_sparse {
 
 class TileStorage {
 public:
-  /// Of `tile`, a buffer in shared memory of a launch with `schedule`; a view
-  /// of it may be emitted at the builder's insertion point.
+  /// Describes `tile`, a buffer in shared memory of a launch with `schedule`.
+  /// It may emit a view of the buffer at the builder's insertion point.
   TileStorage(OpBuilder &b, Location loc, ScheduleAttr schedule, Value tile);
 
   /// The buffer that getIndices is about.

@@ -19,7 +19,7 @@ namespace mlir::nm_sparse {
 /// the kernel, p and q of the result.
 struct Convolution {
   linalg::LinalgOp op;
-  /// Whether a tensor.pad puts the zeros around the image.
+  /// True if a tensor.pad puts the zeros around the image.
   bool isPadded = false;
   /// What each dimension is, of the image, the result and the contraction.
   std::string imageOrder, resultOrder, rows;
@@ -47,14 +47,14 @@ struct Convolution {
     return linalg::LinalgOp(op).getDpsInitOperand(0)->get();
   }
   Value getResult() const { return linalg::LinalgOp(op)->getResult(0); }
-  /// Whether the matrix of the convolution is the image itself.
+  /// Returns true if the matrix of the convolution is the image itself.
   bool isPointwise() const {
     constexpr std::array<int64_t, 2> ones = {1, 1}, zeros = {0, 0};
     return kernel == ones && strides == ones && low == zeros && high == zeros;
   }
 };
 
-/// Whether `op` is a convolution that has an operand with an encoding.
+/// Returns true if `op` is a convolution that has an operand with an encoding.
 bool isSparseConvolution(Operation *op);
 
 /// Checks such an operation; changes nothing. Emits an error where it is not

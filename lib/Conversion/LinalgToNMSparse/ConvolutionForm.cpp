@@ -20,9 +20,9 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Whether blocks of the weight are channels of one place that fill sectors of
-/// L2, so that a gather reads nothing but them from an image whose channels are
-/// neighbours.
+/// Returns true if blocks of the weight are channels of one place that fill
+/// sectors of L2, so that a gather reads nothing but them from an image whose
+/// channels are neighbours.
 static bool gathersSectors(const Convolution &convolution) {
   constexpr int64_t kSectorBytes = 32, kChunkBytes = 16;
   auto image = cast<RankedTensorType>(convolution.getImage().getType());
@@ -35,8 +35,8 @@ static bool gathersSectors(const Convolution &convolution) {
          image.getShape().back() * bits / 8 % kChunkBytes == 0;
 }
 
-/// Whether the matrix of the convolution, or that of each image, is the image,
-/// and that of the result the result.
+/// Returns true if the matrix of the convolution, or that of each image, is the
+/// image, and that of the result the result.
 static bool isImageProduct(const Convolution &convolution) {
   StringRef image = convolution.imageOrder, result = convolution.resultOrder;
   return convolution.isPointwise() && ((image == "chwb" && result == "fpqb") ||
@@ -44,7 +44,8 @@ static bool isImageProduct(const Convolution &convolution) {
                                        (image == "bchw" && result == "bfpq"));
 }
 
-/// Whether each image has patches, and a part of the result, of its own.
+/// Returns true if each image has patches, and a part of the result, of its
+/// own.
 static bool isBatch(const Convolution &convolution) {
   auto image = cast<RankedTensorType>(convolution.getImage().getType());
   return convolution.imageOrder == "bchw" &&

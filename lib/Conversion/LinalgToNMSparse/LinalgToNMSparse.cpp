@@ -60,7 +60,8 @@ private:
   LogicalResult collectPlans();
 
   SmallVector<Plan> plans;
-  /// Of weights: erased when products read the weights themselves. In order.
+  /// The ops that rearrange weights, in order: they are erased when products
+  /// read the weights themselves.
   SmallVector<Operation *> rearrangements;
 };
 } // namespace

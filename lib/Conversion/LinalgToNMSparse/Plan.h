@@ -33,8 +33,8 @@ struct Plan {
   OpOperand *getInit() const { return op.getDpsInitOperand(0); }
 };
 
-/// Whether `op` has an operand with an encoding, or multiplies with a weight
-/// that is rearranged before.
+/// Returns true if `op` has an operand with an encoding, or multiplies with a
+/// weight that is rearranged before.
 bool touchesWeight(linalg::LinalgOp op);
 
 /// Checks a linalg operation that touches a weight; changes nothing. A weight

@@ -43,7 +43,7 @@ void PackKernel::forEachOutput(
   });
 }
 
-/// Of element `at` of the last dimension.
+/// Returns the indices of element `at` of the last dimension.
 SmallVector<Value> PackKernel::getBitmapIndices(Value tileNumber, Value column,
                                                 Value at) {
   int64_t windows = tiling.bitmap->rows / tiling.level.getWindowRows();

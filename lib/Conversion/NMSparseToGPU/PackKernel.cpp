@@ -235,7 +235,7 @@ void PackKernel::writePositions(Value kept, Value window, Value panel) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value slot = loop.getInductionVar(), left = loop.getRegionIterArg(0);
-  // Of the lowest bit, which is there: those below it are ones of this.
+  // Subtracting one turns the bits below the lowest set bit into ones.
   Value borrowed = arith::SubIOp::create(b, loc, left, mask(1));
   Value below = bitAnd(borrowed, arith::XOrIOp::create(b, loc, left, mask(-1)));
   Value position = math::CtPopOp::create(b, loc, below);

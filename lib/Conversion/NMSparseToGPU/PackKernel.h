@@ -80,7 +80,7 @@ private:
   const PackTiling &tiling;
   const PackBuffers &buffers;
   Value thread, threadX, threadY; ///< The number in the CTA, as two.
-  /// Of the tile's first window and panel in the weight.
+  /// The tile's batch entry, and its first window and panel in the weight.
   Value batch, firstWindow, firstPanel;
   DenseTile tile;
   IntegerType maskType;

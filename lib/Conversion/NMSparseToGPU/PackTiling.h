@@ -20,9 +20,9 @@ struct PackTiling {
   /// Bytes that a thread reads or writes at once.
   static constexpr int64_t kAccessBytes = 16;
 
-  /// Of a legal weight of one n:m level and static shape, with elements of 1, 2
-  /// or 4 bytes and at most kMaxPositions positions. A tile to be stored as
-  /// bitmaps is whole tiles of these, too, and only good if it is staged.
+  /// Tiles a legal weight of one n:m level and static shape, with elements of
+  /// 1, 2 or 4 bytes and at most kMaxPositions positions. For bitmaps, a tile
+  /// is a whole number of bitmap tiles, and must be staged.
   PackTiling(RankedTensorType weight, EncodingAttr encoding, bool isBitmap);
 
   // The weight.

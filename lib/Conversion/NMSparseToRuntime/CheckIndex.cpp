@@ -56,7 +56,7 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
       parameters.assign({spec.kind, spec.k, spec.outputs, number});
       return "nmsRuntimeCheckFreeBits";
     }
-    // Of two levels the bits are those of what the outer one keeps.
+    // With two levels, the bits describe the rows that the outer one keeps.
     if (nmsInnermostSpec(&spec, &spec))
       llvm_unreachable("the verifier has seen the encoding");
     parameters.assign({spec.kind, level.n, level.m, level.blockK, level.blockN,
@@ -97,8 +97,8 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   OpBuilder builder(&function.getBody().front(),
                     function.getBody().front().begin());
   Location loc = argument.getLoc();
-  // Of free weights, only their values say how many there are, and only the
-  // rows of ragged panels which they are.
+  // Only the values of a free weight say how many there are, and only the rows
+  // of ragged panels say which they are.
   SmallVector<Value> others;
   bool isPerm = attribute.getComponent().role == ComponentRole::Permutation;
   if (!isPerm && attribute.getPacked().getEncoding().isFree())

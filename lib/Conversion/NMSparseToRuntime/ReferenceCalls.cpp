@@ -66,8 +66,8 @@ static void replaceByCall(IRRewriter &rewriter, ModuleOp module,
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(rewriter, loc, value, 64);
   };
-  // Of two operands, the runtime takes a pruned weight second: a product is
-  // that of the transposed operands in exchange.
+  // The runtime takes a pruned weight as its second operand. If it is the first
+  // one, the product of the transposed operands is computed instead.
   auto pruned = op->getAttrOfType<IntegerAttr>(kPrunedOperand);
   bool exchanged = pruned && pruned.getInt() == 0;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();

@@ -75,7 +75,7 @@ private:
   int64_t accessesOfRow;
   /// What countLeft found for each side and shift.
   llvm::DenseMap<std::pair<unsigned, Value>, Value> known;
-  /// Of each row of the thread, by its offset.
+  /// The tail of each row of the thread, by the row's offset.
   llvm::MapVector<int64_t, Tail> tails;
 };
 

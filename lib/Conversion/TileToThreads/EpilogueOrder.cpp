@@ -166,8 +166,8 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
   }
 }
 
-/// Whether reads of the block stand behind branches: each of those waits for
-/// its results, so to read ahead costs registers and gains nothing.
+/// Returns true if reads of the block stand behind branches: each of those
+/// waits for its results, so to read ahead costs registers and gains nothing.
 static bool hasGuardedReads(Block &block) {
   return llvm::any_of(block, [](Operation &op) {
     return isa<scf::IfOp>(op) && holds<memref::LoadOp, vector::LoadOp>(&op);

@@ -133,8 +133,8 @@ static void forEachBehind(scf::ForOp loop,
                           function_ref<void(Operation &)> visit) {
   for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {
     visit(*op);
-    // Of CTAs that share tiles only one has the epilogue, under a condition
-    // that has no result.
+    // Among CTAs that share a tile, only one has the epilogue, under a
+    // condition without results.
     if (auto ifOp = dyn_cast<scf::IfOp>(op); ifOp && !ifOp->getNumResults())
       llvm::for_each(*ifOp.thenBlock(), visit);
   }

@@ -45,8 +45,8 @@ static Value isWhole(OpBuilder &b, const ThreadLayout &layout,
                                : access.getRuns().front().size());
 }
 
-/// Whether `op` reads as many elements as a thread has; elements of a buffer
-/// that is broadcast are few, and are read alone at an edge.
+/// Returns true if `op` reads as many elements as a thread has; elements of a
+/// buffer that is broadcast are few, and are read alone at an edge.
 static bool readsAll(OpBuilder &b, const ThreadLayout &layout, Operation *op) {
   auto read = dyn_cast<vector::TransferReadOp>(op);
   if (!read)
@@ -55,8 +55,8 @@ static bool readsAll(OpBuilder &b, const ThreadLayout &layout, Operation *op) {
   return !access.isBroadcast(0) && !access.isBroadcast(1);
 }
 
-/// Whether `op` may be of `version`, Edge or Runs, and the test of it: i1, null
-/// when it always is.
+/// Returns false if `op` cannot be of `version`, Edge or Runs; else emits the
+/// test, an i1, or null if it always is.
 static bool allowsEdge(OpBuilder &b, const ThreadLayout &layout,
                        VectorTransferOpInterface op, TileVersion version,
                        Value &test) {

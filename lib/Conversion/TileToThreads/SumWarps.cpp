@@ -103,7 +103,7 @@ private:
   /// Threads that have a share together.
   int64_t getOwners() const { return layout.numThreads / layout.shares; }
 
-  /// Of the threads that multiply.
+  /// Emits a barrier of the threads that multiply.
   void emitBarrier(OpBuilder &b, Location loc) const {
     if (layout.schedule.getProducers() == 0) {
       gpu::BarrierOp::create(b, loc);

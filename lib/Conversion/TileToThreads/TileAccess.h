@@ -27,9 +27,9 @@ using TileRun = SmallVector<int64_t>;
 /// Where the elements of a tile lie in a buffer, for reads and writes alike.
 class TileAccess {
 public:
-  /// Of a vector.transfer_read or vector.transfer_write. Its permutation map
-  /// takes the buffer's dimensions to (token, output), with constant 0 for a
-  /// dimension over which the buffer is broadcast.
+  /// The access of a vector.transfer_read or vector.transfer_write. Its
+  /// permutation map takes the buffer's dimensions to (token, output), with
+  /// constant 0 for a dimension over which the buffer is broadcast.
   TileAccess(OpBuilder &b, const ThreadLayout &layout,
              VectorTransferOpInterface transfer);
   /// `other` by the threads of another layout.
@@ -47,12 +47,12 @@ public:
 
   /// Indices in the buffer of the element at `offset` from the thread's base.
   SmallVector<Value> getIndices(TileOffset offset);
-  /// Of the first element of `run`.
+  /// Returns the indices of the first element of `run`.
   SmallVector<Value> getIndices(ArrayRef<int64_t> run);
 
-  /// Of a tile of a nm_tile.permuted_view: reads its permutation at all places
-  /// of the thread along that dimension. To be called where it dominates what
-  /// calls getPlace.
+  /// For a tile of a nm_tile.permuted_view: reads its permutation at all places
+  /// of the thread along that dimension. Call it where it dominates all calls
+  /// of getPlace.
   void lookUpPlaces();
   const llvm::DenseMap<int64_t, Value> &getPlaces() const { return places; }
   /// As lookUpPlaces, unless `known` has the places of this tile.
@@ -150,9 +150,9 @@ private:
 /// registers are short, 32 elements in each.
 SmallVector<ArrayRef<TileRun>> groupRuns(ArrayRef<TileRun> runs, bool small);
 
-/// Whether accumulators of type `element` are copied by copyToAnyRegister
-/// before they are stored. What was computed from them is in registers of its
-/// own.
+/// Returns true if accumulators of type `element` are copied by
+/// copyToAnyRegister before they are stored. What was computed from them is in
+/// registers of its own.
 bool mustUntie(const ThreadLayout &layout, Type element,
                const TileEpilogue &epilogue);
 /// A copy of `value` that ptxas cannot do without. Four registers that are

@@ -128,7 +128,8 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   return success();
 }
 
-/// Whether something reads or writes what lies at `view`, or a part of it.
+/// Returns true if something reads or writes what lies at `view`, or a part of
+/// it.
 bool isAccessed(Value view) {
   return llvm::any_of(view.getUsers(), [](Operation *user) {
     return !isMemoryEffectFree(user) ||

@@ -17,7 +17,7 @@ using llvm::Twine;
 
 namespace {
 
-/// Of each TensorMapType.
+/// The bytes of an element of each TensorMapType.
 constexpr uint8_t typeBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 
 bool isFloat(TensorMapType type) {

@@ -34,7 +34,7 @@ private:
   MLIRContext *context;
   OpBuilder builder;
   OwningOpRef<ModuleOp> host;
-  /// Of the host: 8-byte pointers, natural alignments.
+  /// The data layout of the host: 8-byte pointers, natural alignments.
   DataLayout layout;
   HostModule result;
   llvm::StringMap<uint64_t> sharedOffsets;

@@ -20,7 +20,8 @@ namespace mlir::nm_sparse::emulator {
 /// A kernel's signature, as a launch sees it.
 struct KernelSignature {
   std::string name;
-  /// Of the host function `void (void **arguments)` that runs one thread.
+  /// The name of the host function `void (void **arguments)` that runs one
+  /// thread.
   std::string entry;
   SmallVector<unsigned> argumentBytes;
   SmallVector<unsigned> argumentAlignments;

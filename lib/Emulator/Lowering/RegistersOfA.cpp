@@ -30,8 +30,8 @@ static Value lookThrough(LLVM::ExtractValueOp extract) {
   return container;
 }
 
-/// Whether `op` executes instructions of warpgroups; what else it does in which
-/// order is not known here.
+/// Returns true if `op` executes instructions of warpgroups; what else it does
+/// in which order is not known here.
 static bool isWarpgroupPtx(Operation *op) {
   if (auto inlined = dyn_cast<NVVM::InlinePtxOp>(op))
     return inlined.getPtxCode().contains("wgmma.");

@@ -46,7 +46,7 @@ BankUse countWavefronts(const WarpAccess &access);
 class BankTable {
 public:
   void add(SharedOp op, const BankUse &use);
-  /// Of the kinds that there were.
+  /// Returns the use of banks for each kind of access that occurred.
   std::vector<std::pair<std::string, BankUse>> getUses() const;
 
 private:
@@ -79,7 +79,8 @@ private:
     SharedOp op;
     /// Executions that lanes may still join, by their numbers.
     std::deque<Execution> open;
-    /// Of each lane, as in Execution: its next.
+    /// For each lane: the meetings that it has passed, as in Execution, and its
+    /// next access.
     std::array<size_t, warpSize> meetings = {}, next = {};
   };
 

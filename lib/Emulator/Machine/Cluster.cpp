@@ -234,8 +234,8 @@ std::string nm_sparse::emulator::runLaunch(const Launch &wanted, unsigned jobs,
     jobs = std::max(1u, std::thread::hardware_concurrency());
   jobs = std::min(jobs, clusters);
 
-  // Of several faults that of the first cluster is reported, whichever thread
-  // of the host was faster.
+  // If several clusters fault, the fault of the first one is reported,
+  // whichever host thread was faster.
   std::mutex mutex;
   unsigned faulty = clusters;
   std::string faultText;

@@ -59,7 +59,7 @@ private:
 
   unsigned granuleShift;
   std::array<Shard, numShards> shards;
-  /// Whether something was written there; most reads are of inputs.
+  /// Pages in which something was written; most reads are of inputs.
   std::unique_ptr<std::atomic<bool>[]> pages;
   std::mutex publishedMutex;
   llvm::DenseMap<uint64_t, ForeignClock> published;

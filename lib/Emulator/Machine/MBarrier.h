@@ -89,7 +89,8 @@ public:
   /// `thread` knows without a wait that `phase` has completed.
   bool tryWait(Thread &thread, MBarrier &barrier, int64_t phase,
                bool isRelaxed);
-  /// Whether `phase` has completed; other threads run first if it has not.
+  /// Returns true if `phase` has completed; other threads run first if it has
+  /// not.
   bool test(Thread &thread, MBarrier &barrier, int64_t phase, bool isRelaxed);
   /// The phase that a wait for `parity` waits for; -1 is before the first.
   int64_t getPhaseOfParity(Thread &thread, const MBarrier &barrier,
@@ -118,7 +119,7 @@ private:
   CTA &cta;
   /// References stay valid.
   std::map<uint64_t, MBarrier> barriers;
-  /// Of the fences of each thread that initialized one.
+  /// The agents of the fences of each thread that initialized an mbarrier.
   llvm::DenseMap<AgentId, AgentId> fenceAgents;
 };
 

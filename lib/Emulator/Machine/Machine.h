@@ -150,7 +150,7 @@ public:
 
 private:
   friend class Cluster;
-  /// Whether the range is local memory: on the stack of its fiber.
+  /// Returns true if the range is local memory: on the stack of its fiber.
   bool ownsStack(uint64_t address, uint64_t bytes) const {
     return address >= stackBegin && address + bytes <= stackEnd;
   }

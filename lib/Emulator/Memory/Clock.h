@@ -54,7 +54,7 @@ public:
     for (size_t i = 0, e = moments.size(); i < e; ++i)
       into[i] = from[i] < into[i] ? from[i] : into[i];
   }
-  /// Whether `other` knows all that this one does.
+  /// Returns true if `other` knows all that this one does.
   bool isKnownTo(const VectorClock &other) const {
     for (size_t i = 0, e = moments.size(); i < e; ++i)
       if (moments[i] > other.get(i))

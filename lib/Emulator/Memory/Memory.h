@@ -47,7 +47,7 @@ public:
   /// The first byte of the range that was never written; empty when all were.
   /// The range must be inside one allocation.
   std::optional<uint64_t> findUnwritten(uint64_t address, size_t bytes);
-  /// Whether all of the range is device memory.
+  /// Returns true if all of the range is device memory.
   bool contains(uint64_t address, size_t bytes);
 
 private:

@@ -57,7 +57,7 @@ struct Site {
   std::string text;        ///< "nvvm.barrier0 at linear.mlir:4:8".
   Handler handler;         ///< Null for loads, stores and atomics.
 
-  // Of loads, stores and atomics alone.
+  // Only for loads, stores and atomics.
   AccessKind kind = AccessKind::Read;
   AddressSpace space = AddressSpace::Generic;
   uint32_t bytes = 0;

@@ -43,7 +43,7 @@ private:
   std::optional<OperandReader<T>> reader;
 };
 
-/// Whether the predicate of an operation, if it has one, lets it run.
+/// Reads if the predicate of an operation, if it has one, lets it run.
 class PredicateReader {
 public:
   PredicateReader(const MutableOperandRange &range) : reader(range) {}

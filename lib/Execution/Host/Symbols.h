@@ -23,8 +23,8 @@ llvm::orc::SymbolMap getRuntimeSymbols(llvm::orc::MangleAndInterner mangle);
 void copyMemRef(int64_t elementBytes, ::UnrankedMemRefType<char> *from,
                 ::UnrankedMemRefType<char> *to);
 
-/// Whether `pointer` came from the allocator of compiled code and was not
-/// freed.
+/// Returns true if `pointer` came from the allocator of compiled code and was
+/// not freed.
 bool ownsAllocation(void *pointer);
 void releaseAllocation(void *pointer);
 

@@ -160,7 +160,7 @@ bool ExtentSolver::apply(const Rule &rule) {
                          describe(rule.whole), describe(fact->second), known));
     return isNew;
   }
-  // Of an empty tensor, the other dimensions are free.
+  // If a tensor is empty, its other dimensions are free.
   auto whole = facts.find(classes.findLeader(rule.whole));
   if (whole == facts.end() || known == 0)
     return false;
@@ -184,7 +184,7 @@ void ExtentSolver::propagate() {
   }
 }
 
-/// Whether numbers that will be chosen anyway determine this one.
+/// Returns true if numbers that will be chosen anyway determine this one.
 bool ExtentSolver::followsFromOthers(unsigned number) const {
   unsigned leader = classes.findLeader(number);
   return llvm::any_of(rules, [&](const Rule &rule) {

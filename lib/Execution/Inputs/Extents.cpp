@@ -242,7 +242,7 @@ llvm::Expected<Extents> nm_sparse::deriveExtents(func::FuncOp entry,
                           "{2}, legal is at least 0",
                           position, entry.getSymName(), extent)
                 .str());
-  // Of several returns, the first stands for all.
+  // If there are several returns, the first one stands for all.
   auto end = *entry.getBody().getOps<func::ReturnOp>().begin();
   for (Value result : end.getOperands()) {
     SmallVector<int64_t> &shape = extents.results.emplace_back();

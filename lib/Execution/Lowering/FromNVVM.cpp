@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Whether a contiguous array of `shape` can be passed as `type`.
+/// Returns true if a contiguous array of `shape` can be passed as `type`.
 static bool accepts(MemRefType type, ArrayRef<int64_t> shape) {
   if (type.getRank() != int64_t(shape.size()))
     return false;

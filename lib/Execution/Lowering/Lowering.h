@@ -18,7 +18,7 @@ namespace mlir::nm_sparse {
 
 struct Lowered {
   OwningOpRef<ModuleOp> module; ///< In the LLVM dialect.
-  /// Of the entry function, before it was lowered to buffers.
+  /// The type of the entry function before it was lowered to buffers.
   FunctionType type;
   std::vector<std::string> schedules; ///< One for each sparse matmul.
 };

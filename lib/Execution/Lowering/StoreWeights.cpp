@@ -104,7 +104,7 @@ static llvm::Error storeComponents(EncodingAttr encoding, PackedAttr packed,
   }
   if (!isa<BitmapAttr>(packed.getStorage()))
     return llvm::Error::success();
-  // Of two levels the index of the outer one stays as it is.
+  // With two levels, the index of the outer one stays as it is.
   HostArray &values = *components.front(), &index = *components.back();
   SmallVector<HostArray> stored = allocate(packed.getComponents(), values.kind);
   NmsPackSpec spec = getPackSpec(weight, packed.getEncoding());

@@ -72,7 +72,7 @@ static double getSummationTolerance(linalg::LinalgOp op) {
         least = 1;
       rows *= std::max(encoding.getDensity(), least);
     }
-  // Of bytes even one sum drops more than other roundings allow for.
+  // With bytes, even one sum drops more bits than other roundings allow for.
   return isByte ? std::ldexp(std::max(1.0, rows / 32), -14)
                 : std::ldexp(rows / 16, -24);
 }

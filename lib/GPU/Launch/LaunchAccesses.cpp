@@ -63,7 +63,7 @@ static bool overlap(ArrayRef<Value> some, ArrayRef<Value> others,
   });
 }
 
-/// Whether the order of the two counts.
+/// Returns true if the order of the two counts.
 bool nm_sparse::dependOnOrder(const Accesses &a, const Accesses &b,
                               AliasAnalysis &aliases) {
   return overlap(a.written, b.written, aliases) ||

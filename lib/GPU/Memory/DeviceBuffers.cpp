@@ -32,7 +32,7 @@ bool nm_sparse::isDeviceBuffer(Value buffer, bool hostArguments) {
          isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
-/// Whether `address`, of a buffer, is there to be compared, as tests of
+/// Returns true if `address`, of a buffer, is there to be compared, as tests of
 /// alignment do, or to be asked of a cache.
 static bool isHarmless(Value address) {
   return !address.use_empty() &&

@@ -19,16 +19,17 @@ namespace mlir::nm_sparse {
 
 bool isContiguous(Value buffer);
 
-/// Whether `buffer` already lies where a kernel can use it.
+/// Returns true if `buffer` already lies where a kernel can use it.
 bool isDeviceBuffer(Value buffer, bool hostArguments);
 
-/// Whether a kernel writes to its argument; anything unknown counts as a write.
+/// Returns true if a kernel writes to its argument; anything unknown counts as
+/// a write.
 bool isWritten(Value buffer);
 
-/// Whether `buffer` is a global that nothing writes.
+/// Returns true if `buffer` is a global that nothing writes.
 bool isConstantBuffer(Value buffer, SymbolTableCollection &symbols);
 
-/// Whether `op` works on nothing but device memory.
+/// Returns true if `op` works on nothing but device memory.
 bool isDeviceOp(Operation *op, bool hostArguments);
 
 /// Moves an allocation to the device when only kernels, and the caller, use it.

@@ -183,8 +183,8 @@ LogicalResult BlockRewriter::visitTensorMap(nvgpu::TmaCreateDescriptorOp map) {
   return success();
 }
 
-/// Whether `op` calls a function of a library that is handed numbers alone, and
-/// so reaches no buffer of this function.
+/// Returns true if `op` calls a function of a library that is handed numbers
+/// alone, and so reaches no buffer of this function.
 bool isCallOfNumbers(Operation *op, SymbolTableCollection &symbols) {
   auto call = dyn_cast<func::CallOp>(op);
   if (!call || call.getNumResults() > 0 ||
@@ -239,7 +239,7 @@ void BlockRewriter::visitHostOp(Operation *op) {
       buffers[root].deviceValid = false;
 }
 
-/// Whether `root` was allocated in this block and does not leave it.
+/// Returns true if `root` was allocated in this block and does not leave it.
 bool BlockRewriter::isLocal(Value root, Operation *terminator) {
   auto alloc = root.getDefiningOp<memref::AllocOp>();
   if (!alloc || alloc->getBlock() != &block)

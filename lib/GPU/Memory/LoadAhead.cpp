@@ -88,8 +88,8 @@ static llvm::SetVector<Operation *> getSlice(scf::ForOp loop, Value value) {
   return slice;
 }
 
-/// Whether `value` can be computed an iteration ahead; adds what it is computed
-/// from to `needed`.
+/// Returns true if `value` can be computed an iteration ahead; adds what it is
+/// computed from to `needed`.
 bool LoopLoads::isKnownAhead(Value value,
                              llvm::SetVector<Operation *> &needed) {
   auto isCarried = [&](Value operand) {
@@ -103,8 +103,8 @@ bool LoopLoads::isKnownAhead(Value value,
   });
 }
 
-/// Whether `load` can be made at the front of its loop, on the conditions that
-/// it has.
+/// Returns true if `load` can be made at the front of its loop, on the
+/// conditions that it has.
 bool LoopLoads::canMove(Load &load) {
   Operation *child = load.op;
   for (Operation *parent = child->getParentOp(); parent != loop;

@@ -23,7 +23,7 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Whether a group of dimensions has two dynamic sizes.
+/// Returns true if a group of dimensions has two dynamic sizes.
 static bool hasManyDynamicSizes(memref::ExpandShapeOp op) {
   return llvm::any_of(op.getReassociationIndices(),
                       [&](const ReassociationIndices &group) {

@@ -59,8 +59,9 @@ public:
         width(kAccessBytes * 8 /
               cast<MemRefType>(source.getType()).getElementTypeBitWidth()) {}
 
-  /// Of the CTA whose first block is at `row` along `dim` and `column` along
-  /// the last dimension; `batch` is the index of the remaining dimension.
+  /// Emits the code of the CTA whose first block is at `row` along `dim` and
+  /// `column` along the last dimension; `batch` is the index of the remaining
+  /// dimension.
   void emit(Value thread, Value row, Value column, Value batch) {
     Value lane = remainder(thread, 32), warp = quotient(thread, 32);
     Value rowBlock =

@@ -17,17 +17,18 @@ def NMTile_DotAttr : NMTile_Attr<"Dot", "dot",
          "getNumShares"]>]> {
   let summary = "few tokens, weights from memory to registers";
   let description = [{
-    For decoding, where each weight is used once. A lane owns an output, and each
-    warp takes every so many rows of the weight, which it reads from global memory
-    as they are stored; in the end the warps add their shares. Reads weights that
-    are stored as bitmaps, of any type; of 8 bits for any number of tokens, since
-    no other product does. Of `free` weights a tile has as
-    many rows as a K step has in the dense weight, a multiple of 256: segments of 64
-    values of each output are dealt out to the warps of all steps.
+    This product is for decoding, where each weight is used once. A lane owns an
+    output. The warps divide the rows of the weight among them, read their rows
+    from global memory as they are stored, and add their partial sums in the end.
+    The weight is stored as bitmaps, of any type. Weights of 8 bits use this
+    product for any number of tokens, since no other one supports them. With `free`
+    weights, a tile has as many rows as a K step has in the dense weight, a multiple
+    of 256; segments of 64 values of each output are distributed over the warps of
+    all steps.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `warps` | that divide the contraction | 1 to 32 | must be given |
+    | `warps` | warps that divide the contraction | 1 to 32 | must be given |
   }];
   let parameters = (ins "int64_t":$warps);
   let assemblyFormat = "`<` `warps` `=` $warps `>`";

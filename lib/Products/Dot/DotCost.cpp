@@ -139,7 +139,7 @@ static std::pair<double, double> countTile(const MatmulProblem &problem) {
   if (!tile.isFree)
     return {double(tile.values),
             double(tile.values) * element + double(4 * tile.words)};
-  // Of the words behind the bits, only those of segments are read.
+  // Only the words of segments are read behind the bits.
   double values = problem.getStoredRows() / double(problem.getDenseRows()) *
                   double(tile.rows);
   double words = double(tile.words) + values /
@@ -156,8 +156,8 @@ struct Work {
   /// Seconds for what all CTAs read and write, where all wait for memory, and
   /// for activations, where all wait for L2.
   double memory, activations;
-  /// Of a CTA that has an SM to itself: for its instructions, and from the
-  /// first of a warp to the last.
+  /// The times of a CTA that has an SM to itself: for its instructions, and
+  /// from the first one of a warp to the last.
   double issue, chain;
 };
 } // namespace

@@ -156,8 +156,9 @@ void FreeBlock::addGroup(Value piece, int64_t first, bool isWhole) {
     place = takeHighestBit(b, loc, mask, /*mayBeEmpty=*/!isWhole);
     if (!isWhole)
       place = math.min(place, math.word(32));
-    // Of one token, the address is that of the group and the place; else a row
-    // of x may be several elements, which LLVM does not divide so.
+    // For one token, the address is that of the group plus the place. Otherwise
+    // a row of x may have several elements, which LLVM does not split like
+    // this.
     Value at = sums.size() == 1 ? math.add(start, math.widen(place))
                                 : math.widen(math.add(row, place));
     multiply(weight, at, isWhole);
@@ -215,7 +216,7 @@ void FreeBlock::emitSegment(Value segment) {
   int64_t atOnce = std::min(getPiecesAtOnce(tokens), segmentPieces);
   Value begin = math.mul(segment, math.word(segmentPieces));
   Value end = math.add(begin, math.word(segmentPieces));
-  // Of the last segments, some pieces are multiplied one by one.
+  // Some pieces of the last segments are multiplied one by one.
   Value whole = math.max(math.min(end, wholePieces), begin);
   whole = arith::AndIOp::create(b, loc, whole, math.word(-atOnce));
   emitPieces(begin, whole, atOnce, /*isWhole=*/true);

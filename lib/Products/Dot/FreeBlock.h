@@ -41,7 +41,8 @@ private:
   };
 
   Value loadWord(Value at, int64_t count = 1);
-  /// Of a segment that need not exist, that of another one.
+  /// Loads the start of `segment`. If it does not exist, the start of another
+  /// segment is loaded.
   Start loadStart(Value segment);
   Value getRow(Start start);
   SmallVector<Value> loadPieces(Value first, int64_t count);

@@ -30,7 +30,8 @@ Value nm_sparse::takeHighestBit(OpBuilder &b, Location loc, Value &mask,
   Value place = emitPtx(b, loc, "bfind.shiftamt.u32 $0, $1;", "=r,r", mask);
   Value highest = arith::ConstantIntOp::create(
       b, loc, b.getI32Type(), std::numeric_limits<int32_t>::min());
-  // Of no bits the place is too far for a shift of LLVM, but not of PTX.
+  // If there are no bits, the place is too large for a shift in LLVM, but not
+  // in PTX.
   Value bit =
       mayBeEmpty
           ? emitPtx(b, loc, "shr.u32 $0, $1, $2;", "=r,r,r", {highest, place})

@@ -16,20 +16,20 @@ def NMTile_ImmediateAttr : NMTile_Attr<"Immediate", "immediate",
          "verifyProblem", "readsBitmaps", "getNumShares", "hasWeightInCode"]>]> {
   let summary = "constant weights in the code of the kernel";
   let description = [{
-    For weights that the compiler knows and that keep few elements. Each element
-    that is not +0 becomes an FFMA that has it as its operand, and each row that an
-    output uses a load at a place that the code knows: nothing of the weight is read,
-    and what it drops costs nothing. A lane owns tokens, and has all outputs of the
-    tile in registers. Each tile of outputs has code of its own, which its CTAs
-    branch to. Reads feature-major activations of f16, bf16 and f32, and sums in f32.
-    Of a convolution it reads the image itself; what lies outside of the image is not
-    read, and counts as zero. The weight is a constant of `free`
-    elements, and a K step is all of its rows.
+    This product is for weights that the compiler knows and that keep few elements.
+    Each element that is not +0 becomes an operand of an FFMA, and each row that an
+    output uses becomes a load from an address that the code knows. The kernel reads
+    nothing of the weight, and dropped elements cost nothing. A lane owns tokens, and
+    has all outputs of the tile in registers. Each tile of outputs has code of its
+    own, to which its CTAs branch. Reads feature-major activations of f16, bf16 and
+    f32, and sums in f32. For a convolution, it reads the image itself; elements
+    outside of the image are not read, and count as zero. The weight is a constant
+    of `free` elements, and a K step has all of its rows.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `warps` | of the CTA | 1 to 32 | must be given |
-    | `shares` | groups of warps that divide the elements of a tile evenly, and then the outputs, of which each adds what all have; the warps of a group divide the tokens of the tile, 32, 64 or 128 for each | divides the warps, and the outputs of a tile | 1 |
+    | `warps` | warps of the CTA | 1 to 32 | must be given |
+    | `shares` | groups of warps that divide the elements of a tile evenly. In the end they divide the outputs, and each group adds the sums of all groups for its outputs. The warps of a group divide the tokens of the tile, 32, 64 or 128 for each | a divisor of `warps`, and of the outputs of a tile | 1 |
   }];
   let parameters = (ins "int64_t":$warps,
                         DefaultValuedParameter<"int64_t", "1">:$shares);

@@ -67,8 +67,8 @@ static PanelCode countPanel(const MatmulProblem &problem,
   auto tokens = double(getLaneTokens(schedule));
   PanelCode code;
   code.rows = rows * (1 - std::pow(1 - problem.density, outputs));
-  // Of an image, tokens of a lane need not be neighbours, and where rows lie
-  // outside of it in places, they are zero until they are read.
+  // In an image, the tokens of a lane need not be neighbours. Registers of rows
+  // that may lie outside of the image are zeroed before they are read.
   double reads = 1;
   if (problem.patchShare)
     reads = tokens * (1 + problem.guardedRows);

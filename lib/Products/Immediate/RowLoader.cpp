@@ -30,7 +30,7 @@ Value RowLoader::extend(Value activation) const {
 }
 
 namespace {
-/// Of feature-major activations, the rows of a buffer.
+/// Loads rows of feature-major activations from a buffer.
 class MatrixLoader : public RowLoader {
 public:
   MatrixLoader(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout);

@@ -108,8 +108,9 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
     int64_t warpOutputs = schedule.getTileOutputs() / grid[1];
     double groups = std::max(1.0, double(warpOutputs) /
                                       double(problem.encoding.getBlockN()));
-    // Of whole windows each thread looks up its rows: that takes twice as long,
-    // and four times as long where it reads their elements one by one.
+    // With whole windows, each thread looks up its rows. This takes twice as
+    // long, and four times as long if the thread reads their elements one by
+    // one.
     double lookUp = problem.xFeatureMajor ? 2.0 : 4.0;
     double gather = schedule.gathersX() ? 1.0 : lookUp;
     return rows * 2.0 * warps * (warpTokens * groups * gather + warpOutputs);

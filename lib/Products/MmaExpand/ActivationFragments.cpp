@@ -86,7 +86,7 @@ Value ActivationFragments::clamp(Value first, int64_t dim, int64_t width) {
   return math.min(first, math.mul(math.div(last, width), width));
 }
 
-/// Whether x has the row; null where it is known to.
+/// Emits if x has the row; null if it is known to.
 Value ActivationFragments::isPresent(Value row, bool isWhole) {
   if (isWhole)
     return Value();
@@ -102,7 +102,7 @@ Value ActivationFragments::zeroUnless(Value condition, Value value) {
   return arith::SelectOp::create(b, loc, condition, value, zero);
 }
 
-/// Of each fragment of tokens, the elements of 8 rows.
+/// Returns the elements of 8 rows for each fragment of tokens.
 SmallVector<SmallVector<Value>>
 ActivationFragments::readTokenMajor(Value row, bool isWhole) {
   auto type = cast<MemRefType>(x.getType());

@@ -17,17 +17,17 @@ def NMTile_MmaExpandAttr : NMTile_Attr<"MmaExpand", "mma_expand",
          "getNumShares"]>]> {
   let summary = "few tokens, weights expanded in registers for tensor cores";
   let description = [{
-    For batches of a few tokens, whose weights come once from memory but are
-    multiplied too often for `dot`. A lane reads values and bits of whole windows
-    from global memory, expands them to dense fragments in registers, and
-    `mma.sync` multiplies these by activations that each lane reads for its own
-    rows. No tile lies in shared memory. Reads weights that are stored as bitmaps,
-    of f16 or bf16.
+    This product is for batches of a few tokens: their weights come from memory
+    once, but are multiplied too often for `dot`. A lane reads values and bits of
+    whole windows from global memory and expands them to dense fragments in
+    registers. `mma.sync` multiplies these by activations, which each lane reads for
+    its own rows. No tile is in shared memory. The weight is stored as bitmaps, of
+    f16 or bf16.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `warps` | of a CTA | 1 to 32 | must be given |
-    | `shares` | groups of warps that divide the contraction, and add up in the end; the warps of a group divide the outputs of the tile, 32 for each, and have all of its 8, 16, 32 or 64 tokens | divides the warps | 1 |
+    | `warps` | warps of a CTA | 1 to 32 | must be given |
+    | `shares` | groups of warps that divide the contraction, and add their sums in the end. The warps of a group divide the outputs of the tile, 32 for each; every warp has all 8, 16, 32 or 64 tokens of the tile | a divisor of `warps` | 1 |
   }];
   let parameters = (ins "int64_t":$warps,
                         DefaultValuedParameter<"int64_t", "1">:$shares);

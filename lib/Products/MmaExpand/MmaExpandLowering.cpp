@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of the 16 x 16 weights of mma.sync, lanes 4 g to 4 g + 3 have those of two
-// outputs, and each of the four has other rows. Which ones is free, as long as
-// the activations of the lane are those of the same rows. So each lane has a
-// segment of its own: it reads 16 bytes of values at a time, as they are
+// Lanes 4 g to 4 g + 3 have the 16 x 16 weights of mma.sync for two outputs,
+// and each of the four has different rows. Any assignment of rows works, as
+// long as the activations of the lane are those of the same rows. So each lane
+// has a segment of its own: it reads 16 bytes of values at a time, as they are
 // stored, finds all that it expands in its own registers, and reads the
 // activations of neighbouring rows.
 //

@@ -17,20 +17,20 @@ def NMTile_MmaSpAttr : NMTile_Attr<"MmaSp", "mma_sp",
          "hasLeanProducers"]>]> {
   let summary = "products of warps on sparse tensor cores, by mma.sp";
   let description = [{
-    Multiplies 2:4 weights of f16, bf16 and i8, which are stored as bitmaps, on
-    sm_80 and newer, and of f8E4M3FN and f8E5M2 on sm_89 and newer, with
-    `mma.sp.sync`, in fragments of 16 outputs x 8 tokens, 32 rows of 16 bits or 64 of
-    8 at a time. Values and activations are read from shared memory by `ldmatrix`;
-    which of four rows a value belongs to, lanes make of the bits. Activations are
-    token-major or, of 16 bits, feature-major. Sums are f32; of i8 they are i32.
+    Multiplies 2:4 weights that are stored as bitmaps with `mma.sp.sync`: f16, bf16
+    and i8 on sm_80 and newer, f8E4M3FN and f8E5M2 on sm_89 and newer. Fragments are
+    16 outputs x 8 tokens, and take 32 rows of 16 bits or 64 rows of 8 bits at a
+    time. `ldmatrix` reads values and activations from shared memory. Lanes derive
+    the metadata, which says to which of four rows a value belongs, from the bits.
+    Activations are token-major or, with 16 bits, feature-major. Sums are f32, or
+    i32 for i8.
 
     | field | meaning | legal | default |
     |---|---|---|---|
     | `warps` | `[tokens, outputs]`: how the tile is divided among warps | at most 32 in all; a multiple of 8 tokens and 32 outputs for each | must be given |
 
-    Its costs are guesses of what the counts of its instructions and bytes take,
-    by the share of their rates that `mma` reaches: no time of it has been
-    measured.
+    Its costs are estimates: the counts of its instructions and bytes, at the share
+    of their rates that `mma` reaches. No time of this product has been measured.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$warps);
   let hasCustomAssemblyFormat = 1;

@@ -42,7 +42,7 @@ LogicalResult MmaSpAttr::verifyTransfers(EmitErrorFn emitError,
   bool isCopied = transfers.getX() == XTransfer::Copy &&
                   transfers.getValues() == ValuesTransfer::Copy &&
                   transfers.getIndex() == IndexTransfer::Staged;
-  // Of bulk copies, a schedule has all or none.
+  // A schedule uses bulk copies for all operands or for none.
   if (!isCopied && transfers.getX() != XTransfer::Bulk)
     return emitError() << "mma_sp has its operands copied step by step: legal "
                           "is transfers = {x = copy, values = copy, index = "

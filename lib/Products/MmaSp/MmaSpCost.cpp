@@ -44,7 +44,7 @@ struct StepCounts {
   /// Rows of the weight that are kept, and all of them.
   double kept, rows;
   double warps, warpTokens, warpOutputs;
-  /// Of metadata, in each lane of a warp.
+  /// Words of metadata in each lane of a warp.
   double words;
 };
 

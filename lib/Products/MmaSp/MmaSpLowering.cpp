@@ -211,8 +211,9 @@ Value MmaSpEmitter::asOperand(Value reg) {
                                : LLVM::BitcastOp::create(b, loc, type, reg);
 }
 
-/// Of 8-bit floats, of which the verifier of the op wants fewer registers than
-/// the instruction has. There is one selector for 64 rows.
+/// Emits a product of 8-bit floats as inline PTX, because the verifier of the
+/// op wants fewer registers than the instruction has. There is one selector for
+/// 64 rows.
 Value MmaSpEmitter::emitInlineProduct(ArrayRef<Value> values, ArrayRef<Value> x,
                                       Value metadata, ArrayRef<Value> sums) {
   const MatrixInstruction &instruction = *format.sparseMma;

@@ -16,17 +16,17 @@ def NMTile_PanelDotAttr : NMTile_Attr<"PanelDot", "panel_dot",
          "verifyProblem", "dividesContraction", "getNumShares"]>]> {
   let summary = "few tokens, panels of outputs from memory to registers";
   let description = [{
-    For decoding, as `dot`, with weights whose outputs share rows in panels. A lane
-    owns as many outputs of one panel as 16 bytes hold: it reads them at once, and
-    one position finds the activation that all of them are multiplied by. A group of
-    lanes covers the outputs of the tile; the rows of a K step are divided among
-    groups, `shares` of them, which add their sums in the end. Reads values and
-    positions, of f16, bf16 or f32.
+    Like `dot`, this product is for decoding, but for weights with panels of outputs
+    that share rows. A lane owns as many outputs of one panel as 16 bytes hold. It
+    reads them at once, and one position finds the activation that multiplies all
+    of them. A group of lanes covers the outputs of the tile. `shares` groups divide
+    the rows of a K step, and add their sums in the end. Reads values and positions,
+    of f16, bf16 or f32.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `warps` | of the CTA | 1 to 32 | must be given |
-    | `shares` | groups of lanes that divide a K step | such that a group has 1, 2, 4, 8, 16 or 32 lanes, and a lane 16 bytes of outputs | must be given |
+    | `warps` | warps of the CTA | 1 to 32 | must be given |
+    | `shares` | groups of lanes that divide a K step | any number for which a group has 1, 2, 4, 8, 16 or 32 lanes, and a lane 16 bytes of outputs | must be given |
   }];
   let parameters = (ins "int64_t":$warps, "int64_t":$shares);
   let assemblyFormat = "`<` `warps` `=` $warps `,` `shares` `=` $shares `>`";

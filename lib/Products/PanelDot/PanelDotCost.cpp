@@ -213,9 +213,9 @@ struct PanelDotCost
 };
 } // namespace
 
-/// Whether one CTA has the registers for what its lanes hold, of few sums but
-/// for places that are checked: with less, lanes wait for each row. With 64 of
-/// them, those of 16 sums take up to 1.8 times as long as predicted.
+/// Returns true if one CTA has the registers for what its lanes hold, of few
+/// sums but for places that are checked: with less, lanes wait for each row.
+/// With 64 of them, those of 16 sums take up to 1.8 times as long as predicted.
 static bool fitsRegisters(const PanelDotCounts &counts) {
   constexpr int64_t fewSums = 8, leastOfMany = 72;
   PanelLane lane = counts.getLane();

@@ -42,8 +42,8 @@ private:
   /// What a lane reads of a kept row, beside the row of the K step.
   struct Row {
     Value number, window, values, position;
-    /// Whether it exists, of the last ones of a panel: what is read in place of
-    /// others is not added.
+    /// Says if the row exists, for the last rows of a panel: rows that are read
+    /// in place of missing ones are not added.
     Value exists;
   };
 
@@ -71,7 +71,7 @@ private:
 
 } // namespace
 
-/// Whether there is a row of x for every position of a K step.
+/// Returns true if there is a row of x for every position of a K step.
 static bool existAllRows(ActivationReader &x, TileMatmulOp op) {
   EncodingAttr encoding = op.getEncoding();
   int64_t windowRows =

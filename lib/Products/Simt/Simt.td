@@ -16,7 +16,8 @@ def NMTile_SimtAttr : NMTile_Attr<"Simt", "simt",
          "verifyProblem", "hasLeanProducers"]>]> {
   let summary = "FFMA on the CUDA cores";
   let description = [{
-    Multiplies f32. The lanes of a warp lie 8 x 4 over its part of the tile.
+    Multiplies f32. The lanes of a warp cover its share of the tile as a grid of
+    8 x 4.
 
     | field | meaning | legal | default |
     |---|---|---|---|

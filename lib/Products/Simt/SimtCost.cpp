@@ -198,7 +198,7 @@ static void proposeProducers(ScheduleEnumerator &to, Choices choices) {
 }
 
 static void propose(ScheduleEnumerator &to) {
-  // Of f32 alone: elements of 8 bits have no tensor cores here, either.
+  // Only for f32: elements of 8 bits have no tensor cores here, either.
   if (to.problem.tensorCores || to.problem.bitmap ||
       to.problem.elementBytes != 4)
     return;

@@ -11,9 +11,9 @@
 
 namespace mlir::nm_sparse {
 
-/// Whether two lanes side by side along outputs read the same row of x: all
-/// pairs in warps of `warpOutputs` do, or most. Lanes lie 8 x 4 over tokens x
-/// outputs.
+/// Returns true if two lanes side by side along outputs read the same row of x:
+/// all pairs in warps of `warpOutputs` do, or most. Lanes lie 8 x 4 over tokens
+/// x outputs.
 inline bool doLanePairsShareRows(const ScheduleAttr &schedule,
                                  EncodingAttr encoding, int64_t warpOutputs) {
   int64_t bn = encoding.getBlockN(), pairOutputs = warpOutputs / 2;

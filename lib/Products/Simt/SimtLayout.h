@@ -22,7 +22,7 @@ namespace mlir::nm_sparse {
 /// read two rows of x, though, which lie in the same banks: there lanes are
 /// numbered 8 tokens, 4 outputs, and each quarter of a warp reads one row.
 struct SimtLayout {
-  /// Of the warps of `layout`.
+  /// Describes the warps of `layout`.
   SimtLayout(const ThreadLayout &layout, EncodingAttr encoding);
 
   /// Tokens x outputs of a thread.

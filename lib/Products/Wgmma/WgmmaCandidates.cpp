@@ -59,7 +59,7 @@ static SmallVector<int64_t> getRows(const ScheduleEnumerator &to) {
   return rows;
 }
 
-/// Whether threads have the registers for `shape` in `role`.
+/// Returns true if threads have the registers for `shape` in `role`.
 static bool hasRegisters(const ScheduleEnumerator &to, Shape shape, Role role) {
   int64_t consumers = shape.warpsTokens * shape.warpsOutputs * 32;
   int64_t accumulators = shape.tokens * shape.outputs / consumers;
@@ -75,10 +75,10 @@ static bool hasRegisters(const ScheduleEnumerator &to, Shape shape, Role role) {
          shape.outputs <= to.encoding.getBlockN();
 }
 
-/// Whether tiles of 256 x 64 take less time in a ring of 5 steps than in one of
-/// 4. It leaves 32 KB less of L1: blocks of several rows, of activations that
-/// stay in L2, take 1 to 6 % less time, single rows up to 10 % more, and 64 x
-/// 64 blocks at 8192^3 up to 7 % more.
+/// Returns true if tiles of 256 x 64 take less time in a ring of 5 steps than
+/// in one of 4. It leaves 32 KB less of L1: blocks of several rows, of
+/// activations that stay in L2, take 1 to 6 % less time, single rows up to 10 %
+/// more, and 64 x 64 blocks at 8192^3 up to 7 % more.
 static bool gainsFromFive(const ScheduleEnumerator &to) {
   static constexpr int64_t kL2Bytes = 50 << 20;
   const MatmulProblem &problem = to.problem;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of a pair of rows, the bits before it count the values before those of the
-// pair: two loads of 16 bits get its first value and the next. The two bits of
-// the pair say which bytes of these it has, and a permutation takes them. The
+// The bits before a pair of rows count the values before those of the pair: two
+// loads of 16 bits get its first value and the next one. The two bits of the
+// pair say which bytes of these it has, and a permutation takes them. The
 // selectors of four pairs are made at once.
 //
 // Most of the count is known: a window that begins before the pair has n values

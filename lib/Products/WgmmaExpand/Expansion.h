@@ -68,11 +68,12 @@ private:
   IndexMath math;
   EncodingAttr encoding;
   BitmapTile tile;
-  /// Of 32 outputs and of rows, in the K step; those of rows of a share.
+  /// Blocks of 32 outputs and tiles of rows in the K step, and the tiles of a
+  /// share.
   int64_t blocks, tiles, ownTiles;
   int64_t pieceElements, bitsBlock;
-  /// Of the lane: twice t, its output in its block of outputs, the first tile
-  /// of its share in that block, and pointers to its first value and word.
+  /// Values of the lane: twice t, its output in its block of outputs, the first
+  /// tile of its share in that block, and pointers to its first value and word.
   Value twoT, inBlock, firstTile, values, bits, bitsTile;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Value> masks, words;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Selectors> selectors;

@@ -19,7 +19,7 @@ struct KeptBounds {
 
   int64_t first, last, mostBefore;
 
-  /// Of the group that begins with `row` of the tile.
+  /// Returns the bounds of the group that begins with `row` of the tile.
   static KeptBounds get(EncodingAttr encoding, int64_t row) {
     return {countKept(encoding, row, /*isMost=*/false),
             countKept(encoding, row + kGroupRows, /*isMost=*/true) - 1,

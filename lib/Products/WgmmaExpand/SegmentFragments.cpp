@@ -20,8 +20,8 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kLanes = Segment::kLanes, kLineBytes = 128,
                          kBitsBytes = 4;
-/// Of TileLayout::SegmentLines: outputs of a line, boxes of 32 outputs, and
-/// blocks of 32 outputs that a box has.
+/// Sizes of TileLayout::SegmentLines: outputs of a line, boxes of 32 outputs,
+/// and blocks of 32 outputs in a box.
 static constexpr int64_t kLineOutputs = 8, kBoxes = 4, kBoxBlocks = 2;
 
 SegmentFragments::SegmentFragments(OpBuilder &b, TileMatmulOp op, Value lane,

@@ -48,7 +48,8 @@ private:
   BitmapTile tile;
   Segment segment;
   NibbleTable table;
-  /// Of 32 outputs, and of tiles, in the K step; groups of a share of it.
+  /// Blocks of 32 outputs and tiles in the K step, and the groups of a share of
+  /// it.
   int64_t blocks, tiles, groups;
   /// Pointers to what the lane reads of its first segment; and by how many bits
   /// its own begin in a word that several segments share, null where none do.

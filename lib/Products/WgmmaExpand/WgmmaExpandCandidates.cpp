@@ -72,7 +72,7 @@ private:
 
 } // namespace
 
-/// Whether threads that multiply such a tile have the registers.
+/// Returns true if threads that multiply such a tile have the registers.
 bool Proposer::hasRegisters(Shape shape, int64_t working) const {
   int64_t consumers = shape.getConsumers();
   auto shares =

@@ -134,8 +134,8 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   double l2 = bytes * double(chip.multiprocessors) / (kL2Share * chip.l2Bytes);
   int64_t stages = schedule.getPipeline().getNumStages();
   double flight = kFlight / double(stages);
-  // Of two slots one is multiplied while the copies of the other are on their
-  // way: that takes turns (bench/results/h200-vnm.json, run 11).
+  // With two slots, one is multiplied while the other is being copied, so
+  // products and copies take turns (bench/results/h200-vnm.json, run 11).
   if (stages == 2)
     flight += product * perSM / double(stages);
   double seconds = combineOverlapping(

@@ -36,7 +36,7 @@ LogicalResult WgmmaSpAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult WgmmaSpAttr::verifyTransfers(EmitErrorFn emitError,
                                            const TransfersAttr &transfers,
                                            int64_t producers) const {
-  // Of two levels, rows are gathered.
+  // With two levels, rows are gathered.
   if (transfers.getX() == XTransfer::Gather &&
       transfers.getValues() == ValuesTransfer::Bulk &&
       transfers.getIndex() == IndexTransfer::Resident)

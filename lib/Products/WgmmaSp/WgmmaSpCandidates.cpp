@@ -81,9 +81,9 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
       RingAttr::get(context, stages, kProducers), grid);
 }
 
-/// Whether to have metadata ready before products end. (A warpgroup that has
-/// one product of each piece of gathered rows waits for these, and is 1 to 2 %
-/// faster without.)
+/// Returns true if metadata should be ready before products end. (A warpgroup
+/// that has one product of each piece of gathered rows waits for these, and is
+/// 1 to 2 % faster without.)
 bool Proposer::isAhead(Shape shape, int64_t stages) const {
   return shape.tokens >= kAheadTokens && stages >= kAheadStages &&
          (!to.encoding.hasInnerLevel() ||
@@ -100,8 +100,9 @@ int64_t Proposer::getRegisters(Shape shape) const {
                              : getEntryRegisters(schedule);
 }
 
-/// Whether two CTAs can each copy half of the activations for both. (Not all
-/// SMs of a chip can be in clusters of four, so that these take a wave more.)
+/// Returns true if two CTAs can each copy half of the activations for both.
+/// (Not all SMs of a chip can be in clusters of four, so that these take a wave
+/// more.)
 bool Proposer::canPair(Shape shape) const {
   constexpr int64_t cluster = 2;
   if (to.encoding.hasInnerLevel())
@@ -214,7 +215,8 @@ void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
                                        {192, 3},
                                        {256, 2},
                                        {256, 4}}) {
-      // Of a lone warpgroup with few tokens steps of a line are too short.
+      // For a single warpgroup with few tokens, steps of one line are too
+      // short.
       if (warpgroups > 1 || tokens >= kAheadTokens)
         proposer.add({tokens, outputs, warpgroups, line});
       proposer.add({tokens, outputs, warpgroups, 2 * line});

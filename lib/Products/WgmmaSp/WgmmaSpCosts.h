@@ -39,7 +39,7 @@ struct FormCosts {
   /// activations; of each wave of CTAs after the first; and of a byte of a
   /// result.
   double flight = 0, slotsInUse = 0, row = 0, wave = 0, resultByte = 0;
-  /// Whether all CTAs of an SM write theirs at the same time.
+  /// True if all CTAs of an SM write theirs at the same time.
   bool resultsTogether = false;
   /// K steps that a CTA takes to fill its ring.
   double fillSteps = 0;

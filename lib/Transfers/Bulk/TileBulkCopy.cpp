@@ -48,7 +48,7 @@ public:
         memref::ExtractStridedMetadataOp::create(b, loc, op.getDst());
     base = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, op.getDst());
     base = math.add(base, math.mul(metadata.getOffset(), bytes));
-    // Of each box, the part of this CTA goes to the same place in all.
+    // The slice of this CTA goes to the same place in every box.
     if (parts > 1) {
       rank = math.widen(NVVM::ClusterId::create(b, loc, b.getI32Type()));
       base = math.add(base, math.mul(rank, box.getNumElements() * bytes));
@@ -139,7 +139,8 @@ private:
   MemRefType dst, box;
   int64_t bytes, parts;
   Value map, base;
-  /// Of the CTA among those that share the copies, and these; null without.
+  /// The rank of the CTA among those that share the copies, and their mask;
+  /// null without them.
   Value rank, mask;
 };
 

@@ -146,7 +146,7 @@ SourceIndex GatheredDim::find(OpBuilder &b, Location loc, Value row) const {
   return {place, exists};
 }
 
-/// Whether `place` + `offset` is less than `extent`, which fit in 31 bits. (The
+/// Emits if `place` + `offset` is less than `extent`; all fit in 31 bits. (The
 /// sums for all rows of a thread would be kept from step to step.)
 static Value isInside(OpBuilder &b, Location loc, Value place, int64_t offset,
                       Value extent) {

@@ -41,13 +41,12 @@ public:
   /// whose sources are neighbours.
   virtual int64_t getRun() const = 0;
   virtual SourceIndex find(OpBuilder &b, Location loc, Value index) const = 0;
-  /// Of `first` + `offset`, where `first` is less than `below`, and `offset` a
-  /// multiple of it. For sources whose positions fit in 31 bits.
+  /// Splits `first` + `offset`, if `first` is less than `below` and `offset` is
+  /// a multiple of it. For sources whose positions fit in 31 bits.
   virtual SourceTerms split(OpBuilder &b, Location loc, Value first,
                             int64_t below, int64_t offset) const;
-  /// Of the `width` neighbours from `found` on, which begin at a multiple of
-  /// `width`, how many exist; null where all of them do. For sources whose
-  /// positions fit in 31 bits.
+  /// Counts the `width` neighbours from `found` on, a multiple of `width`, that
+  /// exist; null if all of them do. For sources whose positions fit in 31 bits.
   Value count(OpBuilder &b, Location loc, const SourceIndex &found,
               int64_t width) const;
 
@@ -78,7 +77,7 @@ private:
 /// other.
 class StoredDim : public SourceDim {
 public:
-  /// Of a copy of rank 3.
+  /// Describes a copy of rank 3.
   StoredDim(OpBuilder &b, AsyncCopyOp op);
 
   bool isPlain() const override { return false; }

@@ -42,8 +42,8 @@ public:
   /// Rows and columns are those of patches of the source.
   void takePatches(const PatchSource &source) { patches = source; }
 
-  /// Of a component of bitmaps, which begins at a multiple of 16 bytes, as all
-  /// who read it rely on.
+  /// Copies a component of bitmaps. It begins at a multiple of 16 bytes; all
+  /// readers rely on that.
   void emitStored(const StoredDim &rows);
 
   /// Stores the rows that positions of `encoding` name instead of them, with
@@ -83,8 +83,8 @@ private:
   EncodingAttr rowsOf;
   int64_t tableBatch = 0;
   MemRefType dstType;
-  /// Of those that copy: how many, the first, whether they do nothing else, and
-  /// whether they are one of several groups.
+  /// The threads that copy: their number, the first one, if they do nothing
+  /// else, and if they are one of several groups.
   int64_t threads, firstThread = 0;
   bool areProducers = false, haveGroups = false;
   Value thread;

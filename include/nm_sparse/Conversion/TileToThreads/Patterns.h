@@ -28,8 +28,8 @@ struct TilePattern : public OpConversionPattern<OpT> {
   const ThreadLayout &layout;
 };
 
-/// What the code of a launch shows before the conversion, and no longer after
-/// it.
+/// Collects properties of a launch that its code shows before the conversion,
+/// but no longer after it.
 class KernelHints {
 public:
   KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
@@ -47,8 +47,8 @@ private:
   llvm::SetVector<Value> positions, tiles;
 };
 
-/// Where registers are short, reads what an epilogue needs before the K loop,
-/// or brings it to L2.
+/// If registers are short, reads the operands of an epilogue before the K loop,
+/// or prefetches them into L2.
 void prepareEpilogueReads(gpu::LaunchOp launch, const TileValues &tiles,
                           const ThreadLayout &layout);
 
@@ -58,7 +58,7 @@ struct TileEpilogue;
 void lookUpPlaces(gpu::LaunchOp launch, const TileValues &tiles,
                   const ThreadLayout &layout, TileEpilogue &epilogue);
 
-/// What is known of a read or write of a tile.
+/// The knowledge about a read or write of a tile.
 enum class TileVersion {
   Unknown, ///< Nothing: it tests whether it may go the fast way.
   Whole,   ///< All elements exist, and are aligned for wide accesses.
@@ -67,17 +67,18 @@ enum class TileVersion {
   Elements ///< Each element is tested, and accessed alone.
 };
 
-/// What the conversion knows, and makes, of the operations around the product.
+/// The state of the conversion for the operations around the product.
 struct TileEpilogue {
-  /// Of the reads and writes in versions of epilogues; the branches between
-  /// such versions, in the order of the code; and the body of each version.
+  /// The version of each read and write in epilogues that have several
+  /// versions; then the branches between the versions, in the order of the
+  /// code, and the body of each version.
   llvm::DenseMap<Operation *, TileVersion> versions;
   SmallVector<scf::IfOp> branches;
   SmallVector<std::pair<Block *, TileVersion>> bodies;
 
-  /// Of tiles of permuted views, where that is known before the product: the
-  /// places of a thread's elements, by their offsets along the dimension that
-  /// is permuted.
+  /// For tiles of permuted views, if they are known before the product: the
+  /// places of a thread's elements, by their offsets along the permuted
+  /// dimension.
   llvm::DenseMap<Value, llvm::DenseMap<int64_t, Value>> places;
 
   /// Without versions: scalar operations, and reads of tiles so large that
@@ -89,14 +90,14 @@ struct TileEpilogue {
   /// A thread has so many elements that registers hold no two values of each.
   bool isCrowded = false;
 
-  /// Where registers are short, moves each recorded operation to its first use,
-  /// so that an element is read and combined just before it is written.
+  /// If registers are short, moves each recorded operation to its first use, so
+  /// that an element is read and combined just before it is written.
   void sinkOperations();
   /// Orders the versions of epilogues by what they write.
   void orderVersions(const ThreadLayout &layout, bool sharesTiles);
 };
 
-/// As TilePattern, and records in `epilogue` what it makes.
+/// A TilePattern that records in `epilogue` what it makes.
 template <typename OpT>
 struct EpiloguePattern : public TilePattern<OpT> {
   EpiloguePattern(const TypeConverter &converter, MLIRContext *context,

@@ -32,7 +32,7 @@ struct ResultType {
 
 /// Machine code of a module of the LLVM dialect, with the runtime's entry
 /// points linked in. Memory that the code allocates, on the host or the device,
-/// starts as NaN, so that a read of what nobody wrote shows in the result.
+/// starts as NaN, so reads of memory that nothing wrote show in the result.
 class CompiledModule {
 public:
   static llvm::Expected<std::unique_ptr<CompiledModule>>

@@ -16,7 +16,7 @@ namespace mlir::nm_sparse {
 /// has already opened a GPU.
 llvm::Error useEmulator(const EmulatorOptions &options);
 
-/// Whether the process uses the emulator.
+/// Returns true if the process uses the emulator.
 bool isEmulating();
 
 } // namespace mlir::nm_sparse

@@ -15,7 +15,7 @@
 
 namespace mlir::nm_sparse {
 
-/// Auto: CUDA where there is a GPU, else Emulate.
+/// Auto is CUDA if there is a GPU, otherwise Emulate.
 enum class Device { Auto, CPU, CUDA, Emulate };
 
 struct RunRequest {
@@ -24,14 +24,14 @@ struct RunRequest {
   Device device = Device::Auto;
   std::string chip; ///< Empty: the GPU's own; sm_90a for the emulator.
   std::string gpu;  ///< Whose rates to choose by; empty: the GPU's own.
-  /// Of each dynamic dimension that no weight or operation determines.
+  /// The size of each dynamic dimension that no weight or operation determines.
   int64_t dynamicSize = 64;
-  /// Numbers of tokens to compile for, where theirs is dynamic; none: as the
-  /// cost model says. nullopt: `dynamicSize` alone.
+  /// Numbers of tokens to compile for if the number is dynamic. If the list is
+  /// empty, the cost model chooses; nullopt stands for `dynamicSize` alone.
   std::optional<SmallVector<int64_t>> tokens;
   int64_t maxKernels = 8;       ///< Of `tokens`, at most.
   std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
-  /// Of weights that are 2:4, too, and of more of them, as for the pipelines.
+  /// Which other patterns are stored as 2:4: the option of the pipelines.
   std::string embed = "auto";
   bool embedChecked = false;
   int64_t density = 50; ///< Percent that `free` weights keep.
@@ -58,8 +58,9 @@ struct RunRequest {
   bool energy = false;      ///< With `bench`.
   double energySeconds = 1; ///< Of a loop, at least.
   int64_t energyRepeats = 5;
-  /// Runs that name the same file here take times alone: the GPU is shared only
-  /// by runs that take none. Empty: the GPU is this run's own.
+  /// Runs that name the same file here measure times one after the other; only
+  /// runs that measure no times share the GPU. If this is empty, the GPU
+  /// belongs to this run.
   std::string lock;
   double tolerance = -1; ///< Negative: by the types that results pass.
   /// Registers dialects and products beside those of this compiler; may be

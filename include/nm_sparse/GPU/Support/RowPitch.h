@@ -16,9 +16,10 @@ namespace mlir::nm_sparse {
 /// whose size is not known.
 int64_t getRowAlignment(ShapedType type, int64_t dynamicExtent, int64_t most);
 
-/// What the program makes of the distance of rows: a multiple of so many
-/// elements; 1 where they are as they come. 128 bytes, so that what a warp
-/// reads of a row are whole lines of L2: 16-byte multiples take a third longer.
+/// Returns the number of elements of which the program makes each row pitch a
+/// multiple; 1 if it does not change the pitch. This is 128 bytes, so that a
+/// warp reads whole L2 lines of a row: multiples of 16 bytes take a third
+/// longer.
 int64_t getRowPitchUnit(ShapedType type);
 
 } // namespace mlir::nm_sparse

@@ -15,7 +15,8 @@ namespace mlir::nm_sparse {
 /// 16 bytes: the two aligned words that hold them, shifted together.
 class UnalignedLoad {
 public:
-  /// Of `source`, in global memory, at the builder's place.
+  /// Prepares loads from `source`, in global memory, at the builder's insertion
+  /// point.
   UnalignedLoad(OpBuilder &b, Location loc, Value source);
 
   /// i1: the aligned words around the 16 bytes from `indices` on lie in the

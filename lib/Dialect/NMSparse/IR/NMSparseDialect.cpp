@@ -8,6 +8,7 @@
 #include "PatchesFields.h"
 #include "RaggedFields.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -29,6 +30,36 @@ using namespace mlir::nm_sparse;
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.cpp.inc"
+
+/// Schedules were attributes of this dialect once. Files of that time are read
+/// where the dialect that has them now is registered.
+static Attribute parseMoved(DialectAsmParser &parser, SMLoc loc) {
+  Attribute moved = mlir::parseAttribute(
+      ("#nm_tile." + parser.getFullSymbolSpec()).str(), parser.getContext());
+  if (!moved)
+    parser.emitError(loc) << "'#nm_sparse.schedule' of an older file is "
+                             "'#nm_tile.schedule', which is not legal here";
+  return moved;
+}
+
+Attribute NMSparseDialect::parseAttribute(DialectAsmParser &parser,
+                                          Type type) const {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef mnemonic;
+  Attribute attribute;
+  if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
+    return attribute;
+  if (mnemonic == "schedule")
+    return parseMoved(parser, loc);
+  parser.emitError(loc) << "unknown attribute `" << mnemonic << "` in dialect `"
+                        << getNamespace() << "`";
+  return {};
+}
+
+void NMSparseDialect::printAttribute(Attribute attribute,
+                                     DialectAsmPrinter &printer) const {
+  (void)generatedAttributePrinter(attribute, printer);
+}
 
 namespace {
 

@@ -56,7 +56,7 @@ EncodingAttr MatmulOp::getTileEncoding() {
   RaggedAttr ragged = getRagged();
   if (!ragged)
     return getEncoding();
-  // Of a tile with a dynamic contraction no window is known.
+  // The windows of a tile with a dynamic contraction are not known.
   int64_t k = getContractionSize();
   return ragged.getExpectedEncoding(
       ShapedType::isDynamic(k) ? EncodingAttr::kMaxWindowRows : k);

@@ -23,9 +23,9 @@ int64_t getKnownDivisor(OpFoldResult value);
 /// What a tile reads of x and of the packed weight.
 struct InputSlices {
   tensor::ExtractSliceOp x, values, index;
-  /// Of two levels; null where there is one.
+  /// Only with two levels; null with one.
   tensor::ExtractSliceOp innerIndex;
-  /// Of ragged panels; null of all other weights.
+  /// Only for ragged panels; null for all other weights.
   tensor::ExtractSliceOp panels;
   /// That of the tile; null when it needs none.
   Value panelOffset;
@@ -39,8 +39,8 @@ struct InputSlices {
   SmallVector<Operation *> getOperations(tensor::ExtractSliceOp last) const;
 };
 
-/// Whether a tile of `op` at these offsets begins with a tile in which its
-/// weight is stored, if there are such.
+/// Returns true if a tile of `op` at these offsets begins with a tile in which
+/// its weight is stored, if there are such.
 bool startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets);
 
 /// Fails for two levels in the canonical form, which no kernel reads.

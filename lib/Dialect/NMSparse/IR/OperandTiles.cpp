@@ -37,7 +37,7 @@ static bool isWhole(const LoopTile &tile) {
          isConstantIntValue(tile.size, tile.extent);
 }
 
-/// Whether the tile begins and ends with a step of its loop.
+/// Returns true if the tile begins and ends with a step of its loop.
 static bool hasWholeSteps(const LoopTile &tile) {
   if (isWhole(tile) || tile.unit == 1)
     return true;
@@ -51,8 +51,8 @@ static bool hasWholeSteps(const LoopTile &tile) {
   return offset && size && *offset + *size == tile.extent;
 }
 
-/// Whether `value` is computed from an induction variable of a loop that puts
-/// its results together in parallel, such as scf.forall.
+/// Returns true if `value` is computed from an induction variable of a loop
+/// that puts its results together in parallel, such as scf.forall.
 static bool variesInParallel(OpFoldResult value) {
   SmallVector<Value> open;
   if (auto start = dyn_cast<Value>(value))
@@ -121,7 +121,7 @@ static SmallVector<LoopTile> getLoopTiles(MatmulOp op, OpOperand *operand,
   return tiles;
 }
 
-/// Whether two operands ask for one tile of the loop that both have.
+/// Returns true if two operands ask for one tile of the loop that both have.
 static bool agree(const LoopTile &a, const LoopTile &b) {
   if (a.loop != b.loop || (isWhole(a) && isWhole(b)))
     return true;

@@ -68,7 +68,7 @@ PermuteOp::reifyResultShapes(OpBuilder &builder,
   return success();
 }
 
-/// Whether all entries of `value` along each dimension are the same.
+/// Returns true if all entries of `value` along each dimension are the same.
 static bool isUniform(Value value) {
   SplatElementsAttr splat;
   return matchPattern(value, m_Constant(&splat)) ||

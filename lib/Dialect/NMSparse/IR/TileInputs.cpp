@@ -202,7 +202,7 @@ static void sliceBitmaps(OpBuilder &b, MatmulOp op, BitmapTile tile,
       slicePart(op.getInnermostIndex());
 }
 
-/// Whether a tile has all outputs of `op`.
+/// Returns true if a tile has all outputs of `op`.
 static bool hasAllOutputs(MatmulOp op, ArrayRef<OpFoldResult> offsets,
                           ArrayRef<OpFoldResult> sizes) {
   unsigned n = op.getOutputLoop();

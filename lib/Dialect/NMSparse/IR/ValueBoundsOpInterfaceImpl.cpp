@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of the results of nm_sparse.prune and nm_sparse.unpack, whose weights have
-// static shapes, all sizes are in their types, so that these need no model.
+// nm_sparse.prune and nm_sparse.unpack need no model: their weights have static
+// shapes, so the types of their results have all sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +65,8 @@ struct PermuteModel
   }
 };
 
-/// Of the patches of images only the batch is dynamic: it is a dimension of the
-/// result, or each of its entries has as many tokens as outputs.
+/// Only the batch of patches is dynamic: it is a dimension of the result, or
+/// each of its entries has as many tokens as outputs.
 struct PatchesModel
     : public ValueBoundsOpInterface::ExternalModel<PatchesModel, PatchesOp> {
   void populateBoundsForShapedValueDim(Operation *op, Value value, int64_t dim,

@@ -37,8 +37,8 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Whether a product computes `value`, or elementwise ops and reshapes behind
-/// one do.
+/// Returns true if a product computes `value`, or elementwise ops and reshapes
+/// behind one do.
 static bool comesFromProduct(Value value) {
   SmallVector<Value> pending = {value};
   llvm::DenseSet<Value> seen;
@@ -57,8 +57,8 @@ static bool comesFromProduct(Value value) {
   return false;
 }
 
-/// Whether a kernel transposes what `op` does (--nm-sparse-lower-transpose); as
-/// a generic op it would be one of the host.
+/// Returns true if a kernel transposes what `op` does
+/// (--nm-sparse-lower-transpose); as a generic op it would be one of the host.
 static bool isExchange(linalg::LinalgOp op) {
   auto transpose = dyn_cast<linalg::TransposeOp>(op.getOperation());
   if (!transpose || transpose.getPermutation().size() > 3)
@@ -70,8 +70,8 @@ static bool isExchange(linalg::LinalgOp op) {
   return false;
 }
 
-/// Whether `operand` is the reshaped result of a product, and an elementwise op
-/// reads it.
+/// Returns true if `operand` is the reshaped result of a product, and an
+/// elementwise op reads it.
 static bool shouldSink(OpOperand *operand) {
   auto owner = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();

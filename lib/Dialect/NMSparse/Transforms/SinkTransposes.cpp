@@ -37,9 +37,9 @@ using namespace mlir::nm_sparse;
 // What sinks
 //===----------------------------------------------------------------------===//
 
-/// Whether `value` is the result of a product with its outputs first and its
-/// tokens taken apart, or made of one elementwise. What is transposed is not:
-/// where several layouts meet, each would sink below the other.
+/// Returns true if `value` is the result of a product with its outputs first
+/// and its tokens taken apart, or made of one elementwise. What is transposed
+/// is not: where several layouts meet, each would sink below the other.
 static bool isBatchLast(Value value) {
   SmallVector<Value> pending = {value};
   llvm::SmallDenseSet<Value> seen;

@@ -70,7 +70,8 @@ std::optional<WeightView> nm_sparse::getRearrangement(Operation *op) {
   return WeightView{source, map};
 }
 
-/// Whether the encodings of both say the same of the value that is viewed.
+/// Returns true if the encodings of both say the same of the value that is
+/// viewed.
 static bool haveSamePattern(const WeightView &a, const WeightView &b) {
   EncodingAttr first = getEncoding(a.weight.getType());
   EncodingAttr second = getEncoding(b.weight.getType());

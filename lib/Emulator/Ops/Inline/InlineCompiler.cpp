@@ -136,8 +136,8 @@ std::map<std::string, std::vector<std::string>> emulator::listInlinePtx() {
   return known;
 }
 
-/// Of the instructions that are emulated those that begin like `mnemonic`,
-/// otherwise all by their first word.
+/// Lists the emulated instructions that begin like `mnemonic`, or, if there are
+/// none, all of them by their first word.
 static std::string listKnown(StringRef mnemonic) {
   auto known = listInlinePtx();
   auto similar = known.find(mnemonic.split('.').first.str());

@@ -27,7 +27,8 @@ struct PtxOperand {
   bool isNegated = false; ///< !p
   /// The bits of an Immediate, or the offset of an Address.
   int64_t value = 0;
-  /// Of a Vector or a Pair, or what follows the base in [$0, {$1, $2}].
+  /// The elements of a Vector or a Pair, or the operands after the base in [$0,
+  /// {$1, $2}].
   std::vector<PtxOperand> elements;
 };
 

@@ -38,8 +38,8 @@ std::optional<ElementType> findElementType(StringRef name);
 /// Bits that one element occupies in a register or in memory.
 unsigned getBits(ElementType type);
 bool isInteger(ElementType type);
-/// Whether products of it are rounded as a tensor core does: f16, bf16, tf32
-/// and the 8-bit types.
+/// Returns true if products of it are rounded as a tensor core does: f16, bf16,
+/// tf32 and the 8-bit types.
 bool isSmallFloat(ElementType type);
 
 /// The value of an element that `isSmallFloat`; of tf32 the low 13 bits do not

@@ -18,14 +18,15 @@ namespace mlir::nm_sparse::emulator {
 using AtomicUpdate = uint64_t (*)(uint64_t old, uint64_t operand,
                                   uint64_t other);
 
-/// Whether PTX has an update of this name: "add".
+/// Returns true if PTX has an update of this name: "add".
 bool isAtomicUpdate(StringRef name);
 /// Bytes of a type in memory: 4 of "b32" and "f16x2"; 0 when it is none.
 unsigned getAtomicTypeBytes(StringRef type);
 /// Null when `name` is not emulated for `type`.
 AtomicUpdate findAtomicUpdate(StringRef name, StringRef type);
 
-/// Of `bytes` bytes at a multiple of that: 1, 2, 4 or 8.
+/// Loads `bytes` bytes, 1, 2, 4 or 8, from an address that is a multiple of
+/// `bytes`.
 uint64_t loadAtomically(const void *from, unsigned bytes);
 void storeAtomically(void *to, unsigned bytes, uint64_t value);
 /// Returns the old value.

@@ -133,7 +133,7 @@ void emulator::waitForBulkCopies(Thread &thread, uint32_t remaining,
 
 namespace {
 
-/// Of addresses and sizes.
+/// The alignment of addresses and sizes.
 constexpr uint32_t bulkAlignment = 16;
 
 uint32_t checkSize(Thread &thread, uint32_t bytes, uint32_t unit) {

@@ -145,7 +145,7 @@ FailureOr<Handler> prepareArriveWithoutEnd(Operation *op) {
   });
 }
 
-/// Of arrivals that announce bytes, the first has a predicate.
+/// If arrivals announce bytes, the first one has a predicate.
 template <typename Op>
 std::optional<PredicateReader> getPredicate(Op) {
   return std::nullopt;

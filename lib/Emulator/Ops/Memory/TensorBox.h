@@ -49,7 +49,7 @@ public:
   static constexpr uint32_t chunkBytes = 16;
   /// Where the chunk at `offset` in row `row` of the box at `base` is.
   uint64_t locate(uint64_t base, uint32_t row, uint32_t offset) const;
-  /// Whether the box at `base` is the range of getBytes() there.
+  /// Returns true if the box at `base` is the range of getBytes() there.
   bool isRange(uint64_t base) const;
   /// Checks an address in shared memory.
   static void checkAddress(Thread &thread, uint64_t address);

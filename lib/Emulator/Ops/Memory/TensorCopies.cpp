@@ -107,7 +107,7 @@ FailureOr<Handler> preparePrefetch(Operation *op) {
   });
 }
 
-/// Of a tensor map, or of a cache line, which changes nothing.
+/// Prefetches a tensor map or a cache line, which changes nothing here.
 FailureOr<Handler> prepareMapPrefetch(Operation *op) {
   auto prefetch = cast<NVVM::PrefetchOp>(op);
   OperandReader<uint64_t> map(prefetch.getAddrMutable());

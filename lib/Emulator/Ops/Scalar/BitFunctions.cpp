@@ -108,8 +108,8 @@ uint32_t shiftRight(uint32_t a, uint32_t n) { return n < 32 ? a >> n : 0; }
 /// By how much the highest bit is to be shifted to reach the last place; all
 /// ones where there is none.
 uint32_t findShift(uint32_t a) { return a ? llvm::countl_zero(a) : ~0u; }
-/// Of `high`:`low`, moved by at most 32 bits: the low half to the right, the
-/// high half to the left.
+/// Shifts `high`:`low` by at most 32 bits and returns the low half after a
+/// shift to the right, or the high half after a shift to the left.
 uint32_t funnelRight(uint32_t low, uint32_t high, uint32_t n) {
   return (uint64_t(high) << 32 | low) >> std::min(n, 32u);
 }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of two operands or of a pair, the first operand makes the upper half.
+// With two operands, or a pair, the first operand becomes the upper half.
 //
 //===----------------------------------------------------------------------===//
 

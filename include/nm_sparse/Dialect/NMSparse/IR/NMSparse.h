@@ -40,20 +40,22 @@ class EncodingAttr;
 
 namespace mlir::nm_sparse {
 
-/// The encoding of `type` when it is a ranked tensor that carries one, else
-/// null.
+/// Returns the encoding of `type` if it is a ranked tensor that carries one,
+/// otherwise null.
 EncodingAttr getEncoding(Type type);
 
 /// `type` without an nm_sparse encoding.
 RankedTensorType stripEncoding(RankedTensorType type);
 
-/// The weight of a convolution, which has rank 4, as a matrix: its outputs are
-/// the first dimension or, where `dim` is 0, the last one, and the others are
-/// one contraction, in their order. Other types as they are.
+/// Returns the weight of a convolution, which has rank 4, as a matrix. Its
+/// outputs are the first dimension or, if `dim` is 0, the last one; the other
+/// dimensions form one contraction, in their order. Other types are returned
+/// unchanged.
 RankedTensorType flattenWeight(RankedTensorType weight);
 
-/// The number of tokens to decide for in `op` where it is dynamic: the
-/// `nm_sparse.tokens` of the function that `op` is or is in, else `otherwise`.
+/// Returns the number of tokens to decide for in `op` if it is dynamic: the
+/// `nm_sparse.tokens` of the function that `op` is or is in, or `otherwise`
+/// without it.
 int64_t getExpectedTokens(Operation *op, int64_t otherwise);
 
 /// Extents of a weight and of the packed form of its outer level.
@@ -68,7 +70,8 @@ struct PackedShape {
 /// Extents of a weight of static shape `weight` under `encoding`.
 PackedShape getPackedShape(RankedTensorType weight, EncodingAttr encoding);
 
-/// The component of a shuffled weight that says where its outputs belong.
+/// Returns the component of a shuffled weight that says where its outputs
+/// belong.
 WeightComponent getPermComponent(RankedTensorType weight,
                                  EncodingAttr encoding);
 

@@ -67,7 +67,7 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     "int64_t":$dim,
     "::mlir::nm_sparse::OutputOrder":$order
   );
-  // Of one level.
+  // Builds an encoding of one level.
   let builders = [AttrBuilder<(ins "int64_t":$n, "int64_t":$m,
       "int64_t":$blockK, "int64_t":$blockN, "int64_t":$dim,
       "::mlir::nm_sparse::OutputOrder":$order), [{
@@ -255,12 +255,12 @@ def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
     int64_t getImageDim(char letter) const {
       return static_cast<int64_t>(getImage().find(letter));
     }
-    /// Whether tokens are rows of the patches: those of images with the batch
-    /// first and the channels last.
+    /// Returns true if tokens are rows of the patches: those of images with the
+    /// batch first and the channels last.
     bool isTokenMajor() const {
       return getImage().front() == 'b' && getImage().back() == 'c';
     }
-    /// Whether each entry of the batch is a matrix of its own.
+    /// Returns true if each entry of the batch is a matrix of its own.
     bool isBatched() const {
       return getImage().front() == 'b' && !isTokenMajor();
     }
@@ -274,8 +274,8 @@ def NMSparse_PatchesAttr : NMSparse_Attr<"Patches", "patches"> {
       int64_t channel, place[2];
     };
     Row getRow(int64_t number, int64_t channels) const;
-    /// Whether that place (`axis` 0 or 1) of the kernel lies in an image with
-    /// `size` for all outputs.
+    /// Returns true if that place (`axis` 0 or 1) of the kernel lies in an
+    /// image with `size` for all outputs.
     bool isAlwaysInside(int64_t place, int64_t size, unsigned axis) const;
   }];
 }

@@ -36,7 +36,12 @@ def NMSparse_Dialect : Dialect {
                            "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
-  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+  }];
   let discardableAttrs = (ins
     // On a linalg contraction: the config of the nm_sparse.matmul that
     // --convert-linalg-to-nm-sparse makes of it.

@@ -218,7 +218,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     (`panels` `(` $panels^ `:` type($panels) `)`)?
     attr-dict `->` type($result)
   }];
-  // Of a whole matmul, which has no offsets.
+  // These build a whole matmul, which has no offsets.
   let builders = [OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
       "Value":$index, "Value":$init, "EncodingAttr":$encoding,
       "ArrayAttr":$indexing_maps, "MatmulConfigInterface":$config), [{

@@ -13,9 +13,9 @@
 
 namespace mlir::nm_sparse {
 
-/// Checks that `perm` is a permutation of what lies along dimension `dim` of
-/// `source`, or with `batch` one for each entry of that dimension. Emits an
-/// error on `op` that names what is wrong.
+/// Checks that `perm` is a permutation of dimension `dim` of `source` or, with
+/// `batch`, one permutation for each entry of that dimension. Emits an error on
+/// `op` that names the mistake.
 LogicalResult verifyPermutation(Operation *op, ShapedType source,
                                 ShapedType perm, int64_t dim,
                                 std::optional<int64_t> batch);

@@ -59,15 +59,17 @@ struct BitmapTile {
   /// Rows that a tensor core multiplies at once.
   static constexpr int64_t kFragmentRows = 16;
 
-  /// Rows of a tile of free elements. Its values and bits are those of a block
-  /// of outputs: the words of all tiles are bits at first, then a header, which
-  /// says where the first piece of the block is, in how many of them all
-  /// outputs have a row for each value, and how many there are; and then where
-  /// each segment of values begins: a row, and a byte to add for each output.
+  /// Rows of a tile of free elements. Values and bits are stored by block of
+  /// outputs. The words of a block begin with the bits of all tiles. A header
+  /// follows: the first piece of the block, the number of pieces in which every
+  /// output has a row for each value, and the number of pieces. Then follows
+  /// the start of each segment of values: a row, and a byte to add for each
+  /// output.
   static constexpr int64_t kFreeRows = 256, kHeaderWords = 4,
                            kSegmentValues = 64,
                            kSegmentWords = 1 + kOutputs / 4;
-  /// Values of an output that lie in the 32 rows behind those before them.
+  /// The number of values of an output in a group, which lies within 32 rows
+  /// from its start.
   static constexpr int64_t kGroupValues = 4;
 
   int64_t rows;        ///< Of what its level chooses from.
@@ -94,9 +96,10 @@ struct BitmapTile {
 inline constexpr llvm::StringLiteral kValuesComponent = "values";
 inline constexpr llvm::StringLiteral kIndexComponent = "index";
 inline constexpr llvm::StringLiteral kInnerIndexComponent = "inner_index";
-/// Which elements are kept, a bit for each.
+/// A bit for each element that says if it is kept.
 inline constexpr llvm::StringLiteral kBitsComponent = "bits";
-/// Where the rows of each panel lie, and in which order panels are multiplied.
+/// The place of the rows of each panel, and the order in which panels are
+/// multiplied.
 inline constexpr llvm::StringLiteral kPanelsComponent = "panels";
 
 /// The words in row i of the component `panels`, which has a row for each
@@ -108,7 +111,7 @@ enum PanelWord : int64_t {
   kPanelPlace,  ///< As which number panel i is multiplied.
   kPanelWords
 };
-/// Which output of the weight each place of the packed outputs holds.
+/// The output of the weight that each column of the packed outputs holds.
 inline constexpr llvm::StringLiteral kPermComponent = "perm";
 
 /// One of the plain tensors that hold a weight.

@@ -39,8 +39,8 @@ struct DenseWeight {
   float get(int64_t row, int64_t output) const;
 };
 
-/// What bitmaps of free elements hold, `values` and `bits` without batches, of
-/// a weight of `rows` and of all outputs that bits stand for.
+/// Unpacks bitmaps of free elements, `values` and `bits` without batches, to a
+/// weight of `rows` rows and of all outputs that the bits stand for.
 FailureOr<DenseWeight>
 unpackFreeBitmap(DenseElementsAttr values, DenseElementsAttr bits, int64_t rows,
                  function_ref<InFlightDiagnostic()> emitError);

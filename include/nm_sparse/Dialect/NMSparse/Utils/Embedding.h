@@ -23,8 +23,8 @@ int64_t getMostKept(const SparsityLevel &level, int64_t rows);
 /// window of the outer one.
 SparsityLevel getElementLevel(EncodingAttr encoding);
 
-/// Whether every weight of `encoding` embeds in `pattern`, an n:m one of single
-/// elements.
+/// Returns true if every weight of `encoding` embeds in `pattern`, an
+/// element-wise n:m pattern.
 bool alwaysEmbeds(EncodingAttr encoding, const SparsityLevel &pattern);
 
 /// `encoding` with `pattern` as its only level.

@@ -17,7 +17,7 @@ namespace mlir::nm_sparse {
 /// The runtime's element kind (NmsKind) of `type`, if it has one.
 std::optional<int32_t> getRuntimeKind(Type type);
 
-/// How the runtime sees a row-major weight of type `weight`.
+/// Returns the runtime's description of a row-major weight of type `weight`.
 NmsPackSpec getPackSpec(RankedTensorType weight, EncodingAttr encoding);
 
 /// The components of a packed constant.

@@ -17,7 +17,7 @@ namespace mlir::nm_sparse {
 /// The components of a weight, and the products that read them.
 struct StoredWeight {
   Value values, index;
-  /// Of two levels; null where there is one.
+  /// Only with two levels; null with one.
   Value innerIndex;
   SmallVector<MatmulOp> products;
 

@@ -12,15 +12,15 @@
 
 namespace mlir::nm_sparse {
 
-/// What a value is another arrangement of.
+/// The value that another value rearranges, and how.
 struct WeightView {
   Value weight;
   AffineMap map; ///< Dimensions of the value to those of the weight.
 };
 
-/// What the result of `op` arranges anew: the operand of a transposition or a
-/// broadcast, named or generic, of a reshape that adds dimensions of size 1, or
-/// of a cast that changes nothing but the encoding and what is known of the
+/// Returns the operand that `op` rearranges, if `op` is a transposition or a
+/// broadcast, named or generic, a reshape that adds dimensions of size 1, or a
+/// cast that changes nothing but the encoding and what is known about the
 /// shape.
 std::optional<WeightView> getRearrangement(Operation *op);
 
@@ -28,8 +28,8 @@ std::optional<WeightView> getRearrangement(Operation *op);
 /// any number of steps.
 std::optional<WeightView> findWeight(Value value);
 
-/// Whether `op` is a contraction with an encoded weight, also one that is
-/// rearranged before, or a convolution with one.
+/// Returns true if `op` is a contraction or a convolution with an encoded
+/// weight. The weight may be rearranged before.
 bool hasEncodedWeight(linalg::LinalgOp op);
 
 } // namespace mlir::nm_sparse

@@ -19,8 +19,8 @@
 
 namespace mlir::nm_sparse {
 
-/// An instruction that adds an m x k times a k x n matrix to an m x n one.
-/// Where A is 2:4-sparse, k counts the columns of A before they were left out.
+/// An instruction that adds an m x k times a k x n matrix to an m x n one. If A
+/// is 2:4-sparse, k counts the columns of A before compression.
 struct MatrixInstruction {
   int64_t m;
   int64_t n; ///< The most columns; isLegalN says which others there are.
@@ -30,12 +30,12 @@ struct MatrixInstruction {
   unsigned ptx;         ///< The oldest PTX version that has it; 71 is 7.1.
 
   bool isLegalN(int64_t columns) const;
-  /// Whether a chip, such as sm_120a, has it.
+  /// Returns true if a chip, such as sm_120a, has the instruction.
   bool existsOn(llvm::StringRef target) const;
 };
 
-/// Which neighbours of an operand in shared memory lie side by side: those
-/// along the contraction, or those along the rows of A and the columns of B.
+/// The contiguous dimension of an operand in shared memory: the contraction, or
+/// the rows of A and the columns of B.
 enum class MajorOrder : uint8_t { K, MN };
 
 struct ElementFormat {
@@ -59,13 +59,13 @@ struct ElementFormat {
 
   Type getAccumulatorType(MLIRContext *context) const;
 
-  /// Whether wgmma reads operands of this order from shared memory.
+  /// Returns true if wgmma reads operands of this order from shared memory.
   bool isLegalOrder(MajorOrder order) const {
     return wgmma && (order == MajorOrder::K || hasMNMajor);
   }
 
-  /// Bytes of the lines over which wgmma's operands may be swizzled; 0 is none
-  /// of them. Empty where there is no wgmma.
+  /// Bytes of the lines over which wgmma's operands may be swizzled; 0 is no
+  /// swizzle. Empty if there is no wgmma.
   llvm::ArrayRef<int64_t> getLegalSwizzles() const;
 
   /// Elements of a line of `bytes` bytes.

@@ -156,7 +156,7 @@ def NMTile_WarpSpecializeOp : NMTile_Op<"warp_specialize",
   let extraClassDeclaration = [{
     Block *getConsumerBlock() { return &getConsumerBody().front(); }
     Block *getProducerBlock() { return &getProducerBody().front(); }
-    /// Whether `op`, which is inside, belongs to the producers.
+    /// Returns true if `op`, which is inside, belongs to the producers.
     bool isProducer(Operation *op) {
       return getProducerBody().isAncestor(op->getParentRegion());
     }

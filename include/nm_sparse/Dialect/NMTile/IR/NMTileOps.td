@@ -58,8 +58,8 @@ def NMTile_AlignRowsOp : NMTile_Op<"align_rows",
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Whether rows without gaps between them are copied, with `extent` elements
-    /// where their number is dynamic.
+    /// Returns true if rows without gaps between them are copied, with `extent`
+    /// elements where their number is dynamic.
     bool copiesRows(int64_t extent);
   }];
 }

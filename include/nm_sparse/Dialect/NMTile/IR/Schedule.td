@@ -52,9 +52,9 @@ def NMTile_TransfersAttr : NMTile_Attr<"Transfers", "transfers"> {
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, of which the product selects rows; `bulk`: whole windows, by the tensor memory accelerator; `direct`: the product reads global memory | `copy`, `gather`, `direct`; `bulk` with the other two | `gather` |
-    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, where a K step has a multiple of 16 kept rows, at most 256, and a tile a multiple of 64 outputs | `copy` |
-    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead of them a table of the activations' rows, which takes two bytes or four of shared memory for each block, fewer instructions in each step, and K steps that may begin inside windows; `staged`: positions step by step; `bulk`: step by step, by the tensor memory accelerator; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather`; `bulk` with the other two | `resident` |
+    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, from which the product selects rows; `bulk`: whole windows, by the tensor memory accelerator; `direct`: the product reads global memory | `copy`, `gather`, `direct`; `bulk` with the other two | `gather` |
+    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, if a K step has a multiple of 16 kept rows, at most 256, and a tile has a multiple of 64 outputs | `copy` |
+    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead, a table of the rows of the activations. It takes two or four bytes of shared memory for each block, but fewer instructions in each step, and K steps may begin inside windows; `staged`: positions step by step; `bulk`: step by step, by the tensor memory accelerator; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather`; `bulk` with the other two | `resident` |
   }];
   let parameters = (ins
     "::mlir::nm_sparse::XTransfer":$x,
@@ -73,8 +73,8 @@ def NMTile_SequentialAttr : NMTile_Attr<"Sequential", "sequential",
                                  ["getNumStages"]>]> {
   let summary = "one K step after the other";
   let description = [{
-    For products that read global memory themselves: all transfers are `direct`,
-    and nothing is copied ahead.
+    This pipeline is for products that read global memory themselves: all transfers
+    are `direct`, and nothing is copied ahead.
   }];
 }
 
@@ -83,12 +83,12 @@ def NMTile_AsyncGroupsAttr : NMTile_Attr<"AsyncGroups", "async_groups",
                                  ["getNumStages"]>]> {
   let summary = "every warp copies and multiplies";
   let description = [{
-    Each thread waits for the groups of its own `cp.async`, and all of them for
-    each other.
+    Each thread waits for its own groups of `cp.async`, and then for all other
+    threads.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `stages` | steps that shared memory holds: one is multiplied while the others are copied | 2 to 8, as far as shared memory goes | must be given |
+    | `stages` | K steps in shared memory: one is multiplied while the others are copied | 2 to 8, as far as shared memory allows | must be given |
   }];
   let parameters = (ins "int64_t":$stages);
   let hasCustomAssemblyFormat = 1;
@@ -100,14 +100,13 @@ def NMTile_RingAttr : NMTile_Attr<"Ring", "ring",
                                  ["getNumStages", "getProducerWarps"]>]> {
   let summary = "some warps copy, the others multiply";
   let description = [{
-    Producers fill the slots of a ring of shared memory, consumers multiply and
-    free them; an mbarrier for each slot and direction says when. Needs sm_90 or
-    newer.
+    Producers fill the slots of a ring in shared memory; consumers multiply and free
+    them. Each slot has an mbarrier for each direction. Needs sm_90 or newer.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `stages` | slots of the ring, a K step in each | 2 to 8, as far as shared memory goes | must be given |
-    | `producers` | warps that only copy, beside those of the product | 1 to 32 less the warps of the product; `wgmma`: a multiple of 4 | must be given |
+    | `stages` | slots of the ring, with a K step in each | 2 to 8, as far as shared memory allows | must be given |
+    | `producers` | warps that only copy, in addition to those of the product | 1 to 32 less the warps of the product; `wgmma`: a multiple of 4 | must be given |
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$producers);
   let hasCustomAssemblyFormat = 1;
@@ -125,8 +124,8 @@ def NMTile_FlatGridAttr : NMTile_Attr<"FlatGrid", "flat",
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `split_k` | CTAs that share a tile along the contraction; the last to finish adds their parts, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
-    | `cluster` | CTAs that run as a cluster: each copies a part for all of them, so that L2 is asked once. With `x = bulk` they are beside each other along outputs and share activations; where `wgmma_sp` has `x = gather`, along tokens, and share values | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs a `ring`, one part of the contraction, a multiple of so many tiles along that dimension, and a multiple of so many parts of what is shared: 8 tokens (or, of feature-major activations, 8 rows of a K step), or 16 kept rows of a K step | 1 |
+    | `split_k` | CTAs that divide a tile along the contraction; the last one to finish adds their partial sums, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
+    | `cluster` | CTAs that run as a cluster: each copies a slice for all of them, so L2 delivers the data once. With `x = bulk` the CTAs are neighbours along outputs and share activations. If `wgmma_sp` has `x = gather`, they are neighbours along tokens and share values | 1, 2, 4 or 8. More than 1 needs sm_90 or newer, a `ring`, an undivided contraction, and a number of tiles along that dimension that is a multiple of it. The shared data must divide into as many slices of 8 tokens (with feature-major activations, of 8 rows of a K step), or of 16 kept rows of a K step | 1 |
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
                         DefaultValuedParameter<"int64_t", "1">:$cluster);
@@ -144,14 +143,14 @@ def NMTile_PersistentGridAttr : NMTile_Attr<"PersistentGrid", "persistent",
          "streamsContraction"]>]> {
   let summary = "a CTA for each SM, which goes from tile to tile";
   let description = [{
-    Its producers fetch the next tile while the last one is written, so it needs
-    a `ring`.
+    Producers fetch the next tile while consumers write the last one, so it needs a
+    `ring`.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `split_k` | CTAs that share a tile along the contraction | 1 to 64 | 1 |
-    | `stream_k` | the CTAs share the tiles of the last one or two waves along the contraction, so that all take the same number of K steps; the second of the two CTAs of a tile adds the part of the first. Runs agree in every bit, but a token's last bits depend on the number of tokens | `true` needs `split_k = 1` | `false` |
-    | `cluster` | CTAs that run as a cluster: each copies a part for all of them, so that L2 is asked once. With `x = bulk` they are beside each other along outputs and share activations; where `wgmma_sp` has `x = gather`, along tokens, and share values | 1, 2, 4 or 8; more than 1 on sm_90 and newer, needs a `ring`, one part of the contraction, a multiple of so many tiles along that dimension, and a multiple of so many parts of what is shared: 8 tokens (or, of feature-major activations, 8 rows of a K step), or 16 kept rows of a K step | 1 |
+    | `split_k` | CTAs that divide a tile along the contraction | 1 to 64 | 1 |
+    | `stream_k` | the CTAs divide the tiles of the last one or two waves along the contraction, so that all take the same number of K steps. The second of the two CTAs of a tile adds the partial sum of the first. Runs agree in every bit, but the last bits of a token depend on the number of tokens | `true` needs `split_k = 1` | `false` |
+    | `cluster` | CTAs that run as a cluster: each copies a slice for all of them, so L2 delivers the data once. With `x = bulk` the CTAs are neighbours along outputs and share activations. If `wgmma_sp` has `x = gather`, they are neighbours along tokens and share values | 1, 2, 4 or 8. More than 1 needs sm_90 or newer, a `ring`, an undivided contraction, and a number of tiles along that dimension that is a multiple of it. The shared data must divide into as many slices of 8 tokens (with feature-major activations, of 8 rows of a K step), or of 16 kept rows of a K step | 1 |
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
                         DefaultValuedParameter<"bool", "false">:$streamK,
@@ -173,15 +172,15 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
                                  ["verifyConfig"]>]> {
   let summary = "how one matmul is mapped to the GPU";
   let description = [{
-    Every decision about one `nm_sparse.matmul`, made by
-    `--nm-sparse-select-schedule` unless the op has one already. Its parts may
-    come in any order.
+    A schedule holds every decision about one `nm_sparse.matmul`.
+    `--nm-sparse-select-schedule` makes it, unless the op has one already. The fields
+    may come in any order.
 
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `tile` | `[tokens, outputs, rows]`: the part of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each, and rows of `free` elements to 1048576; tokens and outputs a multiple of what the warps of the product multiply at once, rows a multiple of the `n * bk` of a window or, with `index = rows`, of the `bk` of a block and of what the product multiplies at once | must be given |
+    | `tile` | `[tokens, outputs, rows]`: the tokens and outputs of the result that a CTA computes at a time, and the kept rows of the weight that one step along the contraction (a K step) multiplies | 1 to 4096 each; up to 1048576 rows of `free` elements. Tokens and outputs are a multiple of the tile that the warps of the product multiply at once. Rows are a multiple of the `n * bk` of a window or, with `index = rows`, of the `bk` of a block and of the rows that the product multiplies at once | must be given |
     | `product` | what multiplies | an attribute below, or one of another dialect that implements `ProductAttrInterface` | must be given |
-    | `transfers` | `{x = ..., values = ..., index = ...}`: how the operands come to shared memory | below | `{x = gather, values = copy, index = resident}` |
+    | `transfers` | `{x = ..., values = ..., index = ...}`: how each operand comes to where the product reads it | below | `{x = gather, values = copy, index = resident}` |
     | `pipeline` | how copies and products overlap | `sequential`, `async_groups`, `ring` | must be given |
     | `grid` | which tiles a CTA computes | `flat`, `persistent` | `flat` |
 

@@ -21,7 +21,7 @@ constexpr int64_t kSwizzledLineBytes = 128;
 /// Elements that fill it.
 int64_t getLineElements(Type element);
 
-/// How a tile of shared memory is stored.
+/// The layout of a tile in shared memory.
 enum class TileLayout {
   /// Row after row.
   Rows,
@@ -32,18 +32,18 @@ enum class TileLayout {
   /// SwizzledRows: what products of warpgroups read, and what the tensor memory
   /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
   SwizzledBlocks,
-  /// Of rank 3: blocks of getColumnBlock() elements of the last dimension, one
-  /// after the other, each stored row after row.
+  /// For tiles of rank 3: blocks of getColumnBlock() elements of the last
+  /// dimension, one after the other, each stored row by row.
   ColumnBlocks,
-  /// Of rank 3, the values of bitmaps: for each piece of a segment, two blocks
-  /// of outputs and 8 outputs of these, a line of 128 bytes for each tile,
-  /// segment of it, and block. The words of a line, an output each, are in the
-  /// order `word ^ (line % 8)`, so that the segments of four lanes lie in
-  /// different banks. Starts as SwizzledBlocks do.
+  /// For the values of bitmaps, of rank 3: a line of 128 bytes for each tile,
+  /// each segment of it, and each block, ordered by the pieces of a segment,
+  /// pairs of blocks of outputs, and 8 outputs of these. The words of a line,
+  /// an output each, are in the order `word ^ (line % 8)`, so that the segments
+  /// of four lanes lie in different banks. Starts as SwizzledBlocks do.
   SegmentLines,
-  /// Of rank 3, the values of bitmaps: for each tile along the contraction, and
-  /// each 16 bytes of an output in it, those of all outputs, one after the
-  /// other. Eight of them are a core matrix of products of warpgroups.
+  /// For the values of bitmaps, of rank 3: each tile along the contraction
+  /// holds, for each 16 bytes of an output, those of all outputs one after the
+  /// other. Eight of them are a core matrix of a warpgroup product.
   CoreMatrices
 };
 
@@ -51,22 +51,22 @@ enum class TileLayout {
 constexpr int64_t kSwizzleRows = 8;
 constexpr int64_t kSwizzledBlockAlignment = kSwizzleRows * kSwizzledLineBytes;
 
-/// Of 8-bit elements or 16-bit floats, with rows of whole lines, which a bulk
-/// copy swizzles.
+/// Returns true for a tile of 8-bit elements or 16-bit floats with rows of
+/// whole lines, which a bulk copy swizzles.
 bool hasWholeLines(MemRefType tile);
 
 /// Elements of the last dimension of a rank-3 tile that one box of a tensor map
 /// holds: all of them, or a divisor of 256, the most that there may be.
 int64_t getColumnBlock(MemRefType tile);
 
-/// Whether tiles of token-major activations keep a token in each row: products
-/// of tensor cores read them so. What is gathered is, where a row of a block is
-/// 16 bytes of a token, and where the tiles are whole lines for warpgroups.
+/// Returns true if tiles of token-major activations keep a token in each row,
+/// as products of tensor cores read them. Gathered tiles do if a row of a block
+/// is 16 bytes of a token, and if the tiles are whole lines for warpgroups.
 bool keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
                        int64_t elementBytes);
 
-/// Of steps that begin inside windows: which row of the activations each block
-/// of a panel begins with.
+/// A table for steps that begin inside windows: the row of the activations with
+/// which each block of a panel begins.
 struct RowTable {
   /// Blocks of a panel, rounded up to whole steps, and bits of an entry.
   int64_t rows;
@@ -84,12 +84,12 @@ constexpr int64_t kTileAlignment = 128;
 /// The layout of `tile` in launches whose products have `schedule`.
 TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
 
-/// The elements of a row of `columns` in a ring, padded where that avoids bank
-/// conflicts. `isTransposed`: a copy that transposes fills the tiles.
+/// Returns the elements of a row of `columns` in a ring, padded if that avoids
+/// bank conflicts. `isTransposed`: a copy that transposes fills the tiles.
 int64_t getPaddedColumns(Type element, int64_t columns, bool isTransposed);
 
-/// The buffer of a ring of `stages` such tiles. Those that bulk copies fill are
-/// not padded.
+/// Returns the buffer of a ring of `stages` such tiles. Tiles that bulk copies
+/// fill are not padded.
 MemRefType getRingType(MemRefType tile, int64_t stages, bool isTransposed,
                        bool isBulk);
 

@@ -56,7 +56,7 @@ FailureOr<scf::ForallOp> tileMatmul(RewriterBase &rewriter, MatmulOp op);
 LogicalResult promoteMatmul(RewriterBase &rewriter, MatmulOp op);
 
 /// Turns the rest of a CTA tile, the initial accumulator and the elementwise
-/// ops behind the product, into vector code without a round trip to memory.
+/// ops after the product, into vector code without a round trip to memory.
 LogicalResult vectorizeTile(RewriterBase &rewriter, scf::ForallOp forall);
 
 /// Moves every allocation of workgroup memory to the top of its `scf.forall`.
@@ -70,7 +70,7 @@ LogicalResult bufferizeModule(ModuleOp module);
 FailureOr<gpu::LaunchOp> mapForallToGPU(RewriterBase &rewriter,
                                         scf::ForallOp forall);
 
-/// How `async_copy`, `async_gather` and `tile_matmul` bufferize.
+/// Registers how `async_copy`, `async_gather` and `tile_matmul` bufferize.
 void registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry);
 
 } // namespace nm_sparse

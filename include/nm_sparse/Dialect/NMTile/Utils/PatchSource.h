@@ -11,28 +11,29 @@
 
 namespace mlir::nm_sparse {
 
-/// Finds elements of the matrix that nm_sparse.patches makes of an image in the
-/// image; of a batch of matrices, in the first one. Where an element lies is
-/// the sum of what its row says, which depends on the kept row alone, and what
-/// its token says, which a thread finds once. Numbers are words where the image
-/// spans less than 2^31 elements (`isFast`).
+/// Finds elements of the im2col matrix (nm_sparse.patches) in the image; with a
+/// batch of matrices, in the first one. The place of an element is the sum of
+/// two offsets: one for its row, which depends on the kept row alone, and one
+/// for its token, which a thread computes once. Numbers are 32 bits wide if the
+/// image spans less than 2^31 elements (`isFast`).
 class PatchSource {
 public:
-  /// Of a buffer; rows and tokens count from `firstRow` and `firstToken` on,
-  /// which may be null for the first of all.
+  /// Reads from a buffer. Rows and tokens count from `firstRow` and
+  /// `firstToken` on; null stands for the very first.
   PatchSource(OpBuilder &b, Location loc, PatchesAttr patches, Value image,
               Value firstRow, Value firstToken);
 
-  /// Whether so many tokens, or rows where tokens are rows of the matrix, from
-  /// a multiple on, are neighbours in the image: by what is known, and i1, null
-  /// where that says all.
+  /// Says if `width` tokens that start at a multiple of `width` are neighbours
+  /// in the image (or rows, if tokens are the rows of the matrix). The first
+  /// function answers by what is known statically, the second one returns an
+  /// i1, or null if the first one says all.
   bool mayHaveRuns(int64_t width) const;
   Value hasRuns(OpBuilder &b, Location loc, int64_t width) const;
 
-  /// Whether tokens are rows of the matrix.
+  /// Returns true if tokens are rows of the matrix.
   bool isTokenMajor() const { return patches.isTokenMajor(); }
 
-  /// Elements from the start of the image, and its row and column. Of a token,
+  /// Elements from the start of the image, and its row and column. For a token,
   /// they may lie in front of the image.
   struct Part {
     Value place, y, x;
@@ -49,8 +50,9 @@ public:
   Element find(OpBuilder &b, Location loc, const Part &row, const Part &token,
                bool isFast) const;
 
-  /// Of a row that is known: elements, an index, from the start of the image;
-  /// and whether a token exists in it, i1, null where all do.
+  /// The place of a known row: its distance from the start of the image in
+  /// elements, an index. Also an i1 that says if a token exists in it; null if
+  /// all do.
   Value getPlace(OpBuilder &b, Location loc, PatchesAttr::Row row) const;
   Value isInside(OpBuilder &b, Location loc, PatchesAttr::Row row,
                  const Part &token, bool isFast) const;

@@ -17,11 +17,11 @@
 
 namespace mlir::nm_sparse {
 
-/// Where the rows of activations come from.
+/// The origin of the rows of activations.
 struct RowOrigin {
   /// Whose last dimension says how far rows are apart.
   ShapedType rows;
-  /// What aligns them, if anything.
+  /// The op that aligns the rows, if any.
   AlignRowsOp aligned;
   /// The program allocates them.
   bool isOwn;
@@ -31,7 +31,7 @@ struct RowOrigin {
   /// Follows the tensor `x` to what it is stored in.
   static RowOrigin find(Value x);
 
-  /// Whether they may begin anywhere.
+  /// Returns true if the rows may begin anywhere.
   bool isGiven() const { return (!isOwn && !aligned) || isShifted; }
 
   /// The power of two of bytes, at most 32, at whose multiples they begin in
@@ -39,8 +39,8 @@ struct RowOrigin {
   int64_t getAlignment();
 };
 
-/// Whether the tensor memory accelerator can copy rows of `x`, which begin at
-/// multiples of 16 bytes of a buffer that is known before the launch.
+/// Returns true if the tensor memory accelerator can copy rows of `x`: they
+/// begin at multiples of 16 bytes in a buffer that is known before the launch.
 bool canCopyInBulk(Value x);
 
 } // namespace mlir::nm_sparse

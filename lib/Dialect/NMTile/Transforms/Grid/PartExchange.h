@@ -21,10 +21,10 @@ namespace mlir::nm_sparse {
 
 class PartExchange {
 public:
-  /// Of tiles like the accumulator of `product`, in `parts` parts each. Emits
-  /// at the insertion points of `b`; `emitBarrier` emits a barrier of the
-  /// threads that hold the accumulator. With `inThreadOrder`, where the tile
-  /// divides that way, each access of a warp is 512 bytes in one piece.
+  /// Exchanges partial sums of tiles like the accumulator of `product`, `parts`
+  /// for each tile. Emits at the insertion points of `b`; `emitBarrier` emits a
+  /// barrier of the threads that hold the accumulator. With `inThreadOrder`, if
+  /// the tile divides that way, each access of a warp is 512 contiguous bytes.
   PartExchange(OpBuilder &b, TileMatmulOp product, int64_t parts,
                bool inThreadOrder, std::function<void()> emitBarrier);
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of T tiles and G persistent CTAs, the last wave occupies T mod G of them.
+// With T tiles and G persistent CTAs, the last wave occupies T mod G CTAs.
 // Under `stream_k` each CTA computes whole tiles, F = T / G - 1 of them or
 // none, and then its share of the K steps of all that are left, one to two
 // tiles:

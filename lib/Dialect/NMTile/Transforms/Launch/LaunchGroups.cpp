@@ -62,7 +62,8 @@ static bool asksElsewhere(gpu::GPUFuncOp kernel) {
       .wasInterrupted();
 }
 
-/// Whether the kernels are compiled and launched within the same bounds.
+/// Returns true if the kernels are compiled and launched within the same
+/// bounds.
 static bool haveSameBounds(gpu::GPUFuncOp a, gpu::GPUFuncOp b) {
   auto getAttributes = [](gpu::GPUFuncOp kernel) {
     NamedAttrList attributes(llvm::to_vector(kernel->getDialectAttrs()));
@@ -169,7 +170,7 @@ private:
   SmallVector<Value> inputs;
 };
 
-/// Whether there is a grid for all CTAs.
+/// Returns true if there is a grid for all CTAs.
 bool Collector::fitsGrid(const Candidate &candidate) const {
   LaunchGroup all = group;
   all.keepsX = keepsX(candidate);
@@ -183,7 +184,8 @@ bool Collector::fitsGrid(const Candidate &candidate) const {
   return ctas <= (all.keepsX ? 65535 : std::numeric_limits<int32_t>::max());
 }
 
-/// Of all arguments, where a buffer is passed with its sizes and strides.
+/// Counts the bytes of all arguments; a buffer is passed with its sizes and
+/// strides.
 int64_t Collector::countParameterBytes(const Candidate &candidate) const {
   SmallVector<gpu::LaunchFuncOp> launches(group.launches);
   launches.push_back(candidate.launch);
@@ -267,7 +269,7 @@ static std::optional<Candidate> findCandidate(Operation *op,
   return candidate;
 }
 
-/// Whether `op` frees a buffer and does nothing else.
+/// Returns true if `op` frees a buffer and does nothing else.
 static bool isRelease(Operation *op) {
   return isa<gpu::DeallocOp, memref::DeallocOp>(op) && op->getNumResults() == 0;
 }

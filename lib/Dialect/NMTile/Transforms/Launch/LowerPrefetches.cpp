@@ -54,7 +54,7 @@ private:
 } // namespace
 
 void PrefetchLowering::run() {
-  // Of addresses and sizes.
+  // The alignment of addresses and sizes.
   constexpr int64_t alignment = 16, piece = PrefetchOp::kPieceBytes;
   auto type = cast<MemRefType>(op.getSrc().getType());
   Value bytes = constant(type.getElementTypeBitWidth() / 8);

@@ -165,9 +165,9 @@ static int64_t getPartRows(int64_t rows) {
   return rows;
 }
 
-/// Whether `operand` is a tile of activations, its rows tokens, that may end
-/// outside of its buffer, and is divided then. Where the CTAs of a cluster
-/// share copies, several take longer than rows outside.
+/// Returns true if `operand` is a tile of activations, its rows tokens, that
+/// may end outside of its buffer, and is divided then. Where the CTAs of a
+/// cluster share copies, several take longer than rows outside.
 static bool hasParts(TileMatmulOp product, Value operand,
                      const SourceView &source) {
   auto tile = cast<MemRefType>(operand.getType());

@@ -174,7 +174,7 @@ LogicalResult expandLoop(RewriterBase &rewriter, scf::ForOp loop,
   return success();
 }
 
-/// Whether a copy in `loop` reads `buffer`, say a gather its index.
+/// Returns true if a copy in `loop` reads `buffer`, say a gather its index.
 bool isReadByCopies(KLoopOp loop, Value buffer) {
   WalkResult result = loop->walk([&](Operation *op) {
     if (!isa<AsyncCopyOp, AsyncGatherOp>(op))

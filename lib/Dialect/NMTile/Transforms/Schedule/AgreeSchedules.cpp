@@ -59,8 +59,8 @@ static SetVector<Operation *> findUsers(MatmulOp op) {
   return users;
 }
 
-/// Whether one waits for the other, or an operation that may become part of
-/// either kernel uses both.
+/// Returns true if one waits for the other, or an operation that may become
+/// part of either kernel uses both.
 static bool areDependent(const SetVector<Operation *> &users, MatmulOp other) {
   return llvm::any_of(findUsers(other),
                       [&](Operation *user) { return users.contains(user); }) ||

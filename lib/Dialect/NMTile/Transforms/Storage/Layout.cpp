@@ -38,8 +38,8 @@ bool nm_sparse::isIntermediate(Value value) {
 
 static bool canExchangeDefinition(Value value);
 
-/// Whether `init`, whose values matter to `owner`, can be made anew with other
-/// dimensions.
+/// Returns true if `init`, whose values matter to `owner`, can be made anew
+/// with other dimensions.
 static bool canExchangeInit(Value init, Operation *owner) {
   if (init.getDefiningOp<tensor::EmptyOp>())
     return true;
@@ -49,7 +49,8 @@ static bool canExchangeInit(Value init, Operation *owner) {
          isIntermediate(init) && canExchangeDefinition(init);
 }
 
-/// Whether the maps and destination of the op behind `value` can be changed.
+/// Returns true if the maps and destination of the op behind `value` can be
+/// changed.
 static bool canExchangeDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto matmul = dyn_cast_or_null<MatmulOp>(op))

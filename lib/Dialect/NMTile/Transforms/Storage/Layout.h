@@ -22,8 +22,8 @@ namespace mlir::nm_sparse {
 /// be fused with one.
 bool isIntermediate(Value value);
 
-/// Whether `exchangeDims(value, dim)` is legal. When only a user of `value` is
-/// in the way, `blocker` is that user.
+/// Returns true if `exchangeDims(value, dim)` is legal. When only a user of
+/// `value` is in the way, `blocker` is that user.
 bool canExchangeDims(Value value, int64_t dim, Operation *&blocker);
 
 /// Exchanges dimension `dim` of `value` with the last one, in its type, in the

@@ -58,8 +58,9 @@ struct PropagateLayout
     : public nm_sparse::impl::NMSparsePropagateLayoutPassBase<PropagateLayout> {
   using Base::Base;
 
-  /// Whether `op`, and what reads its activations like it, take less of the
-  /// objective in the other layout, where a transposition takes `copy` besides.
+  /// Returns true if `op`, and what reads its activations like it, take less of
+  /// the objective in the other layout, where a transposition takes `copy`
+  /// besides.
   bool hasGain(MatmulOp op, const Prediction &copy, const Chip &target) {
     Prediction sumBefore{}, sumAfter = copy;
     bool mustChange = false;
@@ -89,7 +90,7 @@ struct PropagateLayout
            getScore(sumAfter, comparedBy) < getScore(sumBefore, comparedBy);
   }
 
-  /// Whether `op` should have its activations in the other layout.
+  /// Returns true if `op` should have its activations in the other layout.
   bool isWorth(MatmulOp op, bool transposed, const Chip &target) {
     if (layout == "feature-major")
       return true;

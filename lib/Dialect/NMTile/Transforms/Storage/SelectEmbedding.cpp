@@ -175,8 +175,8 @@ std::optional<double> SelectEmbedding::getTime(const StoredWeight &weight,
   return sum / double(weight.products.size());
 }
 
-/// Whether `op` has a schedule whose product takes its weight by `pattern`, and
-/// not as it is.
+/// Returns true if `op` has a schedule whose product takes its weight by
+/// `pattern`, and not as it is.
 static bool needsPattern(MatmulOp op, const SparsityLevel &pattern) {
   ScheduleAttr schedule = getSchedule(op);
   ScopedDiagnosticHandler ignore(op.getContext(),
@@ -198,7 +198,7 @@ SelectEmbedding::getPatterns(const StoredWeight &weight) const {
   MatmulOp first = weight.products.front();
   EncodingAttr encoding = first.getEncoding();
   SmallVector<SparsityLevel> patterns;
-  // Of a pattern that need not be 2:4, only the data says whether it is.
+  // If a pattern does not always embed in 2:4, only the data can tell.
   bool isConstant = !weight.findConstants().empty();
   bool mayEmbed = alwaysEmbeds(encoding, kSparseCores) ||
                   (encoding.getDensity() <= 0.5 && (isConstant || checked));
@@ -221,7 +221,8 @@ std::string SelectEmbedding::findObstacle(const StoredWeight &weight,
   if (mode == "auto") {
     if (llvm::any_of(weight.products,
                      [](MatmulOp op) { return getSchedule(op); })) {
-      // Of products that multiply it alone, the model's for such a weight.
+      // Schedules that are set already allow this pattern only if all of their
+      // products need it.
       if (!llvm::all_of(weight.products,
                         [&](MatmulOp op) { return needsPattern(op, pattern); }))
         return "its schedule is for that";

@@ -64,8 +64,8 @@ LogicalResult SpecializeConstants::checkOptions() {
   return success();
 }
 
-/// Whether `elements` of the weight of `op` may become code; a remark says why
-/// not. Each is an instruction, and each row is read once at least.
+/// Returns true if `elements` of the weight of `op` may become code; a remark
+/// says why not. Each is an instruction, and each row is read once at least.
 bool SpecializeConstants::fits(MatmulOp op, int64_t elements) const {
   if (!isa<Float16Type, BFloat16Type, Float32Type>(
           getElementTypeOrSelf(op.getX())))
@@ -108,8 +108,8 @@ double SpecializeConstants::predictMoves(MatmulOp op) const {
   return seconds;
 }
 
-/// Whether `op` is predicted to be faster with code of its weight than with the
-/// weight as it is.
+/// Returns true if `op` is predicted to be faster with code of its weight than
+/// with the weight as it is.
 bool SpecializeConstants::gains(MatmulOp op, int64_t elements) const {
   int64_t expected = getExpectedTokens(op, tokens);
   MatmulProblem own = MatmulProblem::get(op, expected);

@@ -19,8 +19,8 @@ struct StorageChoice {
   int64_t tokens;    ///< The most, where theirs is dynamic; 0: not known.
 };
 
-/// Whether `op` is best compiled for bitmaps of its weight, were that of
-/// `encoding`, an n:m one.
+/// Returns true if `op` is best compiled for bitmaps of its weight, were that
+/// of `encoding`, an n:m one.
 bool prefersBitmaps(MatmulOp op, EncodingAttr encoding,
                     const StorageChoice &choice);
 

@@ -77,8 +77,8 @@ struct AlignOperands
     return !ranked.empty() && ranked.front().first.isBulk();
   }
 
-  /// Whether the accelerator is to copy the activations of `products`, of which
-  /// they need a copy whose rows are aligned.
+  /// Returns true if the accelerator is to copy the activations of `products`,
+  /// of which they need a copy whose rows are aligned.
   bool gainsByBulkCopies(ArrayRef<MatmulOp> products, const Prediction &copy,
                          const Chip &target) {
     Prediction direct{}, bulk = copy;

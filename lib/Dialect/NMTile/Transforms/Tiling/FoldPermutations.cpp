@@ -40,7 +40,7 @@ static scf::ForallOp getTiles(Operation *op) {
   return hasProduct ? forall : scf::ForallOp();
 }
 
-/// Whether `use` is a tile that an epilogue reads as a vector.
+/// Returns true if `use` is a tile that an epilogue reads as a vector.
 static bool isTileRead(OpOperand &use) {
   auto slice = dyn_cast<tensor::ExtractSliceOp>(use.getOwner());
   return slice && getTiles(slice) &&
@@ -151,8 +151,8 @@ struct FoldPermutations
           FoldPermutations> {
   using Base::Base;
 
-  /// Whether the elements of `op` are few enough to be accessed one by one, or
-  /// need not be.
+  /// Returns true if the elements of `op` are few enough to be accessed one by
+  /// one, or need not be.
   bool isWorth(PermuteOp op, int64_t expectedTokens) {
     auto type = cast<RankedTensorType>(op.getType());
     int64_t rank = type.getRank();

@@ -321,7 +321,7 @@ void Promoter::run() {
       b, loc, VectorType::get(accShape, element), init, origin, padding, map,
       ArrayRef<bool>(inBounds));
   acc = convertVector(b, loc, acc, accElement);
-  // Of shares, only their sum starts from init.
+  // If warps hold shares, only their sum starts from init.
   Value start = acc;
   bool addsShares = schedule.getProduct().dividesContraction();
   if (addsShares)

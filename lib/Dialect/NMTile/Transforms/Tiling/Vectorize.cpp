@@ -232,7 +232,8 @@ static void eraseDeadOps(RewriterBase &b, Block *block) {
       b.eraseOp(&op);
 }
 
-/// Whether warps can transpose the tile, as they write it, to any order.
+/// Returns true if warps can transpose the tile, as they write it, to any
+/// order.
 static bool isTransposable(Block *body) {
   auto writes = llvm::to_vector(body->getOps<vector::TransferWriteOp>());
   bool reads = llvm::any_of(
