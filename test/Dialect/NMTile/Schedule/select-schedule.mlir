@@ -92,7 +92,7 @@ func.func @too_large(%x: tensor<?x4096xf16>, %v: tensor<1024x4096xf16>, %i: tens
 #ym = affine_map<(m, n, k) -> (m, n)>
 func.func @int8(%x: tensor<?x64xi8>, %v: tensor<32x64xi8>, %i: tensor<32x64xi8>,
                 %y: tensor<?x64xi32>) -> tensor<?x64xi32> {
-  // expected-error @below {{on 'i8' has no schedule yet; supported are f32, f16 and bf16, and others of weights that are stored as bitmaps}}
+  // expected-error @below {{of 'i8' has no schedule: products of 'i8' read weights that are stored as bitmaps, but this one is stored as values and positions; legal are storage = auto or bitmap, of a weight with order = identity that is a constant or an argument that only products read, or elements of f32, f16 or bf16}}
   %r = nm_sparse.matmul <2:4> indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<?x64xi8>, tensor<32x64xi8>, tensor<32x64xi8>)
     outs(%y : tensor<?x64xi32>) -> tensor<?x64xi32>
@@ -106,7 +106,7 @@ func.func @int8(%x: tensor<?x64xi8>, %v: tensor<32x64xi8>, %i: tensor<32x64xi8>,
 #ym = affine_map<(m, n, k) -> (m, n)>
 func.func @narrow_panels(%x: tensor<?x64xf16>, %v: tensor<32x66xf16>, %i: tensor<32x22xi8>,
                          %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{panels must be a multiple or a divisor of 8 outputs}}
+  // expected-error @below {{its panels have 3 outputs, legal are multiples and divisors of 8}}
   %r = nm_sparse.matmul <2:4, block = [1, 3]> indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<?x64xf16>, tensor<32x66xf16>, tensor<32x22xi8>)
     outs(%y : tensor<?x64xf32>) -> tensor<?x64xf32>
