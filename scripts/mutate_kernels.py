@@ -5,7 +5,8 @@ tells which of the damaged kernels the emulator does not find.
 
 A mutant is a kernel without one of its barriers, fences, waits, commits or
 arrivals, one that takes a try_wait that gave up for one that waited, or one whose
-mbarriers of one kind all count one arrival too few or too many. It is found when the emulator reports a fault or the result is wrong.
+mbarriers of one kind all count one arrival too few or too many. It is found when the
+emulator reports a fault or the result is wrong.
 Kernels whose CTAs share tiles run with the first CTAs first and with the last:
 in either order other CTAs find the part of another.
 Commits and waits of cp.async that no cp.async comes before, or only such that

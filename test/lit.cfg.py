@@ -25,7 +25,14 @@ if not missing:
     config.available_features.add("nm-all-products")
 config.test_format = ProductTest(not llvm_config.use_lit_shell, missing)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "Package", "lib", "lit.cfg.py", "lit.site.cfg.py.in", "product_test.py"]
+config.excludes = [
+    "Inputs",
+    "Package",
+    "lib",
+    "lit.cfg.py",
+    "lit.site.cfg.py.in",
+    "product_test.py",
+]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nm_sparse_obj_root, "test")
 

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 
