@@ -99,17 +99,30 @@ static llvm::Error runStages(ModuleOp module, const CompileOptions &options,
   return llvm::Error::success();
 }
 
-static llvm::Error makeNoKernelError(ModuleOp module,
-                                     const CompileOptions &options) {
-  auto nested = module.getOps<ModuleOp>();
-  if (!nested.empty())
-    return llvm::createStringError(
-        options.input + " has no contraction with an encoded weight in its "
-                        "outermost module, and modules inside of it are not "
-                        "compiled: move their functions there");
+static llvm::Error makeNoKernelError(const CompileOptions &options) {
   return llvm::createStringError(
       options.input +
       " has no contraction with an encoded weight, so there is no kernel");
+}
+
+/// Fails when a module inside of `module` holds an encoded weight: stages look
+/// at the functions of the outermost one.
+static llvm::Error checkNesting(ModuleOp module,
+                                const CompileOptions &options) {
+  WalkResult result = module.walk([&](Operation *op) {
+    bool isEncoded = llvm::any_of(op->getOperandTypes(), [](Type type) {
+      return getEncoding(type) != nullptr;
+    });
+    return isEncoded && op->getParentOfType<ModuleOp>() != module
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  if (!result.wasInterrupted())
+    return llvm::Error::success();
+  return llvm::createStringError(
+      options.input + " has a contraction with an encoded weight in a module "
+                      "inside of its outermost one, where nothing is compiled: "
+                      "move its functions there");
 }
 
 /// The kernels as text that the emulator takes.
@@ -117,7 +130,7 @@ static llvm::Expected<std::string>
 makeEmulatorImage(ModuleOp module, const CompileOptions &options) {
   auto kernels = module.getOps<gpu::GPUModuleOp>();
   if (kernels.empty())
-    return makeNoKernelError(module, options);
+    return makeNoKernelError(options);
   if (!llvm::hasSingleElement(kernels))
     return llvm::createStringError(
         "--emit emulator takes one gpu.module, and there are several");
@@ -135,7 +148,7 @@ makeKernels(ModuleOp module, const CompileOptions &options,
   if (!ptx)
     return ptx.takeError();
   if (ptx->empty())
-    return makeNoKernelError(module, options);
+    return makeNoKernelError(options);
   if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
     auto result = assemblePTX(*ptx, options.pipeline.chip);
     if (!result)
@@ -209,6 +222,8 @@ static llvm::Error compile(MLIRContext &context,
   if (!read)
     return read.takeError();
   ModuleOp module = **read;
+  if (llvm::Error error = checkNesting(module, options))
+    return error;
   if (llvm::Error error = bindWeights(module, options.bindings))
     return error;
   if (options.saysDensity && !hasFreeWeights(module))

@@ -127,6 +127,9 @@ packFreeBitmap(const DenseWeight &weight,
       getFreeEncoding(weight.element.getContext())
           .getDefaultStorage()
           .getComponents(type);
+  // A weight that keeps nothing has one value that no bit names: tiles of a
+  // constant without any would begin behind its end.
+  size = std::max<int64_t>(size, 1);
   auto valuesType = RankedTensorType::get({size}, weight.element);
   RankedTensorType bitsType = components[1].type;
   SmallVector<char, 0> values(size * weight.element.getIntOrFloatBitWidth() /
