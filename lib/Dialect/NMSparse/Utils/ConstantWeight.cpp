@@ -106,7 +106,12 @@ nm_sparse::unpackFreeBitmap(DenseElementsAttr values, DenseElementsAttr bits,
                       (weight.element.getIntOrFloatBitWidth() / 8));
   SmallVector<char, 0> valueBytes = getBytes(values), bitBytes = getBytes(bits);
   NmsPackSpec spec = getFreeSpec(weight);
-  if (nmsUnpackFreeBitmap(&spec, values.getNumElements(), valueBytes.data(),
+  // Whole pieces have values of all outputs: fewer belong to no bit, and fill
+  // the constant of a weight that keeps nothing.
+  int64_t count = values.getNumElements();
+  if (count < BitmapTile::kOutputs)
+    count = 0;
+  if (nmsUnpackFreeBitmap(&spec, count, valueBytes.data(),
                           reinterpret_cast<const uint32_t *>(bitBytes.data()),
                           weight.bytes.data()))
     return emitError() << nmsLastError();
@@ -127,9 +132,10 @@ packFreeBitmap(const DenseWeight &weight,
       getFreeEncoding(weight.element.getContext())
           .getDefaultStorage()
           .getComponents(type);
-  // A weight that keeps nothing has one value that no bit names: tiles of a
-  // constant without any would begin behind its end.
-  size = std::max<int64_t>(size, 1);
+  // A weight that keeps nothing has one piece of values that no bit names:
+  // tiles of a constant without any would begin behind its end.
+  size = std::max<int64_t>(size, 8 * BitmapTile::kPieceBytes /
+                                     weight.element.getIntOrFloatBitWidth());
   auto valuesType = RankedTensorType::get({size}, weight.element);
   RankedTensorType bitsType = components[1].type;
   SmallVector<char, 0> values(size * weight.element.getIntOrFloatBitWidth() /

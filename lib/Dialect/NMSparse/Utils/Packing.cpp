@@ -151,10 +151,11 @@ packFree(ArrayRef<char> dense, RankedTensorType type, EncodingAttr encoding,
   if (size < 0)
     return emitError() << nmsLastError();
   WeightComponent &values = components.front();
-  // Of a weight that keeps nothing, one value that no bit names: tiles of a
-  // constant without any would begin behind its end.
-  values.type = RankedTensorType::get({std::max<int64_t>(size, 1)},
-                                      type.getElementType());
+  // A weight that keeps nothing has one piece of values that no bit names:
+  // tiles of a constant without any would begin behind its end.
+  size = std::max<int64_t>(size, 8 * BitmapTile::kPieceBytes /
+                                     type.getElementTypeBitWidth());
+  values.type = RankedTensorType::get({size}, type.getElementType());
   ComponentArrays arrays(components);
   if (nmsPackFreeBitmap(&spec, dense.data(), arrays.pointers[0],
                         static_cast<uint32_t *>(arrays.pointers[1])))
