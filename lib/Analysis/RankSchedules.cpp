@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-/// What proposes schedules to be compared, in the order of registration.
+/// Holds the functions that propose schedules, in the order of registration.
 struct ScheduleProposers : public DialectInterface::Base<ScheduleProposers> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleProposers)
 

@@ -203,7 +203,7 @@ packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
     shape.front() = rows;
     component.type = component.type.clone(shape);
   };
-  // Of a weight that keeps nothing, the rows of one step that no panel has:
+  // A weight that keeps nothing has the rows of one step that no panel has:
   // tiles of a constant without any would begin behind its end.
   int64_t rows = std::max<int64_t>(size, ragged.getRows());
   setRows(components[0], rows);
