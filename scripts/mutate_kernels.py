@@ -325,8 +325,8 @@ def main() -> int:
     for text_ in broken:
         print(f"FAILED unchanged: {text_}")
     print(
-        f"{killed} of {total} mutants found; {len(excused)} more are known to be "
-        "no mistakes"
+        f"{killed} of {total} mutants found, {len(survivors)} not; {len(excused)} more "
+        "are known to be no mistakes"
     )
     if options.json:
         options.json.write_text(
