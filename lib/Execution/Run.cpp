@@ -330,6 +330,8 @@ llvm::Expected<RunReport> Runner::run() {
   if (!found)
     return found.takeError();
   entry = cast<func::FuncOp>(*found);
+  if (llvm::Error error = dropUnreachable(*module, entry))
+    return std::move(error);
   report.json["entry"] = entry.getSymName().str();
   for (const WeightBinding &binding : request.bindings)
     if (llvm::Error error = bindWeight(entry, binding))

@@ -6,6 +6,7 @@
 // RUN: nm-run %s --entry elements --device emulate --check | FileCheck %s
 // RUN: nm-run %s --entry elements --device emulate --check --specialize-constants | FileCheck %s
 // RUN: nm-run %s --entry ragged --device emulate --check | FileCheck %s
+// RUN: nm-run %s --entry ragged --device cpu --check | FileCheck %s
 // RUN: nm-run %s --entry short --device emulate --check | FileCheck %s
 // RUN: nm-run %s --entry short --device emulate --check --specialize-constants | FileCheck %s
 // RUN: nm-run %s --entry shuffled --device emulate --check --specialize-constants | FileCheck %s

@@ -9,12 +9,14 @@
 #include "Machine/BankConflicts.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "nm_sparse/Emulator/FloatSymbols.h"
 #include "nm_sparse/Emulator/HostCompiler.h"
 #include "nm_sparse/Support/ErrorCollector.h"
+#include "llvm/ADT/SetVector.h"
 #include <cstring>
 
 using namespace mlir;
@@ -101,28 +103,83 @@ KernelModule::create(StringRef text, GlobalMemory &memory) {
     return llvm::createStringError(errors.getFirst());
   result->host = std::move(*host);
 
-  // Kernels are run a few times, so little is optimized.
-  auto engine = compileForHost(*result->host.module, 1, getSymbols);
+  for (const KernelSignature &signature : result->host.kernels) {
+    auto kernel = std::make_unique<Kernel>();
+    kernel->signature = signature;
+    kernel->module = result.get();
+    result->kernels.push_back(std::move(kernel));
+  }
+  if (llvm::Error error = result->placeGlobals(memory))
+    return std::move(error);
+  return std::move(result);
+}
+
+/// Globals have one address for all kernels, so these are compiled together.
+llvm::Error KernelModule::placeGlobals(GlobalMemory &memory) {
+  if (host.globals.empty())
+    return llvm::Error::success();
+  auto engine = compile(*host.module);
   if (!engine)
     return engine.takeError();
-  result->engine = std::move(*engine);
-  for (auto &[name, bytes] : result->host.globals) {
-    auto address = result->engine->lookup(name);
+  for (auto &[name, bytes] : host.globals) {
+    auto address = (*engine)->lookup(name);
     if (!address)
       return address.takeError();
     memory.adopt(*address, bytes);
   }
-  for (const KernelSignature &signature : result->host.kernels) {
-    auto entry = result->engine->lookup(signature.entry);
-    if (!entry)
-      return entry.takeError();
-    auto kernel = std::make_unique<Kernel>();
-    kernel->signature = signature;
-    kernel->module = result.get();
-    kernel->entry = reinterpret_cast<void (*)(void **)>(*entry);
-    result->kernels.push_back(std::move(kernel));
-  }
-  return std::move(result);
+  for (const auto &kernel : kernels)
+    if (llvm::Error error = findEntry(**engine, *kernel))
+      return error;
+  return llvm::Error::success();
+}
+
+/// A module of `entry`, a function of `module`, and of all that it reaches.
+static OwningOpRef<ModuleOp> extract(ModuleOp module, StringRef entry) {
+  SymbolTable table(module);
+  llvm::SetVector<Operation *> reached;
+  reached.insert(table.lookup(entry));
+  for (size_t i = 0; i < reached.size(); ++i)
+    if (auto uses = SymbolTable::getSymbolUses(reached[i]))
+      for (SymbolTable::SymbolUse use : *uses)
+        if (Operation *symbol =
+                table.lookup(use.getSymbolRef().getRootReference()))
+          reached.insert(symbol);
+  OwningOpRef<ModuleOp> part = cast<ModuleOp>(module->cloneWithoutRegions());
+  part->getBodyRegion().emplaceBlock();
+  for (Operation *symbol : reached)
+    part->push_back(symbol->clone());
+  return part;
+}
+
+llvm::Expected<ExecutionEngine *> KernelModule::compile(ModuleOp module) {
+  // Kernels are run a few times, so little is optimized.
+  auto engine = compileForHost(module, 1, getSymbols);
+  if (!engine)
+    return engine.takeError();
+  engines.push_back(std::move(*engine));
+  return engines.back().get();
+}
+
+llvm::Error KernelModule::findEntry(ExecutionEngine &engine,
+                                    const Kernel &kernel) {
+  auto entry = engine.lookup(kernel.signature.entry);
+  if (!entry)
+    return entry.takeError();
+  entries[kernel.getName()] = reinterpret_cast<Entry>(*entry);
+  return llvm::Error::success();
+}
+
+llvm::Expected<KernelModule::Entry>
+KernelModule::getEntry(const Kernel &kernel) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (Entry entry = entries.lookup(kernel.getName()))
+    return entry;
+  auto engine = compile(*extract(*host.module, kernel.signature.entry));
+  if (!engine)
+    return engine.takeError();
+  if (llvm::Error error = findEntry(**engine, kernel))
+    return std::move(error);
+  return entries.lookup(kernel.getName());
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,6 +208,9 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
                          void **arguments, GlobalMemory &memory, StringRef chip,
                          unsigned jobs, bool lastFirst, BankTable *banks) {
     const KernelSignature &signature = kernel.signature;
+    auto entry = kernel.module->getEntry(kernel);
+    if (!entry)
+      return llvm::toString(entry.takeError());
     SmallVector<void *> values(arguments,
                                arguments + signature.argumentBytes.size());
     SmallVector<void *> copies = copyInPlace(kernel, arguments, memory);
@@ -170,7 +230,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
     launch.maxRegisters = signature.maxRegisters;
     launch.memory = &memory;
     launch.banks = banks;
-    launch.function = [&] { kernel.entry(values.data()); };
+    launch.function = [&] { (*entry)(values.data()); };
     std::string fault = runLaunch(launch, jobs, lastFirst);
     for (void *copy : copies)
       memory.release(copy);

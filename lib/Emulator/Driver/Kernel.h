@@ -11,6 +11,7 @@
 #include "Memory/Memory.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/Error.h"
+#include <mutex>
 
 namespace mlir {
 class ExecutionEngine;
@@ -21,7 +22,7 @@ namespace mlir::nm_sparse::emulator {
 class BankTable;
 class KernelModule;
 
-/// One kernel, in machine code of the host.
+/// One kernel, which its first launch compiles for the host.
 class Kernel {
 public:
   StringRef getName() const { return signature.name; }
@@ -35,15 +36,14 @@ private:
   friend class KernelModule;
   friend struct KernelLaunch;
   KernelSignature signature;
-  const KernelModule *module = nullptr;
-  void (*entry)(void **arguments) = nullptr;
+  KernelModule *module = nullptr;
 };
 
 /// The kernels of one gpu.module.
 class KernelModule {
 public:
-  /// Parses the text of a gpu.module in the nvvm dialect and compiles it for
-  /// the host. An error carries the compiler's messages. `memory` outlives the
+  /// Parses the text of a gpu.module in the nvvm dialect and lowers it for the
+  /// host. An error carries the compiler's messages. `memory` outlives the
   /// result; the module's constants become part of it.
   static llvm::Expected<std::unique_ptr<KernelModule>>
   create(StringRef text, GlobalMemory &memory);
@@ -55,13 +55,23 @@ public:
 private:
   friend class Kernel;
   friend struct KernelLaunch;
+  using Entry = void (*)(void **arguments);
   KernelModule();
+
+  /// The code of `kernel`, one of this module.
+  llvm::Expected<Entry> getEntry(const Kernel &kernel);
+  llvm::Expected<ExecutionEngine *> compile(ModuleOp module);
+  llvm::Error findEntry(ExecutionEngine &engine, const Kernel &kernel);
+  llvm::Error placeGlobals(GlobalMemory &memory);
 
   MLIRContext context;
   OwningOpRef<ModuleOp> original; ///< What the sites point into.
   HostModule host;
-  std::unique_ptr<ExecutionEngine> engine;
   std::vector<std::unique_ptr<Kernel>> kernels;
+
+  std::mutex mutex; ///< Of what follows: kernels may start on several threads.
+  std::vector<std::unique_ptr<ExecutionEngine>> engines;
+  llvm::StringMap<Entry> entries; ///< By the names of kernels.
 };
 
 struct LaunchShape {

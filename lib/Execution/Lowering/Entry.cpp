@@ -7,6 +7,9 @@
 #include "Lowering/Entry.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Pipelines/Run.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -35,4 +38,13 @@ llvm::Expected<Operation *> nm_sparse::findEntry(ModuleOp module,
         llvm::formatv("several functions ({0}): choose one with --entry", names)
             .str());
   return functions.front().getOperation();
+}
+
+llvm::Error nm_sparse::dropUnreachable(ModuleOp module, Operation *entry) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function != entry)
+      function.setPrivate();
+  return runPipeline(
+      module, "dropping what the entry does not reach",
+      [](OpPassManager &pm) { pm.addPass(createSymbolDCEPass()); });
 }

@@ -15,6 +15,10 @@ namespace mlir::nm_sparse {
 /// The function to run: `name`, or the only public one when it is empty.
 llvm::Expected<Operation *> findEntry(ModuleOp module, StringRef name);
 
+/// Drops all functions and constants that `entry` does not reach: a run needs
+/// no code of theirs.
+llvm::Error dropUnreachable(ModuleOp module, Operation *entry);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_LIB_EXECUTION_LOWERING_ENTRY_H

@@ -15,6 +15,9 @@ using namespace mlir::nm_sparse;
 
 static constexpr int64_t kWordBits = 32;
 
+/// Words that a value is looked for in by selects, four instructions for each.
+static constexpr int64_t kMostSelects = 3;
+
 static Value emitPtx(OpBuilder &b, Location loc, StringRef text,
                      StringRef constraints, ValueRange operands) {
   return LLVM::InlineAsmOp::create(
@@ -73,19 +76,22 @@ Value KeptRows::nextOfGroup() {
   return takeHighestBit(b, loc, mask);
 }
 
-/// A window of several words, any of which may be empty. Each window has as
-/// many bits as it keeps rows, and those in front of a row and behind it lie in
-/// the window, too: few words are left for each.
-Value KeptRows::nextOfWords() {
-  int64_t window = taken / windowValues, inWindow = taken % windowValues;
-  int64_t firstRow = window * windowRows + inWindow;
-  int64_t lastRow = firstRow + windowRows - windowValues;
-  int64_t most = lastRow / kWordBits;
-  if (taken == 0) {
-    mask = words.front();
-    word = constant(0);
-    least = 0;
+/// Moves on from words without bits, up to the word `most`, by selects: a loop
+/// for each of some hundred values takes the optimizer half a minute.
+void KeptRows::selectWord(int64_t most) {
+  for (int64_t i = least + 1; i <= most; ++i) {
+    Value isEmpty = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          mask, constant(0));
+    Value isInFront = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                            word, constant(i - 1));
+    Value moves = arith::AndIOp::create(b, loc, isEmpty, isInFront);
+    mask = arith::SelectOp::create(b, loc, moves, words[i], mask);
+    word = arith::SelectOp::create(b, loc, moves, constant(i), word);
   }
+}
+
+/// As `selectWord`, by a loop.
+void KeptRows::searchWord(int64_t most) {
   Type i32 = b.getI32Type();
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{i32, i32}, ValueRange{mask, word},
@@ -106,6 +112,25 @@ Value KeptRows::nextOfWords() {
       });
   mask = loop.getResult(0);
   word = loop.getResult(1);
+}
+
+/// A window of several words, any of which may be empty. Each window has as
+/// many bits as it keeps rows, and those in front of a row and behind it lie in
+/// the window, too: few words are left for each.
+Value KeptRows::nextOfWords() {
+  int64_t window = taken / windowValues, inWindow = taken % windowValues;
+  int64_t firstRow = window * windowRows + inWindow;
+  int64_t lastRow = firstRow + windowRows - windowValues;
+  int64_t most = lastRow / kWordBits;
+  if (taken == 0) {
+    mask = words.front();
+    word = constant(0);
+    least = 0;
+  }
+  if (most - least <= kMostSelects)
+    selectWord(most);
+  else
+    searchWord(most);
   least = firstRow / kWordBits;
   Value place = takeHighestBit(b, loc, mask);
   Value first = arith::MulIOp::create(b, loc, word, constant(kWordBits));

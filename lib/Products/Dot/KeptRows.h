@@ -41,6 +41,8 @@ private:
   Value getWordAt(int64_t row);
   Value nextOfGroup();
   Value nextOfWords();
+  void selectWord(int64_t most);
+  void searchWord(int64_t most);
 
   OpBuilder &b;
   Location loc;
