@@ -217,15 +217,15 @@ std::vector<bool> chooseBlocks(const LevelSpec &spec, const PackGeometry &g,
   std::vector<double> scores(
       static_cast<size_t>(spec.batch * g.panels * g.windows));
   forEachTileOnThreads<T>(spec, g, [&] {
-    return
-        [&](WindowTile<T> &tile, int64_t batch, int64_t row, int64_t panel0) {
-          int64_t panels = tile.moveTo(batch, row, panel0);
-          tile.load(dense);
-          for (int64_t p = 0; p < panels; ++p)
-            scores[getPlace(g, batch, row, panel0 + p)] =
-                getScore<E>(spec, tile, p);
-          return 0;
-        };
+    return [&](WindowTile<T> &tile, int64_t batch, int64_t row, int64_t,
+               int64_t panel0) {
+      int64_t panels = tile.moveTo(batch, row, panel0);
+      tile.load(dense);
+      for (int64_t p = 0; p < panels; ++p)
+        scores[getPlace(g, batch, row, panel0 + p)] =
+            getScore<E>(spec, tile, p);
+      return 0;
+    };
   });
   return findLargest(
       scores, static_cast<size_t>(
@@ -238,20 +238,20 @@ template <typename T, typename U>
 void pruneRows(const LevelSpec &spec, const PackGeometry &g,
                const std::vector<bool> &kept, const T *dense, U *pruned) {
   forEachTileOnThreads<U>(spec, g, [&] {
-    return
-        [&](WindowTile<U> &tile, int64_t batch, int64_t row, int64_t panel0) {
-          int64_t panels = tile.moveTo(batch, row, panel0);
-          if constexpr (std::is_same_v<T, U>)
-            tile.load(dense);
-          else
-            tile.fill(U(1));
-          for (int64_t p = 0; p < panels; ++p)
-            for (int64_t i = 0;
-                 i < spec.bk && !kept[getPlace(g, batch, row, panel0 + p)]; ++i)
-              std::fill_n(tile.row(i) + p * spec.bn, spec.bn, U(0));
-          tile.store(pruned);
-          return 0;
-        };
+    return [&](WindowTile<U> &tile, int64_t batch, int64_t row, int64_t,
+               int64_t panel0) {
+      int64_t panels = tile.moveTo(batch, row, panel0);
+      if constexpr (std::is_same_v<T, U>)
+        tile.load(dense);
+      else
+        tile.fill(U(1));
+      for (int64_t p = 0; p < panels; ++p)
+        for (int64_t i = 0;
+             i < spec.bk && !kept[getPlace(g, batch, row, panel0 + p)]; ++i)
+          std::fill_n(tile.row(i) + p * spec.bn, spec.bn, U(0));
+      tile.store(pruned);
+      return 0;
+    };
   });
 }
 

@@ -102,33 +102,37 @@ void copyKept(const LevelSpec &spec, const PackGeometry &g,
 }
 
 template <typename T, typename I>
-int pack(const LevelSpec &spec, const NmsPackLevel *outer, const T *dense,
-         T *values, I *index, T sign, const char *order) {
-  PackGeometry g(spec);
+int pack(const LevelSpec &spec, int64_t tileWindows, const NmsPackLevel *outer,
+         const T *dense, T *values, I *index, T sign, const char *order) {
+  PackGeometry g(spec, tileWindows);
   return forEachTileOnThreads<T>(spec, g, [&] {
     auto size = static_cast<size_t>(g.tilePanels);
-    return
-        [&, states = std::vector<uint8_t>(static_cast<size_t>(spec.m) * size),
-         ored = std::vector<T>(size)](WindowTile<T> &tile, int64_t batch,
-                                      int64_t window, int64_t panel0) mutable {
-          int64_t panels = tile.moveTo(batch, window, panel0);
-          tile.load(dense);
-          classifyTile(spec, tile, panels, sign, ored, states);
-          I *indexAt = index +
-                       (batch * g.indexRows + window * spec.n) * g.panels +
-                       panel0;
-          for (int64_t p = 0; p < panels; ++p) {
-            int64_t count = choosePositions(spec, states.data() + p, panels,
-                                            indexAt + p, g.panels);
-            if (count > spec.n)
-              return failTooMany(spec, outer, batch, window, panel0 + p, count,
-                                 order);
-          }
-          int64_t row = batch * g.valueRows + window * spec.n * spec.bk;
-          copyKept(spec, g, tile, panels, indexAt,
-                   values + row * g.columns + panel0 * spec.bn);
-          return 0;
-        };
+    return [&,
+            states = std::vector<uint8_t>(static_cast<size_t>(spec.m) * size),
+            ored = std::vector<T>(size)](WindowTile<T> &tile, int64_t batch,
+                                         int64_t window0, int64_t windows,
+                                         int64_t panel0) mutable {
+      int64_t panels = tile.moveTo(batch, window0, panel0);
+      tile.load(dense);
+      for (int64_t i = 0; i < windows; ++i) {
+        int64_t window = window0 + i;
+        tile.select(i);
+        classifyTile(spec, tile, panels, sign, ored, states);
+        I *indexAt =
+            index + (batch * g.indexRows + window * spec.n) * g.panels + panel0;
+        for (int64_t p = 0; p < panels; ++p) {
+          int64_t count = choosePositions(spec, states.data() + p, panels,
+                                          indexAt + p, g.panels);
+          if (count > spec.n)
+            return failTooMany(spec, outer, batch, window, panel0 + p, count,
+                               order);
+        }
+        int64_t row = batch * g.valueRows + window * spec.n * spec.bk;
+        copyKept(spec, g, tile, panels, indexAt,
+                 values + row * g.columns + panel0 * spec.bn);
+      }
+      return 0;
+    };
   });
 }
 
@@ -139,9 +143,11 @@ int packLevel(const LevelSpec &spec, const NmsPackLevel *outer,
     using T = decltype(element);
     return dispatchIndex(spec.m, [&](auto position) {
       using I = decltype(position);
-      return pack<T, I>(spec, outer, static_cast<const T *>(dense),
-                        static_cast<T *>(values), static_cast<I *>(index), sign,
-                        order);
+      return runByWindows(spec, [&](int64_t tileWindows) {
+        return pack<T, I>(
+            spec, tileWindows, outer, static_cast<const T *>(dense),
+            static_cast<T *>(values), static_cast<I *>(index), sign, order);
+      });
     });
   });
 }

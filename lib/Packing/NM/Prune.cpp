@@ -183,21 +183,28 @@ private:
 template <typename T, typename U, typename MakeChoose>
 int pruneTiles(const LevelSpec &spec, const T *scores, U *pruned,
                MakeChoose makeChoose) {
-  PackGeometry g(spec);
+  PackGeometry g(spec, chooseTileWindows(spec));
   return forEachTileOnThreads<T>(spec, g, [&] {
     return [&, choose = makeChoose(g), marks = makeMarks<T, U>(spec, g)](
                WindowTile<T> &tile, int64_t batch, int64_t window,
-               int64_t panel0) mutable {
+               int64_t windows, int64_t panel0) mutable {
       int64_t panels = tile.moveTo(batch, window, panel0);
       tile.load(scores);
+      // Lets `choose` clear the target's windows, and stores that.
+      auto prune = [&](auto &target) {
+        for (int64_t i = 0; i < windows; ++i) {
+          tile.select(i);
+          target.select(i);
+          choose(tile, panels, target);
+        }
+        target.store(pruned);
+      };
       if constexpr (std::is_same_v<T, U>) {
-        choose(tile, panels, tile);
-        tile.store(pruned);
+        prune(tile);
       } else {
         marks->moveTo(batch, window, panel0);
         marks->fill(Mark::Kept);
-        choose(tile, panels, *marks);
-        marks->store(pruned);
+        prune(*marks);
       }
       return 0;
     };

@@ -53,13 +53,12 @@ void placeKept(const LevelSpec &spec, const PackGeometry &g,
 }
 
 template <typename T, typename I>
-int unpack(const LevelSpec &spec, const char *name, const T *values,
-           const I *index, T *dense) {
-  PackGeometry g(spec);
-  auto unpackTile = [&](WindowTile<T> &tile, int64_t batch, int64_t window,
-                        int64_t panel0) {
-    int64_t panels = tile.moveTo(batch, window, panel0);
-    tile.clear();
+int unpack(const LevelSpec &spec, int64_t tileWindows, const char *name,
+           const T *values, const I *index, T *dense) {
+  PackGeometry g(spec, tileWindows);
+  // Fills in the window of the tile that is chosen.
+  auto unpackWindow = [&](WindowTile<T> &tile, int64_t panels, int64_t batch,
+                          int64_t window, int64_t panel0) {
     const I *indexAt =
         index + (batch * g.indexRows + window * spec.n) * g.panels + panel0;
     for (int64_t p = 0; p < panels; ++p)
@@ -69,11 +68,22 @@ int unpack(const LevelSpec &spec, const char *name, const T *values,
     int64_t row = batch * g.valueRows + window * spec.n * spec.bk;
     placeKept(spec, g, tile, panels, indexAt,
               values + row * g.columns + panel0 * spec.bn);
-    if (!tile.paddingIsZero())
-      return fail("unpack: window %lld of panels %lld to %lld (batch %lld) "
-                  "holds values other than +0 past the end of the weight: the "
-                  "values are damaged or of another shape",
-                  ll(window), ll(panel0), ll(panel0 + panels - 1), ll(batch));
+    if (tile.paddingIsZero())
+      return 0;
+    return fail("unpack: window %lld of panels %lld to %lld (batch %lld) "
+                "holds values other than +0 past the end of the weight: the "
+                "values are damaged or of another shape",
+                ll(window), ll(panel0), ll(panel0 + panels - 1), ll(batch));
+  };
+  auto unpackTile = [&](WindowTile<T> &tile, int64_t batch, int64_t window0,
+                        int64_t windows, int64_t panel0) {
+    int64_t panels = tile.moveTo(batch, window0, panel0);
+    tile.clear();
+    for (int64_t i = 0; i < windows; ++i) {
+      tile.select(i);
+      if (unpackWindow(tile, panels, batch, window0 + i, panel0))
+        return 1;
+    }
     tile.store(dense);
     return 0;
   };
@@ -87,9 +97,11 @@ int unpackLevel(const LevelSpec &spec, const char *name, const void *values,
     using T = decltype(element);
     return dispatchIndex(spec.m, [&](auto position) {
       using I = decltype(position);
-      return unpack<T, I>(spec, name, static_cast<const T *>(values),
-                          static_cast<const I *>(index),
-                          static_cast<T *>(dense));
+      return runByWindows(spec, [&](int64_t tileWindows) {
+        return unpack<T, I>(
+            spec, tileWindows, name, static_cast<const T *>(values),
+            static_cast<const I *>(index), static_cast<T *>(dense));
+      });
     });
   });
 }

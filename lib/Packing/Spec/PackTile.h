@@ -68,19 +68,24 @@ int packInOrder(const NmsPackSpec *spec, const void *dense,
 
 /// Sizes that follow from a spec.
 struct PackGeometry {
-  explicit PackGeometry(const LevelSpec &s)
-      : windowRows(s.m * s.bk), windows((s.k + windowRows - 1) / windowRows),
+  /// `tileWindows` is how many windows a tile has.
+  explicit PackGeometry(const LevelSpec &s, int64_t tileWindows = 1)
+      : windowRows(s.m * s.bk), tileWindows(tileWindows),
+        windows((s.k + windowRows - 1) / windowRows),
         panels((s.outputs + s.bn - 1) / s.bn), columns(panels * s.bn),
         valueRows(windows * s.n * s.bk), indexRows(windows * s.n) {
     // About 128 KB a tile of 4-byte elements: it stays in the second-level
     // cache.
-    int64_t budget = std::max<int64_t>(32768 / (windowRows * s.bn), 1);
+    int64_t budget = std::max<int64_t>(32768 / (tileRows() * s.bn), 1);
     tilePanels = std::min(std::max<int64_t>(panels, 1),
                           std::min(budget, std::max<int64_t>(512 / s.bn, 1)));
     tileColumns = tilePanels * s.bn;
   }
 
-  int64_t windowRows, windows, panels, columns, valueRows, indexRows;
+  int64_t tileRows() const { return tileWindows * windowRows; }
+
+  int64_t windowRows, tileWindows;
+  int64_t windows, panels, columns, valueRows, indexRows;
   int64_t tilePanels, tileColumns;
 };
 
@@ -90,20 +95,25 @@ public:
   WindowTile(const LevelSpec &spec, const PackGeometry &geometry)
       : spec(spec), geometry(geometry),
         elements(
-            static_cast<size_t>(geometry.windowRows * geometry.tileColumns)) {}
+            static_cast<size_t>(geometry.tileRows() * geometry.tileColumns)) {}
 
-  /// Chooses a place; returns the number of panels there.
+  /// Chooses a place, and the first window there; returns the number of panels.
   int64_t moveTo(int64_t batch, int64_t window, int64_t panel) {
+    firstRow = 0;
     row0 = window * geometry.windowRows;
     column0 = panel * spec.bn;
-    rows = std::min(geometry.windowRows, spec.k - row0);
+    rows = std::min(geometry.tileRows(), spec.k - row0);
     columns = std::min(geometry.tileColumns, spec.outputs - column0);
     base = batch * spec.strideB + row0 * spec.strideK + column0 * spec.strideN;
     return std::min(geometry.tilePanels, geometry.panels - panel);
   }
 
+  /// Chooses a window of the tile: rows are those of it from now on.
+  void select(int64_t window) { firstRow = window * geometry.windowRows; }
+
   void load(const T *dense) {
-    if (rows < geometry.windowRows || columns < geometry.tileColumns)
+    select(0);
+    if (rows < geometry.tileRows() || columns < geometry.tileColumns)
       clear();
     const T *from = dense + base;
     if (spec.strideN == 1)
@@ -120,7 +130,8 @@ public:
           row(r)[c] = from[r * spec.strideK + c * spec.strideN];
   }
 
-  void store(T *dense) const {
+  void store(T *dense) {
+    select(0);
     T *to = dense + base;
     if (spec.strideN == 1)
       for (int64_t r = 0; r < rows; ++r)
@@ -139,20 +150,22 @@ public:
   void fill(T element) { std::fill(elements.begin(), elements.end(), element); }
   void clear() { memset(elements.data(), 0, elements.size() * sizeof(T)); }
 
-  /// True when everything outside of the dense array is +0.
+  /// True when everything of the window outside of the dense array is +0.
   bool paddingIsZero() const {
     auto isZero = [](T bits) { return bits == 0; };
     for (int64_t r = 0; r < geometry.windowRows; ++r) {
-      const T *begin = row(r) + (r < rows ? columns : 0);
+      const T *begin = row(r) + (firstRow + r < rows ? columns : 0);
       if (!std::all_of(begin, row(r) + geometry.tileColumns, isZero))
         return false;
     }
     return true;
   }
 
-  T *row(int64_t r) { return elements.data() + r * geometry.tileColumns; }
+  T *row(int64_t r) {
+    return elements.data() + (firstRow + r) * geometry.tileColumns;
+  }
   const T *row(int64_t r) const {
-    return elements.data() + r * geometry.tileColumns;
+    return elements.data() + (firstRow + r) * geometry.tileColumns;
   }
 
 private:
@@ -164,6 +177,7 @@ private:
   const PackGeometry &geometry;
   std::vector<T> elements;
   int64_t row0 = 0, column0 = 0, rows = 0, columns = 0, base = 0;
+  int64_t firstRow = 0; ///< Of the window that is chosen.
 };
 
 /// Calls `body(batch, window, panel)` for the first panel of each tile, until
@@ -180,28 +194,49 @@ int forEachTile(const LevelSpec &spec, const PackGeometry &geometry,
   return 0;
 }
 
-/// Calls `body(tile, batch, window, panel)` for the first panel of each tile,
-/// on several threads, where `body` is what `makeBody()` returns, anew for each
-/// thread's share. Returns nonzero when one does, with the reason of the first
-/// of them recorded.
+/// How many windows a tile should have. Where a contraction step is next to the
+/// one before, a line of the cache holds many of them: a tile of few would read
+/// it again for the next ones.
+inline int64_t chooseTileWindows(const LevelSpec &spec) {
+  constexpr int64_t rows = 256;
+  bool isAlongRows = std::abs(spec.strideK) < std::abs(spec.strideN);
+  return isAlongRows ? std::max<int64_t>(rows / (spec.m * spec.bk), 1) : 1;
+}
+
+/// Calls `body(tile, batch, window, windows, panel)` for each tile, with its
+/// first window and panel and the number of windows, on several threads; `body`
+/// is what `makeBody()` returns, anew for each thread's share. Returns nonzero
+/// when one does, with the reason of the first of them recorded.
 template <typename T, typename MakeBody>
 int forEachTileOnThreads(const LevelSpec &spec, const PackGeometry &geometry,
                          MakeBody makeBody) {
-  int64_t tiles =
+  int64_t across =
       (geometry.panels + geometry.tilePanels - 1) / geometry.tilePanels;
-  int64_t elements = geometry.windowRows * geometry.tileColumns;
+  int64_t along =
+      (geometry.windows + geometry.tileWindows - 1) / geometry.tileWindows;
+  int64_t elements = geometry.tileRows() * geometry.tileColumns;
   // A small weight is not worth a thread.
   int64_t chunk = std::max<int64_t>((1 << 17) / elements, 1);
   auto makeRun = [&] {
     return [&, body = makeBody(),
             tile = WindowTile<T>(spec, geometry)](int64_t task) mutable {
-      int64_t row = task / tiles;
-      return body(tile, row / geometry.windows, row % geometry.windows,
-                  task % tiles * geometry.tilePanels);
+      int64_t row = task / across;
+      int64_t window = row % along * geometry.tileWindows;
+      return body(tile, row / along, window,
+                  std::min(geometry.tileWindows, geometry.windows - window),
+                  task % across * geometry.tilePanels);
     };
   };
-  return runChunksUntilFailure(spec.batch * geometry.windows * tiles, chunk,
-                               makeRun);
+  return runChunksUntilFailure(spec.batch * along * across, chunk, makeRun);
+}
+
+/// Calls `run(tileWindows)`. Tiles of several windows fail in another order
+/// than that of the windows: the first one is found again with tiles of one.
+template <typename Run>
+int runByWindows(const LevelSpec &spec, Run run) {
+  int64_t tileWindows = chooseTileWindows(spec);
+  int status = run(tileWindows);
+  return status && tileWindows > 1 ? run(1) : status;
 }
 
 /// Calls `body(T(), sign)` with the unsigned type of the element's size and the
