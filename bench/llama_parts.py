@@ -19,7 +19,7 @@ from cuda_graphs import capture, microseconds
 from torch import nn
 
 from nm_sparse.torch import NMLinear
-from nm_sparse.torch.mlp import GatedMLP, shared_linear
+from nm_sparse.torch.layers.mlp import GatedMLP, shared_linear
 
 SHAPES = {
     "q": (4096, 4096),

@@ -8,20 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from nm_sparse.torch import (
-    GatedMLP,
-    LinearSpec,
-    NMLinear,
-    eager,
-    kernels,
-    shared_kernels,
-)
-from nm_sparse.torch.mlp_ops import gated_specs, mlp_specs
-from nm_sparse.torch.ops import activate
-from nm_sparse.torch.shared_spec import whole_text, with_activation
-from nm_sparse.torch.storage import from_storage
-from nm_sparse.torch.stored_forms import StoredForm, StoredForms
-from nm_sparse.torch.weight import PackedWeight
+from nm_sparse.torch import GatedMLP, LinearSpec, NMLinear
+from nm_sparse.torch.layers import eager, kernels, shared_kernels
+from nm_sparse.torch.layers.mlp_ops import gated_specs, mlp_specs
+from nm_sparse.torch.layers.ops import activate
+from nm_sparse.torch.layers.shared_spec import whole_text, with_activation
+from nm_sparse.torch.layers.storage import from_storage
+from nm_sparse.torch.layers.stored_forms import StoredForm, StoredForms
+from nm_sparse.torch.layers.weight import PackedWeight
 
 
 def numbers(model):

@@ -8,8 +8,8 @@ import types
 
 import numpy as np
 
-from nm_sparse import emulator
-from nm_sparse.library import library, use_emulator
+from nm_sparse.bindings.library import library, use_emulator
+from nm_sparse.runtime import emulator
 
 
 class Memory:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from nm_sparse import library
-from nm_sparse.oracle import Oracle
+from nm_sparse.bindings import library
+from nm_sparse.runtime.oracle import Oracle
 from nm_sparse.torch.export import export_mlir
 
 BUILD = Path(os.environ.get("NM_BUILD_DIR", ""))

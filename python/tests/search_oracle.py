@@ -13,10 +13,11 @@ from typing import Callable, List, Optional
 
 import numpy as np
 
-from nm_sparse import Encoding, EncodingError, free, order, reference, shuffled
-from nm_sparse.encoding import extents
+from nm_sparse import Encoding, EncodingError, reference
+from nm_sparse.encoding import extents, free, order
+from nm_sparse.packing import shuffled
+from nm_sparse.packing.shuffled import _places, _stored
 from nm_sparse.reference import _bits, _check_density, _default_dtype, _numbers, _turn
-from nm_sparse.shuffled import _places, _stored
 
 Progress = Callable[[int, int], None]  # steps done, and of how many
 

@@ -7,11 +7,11 @@ from torch import nn
 from torch_cases import random_weight
 
 from nm_sparse import Encoding
-from nm_sparse.emulator import emulate
-from nm_sparse.function import PreparedWeight
+from nm_sparse.runtime.emulator import emulate
+from nm_sparse.runtime.function import PreparedWeight
 from nm_sparse.torch import LinearSpec, NMLinear
-from nm_sparse.torch.shared_spec import shared_text
-from nm_sparse.torch.spec import DTYPE_NAMES
+from nm_sparse.torch.layers.shared_spec import shared_text
+from nm_sparse.torch.layers.spec import DTYPE_NAMES
 
 GATED = torch.ops.nm_sparse.gated_mlp.default
 MLP = torch.ops.nm_sparse.mlp.default

@@ -12,7 +12,7 @@ from strategies import TYPES, bits_of, random_bits
 
 import nm_sparse
 from nm_sparse import EncodingError
-from nm_sparse.arrays import to_host, to_numbers
+from nm_sparse.interop.arrays import to_host, to_numbers
 
 pytestmark = pytest.mark.slow
 

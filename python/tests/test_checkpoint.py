@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from strategies import TYPES, bits_of
 
-from nm_sparse import Checkpoint, CheckpointError, decode, encode, prune, two_four
-from nm_sparse.tensor_file import FILE_TYPES, write_tensors
+from nm_sparse import Checkpoint, CheckpointError, decode, encode, prune
+from nm_sparse.files.tensor_file import FILE_TYPES, write_tensors
+from nm_sparse.packing import two_four
 
 WEIGHT_TYPES = [name for name in TYPES if name in FILE_TYPES]
 

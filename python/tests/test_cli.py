@@ -12,8 +12,8 @@ import pytest
 import nm_sparse
 from nm_sparse import Checkpoint, Encoding, PackedTensor, pack, prune, write_packed
 from nm_sparse.cli import main
-from nm_sparse.tensor_file import CheckpointError, TensorFile, write_tensors
-from nm_sparse.tensor_writer import TensorWriter
+from nm_sparse.files.tensor_file import CheckpointError, TensorFile, write_tensors
+from nm_sparse.files.tensor_writer import TensorWriter
 
 FOLDER = Path(nm_sparse.__file__).parents[1]
 E = Encoding("2:4", block=(1, 8), dim=1)
@@ -167,7 +167,7 @@ def test_damage_in_the_middle_leaves_nothing(model, tmp_path, monkeypatch, capsy
     def fail(*unused):
         raise OSError("no space is left")
 
-    monkeypatch.setattr("nm_sparse.tensor_writer._copy", fail)
+    monkeypatch.setattr("nm_sparse.files.tensor_writer._copy", fail)
     out = tmp_path / "out.safetensors"
     assert run("prune", model, "-o", out, "--encoding", "2:4") == 1
     assert "no space is left" in capsys.readouterr().err

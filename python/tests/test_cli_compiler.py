@@ -7,7 +7,6 @@ import types
 
 import pytest
 
-import nm_sparse
 from nm_sparse import Encoding
 from nm_sparse.cli import bench, main
 
@@ -23,7 +22,7 @@ def report(capsys):
 
 
 class Compiler:
-    """Takes the place of nm_sparse.compiler, and keeps what it was asked."""
+    """Takes the place of nm_sparse.bindings.compiler, and keeps what it was asked."""
 
     def __init__(self, text="", files=(), error=None):
         self.text, self.files, self.error = text, dict(files), error
@@ -38,15 +37,16 @@ class Compiler:
 @pytest.fixture
 def use(monkeypatch):
     def replace(name, module):
+        package, _, last = f"nm_sparse.{name}".rpartition(".")
         monkeypatch.setitem(sys.modules, f"nm_sparse.{name}", module)
-        monkeypatch.setattr(nm_sparse, name, module, raising=False)
+        monkeypatch.setattr(sys.modules[package], last, module, raising=False)
         return module
 
     return replace
 
 
 def test_explain(use, tmp_path, capsys):
-    compiler = use("compiler", Compiler("stage 1\nstage 2\n"))
+    compiler = use("bindings.compiler", Compiler("stage 1\nstage 2\n"))
     program = tmp_path / "linear.mlir"
     program.write_text("func.func @f()")
     assert run("explain", program, "--chip", "sm_80", "--tokens", "1,8") == 0
@@ -65,8 +65,8 @@ def test_explain_a_layer(use, capsys):
         def mlir(self):
             return repr(self.fields)
 
-    compiler = use("compiler", Compiler("done\n"))
-    use("specs", types.SimpleNamespace(LinearSpec=LinearSpec))
+    compiler = use("bindings.compiler", Compiler("done\n"))
+    use("layers.specs", types.SimpleNamespace(LinearSpec=LinearSpec))
     layer = ("explain", "--encoding", "8:32", "--block", "1,64", "--shape", "K=96,N=64")
     assert run(*layer) == 0
     assert compiler.program == repr((Encoding("8:32", block=(1, 64), dim=1).mlir(), 64,
@@ -83,7 +83,9 @@ def test_explain_a_layer(use, capsys):
 
 
 def test_advise(use, capsys):
-    compiler = use("compiler", Compiler("table\n", {"-": b'{"patterns": []}\n'}))
+    compiler = use(
+        "bindings.compiler", Compiler("table\n", {"-": b'{"patterns": []}\n'})
+    )
     layer = ("--shape", "K=64,N=128", "--dtype", "bf16", "--pattern", "2:4",
              "--pattern", "1:4", "--tokens", "1")  # fmt: skip
     assert run("advise", *layer) == 0
@@ -105,7 +107,7 @@ def test_advise(use, capsys):
 def test_what_the_compiler_refuses(use, capsys, status):
     error = RuntimeError("'sm_5' is not a known chip")
     error.status = status
-    use("compiler", Compiler(error=error))
+    use("bindings.compiler", Compiler(error=error))
     assert run("advise", "--shape", "K=4,N=4", "--chip", "sm_5") == status
     assert capsys.readouterr().err == "nm_sparse advise: 'sm_5' is not a known chip\n"
 
@@ -140,8 +142,8 @@ def test_bench_compares_with_the_dense_layer(use, monkeypatch, capsys):
             return y.copy_(x @ weight.T)
 
     program = Program()
-    use("program", types.SimpleNamespace(compile=lambda spec: program))
-    use("specs", types.SimpleNamespace(LinearSpec=lambda *fields: fields))
+    use("runtime.program", types.SimpleNamespace(compile=lambda spec: program))
+    use("layers.specs", types.SimpleNamespace(LinearSpec=lambda *fields: fields))
     monkeypatch.setattr(bench, "count_gpus", lambda: 1)
     monkeypatch.setattr(bench, "DEVICE", "cpu")
     monkeypatch.setattr(bench, "COLD_BYTES", 10000)

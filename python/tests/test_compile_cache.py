@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from nm_sparse import cache, compiler
-from nm_sparse import library as native
-from nm_sparse.program import compile
-from nm_sparse.specs import LinearSpec
+from nm_sparse.bindings import compiler
+from nm_sparse.bindings import library as native
+from nm_sparse.layers.specs import LinearSpec
+from nm_sparse.runtime import cache
+from nm_sparse.runtime.program import compile
 
 SPEC = LinearSpec("#nm_sparse.encoding<2:4, dim = 1>", 16, 32)
 

@@ -16,8 +16,9 @@ from strategies import TYPES
 from test_checkpoint import BY_HAND, compress, kept_weights, save
 from test_tensor_file import ENTRY, file_of
 
-from nm_sparse import Checkpoint, CheckpointError, two_four, write_packed
-from nm_sparse.tensor_file import FILE_TYPES, TensorFile
+from nm_sparse import Checkpoint, CheckpointError, write_packed
+from nm_sparse.files.tensor_file import FILE_TYPES, TensorFile
+from nm_sparse.packing import two_four
 
 TOOL = Path(os.environ.get("NM_BUILD_DIR", ""), "bin", "nm-compile")
 pytestmark = [

@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 
-from nm_sparse import Encoding, detection, encode, prune
-from nm_sparse.detection import count_live, detect
+from nm_sparse import Encoding, encode, prune
+from nm_sparse.pruning import detection
+from nm_sparse.pruning.detection import count_live, detect
 
 PATTERNS = [
     "2:4",

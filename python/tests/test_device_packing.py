@@ -16,14 +16,14 @@ from nm_sparse import (
     PackedTensor,
     compile,
     decode,
-    device_packing,
     emulate,
     pack,
     prune,
 )
-from nm_sparse import library as native
-from nm_sparse.device_packing import has_kernel, pack_program
-from nm_sparse.library import RuntimeFailure
+from nm_sparse.bindings import library as native
+from nm_sparse.bindings.library import RuntimeFailure
+from nm_sparse.tensors import device_packing
+from nm_sparse.tensors.device_packing import has_kernel, pack_program
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-MODULES = ["arrays", "encoding", "packed_tensor", "pruning"]
+MODULES = ["encoding", "interop.arrays", "pruning.prune", "tensors.packed_tensor"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nm_sparse import Encoding, EncodingError, decode, encode, library, prune
-from nm_sparse.activation_text import ACTIVATIONS, activation_steps
+from nm_sparse import Encoding, EncodingError, decode, encode, prune
+from nm_sparse.bindings import library
 from nm_sparse.gated_mlp import gated_mlp_mlir
+from nm_sparse.layers.activation_text import ACTIVATIONS, activation_steps
 from nm_sparse.linear_shared import SharedLayer, linear_shared_mlir
-from nm_sparse.oracle import Oracle
+from nm_sparse.runtime.oracle import Oracle
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from nm_sparse import (
     read_packed,
     write_packed,
 )
-from nm_sparse.tensor_file import FILE_TYPES, TensorFile, write_tensors
+from nm_sparse.files.tensor_file import FILE_TYPES, TensorFile, write_tensors
 
 TYPES = tuple(FILE_TYPES)
 

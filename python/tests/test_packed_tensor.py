@@ -20,7 +20,7 @@ from nm_sparse import (
     search_order,
     write_packed,
 )
-from nm_sparse.tensor_file import FILE_TYPES, TensorFile, write_tensors
+from nm_sparse.files.tensor_file import FILE_TYPES, TensorFile, write_tensors
 
 TYPES = tuple(FILE_TYPES)
 PARTS = st.sampled_from(["1", "2", "5"])

@@ -13,13 +13,13 @@ from nm_sparse import (
     LinearSpec,
     PackedTensor,
     compile,
-    device_packing,
     pack,
-    packing,
     prune,
 )
-from nm_sparse import library as native
-from nm_sparse.compiler import CompileError
+from nm_sparse.bindings import library as native
+from nm_sparse.bindings.compiler import CompileError
+from nm_sparse.packing import canonical
+from nm_sparse.tensors import device_packing
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="no library of the compiler"
@@ -35,7 +35,7 @@ def device(monkeypatch):
         counts["device"] += 1
         return gpu.emulated(compile(*arguments, **fields))
 
-    on_host = packing.encode
+    on_host = canonical.encode
 
     def encode(*arguments):
         counts["host"] += 1
@@ -45,7 +45,7 @@ def device(monkeypatch):
     monkeypatch.setattr(device_packing, "compile", compile_)
     monkeypatch.setattr(device_packing, "emulates", lambda: False)
     monkeypatch.setattr(device_packing, "device_chip", lambda ordinal: "sm_90a")
-    monkeypatch.setattr(packing, "encode", encode)
+    monkeypatch.setattr(canonical, "encode", encode)
     device_packing.pack_program.cache_clear()
     yield counts
     device_packing.pack_program.cache_clear()

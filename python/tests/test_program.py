@@ -10,14 +10,15 @@ import weakref
 import numpy as np
 import pytest
 
-from nm_sparse import Encoding, EncodingError, direct, emulator, encode, pack, prune
-from nm_sparse import library as native
-from nm_sparse.activation_text import ACTIVATIONS
-from nm_sparse.compiler import CompileError
-from nm_sparse.emulator import emulate
-from nm_sparse.operands import NativeArrays, Operand, OperandError
-from nm_sparse.program import PreparedWeight, advise, compile
-from nm_sparse.specs import LinearSpec
+from nm_sparse import Encoding, EncodingError, direct, encode, pack, prune
+from nm_sparse.bindings import library as native
+from nm_sparse.bindings.compiler import CompileError
+from nm_sparse.interop.operands import NativeArrays, Operand, OperandError
+from nm_sparse.layers.activation_text import ACTIVATIONS
+from nm_sparse.layers.specs import LinearSpec
+from nm_sparse.runtime import emulator
+from nm_sparse.runtime.emulator import emulate
+from nm_sparse.runtime.program import PreparedWeight, advise, compile
 
 pytestmark = [
     pytest.mark.slow,

@@ -10,22 +10,20 @@ import types
 import numpy as np
 import pytest
 
-from nm_sparse import (
-    Encoding,
-    EncodingError,
-    cache,
-    compiler,
-    direct,
-    function,
-    pack,
-    prune,
+from nm_sparse import Encoding, EncodingError, direct, pack, prune
+from nm_sparse.bindings import compiler
+from nm_sparse.bindings import library as native
+from nm_sparse.bindings.compiler import CompileError
+from nm_sparse.interop.operands import (
+    OperandError,
+    numpy_type,
+    open_operand,
+    torch_memory,
 )
-from nm_sparse import library as native
-from nm_sparse.compiler import CompileError
-from nm_sparse.emulator import emulate
-from nm_sparse.operands import OperandError, numpy_type, open_operand, torch_memory
-from nm_sparse.program import PreparedWeight, compile
-from nm_sparse.specs import LinearSpec
+from nm_sparse.layers.specs import LinearSpec
+from nm_sparse.runtime import cache, function
+from nm_sparse.runtime.emulator import emulate
+from nm_sparse.runtime.program import PreparedWeight, compile
 
 pytestmark = [
     pytest.mark.slow,
@@ -298,9 +296,9 @@ def test_programs_are_destroyed_by_the_library_that_made_them(monkeypatch):
     own = types.SimpleNamespace(
         nmsProgramCreate=lambda *arguments: 5, nmsProgramDestroy=destroyed.append
     )
-    monkeypatch.setattr("nm_sparse.program.library", lambda: own)
+    monkeypatch.setattr("nm_sparse.runtime.program.library", lambda: own)
     assert program.handle == program.handle == 5
-    monkeypatch.setattr("nm_sparse.program.library", native.library)
+    monkeypatch.setattr("nm_sparse.runtime.program.library", native.library)
     del program
     gc.collect()
     assert destroyed == [5]

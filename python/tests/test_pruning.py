@@ -8,15 +8,8 @@ import search_oracle
 from hypothesis import given, settings
 from strategies import TYPES, bits_of, dense_weights, free_weights, sparse_weights
 
-from nm_sparse import (
-    Encoding,
-    EncodingError,
-    Level,
-    encode,
-    pattern_mask,
-    prune,
-    shuffled,
-)
+from nm_sparse import Encoding, EncodingError, Level, encode, pattern_mask, prune
+from nm_sparse.packing import shuffled
 from nm_sparse.reference import _numbers
 
 

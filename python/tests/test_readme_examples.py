@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nm_sparse.library import available
+from nm_sparse.bindings.library import available
 
 ROOT = Path(__file__).resolve().parents[2]
 

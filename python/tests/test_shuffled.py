@@ -18,12 +18,12 @@ from nm_sparse import (
     Packed,
     decode,
     encode,
-    order,
     prune,
     read_packed,
     search_order,
     write_packed,
 )
+from nm_sparse.encoding import order
 
 
 def orders(weight, e, seed):

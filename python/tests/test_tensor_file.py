@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from nm_sparse import CheckpointError
-from nm_sparse.tensor_file import DTYPES, TensorFile, write_tensors
+from nm_sparse.files.tensor_file import DTYPES, TensorFile, write_tensors
 
 ENTRY = {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}
 

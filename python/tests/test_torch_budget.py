@@ -12,9 +12,9 @@ from torch import nn  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError  # noqa: E402
 from nm_sparse import output_error as reference_error  # noqa: E402
-from nm_sparse.compiler import CompileError  # noqa: E402
+from nm_sparse.bindings.compiler import CompileError  # noqa: E402
 from nm_sparse.torch import NMLinear, NMSparseConfig, sparsify_  # noqa: E402
-from nm_sparse.torch.budget import (  # noqa: E402
+from nm_sparse.torch.models.budget import (  # noqa: E402
     advise,
     choose,
     output_error,

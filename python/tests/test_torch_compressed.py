@@ -24,7 +24,7 @@ from nm_sparse import (  # noqa: E402
     write_packed,
 )
 from nm_sparse.torch import NMLinear  # noqa: E402
-from nm_sparse.torch.compressed import (  # noqa: E402
+from nm_sparse.torch.models.compressed import (  # noqa: E402
     convert_checkpoint,
     load_into,
 )

@@ -20,15 +20,10 @@ from compressed_cases import (  # noqa: E402
 )
 from safetensors import safe_open  # noqa: E402
 
-from nm_sparse import (  # noqa: E402
-    Checkpoint,
-    CheckpointError,
-    conversion,
-    encode,
-    read_packed,
-)
+from nm_sparse import Checkpoint, CheckpointError, encode, read_packed  # noqa: E402
+from nm_sparse.files import conversion  # noqa: E402
 from nm_sparse.torch import PackedWeight  # noqa: E402
-from nm_sparse.torch.compressed import (  # noqa: E402
+from nm_sparse.torch.models.compressed import (  # noqa: E402
     convert_checkpoint,
     load_compressed,
 )

@@ -21,7 +21,7 @@ from nm_sparse.torch import (  # noqa: E402
     sparsify_,
     use_dense_,
 )
-from nm_sparse.torch.dense_plan import COUNTS  # noqa: E402
+from nm_sparse.torch.models.dense_plan import COUNTS  # noqa: E402
 
 TOKENS = (1, 16, 512, 2048)
 

@@ -20,19 +20,16 @@ from dense_cases import (  # noqa: E402, F401
 from storage_cases import draw_weight, same_bits  # noqa: E402
 from torch import nn  # noqa: E402
 
-from nm_sparse.torch import (  # noqa: E402
-    LinearSpec,
-    NMLinear,
+from nm_sparse.torch import LinearSpec, NMLinear, shared_linear, store_for_kernels_  # noqa: E402
+from nm_sparse.torch.layers import (  # noqa: E402
     dense_copies,
     eager,
     kernels,
     shared_kernels,
-    shared_linear,
-    store_for_kernels_,
     stored_forms,
 )
-from nm_sparse.torch.dense_copies import dense_form, unpack_dense  # noqa: E402
-from nm_sparse.torch.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.layers.dense_copies import dense_form, unpack_dense  # noqa: E402
+from nm_sparse.torch.layers.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 K, N = 32, 24

@@ -31,13 +31,13 @@ from nm_sparse.torch import (  # noqa: E402
     shared_linear,
     store_for_kernels_,
 )
-from nm_sparse.torch.dense_copies import dense_form  # noqa: E402
-from nm_sparse.torch.shared_spec import (  # noqa: E402
+from nm_sparse.torch.layers.dense_copies import dense_form  # noqa: E402
+from nm_sparse.torch.layers.shared_spec import (  # noqa: E402
     parse_shared,
     shared_text,
     with_dense_from,
 )
-from nm_sparse.torch.spec import DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.layers.spec import DTYPE_NAMES  # noqa: E402
 
 K, N = 32, 24
 
@@ -156,7 +156,7 @@ def test_gradients_and_graphs_of_modules():
 
 
 def test_storing_for_kernels(monkeypatch):
-    from nm_sparse.torch import kernel_storage
+    from nm_sparse.torch.models import kernel_storage
 
     Sparse(monkeypatch, "bitmap")
     monkeypatch.setattr(kernel_storage, "_is_on_gpu", lambda layer: True)

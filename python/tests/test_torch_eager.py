@@ -14,8 +14,9 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
-from nm_sparse.torch import NMLinear, eager, kernels  # noqa: E402
-from nm_sparse.torch.mlp import GatedMLP, shared_linear  # noqa: E402
+from nm_sparse.torch import NMLinear  # noqa: E402
+from nm_sparse.torch.layers import eager, kernels  # noqa: E402
+from nm_sparse.torch.layers.mlp import GatedMLP, shared_linear  # noqa: E402
 
 N, K = 24, 32
 
@@ -199,7 +200,7 @@ def test_copies_know_nothing(machine, layer):
 
 
 def test_layers_of_one_input(machine, monkeypatch):
-    from nm_sparse.torch import shared_kernels
+    from nm_sparse.torch.layers import shared_kernels
 
     torch.manual_seed(1)
     sizes = ((K, N), (K, N), (N, K))

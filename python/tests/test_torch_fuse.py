@@ -18,10 +18,10 @@ from nm_sparse.torch import (  # noqa: E402
     NMSparseConfig,
     sparsify_,
 )
-from nm_sparse.torch.fuse import find_activation, fuse_  # noqa: E402
-from nm_sparse.torch.mlp import GatedMLP, share_input_, shared_linear  # noqa: E402
-from nm_sparse.torch.ops import activate  # noqa: E402
-from nm_sparse.torch.spec import ACTIVATIONS  # noqa: E402
+from nm_sparse.torch.layers.mlp import GatedMLP, share_input_, shared_linear  # noqa: E402
+from nm_sparse.torch.layers.ops import activate  # noqa: E402
+from nm_sparse.torch.layers.spec import ACTIVATIONS  # noqa: E402
+from nm_sparse.torch.models.fuse import find_activation, fuse_  # noqa: E402
 
 SIZES = dict(
     hidden_size=64,

@@ -12,18 +12,17 @@ from storage_cases import same_bits  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import Encoding  # noqa: E402
-from nm_sparse.compiler import CompileError  # noqa: E402
+from nm_sparse.bindings.compiler import CompileError  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     GatedMLP,
     LinearSpec,
     NMLinear,
-    kernel_storage,
-    kernels,
     share_input_,
-    shared_kernels,
     store_for_kernels_,
 )
-from nm_sparse.torch.stored_forms import StoredForm, StoredForms  # noqa: E402
+from nm_sparse.torch.layers import kernels, shared_kernels  # noqa: E402
+from nm_sparse.torch.layers.stored_forms import StoredForm, StoredForms  # noqa: E402
+from nm_sparse.torch.models import kernel_storage  # noqa: E402
 
 LAYOUTS = {"canonical": 1, "bitmap": 4}
 

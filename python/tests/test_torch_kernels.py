@@ -15,18 +15,14 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS, random_weight  # noqa: E402
 
-from nm_sparse import Encoding, Level, Packed, library  # noqa: E402
-from nm_sparse.emulator import emulate  # noqa: E402
-from nm_sparse.program import PreparedWeight, compile  # noqa: E402
-from nm_sparse.torch import (  # noqa: E402
-    LinearSpec,
-    NMLinear,
-    PackedWeight,
-    kernels,
-    stored_forms,
-)
-from nm_sparse.torch.storage import to_storage  # noqa: E402
-from nm_sparse.torch.stored_forms import StoredForms  # noqa: E402
+from nm_sparse import Encoding, Level, Packed  # noqa: E402
+from nm_sparse.bindings import library  # noqa: E402
+from nm_sparse.runtime.emulator import emulate  # noqa: E402
+from nm_sparse.runtime.program import PreparedWeight, compile  # noqa: E402
+from nm_sparse.torch import LinearSpec, NMLinear, PackedWeight  # noqa: E402
+from nm_sparse.torch.layers import kernels, stored_forms  # noqa: E402
+from nm_sparse.torch.layers.storage import to_storage  # noqa: E402
+from nm_sparse.torch.layers.stored_forms import StoredForms  # noqa: E402
 
 needs_library = pytest.mark.skipif(
     not library.available(), reason="no library of the compiler"

@@ -18,7 +18,7 @@ from torch_cases import ENCODINGS, ragged_shape  # noqa: E402
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError  # noqa: E402
 from nm_sparse.torch import NMLinear  # noqa: E402
-from nm_sparse.torch.spec import ACTIVATIONS  # noqa: E402
+from nm_sparse.torch.layers.spec import ACTIVATIONS  # noqa: E402
 
 EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 

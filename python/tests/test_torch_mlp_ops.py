@@ -22,12 +22,13 @@ from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError  # noqa: E402
-from nm_sparse.torch import LinearSpec, NMLinear, kernels, shared_kernels  # noqa: E402
-from nm_sparse.torch.mlp import GatedMLP  # noqa: E402
-from nm_sparse.torch.mlp_ops import mlp_specs  # noqa: E402
-from nm_sparse.torch.ops import activate  # noqa: E402
-from nm_sparse.torch.shared_spec import shared_text, whole_text  # noqa: E402
-from nm_sparse.torch.spec import ACTIVATIONS  # noqa: E402
+from nm_sparse.torch import LinearSpec, NMLinear  # noqa: E402
+from nm_sparse.torch.layers import kernels, shared_kernels  # noqa: E402
+from nm_sparse.torch.layers.mlp import GatedMLP  # noqa: E402
+from nm_sparse.torch.layers.mlp_ops import mlp_specs  # noqa: E402
+from nm_sparse.torch.layers.ops import activate  # noqa: E402
+from nm_sparse.torch.layers.shared_spec import shared_text, whole_text  # noqa: E402
+from nm_sparse.torch.layers.spec import ACTIVATIONS  # noqa: E402
 
 
 @pytest.mark.parametrize("e", ENCODINGS, ids=str)

@@ -12,8 +12,8 @@ from torch_cases import ENCODINGS, as_array, random_weight  # noqa: E402
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError, Level  # noqa: E402
 from nm_sparse.torch import LinearSpec, packed_linear  # noqa: E402
-from nm_sparse.torch.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
-from nm_sparse.torch.storage import to_storage  # noqa: E402
+from nm_sparse.torch.layers.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.layers.storage import to_storage  # noqa: E402
 
 EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 LINEAR = torch.ops.nm_sparse.linear.default

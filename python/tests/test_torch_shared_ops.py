@@ -21,15 +21,12 @@ from torch import nn  # noqa: E402
 from torch_cases import ENCODINGS  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError  # noqa: E402
-from nm_sparse.torch import (  # noqa: E402
-    LinearSpec,
-    kernels,
-    shared_kernels,
-)
-from nm_sparse.torch.mlp import GatedMLP, shared_linear  # noqa: E402
-from nm_sparse.torch.ops import activate  # noqa: E402
-from nm_sparse.torch.shared_spec import parse_shared, with_activation  # noqa: E402
-from nm_sparse.torch.spec import ACTIVATIONS  # noqa: E402
+from nm_sparse.torch import LinearSpec  # noqa: E402
+from nm_sparse.torch.layers import kernels, shared_kernels  # noqa: E402
+from nm_sparse.torch.layers.mlp import GatedMLP, shared_linear  # noqa: E402
+from nm_sparse.torch.layers.ops import activate  # noqa: E402
+from nm_sparse.torch.layers.shared_spec import parse_shared, with_activation  # noqa: E402
+from nm_sparse.torch.layers.spec import ACTIVATIONS  # noqa: E402
 
 EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 

@@ -11,10 +11,10 @@ from export_cases import needs_library  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import EncodingError  # noqa: E402
-from nm_sparse.compiler import CompileError  # noqa: E402
-from nm_sparse.library import LibraryNotFoundError  # noqa: E402
+from nm_sparse.bindings.compiler import CompileError  # noqa: E402
+from nm_sparse.bindings.library import LibraryNotFoundError  # noqa: E402
 from nm_sparse.torch import NMLinear, share_input_, use_dense_  # noqa: E402
-from nm_sparse.torch.dense_plan import COUNTS, choose  # noqa: E402
+from nm_sparse.torch.models.dense_plan import COUNTS, choose  # noqa: E402
 
 
 class Model(nn.Module):

@@ -19,7 +19,7 @@ from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     PackedWeight,
 )
-from nm_sparse.torch.masks import prune_weight  # noqa: E402
+from nm_sparse.torch.layers.masks import prune_weight  # noqa: E402
 
 SEEDS = st.integers(0, 1 << 30)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nm_sparse.library import available
+from nm_sparse.bindings.library import available
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "Tutorial.md"
 FROM_HERE_ON_TORCH = "## PyTorch"

@@ -57,7 +57,7 @@ def compiler_arguments(args: argparse.Namespace) -> List[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from .. import compiler
+    from ..bindings import compiler
 
     arguments = compiler_arguments(args)
     files = ("-",) if args.json else ()
