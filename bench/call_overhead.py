@@ -28,6 +28,7 @@ import torch
 import torch.nn.functional as F
 
 import nm_sparse as nm
+from nm_sparse.bindings import library
 from nm_sparse.torch import NMLinear
 
 LAYERS = (
@@ -128,7 +129,7 @@ def main() -> None:
         about = {
             "gpu": torch.cuda.get_device_name(),
             "torch": torch.__version__,
-            "library": nm.library.version(),
+            "library": library.version(),
             "size": SIZE,
             "driver_us": floor,
             "rows": rows,

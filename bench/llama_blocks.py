@@ -35,7 +35,7 @@ import torch
 from cuda_graphs import capture, microseconds
 from transformers import LlamaConfig, LlamaForCausalLM, StaticCache
 
-import nm_sparse as nm
+from nm_sparse.bindings import library
 from nm_sparse.torch import (
     NMLinear,
     NMSparseConfig,
@@ -331,7 +331,7 @@ def main() -> None:
     about: Dict[str, Any] = {
         "gpu": "none" if options.tiny else torch.cuda.get_device_name(),
         "torch": torch.__version__,
-        "library": nm.library.version() if nm.library.available() else "none",
+        "library": library.version() if library.available() else "none",
         "options": vars(options),
         "patterns": [],
     }

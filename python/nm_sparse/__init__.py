@@ -12,8 +12,8 @@ reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a trained model
 one (docs/Advise.md).
 """
 
-from .bindings.compiler import CompileError
 from .bindings.library import LibraryNotFoundError, RuntimeFailure
+from .compiler import CompileError
 from .encoding import (
     FORMAT,
     VERSIONS,

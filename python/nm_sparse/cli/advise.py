@@ -57,7 +57,7 @@ def compiler_arguments(args: argparse.Namespace) -> List[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..bindings import compiler
+    from .. import compiler
 
     arguments = compiler_arguments(args)
     files = ("-",) if args.json else ()

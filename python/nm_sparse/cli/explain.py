@@ -91,7 +91,7 @@ def read_program(args: argparse.Namespace) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..bindings import compiler
+    from .. import compiler
 
     text = read_program(args)
     arguments = ["-", "-o", FILES[0], "--manifest", FILES[1], "--explain"]

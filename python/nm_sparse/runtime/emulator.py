@@ -13,7 +13,7 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from ..bindings import compiler
+from .. import compiler
 from ..bindings.library import (
     Result,
     RuntimeFailure,

@@ -9,8 +9,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ..bindings.compiler import CompileError
 from ..bindings.library import HostArray, element_of_kind, last_error, library
+from ..compiler import CompileError
 from ..interop.operands import OperandError, numpy_type
 
 

@@ -9,8 +9,7 @@ import threading
 from functools import cached_property, lru_cache
 from typing import Any, Dict, FrozenSet, List, Optional, Protocol, Sequence, Union
 
-from ..bindings import compiler
-from ..bindings.compiler import CompileError
+from .. import compiler
 from ..bindings.library import (
     RuntimeFailure,
     device_chip,
@@ -18,6 +17,7 @@ from ..bindings.library import (
     last_error,
     library,
 )
+from ..compiler import CompileError
 from ..encoding import Encoding
 from ..encoding.encoding_text import PREFIX
 from . import cache

@@ -12,8 +12,8 @@ from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
-from ..bindings.compiler import CompileError
 from ..bindings.library import available, device_chip, emulates
+from ..compiler import CompileError
 from ..encoding import Encoding, Packed, extents, packed_shapes
 from ..interop.arrays import to_host
 from ..interop.operands import is_torch, open_operand

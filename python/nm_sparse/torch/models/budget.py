@@ -22,7 +22,7 @@ from typing import (
 import torch
 from torch import Tensor, nn
 
-from ...bindings.compiler import CompileError
+from ...compiler import CompileError
 from ...encoding import Encoding, EncodingError
 from ..layers.spec import dtype_name
 from ..prune.calibration import Calibration, Source

@@ -26,8 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from ...bindings.compiler import CompileError
 from ...bindings.library import LibraryNotFoundError, library
+from ...compiler import CompileError
 from ...encoding import EncodingError, packed_shapes
 from ...predict import compile_advice
 from ..layers.linear import NMLinear

@@ -18,7 +18,7 @@ from typing import (
 
 from torch import nn
 
-from ...bindings.compiler import CompileError
+from ...compiler import CompileError
 from ...encoding import EncodingError
 from ..layers.kernels import chip_of
 from ..layers.linear import NMLinear

@@ -12,7 +12,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from torch import nn
 
-from ...bindings.compiler import CompileError
+from ...compiler import CompileError
 from ...encoding import EncodingError
 from ..layers import kernels, shared_kernels
 from ..layers.linear import NMLinear

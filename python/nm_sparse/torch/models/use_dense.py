@@ -12,7 +12,7 @@ from typing import Dict, Optional, Sequence, Tuple, Union
 
 from torch import nn
 
-from ...bindings.compiler import CompileError
+from ...compiler import CompileError
 from ...encoding import EncodingError
 from ...predict import compile_advice
 from ..layers.linear import NMLinear
