@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bench/compare_energy_models.py on products whose energy follows a known law."""
+"""bench/energy/compare_energy_models.py on products whose energy follows a law."""
 
 import json
 import math
@@ -14,7 +14,7 @@ pytest.importorskip("sklearn")
 optimize = pytest.importorskip("scipy.optimize")
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench" / "energy"), str(ROOT / "bench" / "pages")]
 import compare_energy_models as compare  # noqa: E402
 import energy_features as features  # noqa: E402
 import energy_page  # noqa: E402

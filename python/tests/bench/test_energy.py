@@ -8,7 +8,11 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [
+    str(ROOT / "bench"),
+    str(ROOT / "bench" / "energy"),
+    str(ROOT / "bench" / "pages"),
+]
 import draw  # noqa: E402
 import energy_choice  # noqa: E402
 import energy_llm  # noqa: E402

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bench/energy_features.py on stand-ins for the tools and the profiler."""
+"""bench/energy/energy_features.py on stand-ins for the tools and the profiler."""
 
 import pathlib
 import sys
@@ -7,7 +7,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench" / "energy"))
 import energy_features as features  # noqa: E402
 from energy_stand_ins import make_folder, write_counters, write_results  # noqa: E402
 

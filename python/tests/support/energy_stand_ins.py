@@ -7,7 +7,7 @@ import stat
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path.insert(0, str(ROOT / "bench" / "energy"))
 import fit_energy  # noqa: E402
 import profile_energy  # noqa: E402
 

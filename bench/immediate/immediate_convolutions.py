@@ -31,6 +31,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "convolutions"))
 import kernel_images
 from convolution_layers import ROOT
 from immediate import chooses_code, time_works
@@ -283,7 +285,7 @@ def run(arguments):
             print(json.dumps(shown), flush=True)
             torch.cuda.empty_cache()
     header = {
-        "command": "bench/immediate_convolutions.py run",
+        "command": "bench/immediate/immediate_convolutions.py run",
         "gpu": torch.cuda.get_device_name(),
         "cudnn": torch.backends.cudnn.version(),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),

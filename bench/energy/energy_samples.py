@@ -8,10 +8,13 @@ import dataclasses
 import itertools
 import json
 import os
+import pathlib
 import re
 import statistics
 import subprocess
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from layers import parse
 
 # Of kernels before a product, by a part of their names.

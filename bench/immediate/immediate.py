@@ -30,6 +30,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import kernel_images
 import launches
 from immediate_layers import (
@@ -221,7 +222,7 @@ def measure(torch, driver, layer, files, sets, budget_ms):
 @functools.lru_cache(maxsize=4)
 def pack(outputs, rows, density):
     """Values and bits, of the reference implementation."""
-    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python"))
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
     from nm_sparse import Encoding, pack_free_bitmap
 
     values, bits = pack_free_bitmap(
@@ -272,7 +273,7 @@ def run(arguments):
             )
             torch.cuda.empty_cache()
     header = {
-        "command": "bench/immediate.py run",
+        "command": "bench/immediate/immediate.py run",
         "gpu": torch.cuda.get_device_name(),
         "cublas": torch.version.cuda,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),

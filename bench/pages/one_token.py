@@ -4,7 +4,10 @@ docs/Performance.md: the files of bench/results whose rows are kernels, not runs
 
 import collections
 import json
+import pathlib
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import report
 
 DRAWN = report.RESULTS / "h200-decode-drawn-2.json"

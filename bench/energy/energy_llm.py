@@ -21,7 +21,9 @@ import argparse
 import json
 import pathlib
 import re
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from layers import Layer
 
 # {name: (outputs, contraction)}; q, k and v are one product. `up` is as `gate`.

@@ -22,7 +22,7 @@ import torch
 from cuda_graphs import capture, microseconds
 from quality_minilm import Runner, compare, embeddings, parse, use_sentences
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 from nm_sparse.torch import NMLinear, fuse_  # noqa: E402
 
 # (sentences, tokens of each)

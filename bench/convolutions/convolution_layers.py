@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "Pipelines" / "Inputs"), str(ROOT / "python")]
 from cases import fields_of  # noqa: E402
 from convolutions_text import Convolution  # noqa: E402

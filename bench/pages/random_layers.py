@@ -15,6 +15,7 @@ import pathlib
 import re
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import drawn
 import report
 from layers import parse

@@ -21,6 +21,7 @@ import statistics
 import sys
 from types import SimpleNamespace
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cusparselt
 from convolution_layers import ENCODINGS, PATTERNS
 from driver import Driver

@@ -9,10 +9,13 @@ matplotlib.
 import dataclasses
 import hashlib
 import json
+import pathlib
 import re
 import statistics
+import sys
 from collections import defaultdict
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import element_wise
 import energy_page
 import models_page

@@ -24,6 +24,7 @@ import pathlib
 import statistics
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from energy_samples import Formula, read, read_choices
 from report import table
 

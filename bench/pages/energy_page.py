@@ -5,7 +5,10 @@ of the layers that `draw.py --energy` drew."""
 import collections
 import json
 import pathlib
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "energy"))
 import report
 from energy_choice import judge
 from energy_llm import DENSE, LAYERS, PATTERNS

@@ -2,8 +2,11 @@
 """What whole models gain through PyTorch, for docs/Models.md."""
 
 import json
+import pathlib
 import statistics
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import report
 from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, start
 

@@ -10,8 +10,10 @@ import json
 import math
 import pathlib
 import subprocess
+import sys
 from typing import Dict, List, Optional, Sequence
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from energy_samples import Sample, ask, compile_entry, read_jobs, run_jobs, samples_of
 from layers import SPARSITIES, parse
 

@@ -28,7 +28,9 @@ import csv
 import json
 import pathlib
 import subprocess
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import shapes
 from layers import parse
 from make_configs import line

@@ -3,7 +3,10 @@
 at random, and a few layers at any number of tokens beside what their bytes take."""
 
 import collections
+import pathlib
+import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import report
 from one_token import about, read
 

@@ -24,8 +24,10 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import sys
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np
 from energy_features import Product, read_counters, read_products
 from energy_samples import Formula

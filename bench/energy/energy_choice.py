@@ -34,6 +34,7 @@ import statistics
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import shapes
 from draw import DOMAINS, draw, embedding_flags
 from energy_samples import gpu_of, read_choice_report

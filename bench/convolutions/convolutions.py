@@ -27,6 +27,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cusparselt
 from convolution_layers import ENCODINGS, PATTERNS, convolution, drawn, rank, resnet
 from driver import Driver
