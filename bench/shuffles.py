@@ -29,7 +29,7 @@ from nm_sparse import (  # noqa: E402
     prune,
     search_order,
 )
-from nm_sparse.tensor_file import TensorFile  # noqa: E402
+from nm_sparse.files.tensor_file import TensorFile  # noqa: E402
 
 LEAST_SIZE = 128  # of both dimensions of a weight of a file
 WIDTHS = (32, 64, 128)

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares what folders include and link with the table of docs/Architecture.md.
+"""Compares what folders include, link and import with docs/Architecture.md.
 
 usage: check_arrows.py [FOLDER]
 
 An arrow is an #include, or a library in LINK_LIBS, that leads from one folder of
-lib and include/nm_sparse to another. Each must stand in the table, whose rows lead
-from low to high. Names circles between folders and between files as well, folders
-with too many files and files with too many lines. Looks at FOLDER (default: this
-repository). Status 1 when something is found.
+lib and include/nm_sparse to another, or an import from one folder of
+python/nm_sparse to another. Each must stand in a table, whose rows lead from low to
+high. Names circles between folders as well, folders with too many files and files
+with too many lines. Looks at FOLDER (default: this repository). Status 1 when
+something is found.
 """
 
+import ast
 import collections
 import fnmatch
 import os
@@ -24,6 +26,14 @@ from check_lengths import find_long_files
 PAGE = "docs/Architecture.md"
 TOPS = ("lib", "include/nm_sparse")
 ENDINGS = (".cpp", ".h", ".td", ".def")
+PACKAGE = "nm_sparse"
+# Where folders have a limit of files, with what counts as one.
+COUNTED = {
+    **{top: ENDINGS for top in TOPS},
+    "python": (".py", ".c", ".h"),
+    "bench": (".py", ".c", ".cu"),
+    "scripts": (".py", ".sh"),
+}
 MOST_FILES = 30
 
 # `line` of `file` leads from the folder of `file` to the file or folder `target`.
@@ -33,8 +43,12 @@ Arrow = collections.namedtuple("Arrow", "file line target")
 def get_folder(path):
     """The folder below lib, or include/nm_sparse, that `path` is in: GPU/Math.
 
-    A header in include/nm_sparse itself is the whole of its folder: InitAll.h.
+    A header in include/nm_sparse itself is the whole of its folder: InitAll.h. So is
+    a module at the top of the Python package: nm_sparse/direct.
     """
+    if path.startswith(f"python/{PACKAGE}/"):
+        folder, name = os.path.split(path[len("python/") :])
+        return folder if folder != PACKAGE else f"{folder}/{name.split('.')[0]}"
     for top in TOPS:
         if path.startswith(top + "/"):
             name = path[len(top) + 1 :]
@@ -117,6 +131,41 @@ def find_includes(root):
                 yield Arrow(path, number, target)
 
 
+class Modules:
+    """The modules of the Python package, by name, and what they import of it."""
+
+    def __init__(self, root):
+        self.root, self.paths = root, {}
+        for path in sorted((root / "python" / PACKAGE).rglob("*.py")):
+            words = path.relative_to(root / "python").with_suffix("").parts
+            words = words[:-1] if words[-1] == "__init__" else words
+            self.paths[".".join(words)] = path.relative_to(root).as_posix()
+
+    def find_imports(self):
+        for name, path in self.paths.items():
+            is_package = path.endswith("/__init__.py")
+            package = name if is_package else name.rpartition(".")[0]
+            for node in ast.walk(ast.parse((self.root / path).read_text())):
+                for target in self.find_targets(node, package):
+                    if self.paths[target] != path:
+                        yield Arrow(path, node.lineno, self.paths[target])
+
+    def find_targets(self, node, package):
+        """The modules that a statement imports, in a module of `package`."""
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            words = package.split(".")[: package.count(".") + 2 - node.level]
+            base = words if node.level else []
+            base = ".".join([*base, *([node.module] if node.module else [])])
+            # What is imported of a package is a module of it, or a name in it.
+            names = [f"{base}.{one.name}" for one in node.names]
+            names = [name if name in self.paths else base for name in names]
+        else:
+            names = []
+        return sorted({name for name in names if name in self.paths})
+
+
 def read_commands(path):
     """The words of each command of a CMakeLists.txt, with their lines."""
     text = re.sub(r"#[^\n]*", "", path.read_text())
@@ -182,7 +231,8 @@ def check_arrows(root, table, includes):
         folder, other = get_folder(arrow.file), get_folder(arrow.target)
         if not is_allowed(table, folder, other):
             why = explain(table, table.get_unit(folder), table.get_unit(other))
-            yield f"{arrow.file}:{arrow.line}: includes {arrow.target}; {why}"
+            verb = "imports" if arrow.file.endswith(".py") else "includes"
+            yield f"{arrow.file}:{arrow.line}: {verb} {arrow.target}; {why}"
     seen = set()
     for path, line, folder, library, other in Libraries(root).find_arrows():
         unit, target = table.get_unit(folder), table.get_unit(other)
@@ -252,7 +302,11 @@ def check_circles(includes):
 
 
 def check_sizes(root):
-    counts = collections.Counter(map(os.path.dirname, find_sources(root)))
+    counts = collections.Counter()
+    for top, endings in COUNTED.items():
+        for path in (root / top).rglob("*"):
+            if path.suffix in endings and path.is_file():
+                counts[path.parent.relative_to(root).as_posix()] += 1
     for folder, files in sorted(counts.items()):
         if files > MOST_FILES:
             yield (
@@ -268,7 +322,7 @@ def check_sizes(root):
 
 def check(root):
     table = Table(root)
-    includes = list(find_includes(root))
+    includes = [*find_includes(root), *Modules(root).find_imports()]
     yield from table.offences
     yield from check_arrows(root, table, includes)
     yield from check_circles(includes)

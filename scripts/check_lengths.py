@@ -5,23 +5,32 @@
 usage: check_lengths.py [FOLDER]
 
 Looks at the C++ and TableGen files below lib, include and tools of FOLDER (default:
-this repository). Status 1 when one has more than 400 lines. The length of functions
-is checked by clang-tidy: see readability-function-size in .clang-tidy.
+this repository), and at the Python files below bench, python and scripts. Status 1
+when one has more than 400 lines. The length of functions of C++ is checked by
+clang-tidy: see readability-function-size in .clang-tidy.
 """
 
 import pathlib
 import sys
 
-FOLDERS = ("lib", "include", "tools")
-ENDINGS = (".cpp", ".h", ".td")
+CPP = (".cpp", ".h", ".td")
+PYTHON = (".py",)
+ENDINGS = {
+    "lib": CPP,
+    "include": CPP,
+    "tools": CPP,
+    "bench": PYTHON,
+    "python": PYTHON,
+    "scripts": PYTHON,
+}
 LIMIT = 400
 
 
 def find_long_files(root):
     """(path below root, number of lines) of each file above the limit."""
-    for folder in FOLDERS:
+    for folder, endings in ENDINGS.items():
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix in ENDINGS and path.is_file():
+            if path.suffix in endings and path.is_file():
                 lines = len(path.read_bytes().splitlines())
                 if lines > LIMIT:
                     yield path.relative_to(root).as_posix(), lines

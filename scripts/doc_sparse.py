@@ -11,7 +11,8 @@ import functools
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+BENCH = Path(__file__).resolve().parent.parent / "bench"
+sys.path[:0] = [str(BENCH), str(BENCH / "pages")]
 import report  # noqa: E402
 from element_wise import CLASSES, class_of, speed  # noqa: E402
 from one_token import read  # noqa: E402

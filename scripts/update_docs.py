@@ -30,7 +30,7 @@ import doc_sparse
 import python_reference
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "pages")]
 import element_wise  # noqa: E402
 import energy_page  # noqa: E402
 import models_page  # noqa: E402

@@ -12,17 +12,8 @@ reference, in plain numpy. `Checkpoint` finds the 2:4 weights of a trained model
 one (docs/Advise.md).
 """
 
-from .advice import kept_importance, kept_magnitude, output_error
-from .bitmap import (
-    BitmapShape,
-    bitmap_shape,
-    innermost_weight,
-    pack_bitmap,
-    unpack_bitmap,
-)
-from .checkpoint import Checkpoint, Weight
+from .bindings.library import LibraryNotFoundError, RuntimeFailure
 from .compiler import CompileError
-from .emulator import emulate
 from .encoding import (
     FORMAT,
     VERSIONS,
@@ -33,19 +24,28 @@ from .encoding import (
     index_dtype,
     packed_shapes,
 )
-from .free_bitmap import pack_free_bitmap, unpack_free_bitmap
-from .function import Function, PreparedWeight
-from .library import LibraryNotFoundError, RuntimeFailure
-from .operands import OperandError
-from .packed_file import read_packed, write_packed
-from .packed_tensor import PackedTensor, pack
-from .program import Program, advise, compile
-from .pruning import pattern_mask, prune
-from .ragged import pack_ragged
-from .shuffled import decode, encode, search_order
-from .specs import LinearSpec
-from .tensor_file import CheckpointError
-from .two_four import Pattern
+from .files.checkpoint import Checkpoint, Weight
+from .files.packed_file import read_packed, write_packed
+from .files.tensor_file import CheckpointError
+from .interop.operands import OperandError
+from .layers.specs import LinearSpec
+from .packing.bitmap import (
+    BitmapShape,
+    bitmap_shape,
+    innermost_weight,
+    pack_bitmap,
+    unpack_bitmap,
+)
+from .packing.free_bitmap import pack_free_bitmap, unpack_free_bitmap
+from .packing.ragged import pack_ragged
+from .packing.shuffled import decode, encode, search_order
+from .packing.two_four import Pattern
+from .pruning.prune import pattern_mask, prune
+from .pruning.quality import kept_importance, kept_magnitude, output_error
+from .runtime.emulator import emulate
+from .runtime.function import Function, PreparedWeight
+from .runtime.program import Program, advise, compile
+from .tensors.packed_tensor import PackedTensor, pack
 
 __version__ = "0.1.0"
 

@@ -7,7 +7,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import Dict, Iterable, Optional, Sequence
 
-from .library import library
+from .bindings.library import library
 
 
 class CompileError(RuntimeError):

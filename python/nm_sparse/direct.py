@@ -12,8 +12,8 @@ import functools
 import sys
 from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
-from .library import RuntimeFailure, last_error, launcher, library
-from .operands import OperandError, torch_dtype, torch_memory
+from .bindings.library import RuntimeFailure, last_error, launcher, library
+from .interop.operands import OperandError, torch_dtype, torch_memory
 
 # Takes a stream (its address; None: the current one of torch) and the arguments of a
 # function: tensors of torch on a GPU, and for a weight a PreparedWeight, or a tuple of

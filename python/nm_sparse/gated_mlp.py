@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from .activation_text import activation_steps
-from .layer_text import (
+from .layers.activation_text import activation_steps
+from .layers.layer_text import (
     Typed,
     attribute,
     begin,

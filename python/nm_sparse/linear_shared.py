@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import List, Optional, Sequence
 
-from .activation_text import activation_steps
 from .encoding import EncodingError
-from .layer_text import (
+from .layers.activation_text import activation_steps
+from .layers.layer_text import (
     Typed,
     attribute,
     begin,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from .encoding import Encoding
-from .program import advise
+from .runtime.program import advise
 
 
 class PredictedTime(NamedTuple):

@@ -14,13 +14,13 @@ from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
-from . import free
 from .encoding import (
     Encoding,
     EncodingError,
     Level,
     Packed,
     extents,
+    free,
     index_dtype,
     packed_shapes,
 )

@@ -18,7 +18,7 @@ os.environ["NM_SPARSE_CACHE"] = os.environ.get("NM_TEST_CACHE", _folder.name)
 def hopper(monkeypatch):
     """A device that programs can be compiled for, and the emulator for it."""
     torch = pytest.importorskip("torch")
-    from nm_sparse.torch import kernels
+    from nm_sparse.torch.layers import kernels
 
     if torch.cuda.is_available():
         pytest.skip("a process that has used the emulator cannot use a GPU")

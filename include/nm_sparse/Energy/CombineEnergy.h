@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The formula of the energy model, which knows neither MLIR nor schedules:
-// bench/fit_energy.py calls it through libnm_sparse_cost_model.so
+// bench/energy/fit_energy.py calls it through libnm_sparse_cost_model.so
 // (CostModelC.h). Power that flows as long as a kernel runs, and energy for
 // each event (docs/decisions/065-energy-from-events.md).
 //

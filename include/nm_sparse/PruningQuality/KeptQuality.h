@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// docs/Advise.md defines the figures; python/nm_sparse/advice.py is their
-// shortest implementation.
+// docs/Advise.md defines the figures; python/nm_sparse/pruning/quality.py is
+// their shortest implementation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,8 +14,8 @@ import statistics
 from typing import Any, Callable, Dict, List, Sequence
 
 from ..encoding import Encoding
-from ..packed_tensor import pack
-from ..pruning import prune
+from ..pruning.prune import prune
+from ..tensors.packed_tensor import pack
 from .common import (
     NO_GPU,
     OK,
@@ -164,8 +164,8 @@ def sparse_layers(
     weight: Any, encoding: Encoding, args: argparse.Namespace
 ) -> List[Layer]:
     """The compiled layer, of several copies of its packed weight."""
-    from ..program import compile as compile_program
-    from ..specs import LinearSpec
+    from ..layers.specs import LinearSpec
+    from ..runtime.program import compile as compile_program
 
     inputs, outputs = args.shape
     spec = LinearSpec(encoding.mlir(), outputs, inputs, args.dtype)

@@ -10,8 +10,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
-from .. import encoding_text
-from ..encoding import ORDERS, Encoding, EncodingError
+from ..encoding import ORDERS, Encoding, EncodingError, encoding_text
 
 OK, FAILURE, USAGE, NO_GPU = 0, 1, 2, 3
 DTYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")

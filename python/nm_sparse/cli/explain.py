@@ -83,7 +83,7 @@ def read_program(args: argparse.Namespace) -> str:
         return Path(args.program).read_text(encoding="utf-8")
     if args.encoding is None:
         raise CommandError("--shape needs an --encoding", USAGE)
-    from ..specs import LinearSpec
+    from ..layers.specs import LinearSpec
 
     inputs, outputs = args.shape
     encoding = read_encoding(args)

@@ -6,18 +6,18 @@ from __future__ import annotations
 import argparse
 from typing import Any, Dict, List, Optional, Sequence
 
-from ..checkpoint import PARTS, Checkpoint
-from ..detection import count_live, detect
 from ..encoding import Encoding, EncodingError
-from ..packed_file import (
+from ..files.checkpoint import PARTS, Checkpoint
+from ..files.packed_file import (
     packed_parts,
     packed_prefixes,
     read_description,
     read_packed,
 )
-from ..packed_tensor import PackedTensor
-from ..tensor_file import TensorFile
-from ..two_four import ENCODING
+from ..files.tensor_file import TensorFile
+from ..packing.two_four import ENCODING
+from ..pruning.detection import count_live, detect
+from ..tensors.packed_tensor import PackedTensor
 from .common import OK, add_json, print_json, print_table, progress, shown_shape
 
 BITMASK = "sparse-24-bitmask"  # as `Checkpoint` calls it

@@ -10,14 +10,15 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from .. import packing, pruning
-from ..checkpoint import Checkpoint
-from ..detection import count_live
 from ..encoding import Encoding
-from ..packed_file import packed_parts, stored_tensors
+from ..files.checkpoint import Checkpoint
+from ..files.packed_file import packed_parts, stored_tensors
+from ..files.tensor_file import FILE_TYPES, TensorFile
+from ..files.tensor_writer import TensorWriter
+from ..packing import canonical
+from ..pruning import prune as pruning
+from ..pruning.detection import count_live
 from ..reference import _numbers
-from ..tensor_file import FILE_TYPES, TensorFile
-from ..tensor_writer import TensorWriter
 from .common import (
     OK,
     USAGE,
@@ -153,7 +154,7 @@ def write(
             after = pruning.prune(before, e, dtype, density)
             tensors = {name: (FILE_TYPES[dtype], after)}
             if is_packed:
-                packed = packing.encode(after, e, dtype)
+                packed = canonical.encode(after, e, dtype)
                 tensors, text = stored_tensors(name, packed)
                 metadata.update(text)
         except ValueError as error:

@@ -17,26 +17,26 @@ faster (docs/Fusion.md). `export_mlir` writes a model as MLIR (docs/Export.md), 
 
 from typing import Any
 
-from .budget import advise, choose, sparsify_within_
-from .compressed import (
+from .layers.linear import NMLinear
+from .layers.masks import prune_weight
+from .layers.mlp import GatedMLP, share_input_, shared_linear
+from .layers.ops import packed_linear
+from .layers.spec import LinearSpec
+from .layers.weight import PackedWeight
+from .models.budget import advise, choose, sparsify_within_
+from .models.compressed import (
     Conversion,
     LoadReport,
     convert_checkpoint,
     load_compressed,
     load_into,
 )
-from .config import NMSparseConfig
-from .convert import sparsify_
-from .fuse import FuseReport, Fusion, fuse_
-from .kernel_storage import StoredLayer, StoreReport, store_for_kernels_
-from .linear import NMLinear
-from .masks import prune_weight
-from .mlp import GatedMLP, share_input_, shared_linear
-from .ops import packed_linear
-from .report import Prediction, Report, Row
-from .spec import LinearSpec
-from .use_dense import DenseLayer, DenseReport, use_dense_
-from .weight import PackedWeight
+from .models.config import NMSparseConfig
+from .models.convert import sparsify_
+from .models.fuse import FuseReport, Fusion, fuse_
+from .models.kernel_storage import StoredLayer, StoreReport, store_for_kernels_
+from .models.report import Prediction, Report, Row
+from .models.use_dense import DenseLayer, DenseReport, use_dense_
 
 __all__ = [
     "Conversion",

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ...encoding import Packed
-from ..storage import from_storage
-from ..weight import PackedWeight
+from ..layers.storage import from_storage
+from ..layers.weight import PackedWeight
 from .graph import Argument, Walk
 from .text import ExportError
 

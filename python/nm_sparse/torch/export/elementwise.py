@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Sequence, Union
 import torch
 from torch.fx import Node
 
-from ...activation_text import activation_steps
+from ...layers.activation_text import activation_steps
 from .context import Context, Number, arguments, lowers
 from .text import Region, Value, is_float
 

@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-from ..spec import LinearSpec
+from ..layers.spec import LinearSpec
 from . import elementwise, reductions, views
 from .context import LOWERINGS, TYPES, Context, is_size
 from .products import lower_packed, packed_operands

@@ -12,10 +12,10 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch.fx import Node
 
-from ...activation_text import activation_steps
-from ..mlp_ops import mlp_specs
-from ..shared_spec import parse_shared
-from ..spec import LinearSpec
+from ...layers.activation_text import activation_steps
+from ..layers.mlp_ops import mlp_specs
+from ..layers.shared_spec import parse_shared
+from ..layers.spec import LinearSpec
 from .context import Context, arguments, lowers
 from .reductions import wide_type
 from .shapes import product

@@ -8,7 +8,7 @@ from typing import Dict
 from torch import nn
 
 from ...encoding import EncodingError
-from ..linear import NMLinear
+from ..layers.linear import NMLinear
 from .report import PruneReport
 
 

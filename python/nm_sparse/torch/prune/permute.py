@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...encoding import Encoding, EncodingError
-from ...shuffled import search_order
+from ...packing.shuffled import search_order
 from .masks import check_density, layer_encoding
 
 

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Packed weights in safetensors files, as docs/Encoding.md says (sections 5 and 6).
+
+A file holds a weight in canonical form, or as bitmaps, as kernels read it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import numpy as np
+
+from ..encoding import Encoding, EncodingError, Packed, extents
+from ..packing.bitmap import (
+    OUTPUTS,
+    bitmap_shape,
+    innermost_weight,
+    pack_bitmap,
+    unpack_bitmap,
+)
+from .tensor_file import (
+    DTYPES,
+    FILE_TYPES,
+    CheckpointError,
+    PathLike,
+    TensorFile,
+    write_tensors,
+)
+
+BITMAP_VERSIONS = {1: 4, 2: 6}  # by the version of the canonical form
+COMPONENTS = ("values", "index", "offsets", "inner_index", "perm", "bits")
+_Tensor = Tuple[str, np.ndarray]
+_POSITIONS = {1: "U8", 2: "U16", 4: "U32"}  # by their bytes
+
+
+def _innermost(e: Encoding, shape: Tuple[int, ...]) -> Tuple[Encoding, int, int]:
+    """The weight that has the bitmaps of one with `shape`."""
+    if e.is_shuffled:
+        raise EncodingError("is shuffled: bitmaps are of weights with order identity")
+    _, k, n = extents(e, shape)
+    if e.inner is not None and e.block[1] % OUTPUTS:
+        raise EncodingError(
+            f"has panels of {e.block[1]} outputs: two levels need a multiple of "
+            f"{OUTPUTS} for bitmaps"
+        )
+    return innermost_weight(e, k, n)
+
+
+def _bitmaps(packed: Packed) -> Dict[str, np.ndarray]:
+    e, k, n = _innermost(packed.encoding, packed.shape)
+    components = dict(packed.components)
+    # The index of an outer level is part of both forms.
+    index = components.pop("index" if packed.encoding.inner is None else "inner_index")
+    values, bits = pack_bitmap(e, components.pop("values"), index, k, n)
+    return {"values": values, **components, "bits": bits}
+
+
+def _metadata(packed: Packed, version: int) -> str:
+    keys = {**json.loads(packed.metadata()), "version": version}
+    return json.dumps(keys, sort_keys=True, separators=(",", ":"))
+
+
+def stored_tensors(
+    name: str, packed: Packed, storage: str = "canonical"
+) -> Tuple[Dict[str, _Tensor], Dict[str, str]]:
+    """The tensors of a packed weight in a file, {name: (type, array)}, and the metadata
+    beside them. Raises EncodingError as `write_packed` does."""
+    if packed.dtype not in FILE_TYPES:
+        raise EncodingError(
+            f"weight {name!r} is {packed.dtype}: legal is {', '.join(FILE_TYPES)}"
+        )
+    version, components = packed.encoding.version, dict(packed.components)
+    if storage == "bitmap":
+        version, components = BITMAP_VERSIONS.get(version, 0), _bitmaps(packed)
+    tensors = {
+        f"{name}.{part}": (
+            FILE_TYPES[packed.dtype]
+            if part == "values"
+            else _POSITIONS[array.dtype.itemsize],
+            array,
+        )
+        for part, array in components.items()
+    }
+    return tensors, {f"{name}.nm_sparse": _metadata(packed, version)}
+
+
+def write_packed(
+    path: PathLike, weights: Mapping[str, Packed], storage: str = "canonical"
+) -> None:
+    """Writes packed weights, by name, to a safetensors file: whole, or not at all.
+
+    storage:  "canonical", or "bitmap" for the form that kernels read, which only
+              weights of n:m levels have.
+
+    Raises EncodingError when a weight has no such form or its type no place in a file.
+    """
+    if storage not in ("canonical", "bitmap"):
+        raise EncodingError(f"storage is {storage!r}: legal is 'canonical' or 'bitmap'")
+    tensors: Dict[str, _Tensor] = {}
+    metadata: Dict[str, str] = {}
+    for name, packed in weights.items():
+        own, text = stored_tensors(name, packed, storage)
+        tensors.update(own)
+        metadata.update(text)
+    write_tensors(path, tensors, metadata)
+
+
+def read_packed(path: PathLike, name: Optional[str] = None) -> Dict[str, Packed]:
+    """The packed weights of a safetensors file, in canonical form, by name.
+
+    name:  of one of them, which alone is read; the result is empty where it is not
+           there.
+
+    Raises CheckpointError when the file is damaged or a component is missing, and
+    EncodingError when the components or bits of a weight are not legal; `decode`
+    checks the positions of canonical ones.
+    """
+    file, weights = TensorFile(path), {}
+    for found, prefix in packed_prefixes(file).items():
+        if name not in (None, found):
+            continue
+        try:
+            text = file.metadata[f"{prefix}nm_sparse"]
+            weights[found] = _read(file, prefix, text)
+        except CheckpointError:
+            raise
+        except EncodingError as error:
+            raise EncodingError(f"{path}: weight {found!r}: {error}") from None
+    return weights
+
+
+def packed_prefixes(file: TensorFile) -> Dict[str, str]:
+    """What the names of the components of each packed weight in a file begin with, by
+    the name of the weight; a single one may have none."""
+    keys = (key.rpartition(".") for key in file.metadata)
+    return {name: name + dot for name, dot, ending in keys if ending == "nm_sparse"}
+
+
+def packed_parts(file: TensorFile) -> Dict[str, List[str]]:
+    """The names of the tensors that hold each packed weight in a file, by its name."""
+    return {
+        name: [p for part in COMPONENTS if (p := prefix + part) in file.tensors]
+        for name, prefix in packed_prefixes(file).items()
+    }
+
+
+def _component(file: TensorFile, name: str, legal: Tuple[str, ...]) -> np.ndarray:
+    array = file.read(name)
+    if (found := file.tensors[name].dtype) not in legal:
+        raise EncodingError(f"{name} is {found}: legal is {' or '.join(legal)}")
+    return array
+
+
+def read_description(text: str) -> Tuple[Packed, bool]:
+    """What metadata says: the weight without its components, and whether they are
+    bitmaps. Raises EncodingError."""
+    try:
+        keys: Dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise EncodingError(f"metadata is not JSON: {error}") from None
+    stored = keys.get("version") if isinstance(keys, dict) else None
+    canonical = [c for c, version in BITMAP_VERSIONS.items() if stored == version]
+    if canonical:
+        text = json.dumps({**keys, "version": canonical[0]})
+    try:
+        return Packed.from_tensors({}, text), bool(canonical)
+    except (TypeError, KeyError) as error:
+        raise EncodingError(f"metadata is not legal: {error!r}") from None
+
+
+def _read(file: TensorFile, prefix: str, text: str) -> Packed:
+    packed, is_bitmap = read_description(text)
+    e, shape = packed.encoding, packed.shape
+    if packed.dtype not in FILE_TYPES:
+        raise EncodingError(
+            f"dtype is {packed.dtype!r}: legal is {', '.join(FILE_TYPES)}"
+        )
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise EncodingError(f"shape is {list(shape)}: legal is a list of sizes")
+    legal = (FILE_TYPES[packed.dtype],)
+    values = _component(file, f"{prefix}values", legal)
+    components = {"values": values}
+    if is_bitmap:
+        one, k, n = _innermost(e, shape)
+        bitmap_shape(one, k, n, DTYPES[legal[0]][0] // 8)
+        bits = _component(file, f"{prefix}bits", ("U32",))
+        values, index = unpack_bitmap(one, values, bits, k, n)
+        components = {"values": values, _positions(e)[-1]: index}
+    for part in _positions(e):
+        if part in components:
+            continue
+        wide = part in ("offsets", "perm")
+        legal = ("U32",) if wide else tuple(_POSITIONS.values())
+        components[part] = _component(file, f"{prefix}{part}", legal)
+    return Packed(components, e, shape, packed.dtype)
+
+
+def _positions(e: Encoding) -> Tuple[str, ...]:
+    """The components beside `values`, in the order of docs/Encoding.md."""
+    names = ["index"]
+    if e.is_free:
+        names.append("offsets")
+    if e.inner is not None:
+        names.append("inner_index")
+    if e.is_shuffled:
+        names.append("perm")
+    return tuple(names)

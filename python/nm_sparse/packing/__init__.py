@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Packed layouts: the canonical one, shuffled outputs, bitmaps and ragged panels."""

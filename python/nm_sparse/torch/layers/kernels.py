@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Linear layers by compiled kernels: from tensors on a GPU to a program and back.
+
+A program reads the weight in the packed form that its kernels want (`stored_forms.py`).
+Without the compiler's library the weight is unpacked, and multiplied densely.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+from ...bindings.library import LibraryNotFoundError
+from ...layers.specs import LinearSpec as ProgramSpec
+from ...runtime import program as compiler
+from .dense_copies import dense_form, run_dense
+from .ops import as_rows, unpacked_linear
+from .spec import LinearSpec
+from .stored_forms import StoredForm, StoredForms, aligned
+
+if TYPE_CHECKING:
+    from .linear import NMLinear
+
+
+@functools.lru_cache(maxsize=None)
+def chip_of(device: torch.device) -> str:
+    """The chip for which a GPU's kernels are compiled, such as sm_90a."""
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+class LinearKernels(StoredForm):
+    """The compiled program of a linear layer, as layers of torch call it.
+
+    spec:      the layer, with a weight in canonical form.
+    has_bias:  whether it has a bias.
+    chip:      sm_90a, ...
+    gpu:       whose measured rates choose kernels, or None.
+
+    Raises CompileError, and LibraryNotFoundError.
+    """
+
+    def __init__(
+        self, spec: LinearSpec, has_bias: bool, chip: str, gpu: Optional[str] = None
+    ) -> None:
+        self.program = compiler.compile(
+            ProgramSpec(
+                spec.encoding.mlir(), *spec.shape, spec.dtype, has_bias, spec.activation
+            ),
+            chip=chip,
+            gpu=gpu,
+        )
+        self.function = self.program["linear"]
+        self.outputs = [spec.shape[0]]
+        (weight,) = self.function.weights
+        super().__init__(spec, weight)
+
+    def __call__(
+        self, x: Tensor, parts: Sequence[Tensor], bias: Optional[Tensor], stream: int
+    ) -> Tensor:
+        """y [tokens, N] for x [tokens, K], contiguous, on the stream of this address.
+
+        parts:  of `store`.
+        """
+        y = x.new_empty((x.shape[0], self.spec.shape[0]))
+        rest = [y] if bias is None else [bias, y]
+        result = self.function.direct(stream, x, tuple(parts), *rest)
+        if result is not None:
+            return result
+        # By what takes longer, and says which argument is wrong. Kernels of shuffled
+        # weights do not write to y.
+        whole = compiler.PreparedWeight(tuple(parts), None)
+        return self.function(x, whole, *rest, stream=stream)
+
+
+def stream_of(x: Tensor) -> int:
+    """The address of the current stream of x's GPU."""
+    return torch.cuda.current_stream(x.device).cuda_stream
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        "nm_sparse multiplies by unpacked weights, which is slower than dense layers: "
+        f"its compiler's library is missing ({reason})",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+@functools.lru_cache(maxsize=None)
+def find_kernels(
+    spec: LinearSpec, has_bias: bool, device: torch.device
+) -> Optional[LinearKernels]:
+    """The compiled program of a layer on a GPU; None, with a warning the first time,
+    where the compiler's library cannot be loaded. The form of the weight in `spec` is
+    the canonical one: the program of all forms is one."""
+    chip = chip_of(device)
+    gpu = device_gpu_of(device) if chip == compiler.DEFAULT_CHIP else None
+    try:
+        return LinearKernels(spec, has_bias, chip, gpu)
+    except LibraryNotFoundError as error:
+        _warn(str(error))
+        return None
+
+
+def device_gpu_of(device: torch.device) -> Optional[str]:
+    """h100, h200, or None where the compiler knows no rates of the GPU."""
+    name = torch.cuda.get_device_name(device).lower()
+    return next((gpu for gpu in ("h200", "h100") if gpu in name), None)
+
+
+_stored = StoredForms()
+
+
+def drop_stored_forms() -> None:
+    """Gives back the memory of stored forms whose weights are gone."""
+    _stored.drop_expired()
+
+
+def drop_dense(weight: Sequence[Tensor], spec: LinearSpec) -> None:
+    """Gives back the memory of the dense copy of a weight, if there is one."""
+    _stored.drop(weight, dense_form(spec.canonical), spec.storage)
+
+
+def find_eager(
+    layer: "NMLinear",
+) -> Optional[Tuple[LinearKernels, List[List[Tensor]]]]:
+    """Kernels of a layer on a GPU and its weight as they read it; None where there are
+    none that write to what they are given."""
+    weight = layer.components()
+    spec = LinearSpec.parse(layer.spec)
+    if spec.dtype == "f64":
+        return None
+    kernels = find_kernels(spec.canonical, layer.bias is not None, weight[0].device)
+    if kernels is None or not kernels.function.writes_to_arguments:
+        return None
+    return kernels, [_stored.get(weight, kernels, spec.storage)]
+
+
+def run_linear(
+    x: Tensor, weight: Sequence[Tensor], bias: Optional[Tensor], spec: LinearSpec
+) -> Tensor:
+    """activation(x W^T + bias) on the current stream of x's GPU.
+
+    x:       [..., K], in any strides.
+    weight:  the components in the form `spec.storage`.
+
+    Returns [..., N] in x's type. A type that has no kernels (float64, or 8 bits with
+    wider activations) is unpacked, and multiplied densely. From `spec.dense_from` rows
+    on x is multiplied by a dense copy, which is kept.
+    """
+    by_copy = run_dense(x, [(weight, bias, spec)], _stored)
+    if by_copy is not None:
+        return by_copy[0]
+    has_kernels = spec.dtype != "f64" and x.dtype == spec.torch_dtype
+    kernels = None
+    if has_kernels:
+        kernels = find_kernels(spec.canonical, bias is not None, x.device)
+    if kernels is None or x.numel() == 0:
+        return unpacked_linear(x, weight, bias, spec)
+    parts = _stored.get(weight, kernels, spec.storage)
+    rows = aligned(as_rows(x.detach()).contiguous())
+    flat = None if bias is None else aligned(bias.detach().contiguous())
+    y = kernels(rows, parts, flat, stream_of(x))
+    return y.reshape(x.shape[:-1] + (spec.shape[0],))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whole models of PyTorch: converted, loaded, advised, fused and stored for kernels."""
