@@ -58,7 +58,7 @@ private:
   KernelModule();
 
   MLIRContext context;
-  OwningOpRef<ModuleOp> original; ///< What the sites point into.
+  OwningOpRef<ModuleOp> original; ///< The code that sites point into.
   HostModule host;
   std::unique_ptr<ExecutionEngine> engine;
   std::vector<std::unique_ptr<Kernel>> kernels;
