@@ -73,7 +73,7 @@ for file; do
     verdict=WRONG
     failed+=("$name")
   }
-  # What nm-run says of schedules and results, and why a step gave up.
+  # The lines of nm-run on schedules and results, and why a step gave up.
   grep -E '^  (schedule|result|worst) |^nm-(run|compile): |error: ' "$log" |
     grep -v 'warning: ' | tail -n 5 || true
   echo "  $verdict; each stage, PTX and manifest: ${out#"$root"/}/$name.{log,ptx,json}"

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 from layers import NAME, SPARSITIES  # noqa: E402
 
 HEADLINE = "4096x4096x4096"
-# What README.md shows of it: type, vector length, layout.
+# The rows of it that README.md shows: type, vector length, layout.
 SUMMARY = [("f16", 128, "feature"), ("f16", 128, "token"), ("f32", 32, "token")]
 NONE = "No measurement is recorded yet."
 
@@ -100,7 +100,7 @@ def correctness(runs):
     return text
 
 
-# What a row says of the layout in a file's name.
+# The descriptions of layouts, by the layout in a file's name.
 ACTIVATIONS = {
     "feature": "feature-major",
     "token": "token-major",

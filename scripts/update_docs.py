@@ -46,7 +46,7 @@ ADVISE = "--advise --shape K=4096,N=14336 --tokens 1,2048"
 SWEEP = "test/tools/Inputs/clocks.json"
 WALK = "docs/walk.mlir"
 
-# What differs between machines, for the comparison.
+# The differences between machines, for the comparison.
 NOISE = [
     (r"takes \d+ ms of CPU time on .*", ""),
     (r" *[\d.]+ ms", " ms"),

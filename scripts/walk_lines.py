@@ -13,7 +13,7 @@ SHORTER = [
     (r"#nm_sparse\.packed<.*?>, \[[\d, ]+\], \w+>", "#packed"),
     (r", strided<\[[^]]*\](, offset: \?)?>", ""),
     (r"(<tensor = memref<[^>]*>), swizzle = .*?>", r"\1, ...>"),
-    # Of inline PTX the instruction, without its lists of registers.
+    # The instruction of inline PTX, without its lists of registers.
     (r'"\{\\0A\.reg .*?(wgmma\.mma_async[\w.]+) .*$', r'"\1 ..."'),
     (r"\{%r\d+(, %r\d+){8,}\}", "{...}"),
 ]
@@ -220,7 +220,7 @@ SHOWN |= {
         r"st\.global",
     ],
 }
-# What prepares metadata and multiplies, in the code of threads.
+# The code of threads that prepares metadata and multiplies.
 METADATA = [
     r"llvm\.load .*ptr<3>.* -> i32",
     r"nvvm\.prmt",

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What libnm_sparse exports beside the runtime (nm_sparse/Runtime/*.h): the
-// compiler as text in, text out, and the oracle, which runs a program on the
-// CPU. No type of MLIR or LLVM crosses this border. All functions may be called
-// from any thread.
+// The exports of libnm_sparse beside the runtime (nm_sparse/Runtime/*.h): the
+// compiler as a function from text to text, and the oracle, which runs a
+// program on the CPU. No type of MLIR or LLVM crosses this interface. All
+// functions may be called from any thread.
 //
 // Texts are UTF-8. Those that a function returns end in a zero byte, belong to
 // the object that they come from, and live as long as it does.
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/// Changes when a function here changes what it takes or returns.
+/// Changes with the parameters or the result of any function here.
 enum { NM_SPARSE_ABI_VERSION = 1 };
 
 /// NM_SPARSE_ABI_VERSION of the library.
@@ -31,21 +31,21 @@ NMS_API int32_t nmSparseAbiVersion(void);
 /// One line: version, commit and LLVM's version.
 NMS_API const char *nmSparseVersion(void);
 
-/// What one run of the compiler made.
+/// The result of one compiler run.
 typedef struct NmSparseOutput NmSparseOutput;
 
-/// Does the same as `nm-compile ARGUMENTS`. The input `-` is `program`, MLIR
-/// text or bytecode of `bytes` bytes, and the result holds the files that would
-/// be written. (Weights of checkpoints, --packed, still go to a file.) The
-/// result is never null; destroy it with nmSparseOutputDestroy.
+/// Runs `nm-compile ARGUMENTS`. The input `-` is `program`, MLIR text or
+/// bytecode of `bytes` bytes, and the result holds the files that would be
+/// written. (Weights of checkpoints, --packed, still go to a file.) The result
+/// is never null; destroy it with nmSparseOutputDestroy.
 NMS_API NmSparseOutput *nmSparseCompile(const char *const *arguments,
                                         int32_t count, const char *program,
                                         size_t bytes);
 
-/// The exit status: 0, 1 for what cannot be compiled, 2 for wrong arguments.
+/// The exit status: 0, 1 for a failed compilation, 2 for wrong arguments.
 NMS_API int32_t nmSparseOutputStatus(const NmSparseOutput *output);
 
-/// What the tool says to people, on standard output and as errors and warnings.
+/// The messages of the tool: its standard output, and its errors and warnings.
 NMS_API const char *nmSparseOutputText(const NmSparseOutput *output,
                                        size_t *bytes);
 NMS_API const char *nmSparseOutputErrors(const NmSparseOutput *output,
@@ -57,8 +57,8 @@ NMS_API const char *nmSparseOutputFile(const NmSparseOutput *output,
 
 NMS_API void nmSparseOutputDestroy(NmSparseOutput *output);
 
-/// A function of a program, compiled for the CPU of this machine with weights
-/// unpacked and no kernel: what kernels are compared with.
+/// A function of a program, compiled for the CPU of this machine with unpacked
+/// weights and without kernels: the reference for kernels.
 typedef struct NmSparseOracle NmSparseOracle;
 
 /// Compiles function `entry` of `program` (null or empty: the only public one).
@@ -75,9 +75,9 @@ typedef struct NmSparseHostArray {
   const int64_t *sizes;
 } NmSparseHostArray;
 
-/// How many arrays the function takes: a weight with an encoding takes those of
-/// its canonical packed form (docs/Encoding.md, sections 3 to 5), in the order
-/// that is given there.
+/// The number of arrays that the function takes. A weight with an encoding
+/// counts as those of its canonical packed form (docs/Encoding.md, sections 3
+/// to 5), in the order given there.
 NMS_API int32_t nmSparseOracleArguments(const NmSparseOracle *oracle);
 
 /// Calls the function. Returns 0, or nonzero with nmsLastError() set. Results

@@ -48,13 +48,13 @@ MLIR_CAPI_EXPORTED bool mlirAttributeIsANMSparseEncoding(MlirAttribute attr);
 MLIR_CAPI_EXPORTED MlirTypeID mlirNMSparseEncodingAttrGetTypeID(void);
 
 /// The encoding with one or two levels, the outer one first. `dim` is the
-/// contraction dimension of the weight. What is not legal emits a diagnostic
-/// and returns a null attribute.
+/// contraction dimension of the weight. Emits a diagnostic and returns a null
+/// attribute if the encoding is illegal.
 MLIR_CAPI_EXPORTED MlirAttribute mlirNMSparseEncodingAttrGet(
     MlirContext ctx, intptr_t numLevels, const MlirNMSparseLevel *levels,
     int64_t dim, MlirNMSparseOrder order);
 
-/// The same, where diagnostics name `loc`.
+/// The same, with diagnostics at `loc`.
 MLIR_CAPI_EXPORTED MlirAttribute mlirNMSparseEncodingAttrGetChecked(
     MlirLocation loc, intptr_t numLevels, const MlirNMSparseLevel *levels,
     int64_t dim, MlirNMSparseOrder order);
@@ -79,8 +79,8 @@ MLIR_CAPI_EXPORTED bool mlirNMSparseEncodingAttrIsFree(MlirAttribute attr);
 MLIR_CAPI_EXPORTED double
 mlirNMSparseEncodingAttrGetDensity(MlirAttribute attr);
 
-/// How a weight is stored that says nothing else: the canonical form, which the
-/// encoding itself stands for, or that of a `free` weight.
+/// The default storage of a weight: the canonical form, which the encoding
+/// itself stands for, or that of a `free` weight.
 MLIR_CAPI_EXPORTED MlirAttribute
 mlirNMSparseEncodingAttrGetDefaultStorage(MlirAttribute attr);
 
@@ -103,8 +103,8 @@ MLIR_CAPI_EXPORTED MlirType mlirNMSparseTypeStripEncoding(MlirType type);
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsANMSparseBitmap(MlirAttribute attr);
 
-/// `density`: the percentage of a `free` weight's elements that is expected to
-/// be kept. What is not legal emits a diagnostic and returns a null attribute.
+/// `density`: the percentage of a `free` weight's elements expected to be kept.
+/// Emits a diagnostic and returns a null attribute if it is illegal.
 MLIR_CAPI_EXPORTED MlirAttribute
 mlirNMSparseBitmapAttrGet(MlirAttribute encoding, int64_t density);
 
@@ -115,8 +115,8 @@ MLIR_CAPI_EXPORTED int64_t mlirNMSparseBitmapAttrGetDensity(MlirAttribute attr);
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsANMSparseRagged(MlirAttribute attr);
 
-/// `rows`: each panel is filled up to a multiple of that many rows. What is not
-/// legal emits a diagnostic and returns a null attribute.
+/// `rows`: each panel is filled up to a multiple of that many rows. Emits a
+/// diagnostic and returns a null attribute if it is illegal.
 MLIR_CAPI_EXPORTED MlirAttribute mlirNMSparseRaggedAttrGet(
     MlirAttribute encoding, int64_t rows, int64_t density);
 
@@ -134,8 +134,8 @@ MLIR_CAPI_EXPORTED int64_t mlirNMSparseRaggedAttrGetDensity(MlirAttribute attr);
 MLIR_CAPI_EXPORTED bool mlirAttributeIsANMSparsePacked(MlirAttribute attr);
 
 /// A dense weight of that shape and element type, stored as `storage` says: an
-/// encoding, a bitmap or a ragged attribute. What is not legal emits a
-/// diagnostic and returns a null attribute.
+/// encoding, a bitmap or a ragged attribute. Emits a diagnostic and returns a
+/// null attribute if the combination is illegal.
 MLIR_CAPI_EXPORTED MlirAttribute
 mlirNMSparsePackedAttrGet(MlirAttribute storage, intptr_t rank,
                           const int64_t *shape, MlirType elementType);
@@ -151,7 +151,7 @@ mlirNMSparsePackedAttrGetWeightType(MlirAttribute attr);
 MLIR_CAPI_EXPORTED int64_t
 mlirNMSparsePackedAttrGetLayoutVersion(MlirAttribute attr);
 
-/// How many plain tensors hold the weight.
+/// The number of plain tensors that hold the weight.
 MLIR_CAPI_EXPORTED intptr_t
 mlirNMSparsePackedAttrGetNumComponents(MlirAttribute attr);
 

@@ -297,7 +297,7 @@ void TermCounter::countIndex() {
     terms.index /= double(schedule.getSplitK());
 }
 
-/// What CTAs do once they have the products of a tile.
+/// Counts the work of CTAs behind the products of a tile.
 void TermCounter::countResult() {
   const Epilogue &epilogue = problem.epilogue;
   double elements = double(perSM) * double(present) * double(outputs);

@@ -94,8 +94,8 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   // The mbarriers of --nm-sparse-specialize-warps.
   if (schedule.getProducers() > 0)
     bytes += 2 * countBytes(schedule.getStages(), b.getI64Type());
-  // What one thread tells the others: which CTA of a tile was the last, or
-  // whether parts of a shared tile are there.
+  // Words by which one thread tells the others which CTA of a tile was the
+  // last, or whether parts of a shared tile are there.
   int64_t words = schedule.isStreamK() ? 2 : schedule.getSplitK() > 1 ? 1 : 0;
   bytes += words * countBytes(1, b.getI32Type());
   if (problem.raggedRows)

@@ -61,7 +61,7 @@ static double getDoublings(ArrayRef<int64_t> tokens, size_t i) {
   return std::log2(double(tokens[i + 1]) / double(tokens[i]));
 }
 
-/// What `chosen` miss of `tolerance`, added up over all numbers of tokens.
+/// The excess of `chosen` over `tolerance`, summed over all numbers of tokens.
 static double sumExcess(const TokenCosts &costs, ArrayRef<unsigned> chosen,
                         double tolerance) {
   double sum = 0;

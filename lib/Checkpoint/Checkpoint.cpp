@@ -101,7 +101,7 @@ llvm::Error Checkpoint::openShards(llvm::StringRef index) {
   return llvm::Error::success();
 }
 
-/// What config.json says of sparsity, in the places where it has been said.
+/// Reads the sparsity from config.json, from each of its known places.
 llvm::Error Checkpoint::readConfig(llvm::StringRef folder) {
   llvm::SmallString<128> file(folder);
   llvm::sys::path::append(file, "config.json");

@@ -42,7 +42,7 @@ static std::string describe(const LinearLayer &layer) {
   return llvm::formatv("{0}", llvm::json::Value(std::move(keys)));
 }
 
-/// What a file says of a component.
+/// The description of a component in a file.
 static TensorSpec describe(const LinearLayer &layer,
                            const WeightComponent &component) {
   const StoredType *type =

@@ -97,7 +97,7 @@ private:
 };
 } // namespace
 
-/// What a file says, at most as much as a line holds.
+/// The text of `value`, cut to the length of a line, or "missing".
 static std::string print(const llvm::json::Value *value) {
   constexpr size_t most = 80;
   std::string text = value ? llvm::formatv("{0}", *value).str() : "missing";
@@ -215,7 +215,7 @@ TensorFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer) {
   return file;
 }
 
-/// What `value` has as text, by name.
+/// Reads `value`, an object whose entries must be text.
 static llvm::Error readMetadata(llvm::StringRef path,
                                 const llvm::json::Value &value,
                                 llvm::StringMap<std::string> &metadata) {

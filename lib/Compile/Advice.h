@@ -16,7 +16,7 @@
 namespace mlir::nm_sparse {
 struct Chip;
 
-/// What a pattern takes for some tokens, or why nothing multiplies by it.
+/// The time of a pattern for some tokens, or why nothing multiplies by it.
 struct PatternTime {
   int64_t tokens;
   double seconds = 0;
@@ -24,7 +24,7 @@ struct PatternTime {
   std::optional<CombinedEnergy> energy = {};
   std::string product = {}, bound = {};
   std::string before =
-      {}; ///< What a kernel before the product does; mostly empty.
+      {}; ///< The work of a kernel before the product; mostly empty.
   std::string schedule = {};
   std::string error = {};
   bool isFastest = false;

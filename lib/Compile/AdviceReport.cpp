@@ -22,7 +22,7 @@ static std::string describeTokens(int64_t tokens) {
   return tokens == 1 ? "1 token" : std::to_string(tokens) + " tokens";
 }
 
-/// What multiplies, and what bounds it.
+/// Names the product and its bound.
 static std::string explain(const PatternTime &time) {
   if (time.bound.empty())
     return time.product;
@@ -113,7 +113,7 @@ static void printErrors(const Advice &advice, llvm::raw_ostream &os) {
   }
 }
 
-/// What the marks and the columns of a weight mean.
+/// Explains the marks and the columns of a weight.
 static void printLegend(const Advice &advice, llvm::raw_ostream &os) {
   os << "\n* the fastest; times are predicted";
   if (advice.patterns.front().times.front().energy)

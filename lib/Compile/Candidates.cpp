@@ -68,8 +68,8 @@ static llvm::json::Object toObject(const T &numbers,
   return object;
 }
 
-/// What a kernel before a product makes of its activations, for all products
-/// that read the same.
+/// The work of a kernel on the activations before a product, for all products
+/// that read the same ones.
 struct Preparation {
   StringRef kind; ///< Empty where there is none.
   double bytes = 0, readers = 1;
@@ -88,7 +88,7 @@ static Preparation getPreparation(MatmulOp op, int64_t tokens) {
   auto align = dyn_cast<AlignRowsOp>(before);
   if (!align)
     return {"transposition", bytes, readers};
-  // What is aligned already is not copied.
+  // Rows that are aligned already are not copied.
   if (!align.copiesRows(tokens))
     return {};
   return {"row copy", bytes, readers};

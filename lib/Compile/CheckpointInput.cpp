@@ -22,7 +22,7 @@ struct Choice {
 };
 } // namespace
 
-/// What `options.weights` ask for, in the order of the checkpoint.
+/// The weights that `options.weights` ask for, in the order of the checkpoint.
 static llvm::Expected<std::vector<Choice>>
 choose(const Checkpoint &checkpoint, const CompileOptions &options) {
   std::vector<Choice> choices;
@@ -63,7 +63,7 @@ static llvm::Expected<TwoFourPattern> check(const Checkpoint &checkpoint,
   return checkTwoFour(data->bytes, weight.outputs, weight.inputs, *weight.type);
 }
 
-/// What was found in place of 2:4.
+/// Describes the violations of 2:4.
 static std::string describeViolations(const CheckpointWeight &weight,
                                       const TwoFourPattern &pattern) {
   return llvm::formatv(

@@ -34,8 +34,8 @@ void explainLaunches(llvm::raw_ostream &os, ModuleOp module);
 void explainPTX(llvm::raw_ostream &os, StringRef ptx,
                 const Assembled *assembled);
 
-/// What makes the activations of `op`, or the image that they are patches of,
-/// without reshapes; null for what a caller gives.
+/// The operation that makes the activations of `op`, or the image that they are
+/// patches of, without reshapes; null if a caller gives them.
 Operation *findPreparation(MatmulOp op);
 /// The products whose activations `op` makes.
 SmallVector<MatmulOp> findReaders(Operation *op);
@@ -66,13 +66,13 @@ llvm::Error printCandidates(ModuleOp module, const Chip &chip, int64_t tokens,
 /// model predicts, what it compared, and what a dense product would take.
 void explainCandidates(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens, Objective objective);
-/// What is predicted of a product under the schedule that it has, together with
-/// its share of the kernel before it.
+/// The prediction for a product under its own schedule, with its share of the
+/// kernel before it.
 struct ChosenTime {
   double seconds;
   double dense; ///< Of the vendor's dense product.
   StringRef bound;
-  StringRef before; ///< What that kernel does; empty where there is none.
+  StringRef before; ///< The work of that kernel; empty if there is none.
   /// The energy of the product and of the dense one; none if the energy of the
   /// GPU was not measured.
   std::optional<CombinedEnergy> energy = {}, denseEnergy = {};

@@ -44,8 +44,8 @@ static void explainCandidate(llvm::raw_ostream &os, const Ranked &entry,
                       prediction.bound, schedule);
 }
 
-/// What a product takes, at which power, what takes most of that, and what the
-/// dense one takes.
+/// Prints the energy of a product, its power, its largest part, and the energy
+/// of the dense product.
 static void explainEnergy(llvm::raw_ostream &os, const ChosenTime &chosen) {
   const auto &energy = chosen.energy;
   if (!energy)

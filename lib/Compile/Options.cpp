@@ -177,7 +177,7 @@ static bool isOneFile(StringRef a, StringRef b) {
   return a != "-" && (a == b || (!isDevice && isSameFile(a, b)));
 }
 
-/// What is written where.
+/// Checks the files that are written.
 static llvm::Error checkFiles(const CompileOptions &options) {
   bool packsOnly = !options.packed.empty() && options.manifest.empty();
   if (options.output.empty() && !options.candidates && !options.list &&
@@ -213,7 +213,7 @@ static void addCheckpointOptions(CommandLine &line, CompileOptions &options) {
   });
 }
 
-/// What is read: a program or a checkpoint.
+/// Chooses the input: a program or a checkpoint.
 static llvm::Error chooseInput(ArrayRef<std::string> positional,
                                CompileOptions &options) {
   bool isCheckpoint = !options.checkpoint.empty();
@@ -241,7 +241,7 @@ static llvm::Error chooseInput(ArrayRef<std::string> positional,
   return checkFiles(options);
 }
 
-/// What is compiled for, and what schedules are compared by.
+/// Adds the options for the target and for the comparison of schedules.
 static void addTargetOptions(CommandLine &line, CompileOptions &options) {
   line.addValue("chip", [&](StringRef text) -> llvm::Error {
     if (getDefaultFeatures(text).empty())

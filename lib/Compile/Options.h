@@ -20,7 +20,7 @@ namespace mlir::nm_sparse {
 
 class CommandLine;
 
-/// What --advise is asked of.
+/// The options of --advise.
 struct AdviceOptions {
   bool isAsked = false;
   int64_t outputs = 0, inputs = 0;   ///< Of --shape; 0: of a weight.
@@ -31,7 +31,7 @@ struct AdviceOptions {
   std::string json;                  ///< A file; - is standard output.
 };
 
-/// What --recommend is asked for; its JSON goes where that of --advise does.
+/// The options of --recommend; its JSON goes where that of --advise does.
 struct RecommendOptions {
   bool isAsked = false;
   std::string clocks;   ///< A recorded sweep.
@@ -74,10 +74,10 @@ llvm::Error checkRecommendOptions(const CompileOptions &options);
 /// Fails if an output of `options` would replace `input`, a file.
 llvm::Error checkInput(const CompileOptions &options, StringRef input);
 
-/// What --help prints.
+/// The text of --help.
 std::string describeUsage();
 
-/// What --emit calls the program before all stages.
+/// The name, in --emit, of the program before all stages.
 inline constexpr llvm::StringLiteral kInputStage = "linalg";
 
 /// Returns true if --emit names the IR after a stage, or that of the program.

@@ -30,7 +30,7 @@ struct RecommendedProduct {
   }
 };
 
-/// What is predicted, for people and for programs.
+/// The predictions, as text for people and as JSON for programs.
 void printRecommendation(const ClockModel &model,
                          ArrayRef<RecommendedProduct> products, double maxLoss,
                          llvm::raw_ostream &os);

@@ -157,7 +157,7 @@ static MatmulOp findProduct(scf::IndexSwitchOp choice, int64_t number) {
   return findProduct(module.lookupSymbol<func::FuncOp>(call.getCallee()));
 }
 
-/// What multiplies in `function`: "dot to 8 tokens, then wgmma_expand".
+/// The products of `function`: "dot to 8 tokens, then wgmma_expand".
 static std::string describeProducts(func::FuncOp function) {
   auto getName = [](MatmulOp op) {
     return getSchedule(op).getProduct().getProductName();

@@ -150,8 +150,8 @@ DvfsKernel ClockModel::getGuess(const ClockParts &parts) const {
   return kernel;
 }
 
-/// What bounds no sample says how long it takes at most: the model's guess, or
-/// as long as what does bound them.
+/// The part that bounds no sample has the guessed time at most, and takes no
+/// longer than the part that bounds them.
 static void limitUnknown(const std::vector<std::vector<DvfsSample>> &samples,
                          const std::vector<DvfsKernel> &guesses,
                          DvfsScale &scale) {

@@ -148,7 +148,7 @@ ClockParts SweepReader::readParts(const llvm::json::Object &object,
           getSeconds("memory_us")};
 }
 
-/// What the equations have parameters for must be told apart by its points.
+/// The points of a layer must tell the parameters of the equations apart.
 void SweepReader::checkLayer(const SweepLayer &layer,
                              const std::string &where) {
   constexpr size_t kLeastPairs = 5, kLeastClocks = 3;

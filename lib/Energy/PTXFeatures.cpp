@@ -71,7 +71,7 @@ public:
 private:
   void skipSpace();
   llvm::Error failAt(const llvm::Twine &what) const;
-  /// What comes before the next `end`; takes it too.
+  /// Takes the text up to the next `end`, and `end` itself.
   llvm::Expected<StringRef> takeUntil(char end);
   llvm::Error readDirective();
   llvm::Error readHeader(StringRef header);

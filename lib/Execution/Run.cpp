@@ -281,7 +281,7 @@ llvm::Error Runner::bench() {
 }
 
 llvm::Error Runner::makeArguments() {
-  // What is called says of the arguments, too, what they must be.
+  // Called functions also determine what the arguments must be.
   OwningOpRef<ModuleOp> inlined;
   func::FuncOp whole = entry;
   WalkResult calls =

@@ -121,7 +121,7 @@ static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
     return pm.addPass(createNMSparseEmbedKernelsPass());
   if (options.format == "isa")
     return pm.addPass(createNMSparseCompileKernelsPass());
-  // What has no LLVM intrinsic becomes inline PTX.
+  // Operations without an LLVM intrinsic become inline PTX.
   pm.addNestedPass<gpu::GPUModuleOp>(createConvertNVVMToLLVMPass());
   GpuModuleToBinaryPassOptions binary;
   binary.compilationTarget = options.format;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the pipelines for GPUs, whose host code launches kernels, and for the
-// CPU have in common once tensors are buffers.
+// The common part of the pipelines for GPUs, whose host code launches kernels,
+// and for the CPU, once tensors are buffers.
 //
 //===----------------------------------------------------------------------===//
 

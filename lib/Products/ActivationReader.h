@@ -12,8 +12,8 @@
 
 namespace mlir::nm_sparse {
 
-/// What a launch reads of which `tile` is a view, or is all: views that kernels
-/// have begin at multiples of tiles.
+/// The operand of a launch of which `tile` is a view, or all: views of kernels
+/// begin at multiples of tiles.
 Value getOperandOfTile(Value tile);
 
 /// Reads the activations of a product of few tokens, which lie in global memory

@@ -26,11 +26,11 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// What two rows take of a register with two values, as a selector of prmt: the
-/// constant, and what the bits of the first and of the second row add to it.
-/// Bytes 4 to 7 are zero. Where only one of two values of the front is kept, it
-/// is that of the low half, and of the back, that of the high half: 0x6610 and
-/// 0x1044, or 0x4432 and 0x3244. Both are 0x3210.
+/// The parts that two rows take from a register with two values, as a selector
+/// of prmt: the constant, and the numbers that the bits of the first and of the
+/// second row add to it. Bytes 4 to 7 are zero. Where only one of two values of
+/// the front is kept, it is that of the low half, and of the back, that of the
+/// high half: 0x6610 and 0x1044, or 0x4432 and 0x3244. Both are 0x3210.
 static constexpr int64_t kFrontStart = 0x4444, kFrontFirst = 0x21cc,
                          kFrontSecond = -0x3400, kBackStart = 0x4466,
                          kBackFirst = -0x34, kBackSecond = -0x1222;

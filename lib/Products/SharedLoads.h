@@ -17,7 +17,7 @@ Value getPointer(OpBuilder &b, Location loc, Value tile, Value element);
 /// The same of the element at `indices`; strides are constants.
 Value getPointer(OpBuilder &b, Location loc, Value tile, ValueRange indices);
 
-/// What lies `bytes` behind `pointer`, aligned to its own size.
+/// Loads the value `bytes` behind `pointer`, aligned to its own size.
 Value loadAt(OpBuilder &b, Location loc, Value pointer, int64_t bytes,
              Type type);
 

@@ -27,7 +27,7 @@ SmallVector<int64_t> nm_sparse::getTileTokens(int64_t tokens) {
 int64_t nm_sparse::findMostStages(const ScheduleEnumerator &to,
                                   function_ref<ScheduleAttr(int64_t)> make,
                                   int64_t ctas) {
-  // What CTAs that share tiles tell each other.
+  // Bytes by which CTAs that share tiles exchange words, and reserved ones.
   constexpr int64_t exchangeBytes = 256, reservedBytes = 1024;
   for (int64_t stages : {8, 7, 6, 5, 4, 3, 2})
     if (ctas * (getSharedBytes(to.problem, make(stages)) + exchangeBytes +

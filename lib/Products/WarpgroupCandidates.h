@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What proposals of products have in common whose columns are all tokens of a
-// tile, and whose operands come through a ring.
+// The common part of the proposals of products whose columns are all tokens of
+// a tile, and whose operands come through a ring.
 //
 //===----------------------------------------------------------------------===//
 

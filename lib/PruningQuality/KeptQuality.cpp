@@ -30,9 +30,9 @@ using namespace mlir::nm_sparse;
 /// Outputs of a slab, at least.
 static constexpr int64_t kSlabOutputs = 256;
 
-/// What is added to the diagonal of a matrix to solve, of the mean of the whole
-/// diagonal: the least, and the most, where sums in narrow types have made the
-/// matrix indefinite.
+/// The number added to the diagonal of a matrix to solve, relative to the mean
+/// of the whole diagonal: the least, and the most, where sums in narrow types
+/// have made the matrix indefinite.
 static constexpr double kLeastRidge = 1e-6, kMostRidge = 1e-1;
 
 std::vector<int64_t> nm_sparse::drawOutputs(int64_t outputs, int64_t count) {

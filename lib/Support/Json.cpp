@@ -22,7 +22,7 @@ static constexpr size_t kMostLevels = 64;
 static constexpr uint64_t kLargestFile = uint64_t(1) << 28;
 
 namespace {
-/// What json::parse does not tell.
+/// The errors that json::parse does not report.
 struct Nesting {
   bool isTooDeep = false;
   std::optional<std::string> duplicate; ///< Means nothing if it is no JSON.

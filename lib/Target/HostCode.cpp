@@ -45,7 +45,7 @@ static std::string describe(OpFoldResult value) {
   return describeExpression(cast<Value>(value));
 }
 
-/// What the type alone says; "?" for what it does not.
+/// The description from the type alone; "?" for unknown numbers.
 static ViewDescription describeType(MemRefType type) {
   auto print = [](int64_t number) {
     return ShapedType::isDynamic(number) ? std::string("?")
@@ -285,7 +285,7 @@ std::string nm_sparse::describeHostOps(ModuleOp module, bool hostMemory) {
   int64_t count = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
     SmallVector<Operation *> ops = collectHostOps(function);
-    // What a manifest says, kernels alone do not.
+    // The manifest describes these checks, kernels alone do not.
     for (const PackCheck &check : findPackChecks(function))
       ops.push_back(check.call);
     for (Operation *op : ops) {

@@ -14,7 +14,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What is passed of a memref beside its pointer, as expressions.
+/// The parts of a memref that are passed beside its pointer, as expressions.
 struct ViewDescription {
   std::string offset;
   SmallVector<std::string> sizes, strides;
@@ -41,7 +41,7 @@ struct TokenSelection {
   SmallVector<StringRef> functions;
 };
 
-/// What `function` selects between, where that is all that it does.
+/// The functions that `function` selects between, if it does nothing else.
 std::optional<TokenSelection> findTokenSelection(func::FuncOp function);
 
 /// The operations of `function` that are neither launches nor what a manifest

@@ -279,7 +279,7 @@ private:
                : nvgpu::TmaCreateDescriptorOp();
   }
 
-  /// What cuTensorMapEncodeTiled needs to know beside the buffer's shape.
+  /// Writes the arguments of cuTensorMapEncodeTiled beside the buffer's shape.
   Object writeTensorMap(nvgpu::TmaCreateDescriptorOp map) {
     nvgpu::TensorMapDescriptorType type = map.getTensorMap().getType();
     // Maps are made of buffers whose type does not say their rank.
@@ -317,7 +317,7 @@ private:
 
   func::FuncOp function;
   std::vector<PackCheck> checks;
-  Operation *current = nullptr; ///< What is being described.
+  Operation *current = nullptr; ///< The op that is being described.
   LogicalResult described = success();
   Array buffers;
   llvm::DenseMap<Value, std::string> names;

@@ -21,7 +21,7 @@ struct PackCheck {
   Value found; ///< The word: a buffer that is -1 before the launches.
   func::CallOp call;
   std::array<int64_t, 5> numbers; ///< n, m, batch, windows, panels.
-  /// What the host does for it, the call included.
+  /// The host's operations for the check, the call included.
   SmallVector<Operation *> ops;
 };
 

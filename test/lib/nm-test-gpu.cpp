@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What another compiler on MLIR links that takes our passes on GPU code: no
-// dialect of ours, and nothing of sparsity.
+// A stand-in for another compiler on MLIR that takes our passes on GPU code: it
+// links no dialect of ours, and nothing of sparsity.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a host compiler links that takes the encoding and the operations on
-// whole tensors, and generates code itself: no dialect of GPUs, and no library
-// of this project that needs one. It runs transform scripts, too, with
+// A stand-in for a host compiler that takes the encoding and the operations on
+// whole tensors, and generates code itself: it links no dialect of GPUs, and no
+// library of this project that needs one. It runs transform scripts, too, with
 // upstream's operation that fuses a consumer into loops.
 //
 //===----------------------------------------------------------------------===//

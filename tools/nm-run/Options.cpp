@@ -87,7 +87,7 @@ static void addTokenOptions(CommandLine &line, RunOptions &options) {
                 [&](StringRef text) { return parseRange(text, options); });
 }
 
-/// What is measured on a GPU, and for how long.
+/// Adds the options for measurements on a GPU, and for their duration.
 static void addMeasurements(CommandLine &line, RunRequest &request) {
   line.addFlag("bench", request.bench);
   line.addNumber<int64_t>("bench-ms", request.benchBudget, 1, 3600000);

@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a worker's error handler needs to report before it ends.
+/// The data that a worker's error handler needs to report before it ends.
 struct WorkerState {
   int pipe = -1;
   size_t line = 0;

@@ -58,8 +58,8 @@ static void printRow(const llvm::json::Object &report, llvm::raw_ostream &os) {
   os << "  " << kernels << "\n";
 }
 
-/// Whether there is a GPU. Asked in a process of its own: one that uses CUDA
-/// cannot start others that do.
+/// Returns true if there is a GPU. A process of its own asks, since one that
+/// uses CUDA cannot start others that do.
 static bool hasDevice() {
   llvm::outs().flush();
   pid_t child = fork();

@@ -120,7 +120,7 @@ static int fail(llvm::Error error, int status) {
   return status;
 }
 
-/// Of LLVM, and of `new` in all code.
+/// The out-of-memory handler of LLVM, and of `new` in all code.
 static void exitOutOfMemory(void *, const char *, bool) {
   // Nothing here may allocate.
   static constexpr char message[] =

@@ -40,7 +40,7 @@ protected:
     return cast<ScheduleAttr>(
         parseAttribute("#nm_tile.schedule<" + text + ">", &context));
   }
-  /// Of `product` with a tile of 64 tokens.
+  /// A schedule of `product` with a tile of 64 tokens.
   ScheduleAttr schedule(const std::string &product, int64_t outputs,
                         int64_t rows) {
     return schedule("tile = [64, " + std::to_string(outputs) + ", " +

@@ -231,8 +231,8 @@ TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
   EXPECT_FALSE(sharesBest(1024, 5120, 5120));
   EXPECT_FALSE(sharesBest(1024, 5632, 2048));
   EXPECT_FALSE(sharesBest(4096, 4096, 4096));
-  // Of 52 MB of values that CTAs of other tokens read again, L2 keeps too few:
-  // 133 us for 109.
+  // L2 keeps too few of 52 MB of values that CTAs of other tokens read again:
+  // 133 us instead of 109.
   p.encoding = encoding(8, 32, 128);
   EXPECT_FALSE(sharesBest(1024, 5120, 20480));
   p.encoding = encoding(16, 32, 128);

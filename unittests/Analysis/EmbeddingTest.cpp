@@ -79,8 +79,8 @@ TEST(Embedding, TwoOfFour) {
   EXPECT_FALSE(embeds(SparsityLevel{0, 0}));
 }
 
-/// What the inner level keeps of each window of the outer one decides, whatever
-/// the panels are.
+/// The elements that the inner level keeps of each window of the outer one
+/// decide, whatever the panels are.
 TEST(Embedding, TwoLevels) {
   MLIRContext context;
   context.loadDialect<NMSparseDialect>();

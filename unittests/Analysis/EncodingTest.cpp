@@ -47,7 +47,7 @@ TEST_F(Encoding, TwoLevelsAnswerForTheOuterOne) {
   EXPECT_NE(e, get({{4, 10, 1, 64}}));
 }
 
-/// What the interface says of types is what the runtime says of arrays.
+/// The interface describes types as the runtime describes arrays.
 TEST_F(Encoding, ComponentsAreThoseOfTheRuntime) {
   const std::pair<EncodingAttr, SmallVector<int64_t>> cases[] = {
       {get({{2, 4, 1, 1}}), {17, 9}},
@@ -102,7 +102,7 @@ TEST_F(Encoding, BitmapsAreThoseOfTheRuntime) {
         }
 }
 
-/// Of free elements too, in pieces of 16 bytes.
+/// The same for free elements, in pieces of 16 bytes.
 TEST_F(Encoding, FreeElementsAreThoseOfTheRuntime) {
   EncodingAttr encoding = get({{0, 0, 1, 1}});
   auto bitmap = cast<BitmapAttr>(encoding.getDefaultStorage());

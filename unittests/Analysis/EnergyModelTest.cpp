@@ -50,7 +50,7 @@ TEST_F(EnergyModel, CountsWhatAllCtasDo) {
   EXPECT_DOUBLE_EQ(events.l2Bytes, weight + 32.0 * 64 * 1024 * 2 + results);
   EXPECT_EQ(events.launches, 1);
   EXPECT_DOUBLE_EQ(events.busySMs, 32.0 / 132);
-  // Of 65 tokens, two tiles are multiplied, and the weight is read twice.
+  // For 65 tokens, two tiles are multiplied, and the weight is read twice.
   EnergyEvents more = count(makeProblem(65), mma);
   EXPECT_EQ(more.tensorFlops, 2 * events.tensorFlops);
   EXPECT_GT(more.l2Bytes, events.l2Bytes + weight);
@@ -218,7 +218,7 @@ TEST_F(EnergyModel, ChoosesByEnergy) {
       rankSchedules(one, *h100, Objective::Energy).front().second;
   EXPECT_LT(least.joules, 0.97 * fastest.joules);
   EXPECT_GT(least.seconds, fastest.seconds);
-  // What the prediction says is what the events take.
+  // The prediction is the energy of the events.
   auto [schedule, prediction] = rankSchedules(one, *h100).front();
   auto energy = predictEnergy(one, schedule, prediction, *h100);
   ASSERT_TRUE(energy);

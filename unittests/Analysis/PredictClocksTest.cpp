@@ -25,7 +25,7 @@ TEST_F(CostModel, PartsAddUpToAboutThePrediction) {
         ASSERT_GT(parts.fixed, 0);
         ASSERT_GE(parts.core, 0);
         ASSERT_GT(parts.memory, 0);
-        // What overlaps shows in part.
+        // Overlapped work shows in part.
         double most = parts.fixed + std::max(parts.core, parts.memory);
         EXPECT_LE(most, prediction.seconds * 1.02);
         EXPECT_GE(most, prediction.seconds * 0.5);

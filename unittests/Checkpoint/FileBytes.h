@@ -45,7 +45,7 @@ inline testing::AssertionResult contains(llvm::StringRef text,
          << "'" << part.str() << "' is not in '" << text.str() << "'";
 }
 
-/// Whether `text` is an error of a file of this name.
+/// Succeeds if `text` is an error of a file of this name.
 inline testing::AssertionResult isOfFile(llvm::StringRef text) {
   if (text.starts_with(kFileName.str() + ": "))
     return testing::AssertionSuccess();

@@ -60,7 +60,7 @@ std::string write(uint64_t version) {
   return text;
 }
 
-/// Whether a reader of that version accepts the file; else its first error.
+/// Reads the file as that version does; the first error, or an empty string.
 std::string read(StringRef text, uint64_t version) {
   loadedVersion = version;
   upgradedFrom = std::nullopt;

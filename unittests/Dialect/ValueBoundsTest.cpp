@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What upstream's analysis finds out about the sizes of results, and what the
-// product says about its loops and tiles. `probe` marks the value in question.
+// The answers of upstream's analysis on the sizes of results, and those of the
+// product on its loops and tiles. `probe` marks the value in question.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ protected:
         /*closedUB=*/true);
   }
 
-  /// Whether a dimension of the result has the size of one of an argument.
+  /// Returns true if a dimension of the result has the size of an argument's.
   static bool isSizeOf(Operation *op, int64_t dim, unsigned argument,
                        int64_t argumentDim) {
     Value source = op->getParentOfType<func::FuncOp>().getArgument(argument);

@@ -37,7 +37,7 @@ TEST(BankConflicts, Words) {
   // Bytes and halves of the same words.
   EXPECT_EQ(count(1, [](unsigned i) { return i; }).wavefronts, 1);
   EXPECT_EQ(count(2, [](unsigned i) { return 2 * i; }).wavefronts, 1);
-  // Of the last stride, the lanes that take part.
+  // For the last stride, only the lanes that take part count.
   EXPECT_EQ(count(4, [](unsigned i) { return 128 * i; }, 0x7).wavefronts, 3);
 }
 
@@ -94,7 +94,7 @@ TEST_F(BankKernelTest, StridesOfLanes) {
   EXPECT_EQ(column.accesses, 1);
   EXPECT_EQ(column.wavefronts, 32);
   EXPECT_EQ(column.conflicts, 31);
-  // What is read back, through a generic pointer too.
+  // The value is read back, through a generic pointer too.
   std::string generic = makeStore("%c32") + R"(
     %pointer = llvm.addrspacecast %place : !llvm.ptr<3> to !llvm.ptr
     %value = llvm.load %pointer : !llvm.ptr -> i32

@@ -175,7 +175,7 @@ TEST_F(MBarrierTest, OrdersArrivalsOfNextPhases) {
       contains(runAfter("nvvm.mbarrier.init %mbar, %c1 : !llvm.ptr<3>, i32",
                         arrive + again),
                "arrives at the mbarrier at 0x400 in phase"));
-  // What cp.async copies arrive for is behind the waits of their thread.
+  // Arrivals of cp.async copies come behind the waits of their thread.
   std::string address = R"(
     %other = llvm.getelementptr %shared[1032] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
 )";

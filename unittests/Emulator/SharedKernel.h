@@ -61,7 +61,7 @@ protected:
   int32_t *in = nullptr, *out = nullptr;
 };
 
-/// Whether a message has `part` in it.
+/// Succeeds if a message has `part` in it.
 inline ::testing::AssertionResult contains(const std::string &message,
                                            const std::string &part) {
   if (message.find(part) != std::string::npos)

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What goes where was seen on an H200.
+// The places of the data were seen on an H200.
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,7 +118,7 @@ protected:
     return runner->run("load", makeShape(32, sharedBytes + 8, ctas, ctas), maps,
                        out);
   }
-  /// What is in the 16 bytes at `offset`.
+  /// The value in the 16 bytes at `offset`.
   uint16_t at(unsigned offset, unsigned cta = 0) const {
     return out[(cta * sharedBytes + offset) / 2];
   }

@@ -35,7 +35,7 @@ std::string makeKernel(const std::string &type, const std::string &operations) {
   })";
 }
 
-/// What `threads` threads of each of `ctas` CTAs wrote.
+/// The values that `threads` threads of each of `ctas` CTAs wrote.
 template <typename T = int32_t>
 std::vector<T> run(const std::string &type, const std::string &operations,
                    unsigned threads = 32, unsigned ctas = 1,

@@ -91,7 +91,7 @@ TEST(WarpgroupRegisters, FindsRegistersOfAWithoutFence) {
       << fault;
   EXPECT_NE(fault.find("wrote after the last wgmma.fence"), std::string::npos)
       << fault;
-  // Of several registers, only the last is written too late.
+  // Only the last of several registers is written too late.
   std::string loads = loadA("a");
   size_t last = loads.find("%a3");
   expectFault(

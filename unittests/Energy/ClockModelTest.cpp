@@ -78,7 +78,7 @@ protected:
     return sweep;
   }
 
-  /// What `advice` takes more than the least of all points, in truth.
+  /// The true excess energy of `advice` over the best point, as a share.
   double getRegret(const ClockAdvice &advice, const DvfsKernel &truth,
                    double maxLoss) {
     std::vector<DvfsPoint> grid = getGrid();
@@ -132,7 +132,7 @@ TEST_P(ClockModelTest, OtherProductsArePredictedByTheirParts) {
                 1, 0.05);
   }
   EXPECT_LE(getRegret(model->advise(*fitted, 0.05), truth, 0.05), 0.05);
-  // What is left out is predicted as well as what is not.
+  // Layers that are left out are predicted as well as this one.
   EXPECT_LT(*fitted->timeError, 0.05);
   EXPECT_LT(*fitted->powerError, 0.06);
 }

@@ -199,7 +199,7 @@ TEST(LeastSquaresTest, CoefficientsAreNotNegative) {
   x = solveNonNegative({1, 0, 1, 1, 1, 2}, 2, {1, 2, 3});
   EXPECT_NEAR(x[0], 1, 1e-12);
   EXPECT_NEAR(x[1], 1, 1e-12);
-  // Of two equal columns, and a third that is empty.
+  // Two equal columns, and a third that is empty.
   x = solveNonNegative({1, 1, 0, 2, 2, 0}, 3, {2, 4});
   EXPECT_NEAR(x[0] + x[1], 2, 1e-12);
   EXPECT_EQ(x[2], 0);

@@ -52,7 +52,7 @@ size_t denseSize(const NmsPackSpec &s) {
   return static_cast<size_t>(s.batch * s.k * s.outputs * 3 + 1);
 }
 
-/// What one level keeps of an array.
+/// The part of an array that one level keeps.
 template <typename T>
 struct Kept {
   std::vector<T> values;

@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-/// What the fake driver was asked to do.
+/// The calls that the fake driver was asked for.
 inline FakeState &fake() {
   static auto *get = reinterpret_cast<FakeState *(*)()>(
       dlsym(dlopen(NM_SPARSE_FAKE_CUDA, RTLD_NOW), "fakeState"));

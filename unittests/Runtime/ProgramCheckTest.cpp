@@ -37,7 +37,7 @@ std::string makeManifest(const std::string &checks = kChecks) {
          checks + "}]}";
 }
 
-/// What a kernel leaves of a window with `count` blocks.
+/// The word that a kernel leaves for a window with `count` blocks.
 int64_t encodeFound(int64_t place, int64_t count) {
   return place << NMS_PACKED_COUNT_BITS | count;
 }

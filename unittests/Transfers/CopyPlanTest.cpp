@@ -62,7 +62,7 @@ void expectCovers(const CopyPlan &plan) {
     ASSERT_EQ(entry.second, 1);
 }
 
-/// What a place adds from round to round is the same for all threads.
+/// Expects offsets from round to round that are the same for all threads.
 void expectOffsets(const CopyPlan &plan) {
   SCOPED_TRACE(describe(plan));
   if (!plan.hasOffsets())

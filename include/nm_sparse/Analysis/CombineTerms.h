@@ -105,8 +105,8 @@ struct SharedCosts {
   double transposition, rowCopy;
 };
 
-/// Seconds of what overlaps: what takes longest hides the others the better the
-/// higher `norm` is.
+/// Seconds of overlapping work: the higher `norm` is, the better the longest
+/// part hides the others.
 double combineOverlapping(std::initializer_list<double> seconds, double norm);
 
 /// The resource that is busy longest.

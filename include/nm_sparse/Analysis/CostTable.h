@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What of the cost model was fitted to measurements and not derived; the values
-// of each family of kernels are with its product, in lib/Products.
-// bench/fit_model.py compares them with recorded times and proposes new ones.
+// The fitted, not derived, parameters of the cost model; the values of each
+// family of kernels are with its product, in lib/Products. bench/fit_model.py
+// compares them with recorded times and proposes new ones.
 //
 //===----------------------------------------------------------------------===//
 

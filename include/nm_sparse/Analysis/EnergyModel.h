@@ -51,7 +51,7 @@ std::optional<CombinedEnergy> predictDenseEnergy(const MatmulProblem &problem,
 /// bytes and computes nothing.
 Prediction predictCopy(double bytes, double seconds, const Chip &chip);
 
-/// Adds the time and energy of `one`, so many times; no more of it is changed.
+/// Adds `times` times the time and energy of `one`; leaves the rest of `sum`.
 void add(Prediction &sum, const Prediction &one, double times = 1);
 
 } // namespace mlir::nm_sparse

@@ -34,14 +34,14 @@ struct MatmulProblem {
   bool yTransposable;      ///< Warps can transpose that as they write it.
   int64_t xAlignment = 32; ///< Rows of x begin at multiples of so many bytes.
   Epilogue epilogue = {};
-  /// Rows of the dense weight, without those that pad its last window; 0 where
-  /// there are none of these.
+  /// Rows of the dense weight without the padding of its last window; 0 if
+  /// there is no padding.
   int64_t denseRows = 0;
   /// The tiles of the weight where it is stored as bitmaps.
   std::optional<BitmapTile> bitmap = {};
   /// Rows that the panels of a ragged weight are filled up to; 0 of others.
   int64_t raggedRows = 0;
-  /// The share of the weight that is kept; of a free one, that is expected.
+  /// The share of the weight that is kept; an expected one for a free weight.
   double density = 1;
   /// If x is patches of an image: the elements of the image over those of the
   /// patches, and the share of rows that lie outside of the image for some

@@ -18,8 +18,8 @@ enum class Objective { Time, Energy, EDP };
 
 double getScore(const Prediction &prediction, Objective objective);
 
-/// The objective called `text`; fails for one that `chip` cannot be judged by,
-/// as nobody measured its energy.
+/// The objective called `text`; fails if it needs the energy of `chip`, which
+/// nobody measured.
 llvm::Expected<Objective> parseObjective(llvm::StringRef text,
                                          const Chip &chip);
 

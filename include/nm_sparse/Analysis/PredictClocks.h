@@ -12,9 +12,9 @@
 
 namespace mlir::nm_sparse {
 
-/// The parts of what the cost model predicts, whichever model of its own a
-/// product has: its time where memory is infinitely fast, and what it grows by
-/// where memory is ever slower. A launch counts as fixed.
+/// The parts of the predicted time, whichever model the product has: the time
+/// with infinitely fast memory, and its growth as memory becomes slower. A
+/// launch counts as fixed.
 ClockParts predictClockParts(const MatmulProblem &problem,
                              ScheduleAttr schedule, const Chip &chip);
 

@@ -16,7 +16,7 @@ namespace mlir::nm_sparse {
 /// Predicted time of one schedule, in seconds, and what bounds it.
 struct Prediction {
   double seconds;
-  /// Predicted energy, and the time of a product that runs for a second and
+  /// Predicted energy, and the time of a product that repeats for a second or
   /// more; 0 on a GPU whose energy nobody measured.
   double joules, sustained;
   CostTerms terms;

@@ -23,7 +23,7 @@ public:
     int64_t tokens, outputs, warpsTokens, warpsOutputs;
   };
 
-  /// Who copies.
+  /// The producers of a CTA, and the persistence of CTAs.
   struct Role {
     int64_t producers = 0;
     bool persistent = false;

@@ -47,14 +47,14 @@ SmallVector<unsigned> chooseCandidates(const TokenCosts &costs,
                                        ArrayRef<unsigned> candidates,
                                        size_t most, double tolerance);
 
-/// Numbers of tokens after those of the range before.
+/// A range of numbers of tokens, which begins behind the previous one.
 struct TokenRange {
   int64_t last;
   unsigned candidate;
 };
 
-/// The best of `chosen` for all tokens; what follows the last is as the last.
-/// A range goes on while its candidate is within `tolerance` of the best.
+/// The best of `chosen` for all tokens; larger numbers are in the last range. A
+/// range goes on while its candidate is within `tolerance` of the best.
 SmallVector<TokenRange> assignTokens(const TokenCosts &costs,
                                      ArrayRef<unsigned> chosen,
                                      double tolerance);

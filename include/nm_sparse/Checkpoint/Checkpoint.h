@@ -40,7 +40,7 @@ public:
   static llvm::Expected<Checkpoint> open(llvm::StringRef path);
 
   llvm::StringRef getPath() const { return path; }
-  /// The files that tensors are in, and those that say how.
+  /// The files that hold the tensors, and those that describe them.
   llvm::ArrayRef<std::string> getPaths() const { return paths; }
   /// In the order of their names; layer 10 comes behind layer 9.
   llvm::ArrayRef<CheckpointWeight> getWeights() const { return weights; }

@@ -25,8 +25,8 @@ struct LinearLayer {
   PackedAttr packed = {};
 };
 
-/// Functions are named after their weights, without what a symbol of PTX must
-/// not have: "model.layers.0.mlp.up_proj.weight" gives
+/// Names functions after their weights, without characters that PTX symbols
+/// must not have: "model.layers.0.mlp.up_proj.weight" gives
 /// "model_layers_0_mlp_up_proj".
 std::vector<LinearLayer>
 nameLayers(llvm::ArrayRef<const CheckpointWeight *> weights);

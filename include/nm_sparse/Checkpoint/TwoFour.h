@@ -23,8 +23,8 @@ struct TwoFourPattern {
   int64_t firstOutput = -1, firstWindow = -1;
 
   bool isTwoFour() const { return violations == 0; }
-  /// At most one window in a hundred is in the way. If half of the elements are
-  /// zero at random, 31 windows in a hundred are.
+  /// Returns true if at most one window in a hundred violates 2:4. If half of
+  /// the elements are zero at random, 31 in a hundred do.
   bool isNearlyTwoFour() const {
     return violations > 0 && violations <= windows / 100;
   }

@@ -15,9 +15,9 @@
 
 namespace mlir::nm_sparse {
 
-/// Does what `nm-compile ARGUMENTS` does, and returns its exit status: 0, 1 for
-/// what cannot be compiled, 2 for a wrong use. Errors are on `host.err`, with
-/// `nm-compile: ` before them.
+/// Runs `nm-compile ARGUMENTS` and returns its exit status: 0, 1 for a failed
+/// compilation, 2 for wrong usage. Errors go to `host.err`, with the prefix
+/// `nm-compile: `.
 int runCompiler(llvm::ArrayRef<const char *> arguments,
                 const CompileHost &host);
 

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What --convert-linalg-to-nm-sparse does to one contraction, for transform
+// The step of --convert-linalg-to-nm-sparse for one contraction, for transform
 // scripts and for hosts that walk a program themselves.
 //
 //===----------------------------------------------------------------------===//
@@ -19,15 +19,15 @@ namespace mlir::nm_sparse {
 /// one nm_sparse.pack.
 using PackedWeights = llvm::DenseMap<Value, PackOp>;
 
-/// What a contraction has become.
+/// The operations that replace a contraction.
 struct PackedContraction {
   PackOp pack;
   MatmulOp matmul;
 };
 
 /// Checks that `op` is a contraction with an encoded weight for which there is
-/// an nm_sparse.matmul; emits an error on `op` that says why not. Changes
-/// nothing.
+/// an nm_sparse.matmul; otherwise emits an error with the reason on `op`.
+/// Changes nothing.
 LogicalResult checkEncodedContraction(linalg::LinalgOp op);
 
 /// Replaces `op` by nm_sparse.matmul of its weight, which is packed right

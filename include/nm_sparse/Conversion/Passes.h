@@ -17,8 +17,8 @@ namespace mlir::nm_sparse {
 #define GEN_PASS_REGISTRATION
 #include "nm_sparse/Conversion/Passes.h.inc"
 
-/// Lets upstream's conversions to LLVM know what of nm_tile is left in a
-/// thread's code.
+/// Tells upstream's conversions to LLVM about the nm_tile operations that are
+/// left in a thread's code.
 void registerConvertTileToLLVMInterface(DialectRegistry &registry);
 
 } // namespace mlir::nm_sparse

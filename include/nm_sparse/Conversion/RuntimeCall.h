@@ -17,10 +17,10 @@
 
 namespace mlir::nm_sparse {
 
-/// Refuses functions of a program that calls of the runtime would be taken for.
+/// Refuses a program whose functions have names of runtime functions.
 LogicalResult checkRuntimeNames(ModuleOp module);
 
-/// Declares `name` in `module`, unless it is, and calls it; its results.
+/// Calls `name`, which it declares in `module` if needed; returns its results.
 ValueRange callRuntime(OpBuilder &builder, Location loc, ModuleOp module,
                        StringRef name, TypeRange results, ValueRange operands);
 

@@ -21,14 +21,14 @@ namespace mlir::nm_sparse {
 struct EmulatorOptions {
   std::string chip = kDefaultChip; ///< One of getChips().
   unsigned jobs = 0; ///< Threads of the host; 0: one for each core.
-  /// CTAs run from the last to the first, which makes others than usual wait
+  /// Runs CTAs from the last to the first, so that other CTAs than usual wait
   /// for, or come after, each other.
   bool lastFirst = false;
-  /// Wavefronts and conflicts of accesses to shared memory are counted.
+  /// Counts wavefronts and conflicts of accesses to shared memory.
   bool countsBanks = false;
 };
 
-/// The functions of the emulated driver, and its device that is a chip.
+/// The functions of the emulated driver, and its device for one chip.
 struct EmulatedDriver {
   const nms::cuda::Api *api; ///< Lives as long as the process.
   nms::cuda::Device device;

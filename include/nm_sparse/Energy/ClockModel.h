@@ -43,18 +43,18 @@ struct ClockAdvice {
 
 class ClockModel {
 public:
-  /// Fails where the numbers of `sweep` cannot be fitted to.
+  /// Fails if the numbers of `sweep` do not allow a fit.
   static llvm::Expected<ClockModel> fit(ClockSweep sweep);
 
   const ClockSweep &getSweep() const { return sweep; }
-  /// What the sweep cannot tell, one sentence each.
+  /// The limitations of the sweep, one sentence each.
   const std::vector<std::string> &getNotes() const { return notes; }
 
   /// The kernel of layer `i`, by its own points.
   const FittedKernel &getLayer(size_t i) const { return layers[i]; }
-  /// One that is not in the sweep, by what the cost model says of it, scaled by
-  /// what that is off for layers that are. None where it was not recorded what
-  /// it says of them.
+  /// A kernel outside the sweep: the cost model's prediction, scaled by its
+  /// error for the layers of the sweep. None if the sweep does not record the
+  /// predictions for those.
   std::optional<FittedKernel> predict(const ClockParts &parts) const;
 
   /// The pair of clocks that takes the least energy of those that take at most

@@ -9,9 +9,9 @@
 
 namespace mlir::nm_sparse {
 
-/// Seconds at the clocks that the rates of the chip are of: what no clock
-/// changes, what goes with that of the cores, which L2 shares, and what goes
-/// with that of the memory. The latter two overlap.
+/// Seconds at the clocks at which the rates of the chip hold: a fixed part, one
+/// that scales with the core clock, which L2 shares, and one that scales with
+/// the memory clock. The latter two overlap.
 struct ClockParts {
   double fixed, core, memory;
 };

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The file that bench/collect_clocks.py writes (docs/Clocks.md), read as one of
-// a stranger.
+// Reads the file that bench/collect_clocks.py writes (docs/Clocks.md), as
+// untrusted input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ namespace mlir::nm_sparse {
 struct SweepPoint {
   /// At the clocks that the GPU had; volts are 0 where nothing tells them.
   DvfsSample sample;
-  /// The clocks that it was asked for; 0 where it was free to choose.
+  /// The requested clocks; 0 where the GPU was free to choose.
   double askedCoreMHz = 0, askedMemoryMHz = 0;
 
-  /// It ran at the clocks that it was asked for, so they can be asked for.
+  /// Returns true if the GPU kept the requested clocks, so it offers them.
   bool keptClocks() const;
 };
 

@@ -23,7 +23,7 @@ namespace mlir::nm_sparse {
 /// The work of a product and of the kernels before it, counted for the whole
 /// product.
 struct EnergyEvents {
-  /// Flops of each kind of unit: what is padded to whole tiles, too. A sparse
+  /// Flops of each kind of unit, with the padding to whole tiles. A sparse
   /// tensor core counts those that it executes, half of the dense product's.
   double tensorFlops = 0, sparseTensorFlops = 0, ffmaFlops = 0;
   /// Like ffmaFlops, for products with operands that lanes decode or convert
@@ -73,8 +73,8 @@ struct CombinedEnergy {
   double seconds;
   /// Joules of each part, before the limit.
   std::array<double, kNumEnergyParts> parts;
-  /// The parts together pass the limit: clocks fall, at which each event takes
-  /// less energy, until the limit times the time remains.
+  /// The parts exceed the limit: clocks fall, which lowers the energy of each
+  /// event, until the limit times the time remains.
   bool isLimited;
 
   double getWatts() const { return joules / seconds; }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What nm-run does for one input: seeded inputs that follow the declared
+// The work of nm-run for one input: seeded inputs that follow the declared
 // pattern, one execution through the compiler, one through the float64
 // reference, and a comparison.
 //

@@ -17,11 +17,11 @@ struct Accesses {
   SmallVector<Value> read, written;
 };
 
-/// What `op`, a launch or not, uses; none where it may be anything.
+/// The buffers that `op`, a launch or not, uses; none if it may use any.
 std::optional<Accesses> getAccesses(Operation *op,
                                     SymbolTableCollection &symbols);
 
-/// Returns true if the order of the two counts.
+/// Returns true if the order of the two matters.
 bool dependOnOrder(const Accesses &a, const Accesses &b,
                    AliasAnalysis &aliases);
 

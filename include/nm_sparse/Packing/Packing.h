@@ -133,7 +133,7 @@ NMS_API int nmsCheckOrder(const NmsPackSpec *spec, const uint32_t *perm);
 NMS_API int nmsFindOrder(const NmsPackSpec *spec, const void *dense,
                          uint32_t *perm);
 
-/// Steps that are done, and of how many.
+/// Reports that `done` of `steps` steps are done.
 typedef void (*NmsProgress)(void *context, int64_t done, int64_t steps);
 
 /// Finds an order in which pruning keeps much of the weight. If the weight has

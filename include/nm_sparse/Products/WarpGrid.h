@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What products have in common whose warps divide the tile of a CTA evenly:
-// `warps = [tokens, outputs]` as text, and what is legal of it.
+// The common part of products whose warps divide the tile of a CTA evenly:
+// `warps = [tokens, outputs]` as text, and the checks of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,23 +32,23 @@ Attribute parseWarpGridAttr(AsmParser &parser) {
 }
 void printWarpGrid(AsmPrinter &printer, ArrayRef<int64_t> warps);
 
-/// Two positive counts, at most as many warps as a CTA has.
+/// Verifies that `warps` are two positive counts of at most a CTA's warps.
 LogicalResult verifyWarpGrid(function_ref<InFlightDiagnostic()> emitError,
                              ArrayRef<int64_t> warps);
 
-/// A tile of `tokens` x `outputs` is a multiple of `tokenUnit` x `outputUnit`
-/// for each of `warps`, of the product `owner`.
+/// Verifies that a tile of `tokens` x `outputs` is a multiple of `tokenUnit` x
+/// `outputUnit` for each of `warps`, of the product `owner`.
 LogicalResult verifyTileUnits(function_ref<InFlightDiagnostic()> emitError,
                               StringRef owner, ArrayRef<int64_t> warps,
                               int64_t tokens, int64_t outputs,
                               int64_t tokenUnit, int64_t outputUnit);
 
-/// The product `owner` reads its operands from shared memory.
+/// Verifies that the product `owner` reads its operands from shared memory.
 LogicalResult
 verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
                       StringRef owner, TransfersAttr transfers);
 
-/// Tensor cores multiply f16 and bf16, and rows of whole panels only.
+/// Verifies that elements are f16 or bf16, and that tiles align with panels.
 LogicalResult
 verifyTensorCoreProblem(function_ref<InFlightDiagnostic()> emitError,
                         StringRef owner, ScheduleAttr schedule,

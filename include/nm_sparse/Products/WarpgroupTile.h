@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is legal of products whose rows are outputs, 64 of them for each
-// warpgroup, and whose columns are all tokens of the tile.
+// The checks of products whose rows are outputs, 64 of them for each warpgroup,
+// and whose columns are all tokens of the tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace mlir::nm_sparse {
 /// Warps of a warpgroup, and outputs of one of its products.
 inline constexpr int64_t kWarpgroupWarps = 4, kWarpgroupOutputs = 64;
 
-/// Accumulators of a thread that leave registers for the rest of its state.
+/// Most accumulators of a thread that leave registers for its other state.
 inline constexpr int64_t kMostAccumulators = 192;
 
 /// Registers of a thread when a kernel of `schedule` begins, and of one that
@@ -25,29 +25,29 @@ inline constexpr int64_t kMostAccumulators = 192;
 int64_t getEntryRegisters(const ScheduleAttr &schedule);
 int64_t getProductRegisters(const ScheduleAttr &schedule);
 
-/// The product `owner` has a multiple of a warpgroup, and leaves warps to copy.
+/// Verifies that `owner` has whole warpgroups, and leaves warps to copy.
 LogicalResult verifyWarpgroups(function_ref<InFlightDiagnostic()> emitError,
                                StringRef owner, int64_t warps);
 
-/// `warps` of the product `owner` can share a tile of `tokens` x `outputs`.
+/// Verifies that `warps` of `owner` can share a tile of `tokens` x `outputs`.
 LogicalResult verifyWarpgroupTile(function_ref<InFlightDiagnostic()> emitError,
                                   StringRef owner, int64_t warps,
                                   int64_t tokens, int64_t outputs);
 
-/// The product `owner` has all operands from the tensor memory accelerator,
-/// and a warpgroup, or several, to start copies.
+/// Verifies that the product `owner` has all operands from the tensor memory
+/// accelerator, and one or more warpgroups to start copies.
 LogicalResult
 verifyWarpgroupTransfers(function_ref<InFlightDiagnostic()> emitError,
                          StringRef owner, const TransfersAttr &transfers,
                          int64_t producers);
 
-/// The product `owner` has one or more warpgroups of producers.
+/// Verifies that the product `owner` has one or more producer warpgroups.
 LogicalResult
 verifyWarpgroupProducers(function_ref<InFlightDiagnostic()> emitError,
                          StringRef owner, int64_t producers);
 
-/// The product `owner`, in `schedule`, multiplies operands of `element`, and
-/// its `warps`, which divide the outputs, have enough `registers` a thread.
+/// Verifies that `owner`, in `schedule`, multiplies operands of `element`, and
+/// that `warps`, which divide the outputs, have enough `registers` a thread.
 LogicalResult
 verifyWarpgroupProblem(function_ref<InFlightDiagnostic()> emitError,
                        StringRef owner, const ScheduleAttr &schedule,

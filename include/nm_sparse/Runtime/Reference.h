@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The results that others are checked against.
+// Reference results, and comparisons with them.
 //
 //===----------------------------------------------------------------------===//
 

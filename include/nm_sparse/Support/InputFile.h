@@ -17,8 +17,7 @@
 
 namespace mlir::nm_sparse {
 
-/// The most bytes that are read of what is no file: a pipe or a device may have
-/// no end.
+/// The most bytes that are read from a pipe or a device, which may have no end.
 inline constexpr size_t kMostStreamBytes = size_t(1) << 30;
 
 /// All of `path`; "-" is standard input. The error is a sentence that names it.

@@ -11,9 +11,9 @@
 
 namespace mlir::nm_sparse {
 
-/// Parses an object. Unlike json::parse alone it refuses what is nested so
-/// deeply that the stack would not do, and names that are there twice, of which
-/// one would be lost. Errors begin with `path` and name `what`, a part of it.
+/// Parses an object. Unlike json::parse alone it refuses nesting that is too
+/// deep for the stack, and duplicate names, of which one would be lost. Errors
+/// begin with `path` and name `what`, a part of it.
 llvm::Expected<llvm::json::Object>
 parseObject(llvm::StringRef text, llvm::StringRef path, llvm::StringRef what);
 

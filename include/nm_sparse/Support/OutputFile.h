@@ -18,7 +18,7 @@
 
 namespace mlir::nm_sparse {
 
-/// Where `path` leads: a link to a file that is not there yet to that file.
+/// Resolves the links of `path`, also to a file that does not exist yet.
 inline std::filesystem::path followLinks(llvm::StringRef path) {
   constexpr int mostLinks = 40;
   std::filesystem::path target = path.str();
@@ -62,8 +62,8 @@ public:
     return file;
   }
 
-  /// The same of what `write` writes. It may do so in any order, which only a
-  /// plain file takes.
+  /// The same for the output of `write`, which may write in any order: only a
+  /// plain file allows that.
   static llvm::Expected<OutputFile>
   createPlain(llvm::StringRef path,
               llvm::function_ref<llvm::Error(llvm::raw_fd_ostream &)> write) {

@@ -67,10 +67,9 @@ public:
     /// Neighbouring threads take neighbouring rows.
     RowsFirst,
     /// A warp takes 8 rows of 4 single elements, for a copy that transposes.
-    /// The
-    /// rows are one 32-byte sector of a source of 4-byte elements, and where
-    /// rows of the destination are 4 words more than whole lines of banks, all
-    /// elements lie in different banks.
+    /// The rows are one 32-byte sector of a source of 4-byte elements, and
+    /// where rows of the destination are 4 words more than whole lines of
+    /// banks, all elements lie in different banks.
     Interleaved,
     /// Each warp takes whole rows, or several at a time where they have less
     /// than 32 chunks. Then the chunks of a row have one address, and a warp
@@ -85,10 +84,10 @@ public:
   };
 
   /// Chunk after chunk, in ColumnsFirst or RowsFirst order. The loads of
-  /// `batch` rounds are in flight together, and what is more than twice as long
-  /// is a loop.
+  /// `batch` rounds are in flight together, and more than twice as many rounds
+  /// form a loop.
   static CopyPlan chunkByChunk(Shape shape, bool rowsFirst, int64_t batch);
-  /// Nothing where the tile does not divide that way.
+  /// Returns none if the tile does not divide that way.
   static std::optional<CopyPlan> interleaved(Shape shape, int64_t batch);
   static std::optional<CopyPlan> wholeRows(Shape shape);
   /// In lines of `line` elements, `batch` rows of a thread at a time. Nothing
@@ -101,8 +100,8 @@ public:
   Order getOrder() const { return order; }
   int64_t getBatch() const { return batch; }
 
-  /// Rounds that all threads take part in, and how many of them take part in
-  /// one more: the first ones.
+  /// Rounds that all threads take part in, and the number of threads, the first
+  /// ones, that take part in one more.
   int64_t getRounds() const { return rounds; }
   int64_t getStragglers() const { return getChunks() - rounds * getCopiers(); }
   /// The first threads, without those that would have no part of a round.

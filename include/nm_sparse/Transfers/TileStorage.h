@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What getTileLayout names, as index arithmetic on a buffer.
+// The layouts that getTileLayout names, as index arithmetic on a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ public:
 
   /// Indices of element (`row`, `column`) of the tile, whose rows are those of
   /// all but its last dimension. Aligned words of 16 bytes of a row stay
-  /// together. `swizzleRow` may be a row that is `row` but
-  /// for a multiple of 8, where such a one is cheaper to find.
+  /// together. `swizzleRow` may be a row that differs from `row` by a multiple
+  /// of 8, if that one is cheaper to find.
   SmallVector<Value> getIndices(OpBuilder &b, Location loc, Value row,
                                 Value column, Value swizzleRow = {}) const;
 

@@ -21,7 +21,7 @@ struct Convolution {
   linalg::LinalgOp op;
   /// True if a tensor.pad puts the zeros around the image.
   bool isPadded = false;
-  /// What each dimension is, of the image, the result and the contraction.
+  /// The letter of each dimension of the image, the result and the contraction.
   std::string imageOrder, resultOrder, rows;
   std::array<int64_t, 2> kernel, strides, dilations, low, high;
 

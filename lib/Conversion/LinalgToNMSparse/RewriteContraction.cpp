@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the front door builds for one operation that Plan.cpp has accepted. The
-// pass and the transform operation share it.
+// Builds the replacement of one operation that Plan.cpp has accepted, for the
+// pass and for the transform operation.
 //
 //===----------------------------------------------------------------------===//
 

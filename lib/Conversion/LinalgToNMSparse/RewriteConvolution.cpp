@@ -50,7 +50,7 @@ private:
   Value transpose(Value value, ArrayRef<int64_t> permutation);
 
   Value flatten(Value weight);
-  /// What the weight is multiplied with: k x m, m x k, or b x k x m.
+  /// The factor of the weight: k x m, m x k, or b x k x m.
   Value getActivations();
   /// The result in its own dimensions from `product`, f x (p, q, b) or
   /// (b, p, q) x f, and back.
@@ -153,7 +153,7 @@ Value Rewriter::getActivations() {
       b, loc, PatchesOp::inferType(getType(image), patches), image, patches);
 }
 
-/// What makes the order of a result from f x p x q x b.
+/// The permutation from f x p x q x b to the order of a result.
 static SmallVector<int64_t> getResultPermutation(StringRef order) {
   if (order == "bpqf")
     return {3, 1, 2, 0};

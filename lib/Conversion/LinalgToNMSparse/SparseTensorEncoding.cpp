@@ -121,7 +121,7 @@ private:
   /// The type with our encoding, or `type` after an error.
   RankedTensorType convert(RankedTensorType type);
 
-  Operation *current = nullptr; ///< What errors are about.
+  Operation *current = nullptr; ///< The subject of errors.
   bool bad = false;
 };
 } // namespace

@@ -26,7 +26,7 @@ struct FusedProduct {
   linalg::GenericOp op;
   OpOperand *weight;
   Value x;                        ///< f in the body, before exact extensions.
-  SetVector<Operation *> compute; ///< What computes it.
+  SetVector<Operation *> compute; ///< The ops that compute it.
   SmallVector<OpOperand *> inputs;
   SmallVector<unsigned> loops; ///< That index the inputs, in increasing order.
 };

@@ -13,7 +13,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What the kernel reads and writes.
+/// The inputs and outputs of the kernel.
 struct PackBuffers {
   Value dense;     ///< Its rows have no gaps.
   Value isAligned; ///< i1: they begin at multiples of 16 bytes.

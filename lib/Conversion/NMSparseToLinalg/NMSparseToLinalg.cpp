@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every other lowering is checked against, so it is as plain as can be: a
-// loop over the stored rows writes the dense weight, and linalg.generic
-// multiplies with it.
+// The reference for every other lowering, so it is as plain as can be: a loop
+// over the stored rows writes the dense weight, and linalg.generic multiplies
+// with it.
 //
 //===----------------------------------------------------------------------===//
 

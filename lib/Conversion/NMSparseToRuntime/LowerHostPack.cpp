@@ -153,7 +153,7 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
       other,
       buildI64Array(rewriter, loc,
                     getParameters(encoding, form, type.getElementType()))};
-  // What is kept of a free weight, and of a shuffled one, which may be both.
+  // The density of a free weight, and of a shuffled one, which may be both.
   if (auto prune = dyn_cast<PruneOp>(op);
       prune &&
       (encoding.isFree() || encoding.getOrder() == OutputOrder::Shuffled))

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an edge takes is mostly to fetch its code, which a CTA runs once: 26 us
-// of straight code for each of 128 elements, where the tile takes 25. So an
-// access has one comparison a side, of a number that all share, and the last
-// access of a row, of which a thread has at most one, is picked first and then
-// written in parts.
+// The time of an edge is mostly that of fetching its code, which a CTA runs
+// once: 26 us of straight code for each of 128 elements, where the tile takes
+// 25. So an access has one comparison a side, of a number that all share, and
+// the last access of a row, of which a thread has at most one, is picked first
+// and then written in parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -234,7 +234,7 @@ void EdgeWriter::write(ArrayRef<TileRun> runs, ValueRange scalars) {
   b.setInsertionPointToStart(ifOp.thenBlock());
   writeWide(runs, scalars);
   b.setInsertionPointToStart(ifOp.elseBlock());
-  // What the other side of the branch has found is not known here.
+  // Values from the other side of the branch are not available here.
   known.clear();
   writeElements(runs, scalars);
 }

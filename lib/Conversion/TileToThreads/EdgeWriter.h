@@ -73,7 +73,7 @@ private:
   bool isWhole;
   /// Accesses of a row that a thread makes in all.
   int64_t accessesOfRow;
-  /// What countLeft found for each side and shift.
+  /// The results of countLeft for each side and shift.
   llvm::DenseMap<std::pair<unsigned, Value>, Value> known;
   /// The tail of each row of the thread, by the row's offset.
   llvm::MapVector<int64_t, Tail> tails;

@@ -196,7 +196,7 @@ void nm_sparse::splitEpilogues(gpu::LaunchOp launch, TileValues &tiles,
     // With several results an operand must be read before the first is written.
     if (epilogue.writes.size() != 1)
       continue;
-    // What only narrows the accumulators is no more work than storing them.
+    // Narrowing the accumulators alone is no more work than storing them.
     bool computes = llvm::any_of(epilogue.ops, [](Operation *op) {
       return !isa<vector::TransferReadOp, vector::TransferWriteOp,
                   arith::TruncFOp, arith::ConstantOp>(op);

@@ -96,7 +96,7 @@ unsigned TileAccess::getPermutedSide() {
   return 2;
 }
 
-/// What lies beyond the last place is not accessed: any place will do.
+/// Elements beyond the last place are not accessed: any place will do.
 Value TileAccess::lookUp(ArrayRef<Value> viewIndices) {
   Value perm = view.getPerm(), place = viewIndices[view.getDim()];
   unsigned side = getPermutedSide();
@@ -281,8 +281,8 @@ Value TileAccess::allowsWide(int64_t width) {
   return result;
 }
 
-/// What gpu.alloc returns starts at a multiple of 256 bytes, so the strides and
-/// a place in the row that is known decide.
+/// Buffers of gpu.alloc start at a multiple of 256 bytes, so the strides and a
+/// known place in the row decide.
 bool TileAccess::isAlwaysAligned(int64_t width) {
   SmallVector<int64_t> strides;
   int64_t offset = 0;

@@ -116,7 +116,7 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
            converter.isLegal(op->getResults());
   });
   target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
-  // What is left to a later conversion is a thread's.
+  // Operations that are left to a later conversion are a thread's.
   target.addLegalOp<PinnedLoadOp, ReadOnlyLoadOp, ProductWaitOp>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);

@@ -103,8 +103,8 @@ LogicalResult Collector::addSeeds() {
       add(load.getResult());
     if (auto store = dyn_cast<StorePartOp>(op))
       return addOperand(store.getValueMutable());
-    // What leaves the launch is a part of its result. (It may have nothing to
-    // do with a product, which is dead then.)
+    // A value that leaves the launch is a part of its result. (It may have
+    // nothing to do with a product, which is dead then.)
     auto write = dyn_cast<vector::TransferWriteOp>(op);
     if (write && write.getVectorType().getShape() == tile.getShape() &&
         !isInside(getBufferOf(write.getBase())))

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace mlir::nm_sparse::emulator;
 
-/// What all names begin with, up to a dot; empty when that is just the dialect.
+/// The common prefix of all names, up to a dot; empty if it is the dialect.
 static StringRef getCommonPrefix(ArrayRef<OpEntry> ops) {
   StringRef prefix = ops.front().name;
   for (const OpEntry &entry : ops)

@@ -27,7 +27,7 @@ struct ContextTag {
 
 namespace {
 
-/// What Chip.h leaves out, since only the driver tells it.
+/// Limits that Chip.h leaves out, since only the driver tells them.
 struct ChipLimits {
   llvm::StringRef name;
   int l2Bytes;

@@ -25,7 +25,7 @@ namespace {
 constexpr unsigned sharedWithoutOptIn = 48 * 1024;
 constexpr unsigned portableCluster = 8;
 
-/// What cuFuncSetAttribute() allowed a kernel.
+/// The permissions that cuFuncSetAttribute() gave a kernel.
 struct Allowed {
   unsigned dynamicShared = sharedWithoutOptIn;
   bool largeCluster = false;
@@ -139,7 +139,7 @@ Result funcGetParamInfo(Function function, size_t index, size_t *offset,
   return success;
 }
 
-/// What the driver would refuse; empty when nothing.
+/// The reason for which the driver would refuse a launch; empty if none.
 std::string checkLaunch(const Kernel &kernel, const LaunchShape &shape,
                         const Chip &chip) {
   Allowed allowed;

@@ -26,7 +26,7 @@ bool isFloat(TensorMapType type) {
          type >= TensorMapType::Float32FlushToZero;
 }
 
-/// What is wrong with the whole; empty when nothing is.
+/// The error of the map as a whole; empty if there is none.
 std::string checkModes(const TensorMap &map) {
   if (map.rank < 3 && map.interleave != TensorMapInterleave::None)
     return "an interleaved tensor map needs rank 3 at least";

@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse::emulator;
 
 //===----------------------------------------------------------------------===//
-// What compiled kernels call
+// Functions that compiled kernels call
 //===----------------------------------------------------------------------===//
 
 static void *accessMemory(const Site *site, uint64_t address) {

@@ -65,7 +65,7 @@ private:
   llvm::Error placeGlobals(GlobalMemory &memory);
 
   MLIRContext context;
-  OwningOpRef<ModuleOp> original; ///< What the sites point into.
+  OwningOpRef<ModuleOp> original; ///< The code that sites point into.
   HostModule host;
   std::vector<std::unique_ptr<Kernel>> kernels;
 

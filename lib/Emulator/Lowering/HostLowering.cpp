@@ -154,7 +154,7 @@ FailureOr<HostModule> Lowering::run() {
   for (LLVM::LLVMFuncOp function : functions) {
     if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       addEntry(function);
-    // What remains describes the GPU.
+    // The remaining attributes describe the GPU.
     SmallVector<StringAttr> foreign;
     for (NamedAttribute attribute : function->getDiscardableAttrs())
       foreign.push_back(attribute.getName());

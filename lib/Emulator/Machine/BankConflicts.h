@@ -17,7 +17,7 @@
 
 namespace mlir::nm_sparse::emulator {
 
-/// What accesses shared memory, as profilers tell it apart.
+/// The kinds of access to shared memory, as profilers tell them apart.
 enum class SharedOp : uint8_t {
   Load,
   Store,
@@ -42,7 +42,7 @@ struct WarpAccess {
 /// phase are a conflict; a word that several lanes access counts once.
 BankUse countWavefronts(const WarpAccess &access);
 
-/// What all CTAs of a launch used.
+/// The use of banks by all CTAs of a launch.
 class BankTable {
 public:
   void add(SharedOp op, const BankUse &use);

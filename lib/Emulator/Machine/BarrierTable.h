@@ -28,7 +28,7 @@ private:
   std::vector<Warp> warps;
 };
 
-/// What a barrier computes from the predicates of those who arrive.
+/// The reduction of a barrier over the predicates of those who arrive.
 enum class BarrierReduction { None, Count, And, Or };
 
 /// The sixteen named barriers of one CTA.
@@ -60,11 +60,11 @@ private:
   };
   struct Barrier {
     uint32_t expected = 0;  ///< Threads; 0: nobody has arrived in this phase.
-    bool isCounted = false; ///< Whether a thread said how many.
+    bool isCounted = false; ///< A thread said how many.
     BarrierReduction reduction = BarrierReduction::None;
     std::vector<bool> arrived; ///< By thread.
     uint32_t numArrived = 0, numTrue = 0;
-    Clock clock; ///< What the arrivals released.
+    Clock clock; ///< The moments that arrivals released.
     std::vector<Waiter *> waiters;
   };
   Barrier &enter(Thread &thread, const Arrival &arrival);
@@ -97,8 +97,8 @@ private:
   std::vector<Thread *> waiters;
   unsigned numArrived = 0, numEnded = 0;
   uint64_t phase = 0;
-  Clock arriving;  ///< What the arrivals of this phase released.
-  Clock completed; ///< What those of the last phase did.
+  Clock arriving;  ///< Released by the arrivals of this phase.
+  Clock completed; ///< Released by those of the last phase.
 };
 
 } // namespace mlir::nm_sparse::emulator

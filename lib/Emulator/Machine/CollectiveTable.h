@@ -28,8 +28,7 @@ public:
   void join(Thread &thread, unsigned firstThread, unsigned lanes, uint32_t mask,
             Values operands, Values results,
             llvm::function_ref<void(ArrayRef<Lane>)> body);
-  /// What is wrong when `thread` ends while others wait for it; empty if none
-  /// do.
+  /// The error if `thread` ends while others wait for it; empty if none do.
   std::string threadEnded(Thread &thread);
 
 private:

@@ -165,7 +165,7 @@ void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
 void MBarrierTable::arrive(Thread &thread, MBarrier &barrier, uint32_t count,
                            bool isRelaxed) {
   arrive(thread, barrier, count, isRelaxed ? thread.fenced : thread.known);
-  // What the thread does next was not released.
+  // Later actions of the thread were not released.
   if (!isRelaxed)
     thread.known.generic.advance(thread.getAgent(), thread.getMoment() + 1);
 }
@@ -292,9 +292,9 @@ void MBarrierTable::wait(Thread &thread, MBarrier &barrier, int64_t phase,
   --barrier.numWaiting;
 }
 
-/// Whether one more try_wait of `thread` for `phase` gives up: one to three do,
-/// by the same rule in each run, so that neither a kernel that takes no notice
-/// nor one that tries again just once gets by.
+/// Returns true if one more try_wait of `thread` for `phase` gives up. One to
+/// three do, by the same rule in each run, so that neither a kernel that
+/// ignores it nor one that tries again just once gets by.
 bool MBarrierTable::givesUp(Thread &thread, MBarrier &barrier, int64_t phase) {
   constexpr uint64_t most = 3;
   auto [entry, isNew] =
@@ -309,7 +309,7 @@ bool MBarrierTable::givesUp(Thread &thread, MBarrier &barrier, int64_t phase) {
 
 bool MBarrierTable::tryWait(Thread &thread, MBarrier &barrier, int64_t phase,
                             bool isRelaxed) {
-  // What comes behind a phase for other reasons finds it complete on hardware.
+  // Code behind a phase for other reasons finds it complete on hardware.
   bool isKnown = barrier.phase > phase &&
                  (thread.known.phases.get(barrier.number) > phase ||
                   barrier.completed.generic.isKnownTo(thread.known.generic));

@@ -20,8 +20,8 @@ struct MBarrier {
   uint32_t pending = 0;     ///< Arrivals that the current phase lacks.
   int64_t pendingBytes = 0; ///< Of asynchronous copies, in this phase.
   int64_t phase = 0;        ///< The current one: how many have completed.
-  Clock arriving;           ///< What arrivals of the current phase released.
-  Clock completed;          ///< What those of the last phase did.
+  Clock arriving;           ///< Released by arrivals of the current phase.
+  Clock completed;          ///< Released by those of the last phase.
   std::vector<Thread *> waiters; ///< For the end of the current phase.
   unsigned numWaiting = 0;       ///< With those that have yet to go on.
   /// By thread, the last phase whose end a try_wait was for, and how many of

@@ -72,10 +72,10 @@ public:
   /// x, y or z of its position.
   unsigned getPosition(unsigned axis) const;
 
-  const Site *site = nullptr; ///< What it executes.
+  const Site *site = nullptr; ///< The operation that it executes.
 
   //===--- Order ----------------------------------------------------------===//
-  Clock known; ///< What happened before its next operation.
+  Clock known; ///< The events before its next operation.
   AgentId getAgent() const;
   Moment getMoment() const { return known.generic.get(getAgent()); }
   /// Lets `clock` know all that this thread knows and did; what the thread does
@@ -109,11 +109,11 @@ public:
   /// The shared address of `address`, which must point into shared memory.
   uint64_t toShared(uint64_t address, AddressSpace space);
 
-  /// What relaxed arrivals of this thread release: all that happened before its
-  /// last fence.
+  /// The clock that relaxed arrivals of this thread release: all that happened
+  /// before its last fence.
   Clock fenced;
-  /// What relaxed waits of this thread learnt; it knows that from its next
-  /// fence on.
+  /// The clock that relaxed waits of this thread learnt; the thread knows it
+  /// from its next fence on.
   Clock awaited;
 
   /// The agent and the moment of the cp.async copies of this thread.

@@ -63,7 +63,7 @@ std::string SharedMemory::access(const Cluster &cluster, uint32_t offset,
   mark.isStrong = isStrong(access.kind);
   mark.site = access.site;
 
-  // What the generic proxy did reaches the async proxy through a fence.
+  // Accesses of the generic proxy reach the async proxy through a fence.
   auto isKnown = [&](const Mark &earlier) {
     bool needsFence = access.isAsyncProxy && !earlier.isAsyncProxy;
     const VectorClock &known =

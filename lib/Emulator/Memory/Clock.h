@@ -67,7 +67,7 @@ private:
   SmallVector<Moment, 0> moments;
 };
 
-/// What is known of other clusters, by their number.
+/// The known moments of other clusters, by the number of the cluster.
 using ForeignClock = std::map<unsigned, VectorClock>;
 
 inline void joinForeign(ForeignClock &clock, const ForeignClock &other) {
@@ -75,15 +75,15 @@ inline void joinForeign(ForeignClock &clock, const ForeignClock &other) {
     clock[cluster].join(moments);
 }
 
-/// What happened before, as those see it who may need more than an order.
+/// The events that happened before, as each kind of observer sees them.
 struct Clock {
   VectorClock generic;
-  /// What the async proxy sees, never ahead of `generic`: writes through the
+  /// The view of the async proxy, never ahead of `generic`: writes through the
   /// generic proxy (stores, cp.async) become known to it (bulk copies,
   /// warpgroup products) by fence.proxy.async only, anywhere on the path from
   /// the write.
   VectorClock async;
-  /// What fences have made fit to be published to other clusters.
+  /// The events that fences have made fit to be published to other clusters.
   VectorClock gpu;
   /// How many phases of each mbarrier, by its number, have ended. That is an
   /// order in time, which also holds where no memory is released.

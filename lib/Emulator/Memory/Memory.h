@@ -41,8 +41,8 @@ public:
   /// Makes existing host memory, such as a constant of a kernel, accessible.
   void adopt(void *pointer, size_t bytes);
 
-  /// What is wrong with an access, empty when nothing is. Writes mark the bytes
-  /// as written. Safe to call from several threads of the host.
+  /// Returns the error of an access, empty if there is none. Writes mark the
+  /// bytes as written. Safe to call from several threads of the host.
   std::string access(uint64_t address, size_t bytes, AccessKind kind);
   /// The first byte of the range that was never written; empty when all were.
   /// The range must be inside one allocation.
@@ -86,12 +86,12 @@ public:
 
   size_t size() const { return data.size(); }
   char *getData() { return data.data(); }
-  /// Checks one access inside the bounds and records it; what is wrong with it,
-  /// empty when nothing is.
+  /// Checks one access inside the bounds and records it. Returns the error of
+  /// the access, empty if there is none.
   std::string access(const Cluster &cluster, uint32_t offset, uint32_t bytes,
                      const SharedAccess &access);
-  /// What may still access this memory after all that `known` knows, of other
-  /// CTAs and the async proxy; empty when nothing does.
+  /// An access of another CTA or of the async proxy to this memory that `known`
+  /// does not contain, so it may still happen; empty if there is none.
   std::string findInFlight(const Cluster &cluster,
                            const VectorClock &known) const;
 

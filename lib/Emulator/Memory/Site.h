@@ -20,7 +20,7 @@ class Thread;
 /// bytes wide (AddressSpace.h says what is in them) and i1 one byte.
 using Values = void *const *;
 
-/// What an operation does, for one thread. It may block the thread, and never
+/// Executes an operation for one thread. It may block the thread, and never
 /// returns after a fault.
 using Handler = std::function<void(Thread &, Values operands, Values results)>;
 

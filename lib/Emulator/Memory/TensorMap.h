@@ -47,7 +47,7 @@ enum class TensorMapSwizzle : uint8_t {
 /// The numbers of a CUtensorMapFloatOOBfill.
 enum class TensorMapFill : uint8_t { Zero = 0, NaN = 1 };
 
-/// What cuTensorMapEncodeTiled was told; entries from `rank` on are 0. The
+/// The arguments of cuTensorMapEncodeTiled; entries from `rank` on are 0. The
 /// innermost dimension comes first.
 struct TensorMap {
   static constexpr uint32_t expectedMagic = 0x4e4d544d;

@@ -18,8 +18,8 @@ namespace mlir::nm_sparse {
 /// floats that the C++ runtime of the machine may lack.
 llvm::orc::SymbolMap getRuntimeSymbols(llvm::orc::MangleAndInterner mangle);
 
-/// What upstream's lowering of memref.copy calls for buffers with gaps, under
-/// the name `memrefCopy`. Their shapes are the same.
+/// The function that upstream's lowering of memref.copy calls for buffers with
+/// gaps, under the name `memrefCopy`. Their shapes are the same.
 void copyMemRef(int64_t elementBytes, ::UnrankedMemRefType<char> *from,
                 ::UnrankedMemRefType<char> *to);
 

@@ -49,7 +49,7 @@ std::string ExtentSolver::describe(unsigned number) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What is known
+// Known extents
 //===----------------------------------------------------------------------===//
 
 unsigned ExtentSolver::get(Value value, int64_t dim) {
@@ -125,11 +125,11 @@ std::optional<int64_t> ExtentSolver::find(unsigned number) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What follows
+// Derived extents
 //===----------------------------------------------------------------------===//
 
-/// Determines what `rule` leaves open, when that is one number. Returns whether
-/// it did.
+/// Determines the open extent of `rule`, if it has a single one. Returns true
+/// if it did.
 bool ExtentSolver::apply(const Rule &rule) {
   int64_t known = rule.factor;
   std::optional<unsigned> open;

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the operations of a function say of its extents.
+// Collects the rules that the operations of a function set for its extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -179,7 +179,7 @@ void Collector::add(Operation *op) {
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
     for (OpResult result : op->getResults())
       equate(result, destination.getTiedOpOperand(result)->get());
-  // What computes on tensors element by element.
+  // Elementwise operations on tensors.
   if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1)
     for (Value operand : op->getOperands())
       equate(op->getResult(0), operand);
@@ -188,7 +188,7 @@ void Collector::add(Operation *op) {
 void Collector::collect() {
   entry.walk<WalkOrder::PreOrder>([&](Operation *op) {
     add(op);
-    // What one branch needs holds only where it is taken.
+    // The rules of a branch hold only where it is taken.
     bool isBranch =
         isa<RegionBranchOpInterface>(op) && !isa<LoopLikeOpInterface>(op);
     return isBranch ? WalkResult::skip() : WalkResult::advance();

@@ -23,13 +23,13 @@ struct Extents {
   SmallVector<SmallVector<int64_t>> results;
 };
 
-/// What the operations of `entry` and its types determine, and `freeSize` for
-/// each extent that nothing does. An error where two extents must be one and
-/// are not. Calls must have been inlined.
+/// The extents that the operations and types of `entry` determine, and
+/// `freeSize` for all others. An error where two extents must be equal and are
+/// not. Calls must have been inlined.
 llvm::Expected<Extents> deriveExtents(func::FuncOp entry, int64_t freeSize);
 
-/// What says that `value`, an argument of `entry`, is a component of a packed
-/// weight; null where it is none.
+/// The attribute by which `value`, an argument of `entry`, is a component of a
+/// packed weight; null if it is none.
 ComponentAttr getComponent(func::FuncOp entry, Value value);
 
 } // namespace mlir::nm_sparse

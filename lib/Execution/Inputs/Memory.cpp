@@ -55,7 +55,7 @@ static Sizes getSizes(func::FuncOp entry, const Extents &extents) {
     if (!tensor)
       continue;
     double bytes = measure(tensor, shape);
-    // What cannot be packed is refused later. Free elements may all be kept.
+    // Types that do not pack are refused later. Free elements may all be kept.
     EncodingAttr encoding = getEncoding(tensor);
     sizes.dense += bytes;
     sizes.packed += encoding ? bytes * encoding.getDensity() : bytes;

@@ -43,8 +43,8 @@ static int64_t getLastSize(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-/// What `perm` is a cast or a reshape of, or some rows of, with its last
-/// dimension whole.
+/// The source of `perm` behind casts, reshapes, and slices of some rows with
+/// the whole last dimension.
 static Value findSource(Value perm) {
   while (Operation *op = perm.getDefiningOp()) {
     if (!isa<tensor::CastOp, tensor::ExtractSliceOp, tensor::CollapseShapeOp,

@@ -17,17 +17,17 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-/// What a function takes at one position, once its weights are packed.
+/// An argument of a function, once its weights are packed.
 struct OwnArgument {
   /// The weight that this is a component of; null of other arguments.
   PackedAttr packed = {};
   std::string component = {};
-  /// Which weight of the function that is.
+  /// The number of that weight in the function.
   int64_t weight = 0;
 };
 } // namespace
 
-/// What `function` takes when its weights are packed as their types and
+/// The arguments of `function` when its weights are packed as their types and
 /// attributes say. None where it takes no weight.
 static SmallVector<OwnArgument> getOwnArguments(func::FuncOp function) {
   SmallVector<OwnArgument> arguments;

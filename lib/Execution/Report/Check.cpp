@@ -21,8 +21,8 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// What rounding to `type` changes, and the summation of a few thousand
-/// products in f32. Integers are exact.
+/// The error of rounding to `type`, and of summing a few thousand products in
+/// f32. Integers are exact.
 static double getTolerance(Type type) {
   type = getElementTypeOrSelf(type);
   if (type.isF64())
@@ -40,7 +40,7 @@ static double getTolerance(Type type) {
   return 0;
 }
 
-/// What the sums of a contraction of floats of 8 or 16 bits lose where tensor
+/// The error of sums of a contraction of floats of 8 or 16 bits where tensor
 /// cores add them up. Those of Hopper add the products of 16 rows at a time, of
 /// 8-bit floats those of 32, and round each sum towards zero, which is half of
 /// its last bit; of 8-bit floats that is 13 bits behind the largest product
@@ -63,8 +63,8 @@ static double getSummationTolerance(linalg::LinalgOp op) {
   for (Value input : op.getDpsInputs())
     if (std::optional<WeightView> view = findWeight(input)) {
       EncodingAttr encoding = getEncoding(view->weight.getType());
-      // What is stored as 2:4 adds as many products as 2:4, zeros among them,
-      // and what is expanded as many as the dense weight: elements of 16 bits
+      // A weight stored as 2:4 adds as many products as 2:4, zeros among them,
+      // and an expanded one as many as the dense weight: elements of 16 bits
       // that no panel of 8 outputs shares.
       constexpr int64_t panel = 8;
       double least = isByte && alwaysEmbeds(encoding, {2, 4}) ? 0.5 : 0;

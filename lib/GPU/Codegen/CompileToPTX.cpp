@@ -35,7 +35,7 @@ FailureOr<std::string> nm_sparse::compileToPTX(gpu::GPUModuleOp kernels) {
     return failure();
   MLIRContext *context = kernels.getContext();
   OwningOpRef<ModuleOp> all = splitKernels(kernels);
-  // What has no LLVM intrinsic becomes inline PTX.
+  // Operations without an LLVM intrinsic become inline PTX.
   PassManager passes(context);
   passes.addNestedPass<gpu::GPUModuleOp>(createConvertNVVMToLLVMPass());
   if (failed(passes.run(*all)))

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// What the kernel of `launch` uses; none where an operand may lead anywhere.
+/// The buffers that the kernel of `launch` uses; none if they are not known.
 static std::optional<Accesses> getAccessesOfLaunch(gpu::LaunchFuncOp launch,
                                                    gpu::GPUFuncOp kernel) {
   Accesses accesses;
@@ -43,7 +43,7 @@ std::optional<Accesses> nm_sparse::getAccesses(Operation *op,
     return std::nullopt;
   Accesses accesses;
   for (const MemoryEffects::EffectInstance &effect : *effects) {
-    // What is new is nothing that an earlier launch uses.
+    // No earlier launch uses a new buffer.
     if (isa<MemoryEffects::Allocate>(effect.getEffect()))
       continue;
     if (!effect.getValue())

@@ -69,7 +69,7 @@ static constexpr double kErfAsTanh[] = {1.12831383, 0.1036421, -0.00161631};
 static constexpr double kErfEnd = 16;
 
 //===----------------------------------------------------------------------===//
-// What may be approximated
+// Operations that may be approximated
 //===----------------------------------------------------------------------===//
 
 static bool allowsApproximation(Operation *op, Sums sums = Sums::OneSign) {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What upstream has no expansion for, and would call a device library to do, or
-// cannot lower for the host. An operation with two results, sincos, would also
-// end the fusion of an epilogue.
+// Expands operations that upstream does not, and would call a device library
+// for, or cannot lower for the host. An operation with two results, sincos,
+// would also end the fusion of an epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,7 +103,7 @@ Value Emitter::remainder(Value x, Value y) {
   return make<arith::TruncFOp>(type, make<math::CopySignOp>(rest, x));
 }
 
-/// What the result of `op` is, or null to leave it as it is.
+/// The expansion of `op`, or null to leave it as it is.
 static Value expand(Operation *op) {
   Emitter emitter(op);
   return llvm::TypeSwitch<Operation *, Value>(op)

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What --nm-sparse-insert-device-copies asks about buffers, and the first thing
-// it does: allocations that only kernels use move to the device.
+// The questions of --nm-sparse-insert-device-copies about buffers, and its
+// first step: allocations that only kernels use move to the device.
 //
 //===----------------------------------------------------------------------===//
 

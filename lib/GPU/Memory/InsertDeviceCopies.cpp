@@ -102,8 +102,8 @@ LogicalResult BlockRewriter::visit(Operation *op) {
     return visitTensorMap(map);
 
   if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-    // What lies outside of a view of it, such as padding, is copied with the
-    // rest, and so must be written once.
+    // Memory outside of a view of it, such as padding, is copied with the rest,
+    // and so must be written once.
     if (llvm::none_of(alloc->getUsers(), llvm::IsaPred<memref::SubViewOp>))
       untouched.insert(alloc.getResult());
     return success();

@@ -76,7 +76,7 @@ private:
 
 } // namespace
 
-/// What `op` is computed from, in its loop.
+/// The operations of `loop` that compute `value`.
 static llvm::SetVector<Operation *> getSlice(scf::ForOp loop, Value value) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;

@@ -29,7 +29,7 @@ static constexpr int64_t kFreeRegisters = 64;
 static constexpr int64_t kMostRows = 1 << 20;
 
 namespace {
-/// What the times of kernels follow from; times are in seconds.
+/// The parameters of the times of kernels; times are in seconds.
 struct Costs {
   /// Cycles of a scheduler for one value of all lanes of a warp, and beside
   /// that for each token.
@@ -278,9 +278,9 @@ static void add(ScheduleEnumerator &to, int64_t tokens, int64_t rows,
   to.add(schedule, predict(to.problem, schedule, to.chip));
 }
 
-/// Whether the code for a tile is too long to be compiled in a few seconds:
-/// each value has its own, and where windows are longer than a word of bits a
-/// choice among the words that it may lie in.
+/// Returns true if the code for a tile takes more than a few seconds to
+/// compile: each value has its own, and where windows are longer than a word of
+/// bits a choice among the words that it may lie in.
 static bool isTooLong(const EncodingAttr &encoding, const BitmapTile &tile) {
   constexpr int64_t mostChoices = 16384, wordBits = 32;
   const SparsityLevel &level = encoding.getInnermost();

@@ -45,7 +45,7 @@ public:
   void emit();
 
 private:
-  /// What a lane reads of a tile of the weight.
+  /// The data of a tile of the weight that a lane reads.
   struct LaneTile {
     Value firstRow; ///< Of x.
     SmallVector<Value> pieces, words;

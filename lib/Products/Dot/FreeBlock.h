@@ -34,7 +34,7 @@ public:
   void emit(Value first, Value step);
 
 private:
-  /// What says from which row the first value of a segment starts.
+  /// The data that gives the row from which a segment's first value starts.
   struct Start {
     Value base; ///< The least row of all lanes.
     Value word; ///< Has a byte that says how much later this lane starts.

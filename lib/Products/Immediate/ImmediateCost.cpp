@@ -49,7 +49,7 @@ static constexpr double kLatency = 466, kChainSumCycles = 12.9,
 static constexpr double kLaunch = 1.18e-6, kNorm = 4.54;
 
 namespace {
-/// What the code of a panel has, for all shares.
+/// The size of the code of a panel, for all shares.
 struct PanelCode {
   double instructions, rows, bytes;
 };

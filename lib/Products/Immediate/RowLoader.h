@@ -25,7 +25,7 @@ public:
   virtual SmallVector<int64_t> getOrder(int64_t rows) const {
     return llvm::to_vector(llvm::seq(rows));
   }
-  /// What follows is emitted where nothing of a section before is seen.
+  /// Starts a section of code in which nothing of a section before is seen.
   virtual void startSection() {}
   /// The activations of row `row`, in f32, where the builder is now.
   virtual SmallVector<Value> load(int64_t row) = 0;

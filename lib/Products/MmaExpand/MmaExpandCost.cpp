@@ -34,7 +34,7 @@ static constexpr double kUnitCycles = 673, kChain = 1.66;
 /// share of 8 tokens; the part of the rate of memory that is reached.
 static constexpr double kLaunch = 1.9e-6, kExchange = 2.37e-6,
                         kShare = 0.081e-6, kRateReached = 0.99;
-/// What takes longest hides the others the better the higher this is.
+/// The higher this is, the better the longest part hides the others.
 static constexpr double kNorm = 3.88;
 static constexpr int64_t kWarpsPerSM = 16;
 

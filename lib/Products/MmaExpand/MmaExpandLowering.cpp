@@ -53,7 +53,7 @@ public:
   void emit();
 
 private:
-  /// What a lane reads of the weight, of each of its outputs.
+  /// The data of the weight that a lane reads, for each of its outputs.
   struct Unit {
     Value firstRow; ///< Of x.
     struct Output {

@@ -26,7 +26,7 @@ static constexpr double kMetadataProducts = 1.0;
 static constexpr int64_t kLanes = 32, kWordBytes = 4;
 
 namespace {
-/// What the warps of a CTA do in a K step.
+/// The work of the warps of a CTA in a K step.
 struct StepCounts {
   StepCounts(MmaSpAttr product, const MatmulProblem &problem,
              ScheduleAttr schedule)

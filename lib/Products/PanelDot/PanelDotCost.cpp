@@ -59,10 +59,10 @@ static constexpr double kScatter = 25e-15;
 /// lanes reads of a row is very long: rows take as long as if they had so many
 /// bytes more.
 static constexpr double kShare = 1.3, kRowLoss = 49;
-/// What takes longest hides the others the better the higher this is.
+/// The higher this is, the better the longest part hides the others.
 static constexpr double kNorm = 1.95;
 
-/// What a schedule makes of a problem.
+/// The work of a problem under a schedule.
 struct PanelDotCounts {
   PanelDotCounts(const MatmulProblem &problem, ScheduleAttr schedule)
       : parts(schedule.getSplitK()),

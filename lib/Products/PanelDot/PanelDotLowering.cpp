@@ -39,7 +39,7 @@ public:
   void emit();
 
 private:
-  /// What a lane reads of a kept row, beside the row of the K step.
+  /// The data of a kept row that a lane reads, beside the row of the K step.
   struct Row {
     Value number, window, values, position;
     /// Says if the row exists, for the last rows of a panel: rows that are read

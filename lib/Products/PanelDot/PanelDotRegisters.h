@@ -19,7 +19,7 @@ inline int64_t getPanelRowsAtOnce(int64_t tokens) { return tokens < 8 ? 8 : 4; }
 /// As getPanelRowsAtOnce, of a K step that is not whole.
 inline constexpr int64_t kPanelRowsOfPart = 4;
 
-/// What registers of a lane hold.
+/// The contents of the registers of a lane.
 struct PanelLane {
   /// Outputs of each of the tokens, and rows of a K step.
   int64_t tokens, outputs, rows;

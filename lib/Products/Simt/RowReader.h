@@ -12,7 +12,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What a thread holds of one kept row, as scalars.
+/// The data of one kept row that a thread holds, as scalars.
 struct KeptRow {
   /// The row of x that belongs to it, for each panel.
   SmallVector<Value> xRows;

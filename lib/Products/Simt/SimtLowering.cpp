@@ -46,7 +46,7 @@ private:
   void multiplyChunk(const KeptRow &row, int64_t chunk);
   void emitRow(Value row, Value next);
   void emitLoop(int64_t rows, int64_t unroll);
-  /// What the loop carries: the sums and the factors of its first row.
+  /// The values that the loop carries: sums, and factors of its first row.
   SmallVector<Value> getCarried();
   void setCarried(ValueRange carried);
 

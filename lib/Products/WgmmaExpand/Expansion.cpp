@@ -175,8 +175,8 @@ Value Expansion::loadValue(int64_t tileNumber, Side side, Value number,
   return arith::ExtUIOp::create(b, loc, b.getI32Type(), value);
 }
 
-/// What the pair of rows of the lane in the group of 8 that begins with `row`
-/// is made of.
+/// The data of which the pair of rows of the lane is made in the group of 8
+/// that begins with `row`.
 Expansion::LoadedPair &Expansion::getLoaded(int64_t row, Side side) {
   LoadedPair &pair = loaded[{row, side.output * 2 + side.isUpper}];
   if (pair.selector)

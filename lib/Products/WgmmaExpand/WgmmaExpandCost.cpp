@@ -62,7 +62,7 @@ static constexpr double kSharedByte = 55e-12;
 /// Rates that are reached, of those of device memory and of L2: CTAs of a wave
 /// read the same activations.
 static constexpr double kMemoryShare = 0.94, kL2Share = 1.32;
-/// What takes longest hides the others the better the higher these are.
+/// The higher these are, the better the longest part hides the others.
 static constexpr double kStepNorm = 5, kNorm = 4;
 /// Tokens whose activations lie side by side in shared memory where they are
 /// feature-major; and in memory, where rows are aligned to 16 bytes.

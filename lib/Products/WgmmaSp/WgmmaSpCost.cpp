@@ -69,7 +69,7 @@ static double getLaneBytes(const MatmulProblem &problem) {
 }
 
 namespace {
-/// What a schedule makes of a problem.
+/// The work of a problem under a schedule.
 struct Work {
   Work(const MatmulProblem &problem, ScheduleAttr schedule, const Chip &chip);
 

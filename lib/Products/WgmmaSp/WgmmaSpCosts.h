@@ -16,8 +16,8 @@
 
 namespace mlir::nm_sparse {
 
-/// What differs between activations that the tensor memory accelerator copies
-/// and those that threads gather.
+/// The costs that differ between activations that the tensor memory accelerator
+/// copies and those that threads gather.
 struct FormCosts {
   /// Clocks of an SM for a product of 64 outputs and 32 rows, and for each of
   /// its tokens, while copies are written to the shared memory that it reads;
@@ -50,8 +50,8 @@ struct FormCosts {
   /// the last token: the accelerator fills them with zeros more slowly than it
   /// copies others.
   double outsideBytes = 1e18;
-  /// What takes longest in a step, and in all, hides the others the better the
-  /// higher it is.
+  /// The higher these are, the better the longest part of a step, and of the
+  /// whole, hides the others.
   double stepNorm = 0, norm = 0;
   /// Seconds of a launch; of adding parts up, for each part, and of a byte of
   /// one.

@@ -209,7 +209,7 @@ CopyEmitter::ChunkSource CopyEmitter::findSource(const Chunk &to) {
   auto findColumn = [&] {
     return column ? *column : ends.columns.find(b, loc, to.place.column);
   };
-  // What is looked up is tested first, or else the row of the source.
+  // A dimension that is looked up is tested first, else the row of the source.
   bool columnFirst = ends.transposed && ends.rows.isPlain();
   if (columnFirst) {
     SourceIndex column = findColumn(), row = findRow();

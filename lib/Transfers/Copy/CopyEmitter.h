@@ -16,7 +16,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What a copy goes from and to.
+/// The source and the destination of a copy.
 struct CopyEnds {
   const FlatSource &source;
   const TileStorage &storage;
@@ -72,7 +72,7 @@ private:
   void emitWholeRows();
   void emitLines();
   void emitRowsOfLines(ChunkPlace<Value> first);
-  /// What all rows of lines have in common.
+  /// The values that all rows of lines share.
   struct Lines {
     ChunkPlace<Value> first;
     /// Elements of a line, and from one to the next in the destination.
@@ -144,7 +144,7 @@ private:
   bool isFast;
   int64_t width;
   Type element;
-  /// What the places of the thread in all rounds begin with.
+  /// The place of the thread in the first round, to which others add offsets.
   std::optional<ChunkPlace<Value>> first;
   std::optional<ChunkDigits<Value>> digits;
   /// The source of the column that a thread has in all rounds, looked up once.

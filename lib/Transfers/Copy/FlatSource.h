@@ -42,8 +42,8 @@ public:
 private:
   MemRefType type;
   Value src, flat, pitch;
-  /// What lies between the elements of a row, null where they are neighbours by
-  /// their type.
+  /// The distance between the elements of a row, null where they are neighbours
+  /// by their type.
   Value spacing;
 };
 

@@ -118,7 +118,7 @@ GatheredDim::GatheredDim(OpBuilder &b, AsyncGatherOp op)
 SourceIndex GatheredDim::readIndex(OpBuilder &b, Location loc, Value block,
                                    Value panel) const {
   IndexMath math{b, loc};
-  // What the index does not have is read from its first element.
+  // Positions that the index does not have are read from its first element.
   Value exists;
   if (indexRows)
     exists = math.isLess(block, indexRows);

@@ -40,7 +40,7 @@ void nm_test::registerTestProducts(DialectRegistry &registry) {
 }
 
 //===----------------------------------------------------------------------===//
-// What it asks of a schedule
+// Requirements on a schedule
 //===----------------------------------------------------------------------===//
 
 /// The lanes of the warp, 4 x 8.

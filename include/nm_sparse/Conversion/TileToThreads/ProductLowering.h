@@ -24,7 +24,7 @@ Value emitXRow(OpBuilder &b, Location loc, TileMatmulOp op, Value row,
 Value emitPanel(OpBuilder &b, Location loc, TileMatmulOp op, Value output);
 
 /// Emits `emitThen` where `condition` holds, else `emitElse`, if there is one;
-/// each may change `values`, which are of types that stay.
+/// each may change `values`, but not their types.
 void emitIf(OpBuilder &b, Location loc, Value condition,
             MutableArrayRef<Value> values, function_ref<void()> emitThen,
             function_ref<void()> emitElse = {});

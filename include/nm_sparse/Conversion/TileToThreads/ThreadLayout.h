@@ -71,8 +71,8 @@ public:
   /// Accumulators that are stored together would share a bank of the register
   /// file with the factors that they are multiplied from.
   bool accumulatorsNeedCopies = false;
-  /// Registers of a thread that what it reads of global memory at once takes,
-  /// beside all else; ptxas, which saves registers, would read it later.
+  /// Registers of a thread for all its reads of global memory at once, beside
+  /// all else; ptxas, which saves registers, would delay the reads.
   std::optional<int64_t> registers;
   /// The chips of the product have prefetches to L2.
   bool mayPrefetch = false;

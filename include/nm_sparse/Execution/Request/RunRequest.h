@@ -31,7 +31,7 @@ struct RunRequest {
   std::optional<SmallVector<int64_t>> tokens;
   int64_t maxKernels = 8;       ///< Of `tokens`, at most.
   std::string storage = "auto"; ///< Of packed weights, as for the pipelines.
-  /// Which other patterns are stored as 2:4: the option of the pipelines.
+  /// The other patterns to store as 2:4, as for the pipelines.
   std::string embed = "auto";
   bool embedChecked = false;
   int64_t density = 50; ///< Percent that `free` weights keep.

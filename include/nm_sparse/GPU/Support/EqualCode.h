@@ -17,8 +17,8 @@ namespace mlir::nm_sparse {
 template <typename FunctionOp>
 class EqualFunctions {
 public:
-  /// A function equal to `function` that was given before; itself when there is
-  /// none, which is then given.
+  /// Returns an equal function that was passed before; otherwise records and
+  /// returns `function` itself.
   FunctionOp findOrAdd(FunctionOp function) {
     SmallVector<FunctionOp> &alike = byHash[hash(function)];
     for (FunctionOp other : alike)

@@ -11,13 +11,13 @@
 
 namespace mlir::nm_sparse {
 
-/// The largest power of two of bytes, up to `most`, of which rows of `type` are
-/// a multiple apart when they have no gaps; `dynamicExtent` stands for a row
-/// whose size is not known.
+/// The largest power of two of bytes, up to `most`, that divides the distance
+/// between rows of `type` without gaps; `dynamicExtent` stands for the unknown
+/// size of a row.
 int64_t getRowAlignment(ShapedType type, int64_t dynamicExtent, int64_t most);
 
-/// Returns the number of elements of which the program makes each row pitch a
-/// multiple; 1 if it does not change the pitch. This is 128 bytes, so that a
+/// Returns the number of elements to a multiple of which the program pads each
+/// row pitch; 1 if it does not change the pitch. This is 128 bytes, so that a
 /// warp reads whole L2 lines of a row: multiples of 16 bytes take a third
 /// longer.
 int64_t getRowPitchUnit(ShapedType type);

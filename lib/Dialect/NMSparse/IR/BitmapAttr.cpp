@@ -81,8 +81,8 @@ double BitmapAttr::getExpectedDensity() const {
                                 : getEncoding().getDensity();
 }
 
-/// What the outer level of `encoding` keeps of `weight`, which the inner one
-/// chooses from.
+/// The part of `weight` that the outer level of `encoding` keeps, from which
+/// the inner one chooses.
 static RankedTensorType getInnerWeight(RankedTensorType weight,
                                        EncodingAttr encoding) {
   PackedShape shape = getPackedShape(weight, encoding);

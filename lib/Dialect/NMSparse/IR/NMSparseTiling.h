@@ -20,7 +20,7 @@ tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
 /// A number that is known to divide `value`, 0 for the constant 0.
 int64_t getKnownDivisor(OpFoldResult value);
 
-/// What a tile reads of x and of the packed weight.
+/// The slices of x and of the packed weight that a tile reads.
 struct InputSlices {
   tensor::ExtractSliceOp x, values, index;
   /// Only with two levels; null with one.

@@ -50,7 +50,7 @@ static LogicalResult verifyPanels(MatmulOp op) {
   ArrayRef<int64_t> values =
       cast<ShapedType>(op.getValues().getType()).getShape();
   int64_t columns = values.back();
-  // What is stored as bitmaps lies in blocks, which fill panels.
+  // Bitmaps lie in blocks of outputs, which fill panels.
   if (op.getStorageAttr())
     columns = ShapedType::isDynamic(values[values.size() - 3])
                   ? ShapedType::kDynamic

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What checks emit is collected and returned as a silenceable failure, so that
+// Errors of checks are collected and returned as a silenceable failure, so that
 // a script may try something else.
 //
 //===----------------------------------------------------------------------===//

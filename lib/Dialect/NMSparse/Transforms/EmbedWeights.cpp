@@ -44,8 +44,8 @@ static LogicalResult verifyTarget(MatmulOp op, EncodingAttr target) {
   return success();
 }
 
-/// What the products of `weight` say that it is stored by, which they say no
-/// longer; null where that is its own encoding, or they say nothing.
+/// Removes from the products of `weight` the encoding to store it by, and
+/// returns that; null if there is none, or it is the weight's own.
 static FailureOr<EncodingAttr> takeTarget(const StoredWeight &weight) {
   MatmulOp first;
   EncodingAttr target;

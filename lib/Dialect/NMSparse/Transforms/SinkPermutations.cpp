@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A product of a shuffled weight has its outputs in the order of the weight.
-// What is added to it, and applied to it, can be brought into that order, too:
-// a bias has one element for each output. So these ops stay with the product,
-// where they are fused, and the order of the outputs is restored behind them.
+// Operands of the ops behind it can be brought into that order, too: a bias has
+// one element for each output. So these ops stay with the product, where they
+// are fused, and the order of the outputs is restored behind them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,8 +77,8 @@ struct SinkPermutation : public OpRewritePattern<linalg::GenericOp> {
     std::optional<unsigned> batch;
     if (permute.getBatch())
       batch = at(*permute.getBatch());
-    // What has the outputs, but one order of them for all entries of a batch,
-    // cannot have an order for each.
+    // An operand that has outputs and no batch has one order of outputs for all
+    // entries of the batch, and cannot have one for each.
     for (OpOperand &operand : op->getOpOperands()) {
       AffineMap own = op.getMatchingIndexingMap(&operand);
       if (batch && findLoop(own, loop) && !findLoop(own, *batch))

@@ -34,11 +34,11 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 //===----------------------------------------------------------------------===//
-// What sinks
+// Operations that sink
 //===----------------------------------------------------------------------===//
 
 /// Returns true if `value` is the result of a product with its outputs first
-/// and its tokens taken apart, or made of one elementwise. What is transposed
+/// and its tokens taken apart, or made of one elementwise. A transposed value
 /// is not: where several layouts meet, each would sink below the other.
 static bool isBatchLast(Value value) {
   SmallVector<Value> pending = {value};
@@ -119,7 +119,7 @@ static Value arrange(OpBuilder &b, Value value, ArrayRef<int64_t> permutation) {
       ->getResult(0);
 }
 
-/// What `map` says of a tensor whose dimensions have been permuted.
+/// Adapts `map` to a tensor whose dimensions have been permuted.
 static AffineMap arrange(AffineMap map, ArrayRef<int64_t> permutation) {
   return AffineMap::get(map.getNumDims(), map.getNumSymbols(),
                         applyPermutation(map.getResults(), permutation),

@@ -64,7 +64,7 @@ struct SplitNarrowPanels
           SplitNarrowPanels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    // What is packed already has a form that its products name.
+    // A packed weight already has a form that its products name.
     WalkResult packed = module.walk([](Operation *op) {
       return isa<PackOp, UnpackOp, MatmulOp>(op) ? WalkResult::interrupt()
                                                  : WalkResult::advance();

@@ -45,7 +45,7 @@ void StoredWeight::replaceComponents(ValueRange components) const {
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// What `value` is as an argument of the function that it belongs to.
+/// The component that `value`, an argument of a function, holds; else null.
 static ComponentAttr getComponent(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function =

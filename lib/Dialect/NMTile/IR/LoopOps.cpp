@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 //===----------------------------------------------------------------------===//
-// What both loops have in common
+// Common parts of both loops
 //===----------------------------------------------------------------------===//
 
 /// Three bounds come before the values that a loop carries.

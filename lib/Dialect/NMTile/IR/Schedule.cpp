@@ -120,7 +120,7 @@ static LogicalResult verifyShared(EmitErrorFn emitError, int64_t splitK,
                                   int64_t cluster) {
   if (splitK < 1 || splitK > 64)
     return emitError() << "split_k must be in [1, 64], got " << splitK;
-  // What every chip that has clusters can launch.
+  // The largest cluster that every chip with clusters can launch.
   constexpr int64_t most = 8;
   if (cluster < 1 || cluster > most || !llvm::isPowerOf2_64(cluster))
     return emitError() << "cluster must be 1, 2, 4 or 8, got " << cluster;

@@ -85,14 +85,14 @@ SmallVector<Value> getRegistersOfA(Operation *op);
 struct InlineForm {
   StringRef family; ///< The mnemonic up to a dot: "ld", "cp.async".
   FailureOr<Step> (*compile)(InlineCompiler &, const PtxInstruction &);
-  StringRef forms; ///< What is emulated, for messages.
+  StringRef forms; ///< The emulated forms, for messages.
 };
 
 // One table for each file.
 ArrayRef<InlineForm> getInlineMoves();    ///< mov, cvta, setp, selp
 ArrayRef<InlineForm> getInlineMemory();   ///< ld, st, atom, red
 ArrayRef<InlineForm> getInlineAsync();    ///< st.async, red.async
-ArrayRef<InlineForm> getInlineBridges();  ///< What is an nvvm operation too.
+ArrayRef<InlineForm> getInlineBridges();  ///< Those of nvvm operations.
 ArrayRef<InlineForm> getInlineProducts(); ///< mma, wgmma.mma_async
 
 /// The instructions that are emulated, sorted, by the first word of their

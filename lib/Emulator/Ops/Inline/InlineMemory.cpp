@@ -16,7 +16,7 @@ using namespace mlir::nm_sparse::emulator;
 
 namespace {
 
-/// What the parts of a mnemonic say.
+/// The meaning of the parts of a mnemonic.
 struct MemoryForm {
   AddressSpace space = AddressSpace::Generic;
   /// May wait for another thread: volatile, relaxed, acquire, ...
@@ -132,8 +132,8 @@ void fence(Thread &thread, const MemoryForm &form) {
     thread.fenceGPU();
 }
 
-/// What another cluster published after the check of a read and before the read
-/// itself, which `thread` therefore may have seen.
+/// Observes data that another cluster published between the check of a read and
+/// the read itself, which `thread` therefore may have seen.
 void observe(Thread &thread, uint64_t address, const char *where) {
   bool isGlobal = address == reinterpret_cast<uint64_t>(where);
   if (isGlobal)

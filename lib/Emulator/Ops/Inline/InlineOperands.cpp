@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the names in a text stand for: operands and results of the operation,
-// as nvvm.inline_ptx and llvm.inline_asm number them, and declared registers.
+// Resolves the names in a text: operands and results of the operation, as
+// nvvm.inline_ptx and llvm.inline_asm number them, and declared registers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the nvvm dialect has no operation for: wgmma with A in registers or with
-// a sparse A, and mma.sync of 8-bit floats; and, by the way, the others.
+// Products that the nvvm dialect has no operation for: wgmma with A in
+// registers or with a sparse A, and mma.sync of 8-bit floats; also the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ std::optional<Shape> parseShape(StringRef text) {
   return shape;
 }
 
-/// What a mnemonic says after its shape.
+/// The parsed form of a mnemonic.
 struct Mnemonic {
   Shape shape;
   SmallVector<ElementType, 4> types;

@@ -18,7 +18,7 @@ using Frame = void *const *;
 /// One instruction.
 using Step = std::function<void(Thread &, Frame)>;
 
-/// What one execution of an inline operation needs.
+/// Everything that one execution of an inline operation needs.
 struct InlineProgram {
   /// Where a value is kept.
   struct Place {

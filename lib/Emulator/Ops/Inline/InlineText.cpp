@@ -175,7 +175,7 @@ Error Parser::parseNumber(int64_t &value) {
   return Error::success();
 }
 
-/// What follows '['.
+/// Parses the rest of an address, behind '['.
 Error Parser::parseAddress(PtxOperand &operand) {
   operand.kind = PtxOperand::Kind::Address;
   skipSpace();

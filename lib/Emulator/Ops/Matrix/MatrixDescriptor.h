@@ -25,8 +25,8 @@ namespace mlir::nm_sparse::emulator {
 struct MatrixDescriptor {
   explicit MatrixDescriptor(uint64_t bits);
 
-  /// What the hardware has no meaning for, or the emulator does not know, for
-  /// an operand with rows of `rowBytes` along k; empty when there is nothing.
+  /// Names a setting that has no meaning for the hardware, or that the emulator
+  /// does not know, for an operand with rows of `rowBytes` along k; else empty.
   std::string verify(bool isMNMajor, unsigned rowBytes) const;
 
   /// The shared address of a piece of 16 bytes: in K-major order the elements

@@ -73,7 +73,7 @@ void runWarpProduct(Thread &thread, const WarpProduct &product,
 
 namespace {
 
-/// What both ops share.
+/// The common part of both ops.
 template <typename Op>
 FailureOr<Handler> prepareProduct(Op op, Sparsity sparsity) {
   NVVM::MMAShapeAttr shape = op.getShape();

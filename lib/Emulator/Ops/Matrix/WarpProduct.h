@@ -16,7 +16,7 @@
 
 namespace mlir::nm_sparse::emulator {
 
-/// What multiplies.
+/// The types of a product.
 struct ProductTypes {
   ElementType a, b, accumulator;
   bool saturate = false; ///< Of integers.
@@ -45,7 +45,7 @@ struct WarpProduct {
   unsigned countA() const;
   unsigned countB() const;
   unsigned countAccumulators() const;
-  /// What no PTX instruction has, empty when one has it.
+  /// Describes the product if no PTX instruction has it; else empty.
   std::string verify() const;
 };
 

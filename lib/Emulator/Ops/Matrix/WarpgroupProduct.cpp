@@ -52,7 +52,7 @@ std::string WarpgroupProduct::verify() const {
 
 namespace {
 
-/// What no thread may differ in.
+/// Checks the operands in which no thread may differ.
 void checkUniform(Thread &thread, ArrayRef<Lane> lanes) {
   const auto &first = lanes.front().operand<WarpgroupArrival>(0);
   for (const Lane &lane : lanes) {
@@ -73,7 +73,7 @@ void checkUniform(Thread &thread, ArrayRef<Lane> lanes) {
   }
 }
 
-/// What all threads know has happened before, whichever of them reads.
+/// The events that all threads know have happened before, whichever reads.
 Clock meetKnown(ArrayRef<Lane> lanes) {
   Clock after, known;
   lanes.front().thread->release(after);

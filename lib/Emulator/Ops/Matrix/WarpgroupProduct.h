@@ -33,7 +33,7 @@ struct WarpgroupProduct {
   unsigned countAccumulators() const {
     return n / 2 / types.getAccumulatorsPerRegister();
   }
-  /// What no PTX instruction has, empty when one has it.
+  /// Describes the product if no PTX instruction has it; else empty.
   std::string verify() const;
 };
 
@@ -59,7 +59,7 @@ std::string multiplyWarpgroup(const WarpgroupProduct &product,
                               const WarpgroupOperands &operands,
                               ReadPiece readPiece);
 
-/// What one thread brings to a product.
+/// The contribution of one thread to a product.
 struct WarpgroupArrival {
   uint64_t descriptorA = 0, descriptorB = 0;
   uint32_t a[4] = {}; ///< Where A is in registers.

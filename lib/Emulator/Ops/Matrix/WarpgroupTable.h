@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the warpgroups of a CTA have issued, committed and waited for, and the
-// registers that setmaxnreg deals out. The products of a warpgroup are one
-// agent, whose moments are commit groups. Not found: accumulators that are
+// The products that a CTA's warpgroups have issued, committed and waited for,
+// and the registers that setmaxnreg deals out. The products of a warpgroup are
+// one agent, whose moments are commit groups. Not found: accumulators that are
 // written between a product and the next one without wgmma.fence, and products
 // that are never committed or waited for and whose results nothing uses.
 //

@@ -87,7 +87,7 @@ FailureOr<Handler> prepareBytes(Operation *op) {
   });
 }
 
-/// What the forms of mbarrier.arrive have in common.
+/// The common part of the forms of mbarrier.arrive.
 class Arrival {
 public:
   Arrival(Operation *op, OpOperand &address, bool drops, bool isRelaxed)

@@ -15,10 +15,10 @@ namespace mlir::nm_sparse::emulator {
 
 using Rounding = llvm::RoundingMode;
 
-/// What a conversion does besides rounding.
+/// The clamping that a conversion does besides rounding.
 struct Clamp {
   bool relu = false;      ///< Negative values become zero.
-  bool satfinite = false; ///< What overflows becomes the largest value.
+  bool satfinite = false; ///< Overflow gives the largest value.
 };
 
 /// The bits of `value` in the format `to`. A NaN becomes the canonical one.

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What PTX calls .approx is computed as well as the host can, so it differs
-// from a GPU in the last bits; but tanh.approx.f32 is rounded to the 11 bits
-// that PTX promises, and div.approx.f32 has the range that it has there, or
-// kernels that need more would pass here and fail on a GPU.
+// Computes PTX's .approx functions as well as the host can, so they differ from
+// a GPU in the last bits; but tanh.approx.f32 is rounded to the 11 bits that
+// PTX promises, and div.approx.f32 has the range that it has there, or kernels
+// that need more would pass here and fail on a GPU.
 //
 //===----------------------------------------------------------------------===//
 

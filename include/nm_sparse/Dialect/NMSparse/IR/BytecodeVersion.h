@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each dialect of this project writes a number into bytecode, which grows by
-// one when a file of before can no longer be read as it is. Attributes are
-// written as their text. docs/Embedding.md says what a host may rely on.
+// Each dialect of this project writes a version into bytecode, which grows by
+// one when older files can no longer be read as they are. Attributes are
+// written as text. docs/Embedding.md says what a host may rely on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace mlir::nm_sparse {
 
-/// The number in a file. Files from before there was one have none, and count
-/// as version 0.
+/// The version in a file. Files from before versions existed have none, and
+/// count as version 0.
 struct BytecodeVersion : public DialectVersion {
   explicit BytecodeVersion(uint64_t number) : number(number) {}
   uint64_t number;

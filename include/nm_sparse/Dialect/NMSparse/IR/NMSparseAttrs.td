@@ -82,8 +82,8 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     /// parts of those that are kept (`index = rows`).
     static constexpr int64_t kMaxWindowRows = 65536;
 
-    /// The level that the dense weight obeys; the only one, mostly. The
-    /// accessors below are about this one.
+    /// The level that the dense weight obeys, usually the only one. The
+    /// accessors below refer to it.
     const SparsityLevel &getOuter() const { return getLevels().front(); }
     /// The level of the elements that are stored.
     const SparsityLevel &getInnermost() const { return getLevels().back(); }
@@ -108,10 +108,10 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     int64_t getKeptRows() const { return getOuter().getKeptRows(); }
     /// Width in bits of a position in `index`.
     unsigned getIndexBitWidth() const { return getOuter().getIndexBitWidth(); }
-    /// The share of the weight that is stored; at most that, where it is free.
+    /// The stored share of the weight; for a free one, the largest possible.
     double getDensity() const;
-    /// The form of a weight of which nothing else is said: the canonical one,
-    /// or bitmaps where elements are kept freely.
+    /// The default form of a weight: the canonical one, or bitmaps if elements
+    /// are kept freely.
     ::mlir::nm_sparse::WeightStorageInterface getDefaultStorage() const;
   }];
 }
@@ -152,7 +152,7 @@ def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// What is expected of free elements where nothing is said, in percent.
+    /// Default density of free elements, in percent.
     static constexpr int64_t kDefaultDensity = 50;
 
     ::mlir::nm_sparse::BitmapTile getTile(::mlir::Type element) const;
@@ -198,17 +198,17 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// What is expected where nothing is said, in percent.
+    /// Default expected density, in percent.
     static constexpr int64_t kDefaultDensity = 50;
-    /// Rows that panels are filled up to where nothing is said.
+    /// Default for the multiple of rows to which panels are filled up.
     static constexpr int64_t kDefaultRows = 64;
 
     /// Rows that are kept together: those of a part of a block.
     int64_t getBlockRows() const;
 
     /// The pattern that a kernel of one panel sees: a window of all rows, of
-    /// which as many are kept as `density` says. What is chosen by the number
-    /// of kept rows is chosen for this one.
+    /// which the share `density` is kept. Choices that depend on the number of
+    /// kept rows use this pattern.
     ::mlir::nm_sparse::EncodingAttr getExpectedEncoding(int64_t k) const;
   }];
 }

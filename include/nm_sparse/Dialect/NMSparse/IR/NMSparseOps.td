@@ -94,7 +94,7 @@ def NMSparse_PackOp : NMSparse_Op<"pack",
   let extraClassDeclaration = [{
     /// The component of that name; the weight has one.
     Value getComponent(StringRef name);
-    /// `storage`, or the form that the encoding has without one.
+    /// `storage`, or the default form of the encoding.
     WeightStorageInterface getForm();
   }];
 }
@@ -251,7 +251,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     AffineMap getWeightMap();
     AffineMap getResultMap();
     bool hasBatch() { return getXMap().getNumDims() == 4; }
-    /// True when each batch entry has a weight of its own.
+    /// Returns true if each batch entry has a weight of its own.
     bool hasBatchedWeight() { return getWeightMap().getNumResults() == 3; }
     /// Position of loop `m`; `n` and the reduction follow it.
     unsigned getTokenLoop() { return hasBatch() ? 1 : 0; }
@@ -261,7 +261,7 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     int64_t getXReductionDim();
     /// Dimension of `x` that loop `m` indexes.
     int64_t getXTokenDim();
-    /// What says which elements are kept: the index of the innermost level.
+    /// The index of the innermost level, which says which elements are kept.
     Value getInnermostIndex() {
       return getInnerIndex() ? getInnerIndex() : getIndex();
     }
@@ -271,15 +271,14 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     std::optional<BitmapTile> getBitmapTile();
     /// Ragged panels when it is stored as those, else null.
     RaggedAttr getRagged();
-    /// The pattern that a kernel sees of a tile: that of the weight, or, of
-    /// ragged panels, a window of all rows, of which those that are expected to
-    /// be kept are kept.
+    /// The pattern of a tile in a kernel: that of the weight or, for ragged
+    /// panels, a window of all rows, of which the expected share is kept.
     EncodingAttr getTileEncoding();
     /// Dense extent of loop `k` (may be dynamic on tiles).
     int64_t getContractionSize();
-    /// True when `x` is stored with consecutive tokens beside each other.
+    /// Returns true if consecutive tokens are neighbours in `x`.
     bool isXFeatureMajor();
-    /// True when the result has consecutive tokens beside each other.
+    /// Returns true if consecutive tokens are neighbours in the result.
     bool isResultFeatureMajor();
   }];
 }

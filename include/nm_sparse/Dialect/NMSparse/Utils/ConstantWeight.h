@@ -11,11 +11,11 @@
 
 namespace mlir::nm_sparse {
 
-/// That of free elements of a weight of K x N.
+/// The encoding of a K x N weight with free elements.
 EncodingAttr getFreeEncoding(MLIRContext *context);
 
-/// The data of the components of the weight of `op`, where all are constants,
-/// maybe behind casts of their type; else none, and none of ragged panels.
+/// The data of the components of the weight of `op` if all are constants, maybe
+/// behind casts of their type; otherwise, and for ragged panels, none.
 PackedConstant findConstantWeight(MatmulOp op);
 
 /// Elements of `values` other than +0.

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which linalg operations are a product of two operands added to a third, and
-// what each of their loops is. Shared by the front door, which accepts such
-// operations, and by the reference, which replaces them. Also the one such
-// operation that the oracle makes.
+// Recognizes linalg operations that add a product of two operands to a third,
+// and classifies their loops. Shared by the front door, which accepts such
+// operations, and the reference, which replaces them. Also builds the one such
+// operation of the oracle.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,7 @@ public:
 
   /// The block, which is the row of the index, that kept row `row` is in.
   Value getBlock(Value row) const;
-  /// The first block of the window that kept block `block` is of.
+  /// The first block of the window that contains kept block `block`.
   Value getWindow(Value block) const;
   /// The row for `row`, whose block has that position in the window that begins
   /// with block `window`: an element of the index, of its own type or an index.

@@ -17,8 +17,8 @@ namespace mlir::nm_sparse {
 Value moveBatchLast(OpBuilder &b, Location loc, Value value);
 Value moveBatchFirst(OpBuilder &b, Location loc, Value value);
 
-/// A tensor of `sizes` that is filled as `value` is, or null where that is
-/// filled by nothing.
+/// A tensor of `sizes` with the fill value of `value`, or null if that is not
+/// the result of a fill.
 Value createFillAs(OpBuilder &b, Location loc, Value value,
                    ArrayRef<OpFoldResult> sizes);
 

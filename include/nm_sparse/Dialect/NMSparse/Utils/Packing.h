@@ -43,8 +43,8 @@ repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
                const SparsityLevel &pattern,
                function_ref<InFlightDiagnostic()> emitError);
 
-/// Sets to zero what the pattern has no room for (nmsPrune). The result has
-/// type `resultType`.
+/// Sets the elements that the pattern does not keep to zero (nmsPrune). The
+/// result has type `resultType`.
 FailureOr<DenseElementsAttr>
 pruneConstant(ElementsAttr weight, EncodingAttr encoding, double density,
               RankedTensorType resultType,

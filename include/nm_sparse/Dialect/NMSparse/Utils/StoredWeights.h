@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What changes the form of a weight changes it where it comes from: arguments
-// of a function, constants, or an op that packs.
+// Finds the origin of a weight, where its form can be changed: arguments of a
+// function, constants, or an op that packs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ struct StoredWeight {
   SmallVector<MatmulOp> products;
 
   SmallVector<Value> getComponents() const;
-  /// Makes `components` those of all products. They may be those of one level
-  /// where the weight has two.
+  /// Makes all products use `components`, which may be those of one level even
+  /// if the weight has two.
   void replaceComponents(ValueRange components) const;
 
   /// The weight whose components are arguments of a function that nothing in
@@ -38,16 +38,16 @@ struct StoredWeight {
   /// Replaces the constants by `packed` ones, as replaceComponents().
   void replaceConstants(const PackedConstant &packed) const;
 
-  /// What packs the weight when the program runs, for `products` alone; else
-  /// null.
+  /// The op that packs the weight when the program runs, for `products` alone;
+  /// else null.
   PackOp findPack() const;
-  /// Packs into the components of `encoding` stored as `storage` instead,
-  /// the canonical ones where that is null.
+  /// Packs into the components of `encoding` stored as `storage` instead, or
+  /// into the canonical ones if that is null.
   void replacePack(PackOp pack, EncodingAttr encoding,
                    WeightStorageInterface storage) const;
 };
 
-/// The weights of `module`, but for free ones.
+/// The weights of `module`, except free ones.
 SmallVector<StoredWeight> collectWeights(ModuleOp module);
 
 } // namespace mlir::nm_sparse

@@ -29,9 +29,9 @@ def NMTile_YieldOp : NMTile_Op<"yield",
   let assemblyFormat = "($results^ `:` type($results))? attr-dict";
 }
 
-/// A loop that counts from a lower bound in steps and carries values. It is one
-/// for its meaning, however often it runs: nothing takes a single iteration out
-/// of it before it is lowered.
+/// A loop that counts from a lower bound in steps and carries values. It stays
+/// a loop even for a single iteration: nothing moves the body out of it before
+/// it is lowered.
 class NMTile_LoopOp<string mnemonic, list<Trait> traits = []>
     : NMTile_Op<mnemonic, traits # [
         DeclareOpInterfaceMethods<LoopLikeOpInterface,
@@ -52,8 +52,8 @@ class NMTile_LoopOp<string mnemonic, list<Trait> traits = []>
     void setUpperBound(Value bound) { getUpperBoundMutable().set(bound); }
     void setStep(Value step) { getStepMutable().set(step); }
 
-    /// Where in a ring its iterations stand: of the values that it carries, the
-    /// one of that type. Null where it has no ring.
+    /// The initial value of the ring position that the loop carries. Null if
+    /// the loop uses no ring.
     OpOperand *getRingInit();
     BlockArgument getRingPosition();
     OpResult getRingResult();

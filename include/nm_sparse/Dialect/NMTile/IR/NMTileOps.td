@@ -134,7 +134,7 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getDstMutable(); }
-    /// Rows of `src` are columns of `dst`.
+    /// Returns true if rows of `src` are columns of `dst`.
     bool isTransposed();
   }];
 }
@@ -202,7 +202,7 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
     /// The dimensions of `src` and of `dst` that are gathered.
     int64_t getSrcDim();
     int64_t getDstDim();
-    /// Rows of `src` are columns of `dst`.
+    /// Returns true if rows of `src` are columns of `dst`.
     bool isTransposed() { return getSrcDim() != getDstDim(); }
     /// Panels that `dst` holds; dynamic when only the index could say.
     int64_t getDstPanels();
@@ -282,7 +282,7 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Which of (m, k) and of (k, n) are neighbours in memory: MN where the
+    /// The contiguous dimension of (m, k) and of (k, n): MN where the
     /// contraction is outermost.
     MajorOrder getLhsOrder();
     MajorOrder getRhsOrder();

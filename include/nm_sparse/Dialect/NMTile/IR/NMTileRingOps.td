@@ -53,8 +53,8 @@ class NMTile_RingAccessOp<string mnemonic, list<Trait> traits = []>
   dag access = (ins NMTile_RingType:$ring, NMTile_RingPositionType:$position);
 }
 
-/// What changes the state of a ring: it orders accesses of memory, and stays
-/// where it is.
+/// An operation that changes the state of a ring. It orders accesses of memory,
+/// and is not moved.
 class NMTile_RingEventOp<string mnemonic, list<Trait> traits = []>
     : NMTile_RingAccessOp<mnemonic,
         traits # [MemoryEffects<[MemRead, MemWrite]>]>;

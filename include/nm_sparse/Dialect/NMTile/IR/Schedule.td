@@ -200,7 +200,7 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Tokens, outputs and rows of a tile at most, of products that have it in
+    /// Most tokens, outputs and rows of a tile, for products that keep it in
     /// shared memory.
     static constexpr int64_t kMostExtent = 4096;
 
@@ -210,7 +210,7 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     int64_t getTileRows() const { return getTile()[2]; }
     /// Windows of a K step, or those that one has parts of.
     int64_t getTileWindows(EncodingAttr encoding) const;
-    /// Each K step is a whole number of windows.
+    /// Returns true if each K step is a whole number of windows.
     bool hasWholeWindows(EncodingAttr encoding) const;
     /// Rows of the tiles of one K step: its kept rows, rounded up to what the
     /// product multiplies at once.
@@ -218,7 +218,7 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     /// Panels that one CTA tile can touch: one when the tile lies inside a
     /// panel, and one more than fit when panels and tiles are not aligned.
     int64_t getTilePanels(EncodingAttr encoding) const;
-    /// True when each tile is a whole number of panels or lies inside one.
+    /// Returns true if each tile is whole panels or lies inside one.
     bool isPanelAligned(EncodingAttr encoding) const;
 
     /// The dimension of the grid, tokens by outputs, along which the CTAs of a
@@ -238,11 +238,11 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     bool hasResidentIndex() const {
       return getTransfers().getIndex() == IndexTransfer::Resident;
     }
-    /// K steps count kept rows, found in a table, and not windows.
+    /// Returns true if K steps count kept rows, found in a table, not windows.
     bool hasRowTable() const {
       return getTransfers().getIndex() == IndexTransfer::Rows;
     }
-    /// The product reads all operands from global memory.
+    /// Returns true if the product reads all operands from global memory.
     bool isDirect() const {
       return getTransfers().getX() == XTransfer::Direct &&
              getTransfers().getValues() == ValuesTransfer::Direct &&
@@ -251,7 +251,7 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     bool hasBulkValues() const {
       return getTransfers().getValues() == ValuesTransfer::Bulk;
     }
-    /// The tensor memory accelerator copies all operands.
+    /// Returns true if the tensor memory accelerator copies all operands.
     bool isBulk() const {
       return getTransfers().getX() == XTransfer::Bulk;
     }
@@ -259,7 +259,7 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     int64_t getSplitK() const;
     bool isPersistent() const;
     bool isStreamK() const;
-    /// CTAs exchange parts of tiles.
+    /// Returns true if CTAs exchange parts of tiles.
     bool sharesTiles() const { return getSplitK() > 1 || isStreamK(); }
 
     /// CTAs of a cluster.

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the compiler asks of the parts of a schedule. An attribute of any dialect
-// that implements one of these interfaces can be that part. Code generation and
-// cost are interfaces of their own (ProductLowering.td, ProductCost.td), which
-// external models implement, so that the tensor level depends on neither.
+// The interfaces of the parts of a schedule. An attribute of any dialect that
+// implements one of them can be that part. Code generation and cost are
+// interfaces of their own (ProductLowering.td, ProductCost.td), which external
+// models implement, so that the tensor level depends on neither.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the passes do, callable from outside code. Each function checks first
-// and reports a failure on the operation it was given before it changes IR.
+// The work of the passes, callable from outside code. Each function reports a
+// failure on the operation it was given before it changes any IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ class MatmulOp;
 struct Chip;
 struct MatmulProblem;
 
-/// Checks that there are products for `op`, which is `problem`, by the type of
-/// its elements and by how its weight is stored.
+/// Checks that there are products for the element type and the weight storage
+/// of `op`, which `problem` describes.
 LogicalResult checkProblem(MatmulOp op, const MatmulProblem &problem);
 
 /// Emits the error that none of the schedules for `op` fits `target`.

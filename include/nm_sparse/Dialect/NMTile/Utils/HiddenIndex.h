@@ -11,9 +11,9 @@
 
 namespace mlir::nm_sparse {
 
-/// A copy of `index`, of 32 bits, of which LLVM does not know what it is: what
-/// is computed from it stays where it is, and takes no registers elsewhere; a
-/// loop up to it is not unrolled. For code of kernels alone.
+/// A 32-bit copy of `index` that is opaque to LLVM: computations on it stay
+/// where they are and take no registers elsewhere, and a loop up to it is not
+/// unrolled. For code of kernels alone.
 Value hideIndex(OpBuilder &b, Location loc, Value index);
 
 } // namespace mlir::nm_sparse

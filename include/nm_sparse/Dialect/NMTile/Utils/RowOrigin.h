@@ -19,7 +19,7 @@ namespace mlir::nm_sparse {
 
 /// The origin of the rows of activations.
 struct RowOrigin {
-  /// Whose last dimension says how far rows are apart.
+  /// The type whose last dimension is the distance between rows.
   ShapedType rows;
   /// The op that aligns the rows, if any.
   AlignRowsOp aligned;

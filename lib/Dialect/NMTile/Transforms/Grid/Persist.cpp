@@ -108,7 +108,7 @@ private:
   WarpSpecializeOp roles;
   /// The K loops of consumers and of producers.
   KLoopOp consumerSteps, producerSteps;
-  /// What depends on the tile, before the roles part.
+  /// Operations before the roles part that depend on the tile.
   SmallVector<Operation *> setup;
   /// The former grid, and the number of its CTAs.
   SmallVector<Value> grid;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What --nm-sparse-persist and --nm-sparse-stream-k find in a launch whose
-// warps are specialized: the K loop of each role, and the loop over tiles
-// around it.
+// The loops of a launch with specialized warps, for --nm-sparse-persist and
+// --nm-sparse-stream-k: the K loop of each role, and the loop over tiles around
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,10 +36,9 @@ FailureOr<std::pair<RoleLoops, RoleLoops>> findRoleLoops(gpu::LaunchOp launch,
 Operation *findDrain(KLoopOp steps);
 
 /// Moves `ops`, in the order of their block, down to where they are needed, and
-/// erases those that are not.
-/// What only the epilogue needs would otherwise be sunk by LLVM to just behind
-/// the K loop, between the last product and the wait for it, and ptxas then
-/// serializes all products (warning C7514).
+/// erases those that are not. LLVM would otherwise sink operations that only
+/// the epilogue needs to just behind the K loop, between the last product and
+/// the wait for it, and ptxas then serializes all products (warning C7514).
 void sinkToFirstUse(ArrayRef<Operation *> ops);
 
 } // namespace mlir::nm_sparse

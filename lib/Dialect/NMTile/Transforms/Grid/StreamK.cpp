@@ -85,7 +85,7 @@ private:
 
 } // namespace
 
-/// What the roles have in common, before they part.
+/// Emits the values that the roles share, before they part.
 void Streamer::shareSteps(RoleLoops loops, int64_t numCtas) {
   KLoopOp loop = loops.steps;
   Value length = narrow(sub(loop.getUpperBound(), loop.getLowerBound()));

@@ -55,7 +55,7 @@ static bool isFromOutside(Value buffer) {
                   : bool(buffer.getDefiningOp<memref::GetGlobalOp>());
 }
 
-/// What `buffer` holds of a weight, if it is an argument that holds some.
+/// The component of a weight that `buffer`, an argument, holds; else null.
 static ComponentAttr getComponent(Value buffer) {
   auto argument = dyn_cast<BlockArgument>(buffer);
   auto function =
@@ -150,7 +150,7 @@ struct InsertPrefetches
       auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
           launch, launch.getKernelAttr());
       HintsOp hints = kernel ? findHints(kernel) : HintsOp();
-      // What one launch brings another may just have written.
+      // Data to prefetch for one launch may just have been written by another.
       if (hints && hints.getHasSm() && launches[kernel].size() == 1)
         insert(launch, kernel, findNeeded(launch, hints), touched, *target);
       for (Value operand : launch.getKernelOperands())

@@ -202,7 +202,7 @@ int64_t Collector::countParameterBytes(const Candidate &candidate) const {
 
 /// Why `candidate` cannot join; empty where it can.
 std::string Collector::whyNot(const Candidate &candidate) const {
-  // What every chip and driver takes.
+  // The size that every chip and driver takes.
   constexpr int64_t mostParameterBytes = 4096;
   const Candidate &first = getFirst();
   if (!isIndependent(candidate.accesses))

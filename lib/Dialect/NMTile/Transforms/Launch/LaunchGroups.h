@@ -19,7 +19,7 @@ std::optional<int64_t> getStaticSize(Value size);
 /// Launches of one block that can stand where the last of them does.
 struct LaunchGroup {
   SmallVector<gpu::LaunchFuncOp> launches;
-  /// What frees their buffers ahead of the last one.
+  /// The operations that free their buffers ahead of the last one.
   SmallVector<Operation *> releases;
   /// The grids agree in x, and the others' y and z are put one after the other;
   /// otherwise all of x, y and z are.

@@ -185,7 +185,7 @@ void RowCopy::emitLaunch(Value misaligned) {
       b.getContext(), (function.getSymName() + "_align").str()));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&launch.getBody().front());
-  // What a warp reads of a row lies together.
+  // A warp reads neighbouring elements of a row.
   Value block = launch.getBlockIds().x, thread = launch.getThreadIds().x;
   Value blockRow = div(block, across);
   Value blockColumn = sub(block, mul(blockRow, across));

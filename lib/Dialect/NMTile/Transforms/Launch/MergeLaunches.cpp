@@ -96,7 +96,7 @@ private:
   Location loc;
   SmallVector<Part> parts;
   int64_t ctas = 0;
-  /// What the kernels are launched with, each once.
+  /// The operands of all kernels, each once.
   llvm::SetVector<Value> operands;
   gpu::GPUFuncOp merged;
   /// The number of the CTA, among those of all parts.

@@ -12,7 +12,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What a tensor map describes, and what a bulk copy takes of it.
+/// The tensor that a map describes, and the part that a bulk copy takes of it.
 struct BoxedView {
   Value tensor;
   SmallVector<int64_t> box;

@@ -182,8 +182,8 @@ static bool hasParts(TileMatmulOp product, Value operand,
   return isCut && getPartRows(rows) < rows;
 }
 
-/// What `copy` sees of its source. Views are made `outside` of the launch,
-/// coordinates `inside`.
+/// The view of its source that `copy` has. Views are made `outside` of the
+/// launch, coordinates `inside`.
 static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
                                        AsyncCopyOp copy, TileMatmulOp product,
                                        const SourceView &source) {

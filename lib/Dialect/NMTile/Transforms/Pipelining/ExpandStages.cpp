@@ -190,8 +190,8 @@ bool isReadByCopies(KLoopOp loop, Value buffer) {
   return result.wasInterrupted();
 }
 
-/// What copies of the loop read must have arrived when it starts. What only the
-/// product reads becomes part of the first group, for which the loop waits.
+/// Tiles that copies of the loop read must have arrived when it starts. Tiles
+/// that only the product reads join the first group, for which the loop waits.
 void waitForResidentCopies(KLoopOp loop) {
   Operation *lastCopy = nullptr;
   for (Operation &op : *loop->getBlock()) {

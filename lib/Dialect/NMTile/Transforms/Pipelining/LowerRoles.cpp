@@ -64,7 +64,7 @@ private:
   Value word(Location loc, int64_t v) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), v);
   }
-  /// What is known of the ring, and of the position, that `op` is about.
+  /// The lowered form of the ring, and of the position, of `op`.
   template <typename OpTy>
   RingBarriers &ring(OpTy op) {
     return rings.find(op.getRing())->second;

@@ -50,8 +50,8 @@ private:
   ProductWaitOp wait;
   scf::ForOp loop;
   Location loc;
-  /// What is made ahead, each once, and the operations of the loop that make
-  /// it, in their order.
+  /// The values that are made ahead, each once, and the operations of the loop
+  /// that make them, in order.
   SmallVector<Value> words;
   llvm::SetVector<Operation *> preparation;
 };
@@ -84,7 +84,7 @@ LogicalResult Rotation::collect() {
     if (!last || last->isBeforeInBlock(source))
       last = source;
   }
-  // What reads memory comes after whatever it has waited for.
+  // A read of memory comes after everything that it has waited for.
   for (Operation &op : llvm::make_range(loop.getBody()->begin(),
                                         std::next(Block::iterator(last))))
     if (!isMemoryEffectFree(&op))
@@ -103,7 +103,7 @@ SmallVector<Value> Rotation::clonePreparation(IRMapping &map) {
                              [&](Value word) { return map.lookup(word); });
 }
 
-/// What is prepared if `condition` holds, else `others`.
+/// Clones the preparation if `condition` holds, else yields `others`.
 scf::IfOp Rotation::createIf(Value condition, IRMapping &map,
                              ValueRange others) {
   OpBuilder::InsertionGuard guard(b);
@@ -196,7 +196,7 @@ struct PrepareAhead
         wait.emitOpError("ahead must be in the body of an scf.for");
         return signalPassFailure();
       }
-      // What one of them waits for comes before the words of the other.
+      // The product that one waits for comes before the words of the other.
       if (!loops.insert(loop).second) {
         wait.emitOpError("ahead must be the only one of its loop");
         return signalPassFailure();

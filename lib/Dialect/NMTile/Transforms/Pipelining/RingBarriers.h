@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What becomes of a ring in the code of a thread: two mbarriers for each slot,
-// `full`, on which producers arrive when the tile is there, and `empty`, on
-// which consumers arrive when they have read it.
+// A ring in the code of a thread: two mbarriers for each slot, `full`, on which
+// producers arrive when the tile is there, and `empty`, on which consumers
+// arrive when they have read it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -139,7 +139,7 @@ KLoopOp RingRoles::emitLoop(Role role) {
   Block &body = split.getBody().front();
   b.setInsertionPointToStart(&body);
   emitBody(role, split);
-  // What only the other role needed.
+  // Erase the operations that only the other role needed.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (isOpTriviallyDead(&op))
       op.erase();

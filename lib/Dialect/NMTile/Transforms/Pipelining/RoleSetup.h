@@ -23,7 +23,7 @@ struct RoleSetup {
   SmallVector<Operation *> producerCopies;
   /// All other copies.
   SmallVector<Operation *> consumerCopies;
-  /// What touches memory, or depends on what does.
+  /// Operations that touch memory, or depend on one that does.
   SmallVector<Operation *> consumerRest;
 };
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the two ways to overlap copies with products share: one tile for each
-// stage in place of every tile that the loop fills.
+// The common part of the two ways to overlap copies with products: one tile for
+// each stage in place of every tile that the loop fills.
 //
 //===----------------------------------------------------------------------===//
 

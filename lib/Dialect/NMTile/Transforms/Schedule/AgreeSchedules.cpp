@@ -29,8 +29,8 @@ static constexpr double kSharedLaunch = 2.5e-6;
 
 namespace {
 
-/// What schedules that share a launch have in common: the kind of product, the
-/// warps of a CTA, and the tokens of a tile, by which the grid is divided.
+/// The properties in which schedules that share a launch agree: the product,
+/// the warps of a CTA, and the tokens of a tile, by which the grid is divided.
 using Shape = std::tuple<StringRef, int64_t, int64_t>;
 
 } // namespace
@@ -45,7 +45,7 @@ static bool mayShare(ScheduleAttr schedule) {
   return schedule.isDirect() && !schedule.getProduct().hasWeightInCode();
 }
 
-/// What becomes of the result of `op` up to other products, `op` included.
+/// The users of the result of `op` up to other products, `op` included.
 static SetVector<Operation *> findUsers(MatmulOp op) {
   ForwardSliceOptions options;
   options.inclusive = true;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What would be compiled for a number of tokens is asked of the passes that
-// decide it: they run on copies of the function, in a module that is thrown
-// away. Its predicted time for other numbers says which copies to keep.
+// The passes that decide the code for a number of tokens run on copies of the
+// function, in a module that is thrown away. The predicted time of such a copy
+// for other numbers says which copies to keep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -132,7 +132,7 @@ struct SpecializeTokens
     select.objective = objective;
     passes.addNestedPass<func::FuncOp>(
         createNMSparseSelectSchedulePass(select));
-    // What is wrong is reported where it is decided for good.
+    // Errors are reported by the final decision.
     ScopedDiagnosticHandler ignore(&getContext(),
                                    [](Diagnostic &) { return success(); });
     return runPipeline(passes, module);
@@ -181,8 +181,8 @@ struct SpecializeTokens
     }
   }
 
-  /// What copies of `function` that are decided for `candidates` take. None
-  /// when one cannot be decided.
+  /// The costs of copies of `function` that are decided for `candidates`. None
+  /// if one cannot be decided.
   std::optional<TokenCosts> getCosts(func::FuncOp function,
                                      ArrayRef<int64_t> candidates,
                                      const Chip &target) {

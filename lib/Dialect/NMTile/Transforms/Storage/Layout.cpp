@@ -55,7 +55,7 @@ static bool canExchangeDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto matmul = dyn_cast_or_null<MatmulOp>(op))
     return canExchangeInit(matmul.getInit(), matmul);
-  // What lies in another order has the layout of what it is made of.
+  // A permuted tensor has the layout of its source.
   if (auto permute = dyn_cast_or_null<PermuteOp>(op))
     return permute->getBlock() == permute.getSource().getParentBlock() &&
            permute.getSource().hasOneUse() &&
@@ -151,7 +151,7 @@ static Value createEmpty(OpBuilder &b, Value value, int64_t dim) {
 static Value exchangeDefinition(RewriterBase &rewriter, Value value,
                                 int64_t dim);
 
-/// What `init` holds, with its dimensions exchanged.
+/// The contents of `init`, with its dimensions exchanged.
 static Value exchangeInit(RewriterBase &rewriter, Value init, int64_t dim) {
   if (init.getDefiningOp<tensor::EmptyOp>())
     return createEmpty(rewriter, init, dim);

@@ -36,7 +36,7 @@ Value exchangeDims(RewriterBase &rewriter, Value value, int64_t dim);
 void setExchangedOperand(RewriterBase &rewriter, OpOperand &use, Value value,
                          int64_t dim);
 
-/// What `value` is the transposition of, if it exchanges `dim` with the last
+/// The value that `value` transposes, if it exchanges `dim` with the last
 /// dimension; else null.
 Value getTransposedFrom(Value value, int64_t dim);
 

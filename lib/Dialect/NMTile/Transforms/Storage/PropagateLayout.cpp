@@ -70,7 +70,7 @@ struct PropagateLayout
         continue;
       auto reader = cast<MatmulOp>(use.getOwner());
       MatmulProblem problem = MatmulProblem::get(reader, expectedTokens);
-      // What has no schedule is reported where schedules are chosen.
+      // Products without a schedule are reported where schedules are chosen.
       if (ShapedType::isDynamic(problem.windows))
         return false;
       auto before = predictInLayout(problem, getSchedule(reader),
@@ -111,7 +111,7 @@ struct PropagateLayout
       return;
     int64_t dim = getOtherDim(op);
     Operation *blocker = nullptr;
-    // What is the transposition of something reads that instead.
+    // A reader of a transposition reads its source instead.
     Value before = getTransposedFrom(x, dim);
     if (!before && canExchangeDims(x, dim, blocker)) {
       if (isWorth(op, /*transposed=*/false, target))

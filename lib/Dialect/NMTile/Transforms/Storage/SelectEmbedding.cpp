@@ -37,7 +37,7 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// What sparse tensor cores multiply.
+/// The pattern of sparse tensor cores.
 static constexpr SparsityLevel kSparseCores = {2, 4};
 
 /// How much faster another pattern must be, on average over all numbers of
@@ -80,7 +80,7 @@ private:
                                 ArrayRef<SparsityLevel> levels);
 
   const Chip *target = nullptr;
-  /// What has been predicted is not predicted again: many layers are alike.
+  /// Predictions are made once: many layers are alike.
   using Key = std::tuple<const void *, const void *, const void *, const void *,
                          bool, int64_t, int64_t, int64_t>;
   std::map<Key, std::optional<double>> times;
@@ -125,7 +125,7 @@ std::optional<double> SelectEmbedding::predictStored(MatmulOp op,
       predictProduct(problem, ScheduleAttr(), !isFeatureMajor, *target);
   if (!other)
     return best;
-  // What the program computes can be computed in that layout.
+  // Activations that the program computes can be computed in that layout.
   if (getCallersTensor(op.getX()))
     *other +=
         predictTranspose(cast<ShapedType>(op.getX().getType()), count, *target);

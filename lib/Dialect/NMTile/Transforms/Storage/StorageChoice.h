@@ -12,7 +12,7 @@
 
 namespace mlir::nm_sparse {
 
-/// What the storage of a weight is chosen by.
+/// The criteria for the storage of a weight.
 struct StorageChoice {
   StringRef storage; ///< auto, canonical or bitmap
   const Chip *chip;  ///< Null when it is not known.

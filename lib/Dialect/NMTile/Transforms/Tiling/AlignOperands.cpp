@@ -37,7 +37,7 @@ using namespace mlir::nm_sparse;
 /// Tokens from which on it does not matter what a copy takes.
 static constexpr int64_t kMostTokens = 16384;
 
-/// What the kernel takes that aligns rows.
+/// The cost of the kernel that aligns rows.
 static Prediction predictAlignment(ShapedType type, int64_t tokens,
                                    const Chip &chip) {
   return predictCopy(2 * countBytes(type, tokens),
@@ -49,9 +49,9 @@ struct AlignOperands
     : public nm_sparse::impl::NMSparseAlignOperandsPassBase<AlignOperands> {
   using Base::Base;
 
-  /// What `op` takes with rows of its activations that begin at multiples of so
-  /// many bytes, or as the expected number of tokens has them. None when
-  /// nothing is known of it.
+  /// The cost of `op` if rows of its activations begin at multiples of
+  /// `alignment` bytes, or as the expected number of tokens has them. None if
+  /// it cannot be predicted.
   std::optional<Prediction> predictAligned(MatmulOp op,
                                            std::optional<int64_t> alignment,
                                            bool canCopyInBulk,
@@ -102,8 +102,8 @@ struct AlignOperands
     return hasAny && getScore(bulk, comparedBy) < getScore(direct, comparedBy);
   }
 
-  /// What `products` take less with rows at multiples of `after` bytes than
-  /// with `before`, where a copy takes `copies` besides.
+  /// The gain of `products` from rows at multiples of `after` bytes in place of
+  /// `before`, less the cost of the copy, `copies`.
   double getGain(ArrayRef<MatmulOp> products, int64_t before, int64_t after,
                  const Prediction &copies, bool canCopyInBulk,
                  const Chip &target) {

@@ -89,7 +89,7 @@ void Joined::find(Value value, int64_t last, int64_t row) {
   }
 }
 
-/// What is joined of the tensor that `use`, one of an empty one, is written to.
+/// Finds the joined dimensions of the result of `use`, one of an empty tensor.
 static Joined findJoined(OpOperand &use) {
   Joined joined;
   Operation *owner = use.getOwner();
@@ -147,7 +147,7 @@ struct AlignRows
     });
     for (tensor::EmptyOp op : empties) {
       OpBuilder b(op);
-      // What is written anew each time has a buffer each time.
+      // Each use that writes the tensor gets a buffer of its own.
       for (OpOperand &use : llvm::make_early_inc_range(op->getUses()))
         if (!isa<tensor::DimOp>(use.getOwner()))
           use.set(createAligned(b, op, getRowPitchUnit(op.getType()), use));

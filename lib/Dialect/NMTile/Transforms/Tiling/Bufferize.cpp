@@ -48,7 +48,7 @@ checkOps(ModuleOp module,
 LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
-  // What a loop of the program carries from product to product.
+  // Loops of the program carry buffers from product to product.
   options.allowReturnAllocsFromLoops = true;
   // A buffer that the program returns has the pitch that the program chose.
   options.setFunctionBoundaryTypeConversion(
@@ -64,7 +64,7 @@ LogicalResult nm_sparse::bufferizeModule(ModuleOp module) {
         function.setArgAttr(i, layout, AffineMapAttr::get(identity));
         given.emplace_back(function, i);
       }
-  // What a K loop carries before promotion is a loop's like any other.
+  // A K loop that carries tensors, before promotion, is a loop like any other.
   IRRewriter rewriter(module.getContext());
   module.walk([&](KLoopOp loop) {
     if (llvm::any_of(loop.getInitArgs().getTypes(), llvm::IsaPred<TensorType>))

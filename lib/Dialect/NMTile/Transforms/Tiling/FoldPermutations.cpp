@@ -172,7 +172,7 @@ struct FoldPermutations
         results.push_back(op);
     });
     IRRewriter rewriter(&getContext());
-    // What a sum begins with goes together with the result.
+    // The initial value of a sum is folded together with the result.
     for (PermuteOp op : results)
       foldIntoWrites(rewriter, op);
     getOperation().walk([&](PermuteOp op) {

@@ -87,15 +87,15 @@ Fusion nm_sparse::collectEpilogue(RewriterBase &rewriter, MatmulOp matmul) {
   return fusion;
 }
 
-/// Whether `op` is a view of its first operand.
+/// Returns true if `op` is a view of its first operand.
 static bool isTensorView(Operation *op) {
   return isa_and_nonnull<tensor::CastOp, tensor::ExtractSliceOp,
                          tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-/// Whether something needs `value` as it is before `matmul` and what is fused
-/// with it, which write to it: the product itself, but for the tile that it
-/// writes, or an op that is not known to come before it.
+/// Returns true if something needs `value` as it is before `matmul` and its
+/// fused ops write to it: the product itself, but for the tile that it writes,
+/// or an op that is not known to come before it.
 static bool isReadBeside(Value value, MatmulOp matmul, const Fusion &fusion) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();

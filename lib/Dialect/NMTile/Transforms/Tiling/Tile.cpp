@@ -82,7 +82,7 @@ namespace {
 /// A loop over steps of the contraction that carries the sum.
 struct StepLoop {
   KLoopOp loop;
-  /// What the last step may have less of.
+  /// The size of a step, which may be less for the last one.
   OpFoldResult size;
 };
 } // namespace
