@@ -158,7 +158,7 @@ class Modules:
             words = package.split(".")[: package.count(".") + 2 - node.level]
             base = words if node.level else []
             base = ".".join([*base, *([node.module] if node.module else [])])
-            # What is imported of a package is a module of it, or a name in it.
+            # An imported name is a module of the package, or a name in it.
             names = [f"{base}.{one.name}" for one in node.names]
             names = [name if name in self.paths else base for name in names]
         else:
