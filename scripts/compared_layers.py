@@ -42,10 +42,11 @@ class Item:
 
 
 def with_schedule(source, schedule):
-    """A layer of bench/ whose product has this schedule."""
+    """A layer of bench/ whose product has this schedule, by the name of its age."""
+    name = "schedule" if schedule.startswith("#nm_sparse.") else "config"
     given, number = re.subn(
         r"(linalg\.matmul indexing_maps = \[.*\])\n",
-        lambda match: f"{match[1]} {{nm_sparse.config = {schedule}}}\n",
+        lambda match: f"{match[1]} {{nm_sparse.{name} = {schedule}}}\n",
         source,
     )
     if number != 1:
