@@ -9,9 +9,9 @@ so that lists of either age can be used.
 
 Schedules were attributes of the dialect nm_sparse, `#nm_sparse.schedule`, before
 they became those of nm_tile, and `nm_sparse.schedule` on an operation is
-`nm_sparse.config`. The oldest form was flat: a kind (`simt`, `mma`, `wgmma`), then `name = value`
-separated by commas, where a value is a word, a number or a list of numbers. Its
-tile counted the windows of a K step, the present one counts kept rows.
+`nm_sparse.config`. The oldest form was flat: a kind (`simt`, `mma`, `wgmma`), then
+`name = value` separated by commas, where a value is a word, a number or a list of
+numbers. Its tile counted the windows of a K step, the present one counts kept rows.
 """
 
 import re

@@ -17,8 +17,8 @@ struct MeasuredGPU {
 };
 } // namespace
 
-// Fitted by bench/energy/fit_energy.py to the energy of 150 products drawn at random,
-// half of them dense, on an NVIDIA H100 of 700 W
+// Fitted by bench/energy/fit_energy.py to the energy of 150 products drawn at
+// random, half of them dense, on an NVIDIA H100 of 700 W
 // (bench/results/h100-energy-fit.json).
 static constexpr EnergyCosts h100 = {
     /*idle*/ 171,
