@@ -154,8 +154,8 @@ int ragged::checkPanels(const char *entry, const Geometry &g, int64_t size,
       previous = start;
     }
   }
-  // An emptied constant has arrays of one fill, since a tensor of no rows has no
-  // kernel; no panel reads them.
+  // An emptied constant has arrays of one fill, since a tensor of no rows has
+  // no kernel; no panel reads them.
   bool isEmptied = expected == 0 && size == g.rows;
   if (expected != size && !isEmptied)
     return fail("%s: panels have %lld rows, the weight has %lld", entry,
