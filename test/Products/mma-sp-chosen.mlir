@@ -4,7 +4,7 @@
 // RUN: nm-run %s --entry token_major --chip sm_120a --device emulate --check | FileCheck %s
 // RUN: nm-run %s --entry integers --chip sm_86 --device emulate --check | FileCheck %s
 // RUN: nm-run %s --entry floats --chip sm_89 --device emulate --check | FileCheck %s
-// RUN: nm-run %s --entry floats --chip sm_120a --device emulate --check | FileCheck %s
+// RUN: nm-run %s --entry floats --chip sm_120a --schedule 'tile = [8, 64, 64], product = mma_sp<warps = [1, 2]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 4>, grid = flat' --device emulate --check | FileCheck %s
 // CHECK: product = mma_sp<
 // CHECK: relative error {{.*}}: PASS
 

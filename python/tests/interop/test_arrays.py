@@ -179,7 +179,7 @@ def test_what_is_no_array():
 
 def test_torch_is_not_imported():
     code = (
-        "import sys, numpy, nm_sparse; from nm_sparse.arrays import to_host; "
+        "import sys, numpy, nm_sparse; from nm_sparse.interop.arrays import to_host; "
         "to_host(numpy.zeros((2, 2))); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=FOLDER)
