@@ -3,6 +3,7 @@
 // where they do not, the code for a value looks through the words that it can lie
 // in, and not through all of the tile.
 //
+// REQUIRES: nm-slow
 // RUN: nm-compile %s -o %t.ptx --chip sm_80 && %python -c "lines = len(open('%t.ptx').readlines()); assert lines < 60000, lines"
 // RUN: nm-run %s --entry odd --device emulate --check | FileCheck %s --check-prefixes=CANONICAL,PASS
 // RUN: nm-run %s --entry joined --device emulate --check | FileCheck %s --check-prefixes=DOT,PASS

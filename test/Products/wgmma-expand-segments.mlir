@@ -1,3 +1,4 @@
+// REQUIRES: nm-slow
 // RUN: nm-opt %s --nm-sparse-to-nvvm=chip=sm_90a | FileCheck %s
 // RUN: nm-run %s --entry halves --device emulate --check --size 70 --bank-conflicts | FileCheck %s --check-prefixes=PASSED,BANKS
 // RUN: nm-run %s --entry halves --device emulate --check --size 37 --last-first | FileCheck %s --check-prefix=PASSED

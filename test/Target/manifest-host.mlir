@@ -2,6 +2,7 @@
 // are described, and the rest is refused, or warned of where PTX alone is asked
 // for.
 
+// REQUIRES: nm-slow
 // RUN: split-file %s %t
 // RUN: nm-compile %t/view.mlir -o /dev/null --manifest - 2>&1 | FileCheck %s --check-prefix=VIEW
 // The part of arg0 from row 7 on: offset, sizes and strides.

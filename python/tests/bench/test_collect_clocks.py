@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import clock_locks  # noqa: E402
 import collect_clocks  # noqa: E402
 
+pytestmark = pytest.mark.slow
 BIN = Path(os.environ.get("NM_BUILD_DIR", ROOT / "build"), "bin")
 
 # Keeps the clocks in a file, and a list of what it was asked for.

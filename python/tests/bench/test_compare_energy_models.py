@@ -25,6 +25,7 @@ from energy_samples import Sample  # noqa: E402
 from energy_stand_ins import COSTS, EVENTS, write_counters  # noqa: E402
 from sklearn.linear_model import Ridge  # noqa: E402
 
+pytestmark = pytest.mark.slow
 FAMILIES = ("dense", "mma", "simt", "wgmma, producers", "wgmma")
 
 

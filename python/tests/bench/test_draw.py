@@ -78,6 +78,7 @@ def test_schedules_are_the_choice_other_families_and_the_next_best():
     assert draw.choose(ranked[:2], 5, draw.Draw(0)) == ["a 10", "a 11"]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_every_schedule_of_a_drawn_layer_compiles(tmp_path):
     command = ["--seed", "3", "--count", "12", "--candidates", "3"]

@@ -211,6 +211,7 @@ def test_the_search_equals_the_reference(
     assert not np.array_equal(got, np.sort(got))
 
 
+@pytest.mark.slow
 def test_the_search_of_sampled_windows_equals_the_reference(runtime):
     """So large that not all windows are looked at."""
     rng = np.random.default_rng(1)

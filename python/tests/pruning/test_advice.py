@@ -161,6 +161,7 @@ def layers(draw):
     return weight, x.T @ x
 
 
+@pytest.mark.slow
 @needs_tool
 @settings(max_examples=25, deadline=None)
 @given(layer=layers())

@@ -1,3 +1,4 @@
+// REQUIRES: nm-slow
 // RUN: nm-opt %s --nm-sparse-approximate-math=packed=false -o %t.mlir
 // RUN: FileCheck %s < %t.mlir
 // RUN: nm-opt %s --nm-sparse-approximate-math -o %t.packed.mlir
