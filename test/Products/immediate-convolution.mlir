@@ -1,3 +1,4 @@
+// REQUIRES: nm-all-products
 // RUN: nm-opt %s --nm-sparse-stage-front=specialize-constants=true --nm-sparse-stage-layout --nm-sparse-stage-schedule --nm-sparse-stage-tile --nm-sparse-stage-promote | FileCheck %s --check-prefix=TILE
 // RUN: nm-opt %s --nm-sparse-to-nvvm="chip=sm_80 specialize-constants=true" | FileCheck %s
 // RUN: nm-compile %s -o %t.ptx --chip sm_80 --specialize-constants && FileCheck %s --check-prefix=PTX --input-file %t.ptx

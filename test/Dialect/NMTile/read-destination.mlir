@@ -2,6 +2,7 @@
 // own and reads the accumulator where it lies: no buffer is copied as a whole, and
 // the program has a manifest.
 //
+// REQUIRES: nm-all-products
 // RUN: nm-compile %s -o - --emit bufferize | FileCheck %s
 // RUN: nm-compile %s -o %t.ptx --manifest %t.json
 // RUN: nm-run %s --entry residual --device emulate --check | FileCheck %s --check-prefix=PASS

@@ -1,3 +1,4 @@
+// REQUIRES: nm-all-products
 // RUN: nm-opt %s --nm-sparse-propagate-layout=chip=sm_90a --split-input-file | FileCheck %s
 // RUN: nm-opt %s --nm-sparse-propagate-layout="chip=sm_90a layout=keep" --split-input-file | FileCheck %s --check-prefix=KEEP
 // RUN: not nm-opt %s --nm-sparse-propagate-layout=layout=rows --split-input-file 2>&1 | FileCheck %s --check-prefix=UNKNOWN

@@ -1,3 +1,4 @@
+// REQUIRES: nm-all-products
 // RUN: nm-opt %s --split-input-file --verify-diagnostics --nm-sparse-specialize-tokens | FileCheck %s
 // RUN: nm-opt %s --split-input-file --nm-sparse-specialize-tokens="tokens=512,16" 2>/dev/null | FileCheck %s --check-prefix=LIST
 // RUN: nm-opt %s --split-input-file --nm-sparse-specialize-tokens=max-kernels=1 2>/dev/null | FileCheck %s --check-prefix=ONE

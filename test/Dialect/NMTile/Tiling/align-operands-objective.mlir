@@ -1,3 +1,4 @@
+// REQUIRES: nm-all-products
 // RUN: nm-opt %s --nm-sparse-align-operands="chip=sm_90a gpu=h100 tokens=9" | FileCheck %s --check-prefix=TIME
 // RUN: nm-opt %s --nm-sparse-align-operands="chip=sm_90a gpu=h100 tokens=9 objective=energy" | FileCheck %s --check-prefix=ENERGY
 // RUN: nm-opt %s --nm-sparse-align-operands="chip=sm_90a gpu=h100 tokens=9 objective=energy" --nm-sparse-select-schedule="chip=sm_90a gpu=h100 tokens=9 objective=energy" | FileCheck %s --check-prefix=SCHEDULE

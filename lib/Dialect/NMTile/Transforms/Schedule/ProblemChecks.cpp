@@ -85,11 +85,23 @@ LogicalResult nm_sparse::checkProblem(MatmulOp op,
   return success();
 }
 
+/// Rows of a tile of bitmaps with so little code that no product refuses it.
+static constexpr int64_t kShortTileRows = 256;
+
 LogicalResult nm_sparse::reportNoSchedule(MatmulOp op,
                                           const MatmulProblem &problem,
                                           const Chip &target) {
   EncodingAttr encoding = op.getEncoding();
   InFlightDiagnostic error = op.emitOpError("on ") << encoding;
+  // Code for short tiles is never too long: a build may lack the products that
+  // read them.
+  if (!encoding.hasInnerLevel() && problem.bitmap &&
+      problem.bitmap->rows <= kShortTileRows)
+    return error << " of " << getElementTypeOrSelf(op.getX())
+                 << " has no schedule for " << target.name
+                 << ": no product of this build reads its bitmaps; legal are "
+                    "a build with more products (NM_SPARSE_PRODUCTS), or, for "
+                    "f32, f16 and bf16, storage = canonical";
   if (!encoding.hasInnerLevel() && problem.bitmap)
     return error << " of " << getElementTypeOrSelf(op.getX())
                  << " has no schedule: " << problem.bitmap->rows
