@@ -44,7 +44,7 @@ PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.
 EXAMPLE = "examples/linear.mlir"
 ADVISE = "--advise --shape K=4096,N=14336 --tokens 1,2048"
 SWEEP = "test/tools/Inputs/clocks.json"
-WALK = "docs/walk.mlir"
+WALK = "docs/programs/walk.mlir"
 
 # The differences between machines, for the comparison.
 NOISE = [

@@ -78,6 +78,8 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
 
+  // Kernels are lowered in parallel.
+  pm.addPass(createNMSparseSplitModulesPass());
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   NMSparseOverlapLaunchesPassOptions overlap;
   overlap.chip = options.chip;
@@ -92,9 +94,13 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createLowerAffinePass());
   kernels.addPass(createKernelCanonicalizer());
   kernels.addPass(createCSEPass());
-  kernels.addPass(createSCFToControlFlowPass());
+  // None of their patterns fails after a change.
+  SCFToControlFlowPassOptions controlFlow;
+  controlFlow.allowPatternRollback = false;
+  kernels.addPass(createSCFToControlFlowPass(controlFlow));
   ConvertGpuOpsToNVVMOpsOptions nvvmOptions;
   nvvmOptions.indexBitwidth = 64;
+  nvvmOptions.allowPatternRollback = false;
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
   kernels.addPass(createConvertVectorToLLVMPass());
   // This lowers the poison values from which vectors are built if one of two
@@ -105,6 +111,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createReconcileUnrealizedCastsPass());
   kernels.addPass(createNMSparseVerifyKernelsPass());
 
+  pm.addPass(createNMSparseJoinModulesPass());
   pm.addPass(createNMSparseRestoreFunctionsPass());
   GpuNVVMAttachTargetOptions target;
   target.chip = options.chip;

@@ -178,7 +178,7 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
   approximate.packed = options.packedMath;
   pm.addNestedPass<func::FuncOp>(
       createNMSparseApproximateMathPass(approximate));
-  pm.addPass(createConvertTileToThreadsPass());
+  pm.addNestedPass<func::FuncOp>(createConvertTileToThreadsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseLoadAheadPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePrepareAheadPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAllocateSharedMemoryPass());
@@ -187,9 +187,9 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   config.setMaxIterations(1);
-  pm.addPass(createCSEPass());
-  pm.addPass(createCanonicalizerPass(config));
-  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass(config));
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
 }
 
 ArrayRef<Stage> nm_sparse::getStages() {

@@ -54,6 +54,47 @@ def NMSparseMergeKernelsPass
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
 }
 
+def NMSparseSplitModulesPass
+    : Pass<"nm-sparse-split-modules", "::mlir::ModuleOp"> {
+  let summary = "a gpu.module for each kernel";
+  let description = [{
+    Passes on a `gpu.module` run on one thread. Leaves the first kernel of each
+    module where it is, and moves each other one into a module of its own, so that
+    passes share them out. `nm_tile.part_of` names the module that the kernel is
+    from, to which --nm-sparse-join-modules moves it back. Launches are updated.
+    Modules that hold anything but kernels are left alone.
+
+    ```mlir
+    gpu.module @kernels {
+      gpu.func @a() kernel { ... }
+      gpu.func @b() kernel { ... }
+    }
+    ```
+    becomes
+    ```mlir
+    gpu.module @kernels {
+      gpu.func @a() kernel { ... }
+    }
+    gpu.module @kernels_0 attributes {nm_tile.part_of = @kernels} {
+      gpu.func @b() kernel { ... }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
+def NMSparseJoinModulesPass
+    : Pass<"nm-sparse-join-modules", "::mlir::ModuleOp"> {
+  let summary = "move kernels back to the module that they are from";
+  let description = [{
+    Undoes --nm-sparse-split-modules: moves what a `gpu.module` with
+    `nm_tile.part_of` holds to the end of the module of that name, and updates
+    launches. What is equal to an operation there, such as the declaration of
+    dynamic shared memory, goes; what only has the name of one is renamed.
+  }];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
 def NMSparseVerifyKernelsPass
     : Pass<"nm-sparse-verify-kernels", "::mlir::gpu::GPUModuleOp"> {
   let summary = "refuse kernels that cannot be loaded";
