@@ -4,21 +4,38 @@
 include(StaticTools)
 
 # Headers that nearly every file needs. NVVMDialect.h alone costs 16-20 s; with
-# this header precompiled, and templates instantiated in it, a pass file
+# these headers precompiled, and templates instantiated in them, a pass file
 # compiles in 1-5 s. The files of a tool or a unit test gain as much.
+# NM_SPARSE_PRECOMPILED names the header (lib/Precompiled); none where it is empty.
 function(nm_sparse_precompile_headers target)
-  if(TARGET NMSparsePrecompiled AND NOT NM_SPARSE_NO_PCH AND
-     NOT target STREQUAL "NMSparsePrecompiled")
-    target_precompile_headers(${target} REUSE_FROM NMSparsePrecompiled)
-    # A header that was compiled with -fPIC is of no use with the -fPIE of programs.
-    get_target_property(type ${target} TYPE)
-    if(type STREQUAL "EXECUTABLE")
-      target_compile_options(${target} PRIVATE -fPIC)
-    endif()
-    if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-      target_compile_options(${target} PRIVATE -fpch-instantiate-templates)
-    endif()
+  if(NOT NM_SPARSE_PRECOMPILED)
+    return()
   endif()
+  target_precompile_headers(${target} REUSE_FROM ${NM_SPARSE_PRECOMPILED})
+  # A header that was compiled with -fPIC is of no use with the -fPIE of programs.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    target_compile_options(${target} PRIVATE -fpch-instantiate-templates)
+  endif()
+endfunction()
+
+# nm_sparse_add_precompiled(NAME header)
+# A header that is compiled once, with the flags that every library shares.
+function(nm_sparse_add_precompiled name header)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  set(NM_SPARSE_PRECOMPILED "")
+  add_library(${name} STATIC Carrier.cpp)
+  target_precompile_headers(${name} PRIVATE ${header})
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    target_compile_options(${name} PRIVATE -fpch-instantiate-templates)
+  endif()
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  nm_sparse_compile_options(${name})
 endfunction()
 
 # nm_sparse_add_library(NAME source... DEPENDS target... LINK_LIBS lib...)

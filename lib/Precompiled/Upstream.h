@@ -1,4 +1,4 @@
-//===- Precompiled.h - the headers that cost most to parse ------*- C++ -*-===//
+//===- Upstream.h - the headers of MLIR that cost most -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

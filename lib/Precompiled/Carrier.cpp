@@ -1,4 +1,4 @@
-//===- Precompiled.cpp - carrier of the precompiled header ----------------===//
+//===- Carrier.cpp - what carries a precompiled header -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
