@@ -22,7 +22,7 @@ import clocks
 from clock_locks import ClockError, Locks, NvidiaSmi
 
 FIELDS = ("type", "batch", "tokens", "outputs", "inputs", "encoding")
-# Of the highest clocks: below, GPUs rest.
+# The least memory clock as a part of the highest: below, GPUs rest.
 LEAST_MEMORY = 0.4
 
 

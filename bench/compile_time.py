@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import statistics
 import subprocess
 import sys
@@ -66,6 +67,16 @@ def layers(count):
     return ENCODING + "".join(
         LINEAR.format(name=f"layer_{i}", n=KINDS[i % 7][0], k=KINDS[i % 7][1])
         for i in range(count)
+    )
+
+
+def distinct_layers(count):
+    """`count` layers of as many sizes, each a function."""
+    draw = random.Random(256)
+    sizes = draw.sample([(n, k) for n in range(4, 65) for k in range(4, 65)], count)
+    return ENCODING + "".join(
+        LINEAR.format(name=f"layer_{i}", n=128 * n, k=64 * k)
+        for i, (n, k) in enumerate(sizes)
     )
 
 
@@ -126,6 +137,8 @@ def programs():
     return [
         *(Program(name, source) for name, source in single.items()),
         Program("64 equal layers", equal_layers(64), rounds=1),
+        Program("256 equal layers", equal_layers(256), rounds=3),
+        Program("256 distinct layers", distinct_layers(256), rounds=3),
         Program("7 kinds of layers", layers(7)),
         Program("560 layers of 7 kinds", layers(560), sides=("after",)),
         Program("1000 elementwise operations", elementwise(1000), rounds=3),

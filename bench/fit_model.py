@@ -136,7 +136,7 @@ def read(paths, lines, formula):
             run.setdefault("before", drawn.before_of(run))
             layer = parse(pathlib.Path(run.get("file", "")).stem)
             schedule = schedule_of(run, lines)
-            # Of several runs of a kernel, one compares results.
+            # Only one of several runs of a kernel compares results.
             passed = run.get("passed", "error" not in run)
             if layer and schedule and passed and "time" in run:
                 samples.append(Sample(layer, schedule, run, path, formula))
@@ -146,7 +146,7 @@ def read(paths, lines, formula):
 def ask(sample, tool):
     """Fills in what the model says; the reason why it says nothing."""
     layer = sample.layer
-    if layer.epilogue not in EPILOGUES:  # Of older files; the model knows none.
+    if layer.epilogue not in EPILOGUES:  # In older files; unknown to the model.
         layer = dataclasses.replace(layer, epilogue="product")
     source = respell_module(layer.text(sample.schedule))
     done = subprocess.run(

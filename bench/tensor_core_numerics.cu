@@ -22,7 +22,7 @@
 #include <random>
 #include <vector>
 
-constexpr int tiles = 28; ///< Of each instruction.
+constexpr int tiles = 28; ///< Tiles for each instruction.
 
 struct Registers {
   const uint32_t *a, *b, *metadata;

@@ -85,7 +85,7 @@ def make(options):
     for number, domain in enumerate(domains):
         count = options.count // len(domains) + (number < options.count % len(domains))
         layers.append(draw(options.seed + number, count, domain))
-    # Of all domains in turn: a run that is cut short has seen all of them.
+    # Domains take turns: a run that is cut short has seen all of them.
     turns = [
         group[i]
         for i in range(max(map(len, layers)))

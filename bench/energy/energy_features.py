@@ -17,8 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from energy_samples import Sample, ask, compile_entry, read_jobs, run_jobs, samples_of
 from layers import SPARSITIES, parse
 
-# Of one SM of an H100 or H200: CTAs, threads and bytes of shared memory that it
-# holds, and bytes of the latter that each CTA takes beside its own.
+# SMs of an H100 or H200; CTAs, threads and bytes of shared memory that one holds; bytes
+# of the latter that each CTA takes beside its own.
 SMS, SM_CTAS, SM_THREADS, SM_BYTES, CTA_BYTES = 132, 32, 2048, 233472, 1024
 ELEMENT_BYTES = {"f16": 2, "bf16": 2, "f32": 4}
 # As profile_energy.py calls the two products of a layer.

@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from layers import parse
 
-# Of kernels before a product, by a part of their names.
+# Part of the names of kernels that transpose before a product.
 TRANSPOSED = "_transpose"
 
 

@@ -6,7 +6,7 @@ include(StaticTools)
 # Headers that nearly every file needs. NVVMDialect.h alone costs 16-20 s; with
 # these headers precompiled, and templates instantiated in them, a pass file
 # compiles in 1-5 s. The files of a tool or a unit test gain as much.
-# NM_SPARSE_PRECOMPILED names the header (lib/Precompiled); none where it is empty.
+# NM_SPARSE_PRECOMPILED names the header (cmake/precompiled); none where it is empty.
 function(nm_sparse_precompile_headers target)
   if(NOT NM_SPARSE_PRECOMPILED)
     return()

@@ -44,7 +44,7 @@ struct PatternAdvice {
   double density = 1;
   int64_t bytes = 0;
   std::vector<PatternTime> times;
-  std::optional<KeptQuality> kept; ///< Of a weight.
+  std::optional<KeptQuality> kept; ///< Set if there is a weight.
 
   bool isDense() const { return !encoding; }
 };

@@ -70,7 +70,7 @@ void explainCandidates(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
 /// kernel before it.
 struct ChosenTime {
   double seconds;
-  double dense; ///< Of the vendor's dense product.
+  double dense; ///< Seconds of the vendor's dense product.
   StringRef bound;
   StringRef before; ///< The work of that kernel; empty if there is none.
   /// The energy of the product and of the dense one; none if the energy of the

@@ -23,7 +23,7 @@ class CommandLine;
 /// The options of --advise.
 struct AdviceOptions {
   bool isAsked = false;
-  int64_t outputs = 0, inputs = 0;   ///< Of --shape; 0: of a weight.
+  int64_t outputs = 0, inputs = 0;   ///< From --shape; 0: from a weight.
   const StoredType *type = nullptr;  ///< Null: that of the weight, or f16.
   std::vector<std::string> patterns; ///< None: the usual ones.
   std::string gram;                  ///< A file, or FILE:NAME.

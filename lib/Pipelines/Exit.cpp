@@ -103,13 +103,9 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   kernels.addPass(createLowerAffinePass());
   kernels.addPass(createKernelCanonicalizer());
   kernels.addPass(createCSEPass());
-  // None of their patterns fails after a change.
-  SCFToControlFlowPassOptions controlFlow;
-  controlFlow.allowPatternRollback = false;
-  kernels.addPass(createSCFToControlFlowPass(controlFlow));
+  kernels.addPass(createSCFToControlFlowPass());
   ConvertGpuOpsToNVVMOpsOptions nvvmOptions;
   nvvmOptions.indexBitwidth = 64;
-  nvvmOptions.allowPatternRollback = false;
   kernels.addPass(createConvertGpuOpsToNVVMOps(nvvmOptions));
   kernels.addPass(createConvertVectorToLLVMPass());
   // This lowers the poison values from which vectors are built if one of two

@@ -81,7 +81,7 @@ private:
   EncodingAttr encoding;
   const GramMatrix *gram;
   std::vector<double>
-      scales; ///< Of each input, the square root of G's diagonal.
+      scales; ///< For each input, the square root of G's diagonal.
   // The range of the slab:
   int64_t first = 0, count = 0;
   std::vector<double> dense, scaled, pruned;

@@ -33,7 +33,7 @@ func.func @argument(%x: tensor<?x300xf16>, %w: tensor<70x300xf16, #w>, %init: te
   return %y : tensor<?x70xf32>
 }
 
-// Of a constant, the size of the values is known: a piece for each of 32 outputs. The
+// For a constant, the size of the values is known: a piece for each of 32 outputs. The
 // first keeps 2 and 3, the second 1, 5 and 4.
 // CHECK-LABEL: func.func @constant
 // CHECK-DAG: arith.constant dense<"0x00400042{{0+}}3C00450044{{0+}}"> : tensor<256xf16>

@@ -102,7 +102,7 @@ func.func @tokens(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x
 
 // -----
 
-// Of all accumulators, and of those of one product, which starts with fewer.
+// Registers must hold all accumulators; the fewer ones at entry, those of one product.
 #e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
 #s = #nm_tile.schedule<tile = [192, 256, 32], product = wgmma_sp<warps = 8>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 8>>

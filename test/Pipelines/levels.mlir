@@ -3,7 +3,7 @@
 // RUN: nm-opt %s --nm-sparse-select-storage --nm-sparse-select-schedule=chip=sm_90a --nm-sparse-tile | FileCheck %s --check-prefix=TILE
 // RUN: nm-opt %s --nm-sparse-select-storage --nm-sparse-select-schedule=chip=sm_90a --nm-sparse-tile --nm-sparse-promote --canonicalize | FileCheck %s --check-prefix=PROMOTE
 
-// Of two levels the index of the outer one stays what it is, and the inner one becomes
+// With two levels, the outer index stays as it is, and the inner index becomes
 // bits: 200 rows are 25 windows of 8, which keep 100 rows, in 4 tiles of 32.
 
 #e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>

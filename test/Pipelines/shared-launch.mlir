@@ -1,4 +1,4 @@
-// Of query, key and value each has another number of warps that is best for it.
+// Query, key and value each have a different best number of warps.
 // A launch less is worth more, where they do not wait for one another.
 // RUN: nm-compile %s -o - --emit schedule | FileCheck %s
 // RUN: nm-compile %s -o - --emit schedule --launches separate | FileCheck %s --check-prefix=SEPARATE

@@ -7,7 +7,7 @@
 // RUN: nm-run %s --entry chosen --device emulate --check | FileCheck %s --check-prefix=CHOSEN
 // PASSED: relative error {{.*}}: PASS
 
-// Of eight rows of 16 bytes, values and positions are read before the first is
+// Values and positions of eight rows of 16 bytes are read before the first is
 // multiplied; there is no shared memory but for the shares of the warps, and each
 // thread is left the registers for what is on its way.
 // CHECK-LABEL: llvm.func @vector_wise_kernel

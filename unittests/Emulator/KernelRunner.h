@@ -60,7 +60,7 @@ public:
 
   GlobalMemory memory;
   std::unique_ptr<KernelModule> module;
-  std::string error; ///< Of the compilation.
+  std::string error; ///< The error message of the compilation.
 };
 
 /// A shape of `ctas` CTAs in clusters of `clusterSize`, with `threads` each.

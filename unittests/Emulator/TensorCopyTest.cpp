@@ -14,7 +14,7 @@ using namespace mlir::nm_sparse::emulator;
 
 namespace {
 
-constexpr unsigned width = 256, height = 64; ///< Of the tensor, of 16 bits.
+constexpr unsigned width = 256, height = 64; ///< A tensor of 16-bit elements.
 constexpr uint16_t untouched = 0xeeee;
 constexpr unsigned sharedBytes = 4096;
 

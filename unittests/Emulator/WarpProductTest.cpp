@@ -61,7 +61,7 @@ Position positionC(unsigned lane, unsigned i) {
 /// Index pairs of random chunks, and the metadata of 32 lanes that says so,
 /// with 2:4 for 8 and 16 bits and 1:2 for tf32.
 struct RandomSparsity {
-  std::vector<unsigned> columns; ///< Of each kept element, by rows.
+  std::vector<unsigned> columns; ///< The column of each kept element, by rows.
   std::vector<uint32_t> metadata = std::vector<uint32_t>(32, 0);
 
   RandomSparsity(ElementType type, unsigned k, unsigned selector,

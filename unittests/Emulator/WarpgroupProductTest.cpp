@@ -22,10 +22,10 @@ namespace {
 
 /// One operand in shared memory.
 struct Placement {
-  unsigned width; ///< Of the swizzle; 16: none.
+  unsigned width; ///< Bytes of the swizzle; 16: none.
   bool isMNMajor;
   unsigned base, leading, stride;
-  unsigned offset = 0; ///< Of the first k in its row, in bytes.
+  unsigned offset = 0; ///< Byte offset of the first k in its row.
 
   unsigned swizzle(unsigned row, unsigned byte) const {
     unsigned turn = width == 128  ? row % 8

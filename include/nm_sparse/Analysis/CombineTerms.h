@@ -22,7 +22,7 @@ namespace mlir::nm_sparse {
 struct CostTerms {
   double waves;  ///< Times that each SM is filled with CTAs.
   double shares; ///< Those of them that CTAs share along the contraction.
-  double steps;  ///< Of the K loop of one CTA.
+  double steps;  ///< Steps of the K loop of one CTA.
   double hiding; ///< CTAs of an SM that hide each other's barriers.
   double stages;
   /// Boxes of a step that one thread issues, or producers gather in the time

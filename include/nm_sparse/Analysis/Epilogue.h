@@ -14,7 +14,7 @@ namespace mlir::nm_sparse {
 /// The work for each element of a result.
 struct Epilogue {
   int64_t writtenBytes = 2;
-  int64_t readBytes = 0; ///< Of tensors of the result's shape.
+  int64_t readBytes = 0; ///< From tensors of the result's shape.
   int64_t instructions = 0;
   /// Rows of a caller's tensor that is read begin at multiples of so many
   /// bytes; those of the program's own at 16 and more.

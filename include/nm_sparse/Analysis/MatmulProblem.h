@@ -16,8 +16,8 @@ namespace mlir::nm_sparse {
 
 /// A constant weight that may become code.
 struct ConstantWeight {
-  int64_t elements;     ///< Of all that are not +0.
-  int64_t maxCodeBytes; ///< Of instructions.
+  int64_t elements;     ///< Number of elements that are not +0.
+  int64_t maxCodeBytes; ///< Limit on the bytes of its instructions.
 };
 
 /// Everything that the cost model needs to know about one matmul.
@@ -27,7 +27,7 @@ struct MatmulProblem {
   int64_t tokens; ///< Rows of x; an estimate when they are dynamic.
   int64_t outputs;
   int64_t windows;
-  int64_t elementBytes;    ///< Of x and values.
+  int64_t elementBytes;    ///< Size of an element of x and values.
   bool tensorCores;        ///< The element type can use mma.sync.
   bool xFeatureMajor;      ///< Consecutive tokens are neighbours in memory.
   bool yFeatureMajor;      ///< So are they in what is written in the end.
@@ -48,7 +48,7 @@ struct MatmulProblem {
   /// tokens.
   std::optional<double> patchShare = {};
   double guardedRows = 0;
-  const ElementFormat *format = nullptr; ///< Of x and values.
+  const ElementFormat *format = nullptr; ///< Format of x and values.
   /// The number of tokens is dynamic.
   bool hasAnyTokens = false;
   /// The tensor memory accelerator can copy rows of x: they are aligned, or may

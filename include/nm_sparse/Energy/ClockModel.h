@@ -81,7 +81,7 @@ private:
   bool hasShared = false;
   DvfsScale scale;
   DvfsPower power = {};
-  std::optional<double> timeError, powerError; ///< Of layers left out.
+  std::optional<double> timeError, powerError; ///< By cross-validation.
 };
 
 } // namespace mlir::nm_sparse

@@ -50,7 +50,7 @@ llvm::ArrayRef<PTXCountField> getPTXCountFields();
 
 struct PTXKernel {
   std::string name;
-  int64_t maxThreads = 0;  ///< Of a CTA; 0 where the text does not say.
+  int64_t maxThreads = 0;  ///< Threads of a CTA; 0 where the PTX does not say.
   int64_t sharedBytes = 0; ///< Declared in the text; what a launch adds is not.
   /// By the number of loops around an instruction, from 0; and in all.
   llvm::SmallVector<PTXCounts> byDepth;

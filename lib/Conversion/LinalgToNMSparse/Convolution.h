@@ -27,11 +27,10 @@ struct Convolution {
 
   /// The product that it becomes.
   enum class Form {
-    Image,      ///< Of the image as a matrix, or a batch of matrices.
-    TokenMajor, ///< Of token-major patches of an image of channels side by
-                ///< side.
-    Batched,    ///< Of the patches of each image, channels first.
-    BatchLast   ///< Of patches, or a matrix, whose neighbours are images.
+    Image,      ///< The image is a matrix, or a batch of matrices.
+    TokenMajor, ///< Token-major patches of an image with its channels last.
+    Batched,    ///< The patches of each image, channels first.
+    BatchLast   ///< Patches, or a matrix, with the batch innermost.
   };
   Form form = Form::BatchLast;
 

@@ -30,7 +30,7 @@ struct PackTiling {
   PackedShape shape;
   int64_t elementBytes;
   bool isTransposed;                ///< Its rows run along the contraction.
-  std::optional<BitmapTile> bitmap; ///< Of the packed form, if it has bitmaps.
+  std::optional<BitmapTile> bitmap; ///< Set if the packed form has bitmaps.
 
   // A tile.
   int64_t unit;    ///< Outputs.

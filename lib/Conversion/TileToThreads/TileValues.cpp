@@ -87,7 +87,7 @@ private:
   LogicalResult checkTransfers();
 
   gpu::LaunchOp launch;
-  VectorType tile;             ///< Of any accumulator.
+  VectorType tile;             ///< The type of an accumulator.
   SmallVector<Value> worklist; ///< Values that were not followed yet.
 };
 

@@ -69,7 +69,7 @@ private:
   HostModule host;
   std::vector<std::unique_ptr<Kernel>> kernels;
 
-  std::mutex mutex; ///< Of what follows: kernels may start on several threads.
+  std::mutex mutex; ///< Guards the rest: several threads may start kernels.
   std::vector<std::unique_ptr<ExecutionEngine>> engines;
   llvm::StringMap<Entry> entries; ///< By the names of kernels.
 };

@@ -33,7 +33,7 @@ StringRef getSharedOpName(SharedOp op);
 /// One instruction of a warp: which lanes execute it, and where.
 struct WarpAccess {
   uint32_t lanes = 0; ///< A bit for each.
-  uint32_t bytes = 0; ///< Of a lane: 1, 2, 4, 8 or 16.
+  uint32_t bytes = 0; ///< Accessed by a lane: 1, 2, 4, 8 or 16.
   std::array<uint32_t, warpSize> addresses;
 };
 
@@ -70,7 +70,7 @@ public:
 
 private:
   struct Execution {
-    size_t meetings; ///< Of the warp, before it.
+    size_t meetings; ///< Meetings of the warp before it.
     size_t number;   ///< Since the last of them.
     WarpAccess access;
   };

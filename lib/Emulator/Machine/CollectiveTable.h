@@ -17,7 +17,7 @@ public:
   /// One operation that some of its threads have reached.
   struct Gathering {
     const Site *site = nullptr;
-    uint32_t mask = 0; ///< Of a warp; all ones for a warpgroup.
+    uint32_t mask = 0; ///< Lanes of a warp; all ones for a warpgroup.
     unsigned firstThread = 0;
     unsigned wanted = 0, arrived = 0;
     SmallVector<Lane, 0> lanes;

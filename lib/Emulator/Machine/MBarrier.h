@@ -18,7 +18,7 @@ struct MBarrier {
   uint32_t number = 0;      ///< In Clock::phases.
   uint32_t expected = 0;    ///< Arrivals of each phase.
   uint32_t pending = 0;     ///< Arrivals that the current phase lacks.
-  int64_t pendingBytes = 0; ///< Of asynchronous copies, in this phase.
+  int64_t pendingBytes = 0; ///< Bytes of copies that the current phase lacks.
   int64_t phase = 0;        ///< The current one: how many have completed.
   Clock arriving;           ///< Released by arrivals of the current phase.
   Clock completed;          ///< Released by those of the last phase.
@@ -34,7 +34,7 @@ struct MBarrier {
   /// and of the async proxy also after a fence.
   AgentId initAgent = 0;
   Moment initMoment = 0;
-  Moment fenceMoment = 0; ///< Of fence.mbarrier.init; 0: none.
+  Moment fenceMoment = 0; ///< The moment of fence.mbarrier.init; 0: none.
   const Site *initSite = nullptr;
 
   /// The last arrivals by threads of other CTAs.

@@ -50,7 +50,7 @@ struct Launch {
   /// Runs the kernel as the calling fiber's thread.
   std::function<void()> function;
   GlobalMemory *memory = nullptr;
-  GlobalOrder *order = nullptr; ///< Of this launch; runLaunch makes it.
+  GlobalOrder *order = nullptr; ///< Created by runLaunch for this launch.
   BankTable *banks = nullptr;   ///< Null: conflicts are not counted.
 
   unsigned getThreads() const { return block[0] * block[1] * block[2]; }
@@ -143,7 +143,7 @@ public:
   [[noreturn]] void fault(const Twine &what);
 
   bool hasEnded() const { return ended; }
-  unsigned registers = 0; ///< Of setmaxnreg; 0: as compiled.
+  unsigned registers = 0; ///< Set by setmaxnreg; 0: as compiled.
   uint64_t timeReads = 0; ///< How often it read a clock.
   /// How often it met all other lanes of its warp.
   size_t meetings = 0;

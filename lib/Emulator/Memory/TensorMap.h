@@ -55,13 +55,13 @@ struct TensorMap {
 
   uint64_t base;                     ///< Global address.
   uint64_t sizes[maxRank];           ///< Elements, 1 to 2^32.
-  uint64_t strideBytes[maxRank - 1]; ///< Of dimensions 1 to rank - 1.
+  uint64_t strideBytes[maxRank - 1]; ///< For dimensions 1 to rank - 1.
   uint16_t box[maxRank];             ///< Elements, 1 to 256.
   uint8_t elementStrides[maxRank];   ///< 1 to 8.
   uint8_t rank;                      ///< 1 to 5.
   uint32_t magic;                    ///< Tells a tensor map from other bytes.
   TensorMapType type;
-  uint8_t elementBytes; ///< Of `type`.
+  uint8_t elementBytes; ///< Size of an element of `type`.
   TensorMapInterleave interleave;
   TensorMapSwizzle swizzle;
   TensorMapFill fill;

@@ -72,7 +72,7 @@ private:
       error = std::move(text);
   }
 
-  SmallVector<Origin> origins; ///< Of each number.
+  SmallVector<Origin> origins; ///< The origin of each number.
   DenseMap<std::pair<Value, int64_t>, unsigned> ids;
   llvm::IntEqClasses classes;
   DenseMap<unsigned, Fact> facts;      ///< By leader of the class.

@@ -22,10 +22,10 @@ using namespace mlir::nm_sparse;
 namespace {
 /// Bytes of the arguments and results of a function.
 struct Sizes {
-  double dense = 0;   ///< Of the arguments, with dense weights.
-  double packed = 0;  ///< Of the arguments as kernels take them.
+  double dense = 0;   ///< The arguments, with dense weights.
+  double packed = 0;  ///< The arguments as kernels take them.
   double results = 0; ///< As far as they are known.
-  double wide = 0;    ///< Of all, in the types of the reference.
+  double wide = 0;    ///< Everything in the types of the reference.
 };
 } // namespace
 

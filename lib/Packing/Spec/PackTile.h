@@ -177,7 +177,7 @@ private:
   const PackGeometry &geometry;
   std::vector<T> elements;
   int64_t row0 = 0, column0 = 0, rows = 0, columns = 0, base = 0;
-  int64_t firstRow = 0; ///< Of the window that is chosen.
+  int64_t firstRow = 0; ///< The first row of the chosen window.
 };
 
 /// Calls `body(batch, window, panel)` for the first panel of each tile, until

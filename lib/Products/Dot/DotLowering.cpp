@@ -47,7 +47,7 @@ public:
 private:
   /// The data of a tile of the weight that a lane reads.
   struct LaneTile {
-    Value firstRow; ///< Of x.
+    Value firstRow; ///< The tile's first row of x.
     SmallVector<Value> pieces, words;
     /// For each group of rows and token, the activation of the lane's row.
     SmallVector<Value> activations;

@@ -65,9 +65,9 @@ private:
   MultiplyFn multiply;
   VectorType pieceType;
   int64_t pieceValues, segmentPieces;
-  int64_t bitsWords;                           ///< Of the block.
+  int64_t bitsWords;                           ///< Words of the block's bits.
   int64_t segments;                            ///< That it may have.
-  Value firstPiece, wholePieces, pieces, zero; ///< Of the header.
+  Value firstPiece, wholePieces, pieces, zero; ///< Read from the header.
   Value row;     ///< Rows before it are done, as an i32.
   Value awaited; ///< No bits, as soon as pieces are there.
 };

@@ -41,7 +41,7 @@ private:
   bool hasAlignedTokens() const;
 
   Value x;
-  int64_t tokens; ///< Of a lane.
+  int64_t tokens; ///< Tokens of a lane.
   /// One access reads those of a lane.
   bool isAligned;
   /// The place of each in a row, or of the first where one access reads all.

@@ -55,7 +55,7 @@ public:
 private:
   /// The data of the weight that a lane reads, for each of its outputs.
   struct Unit {
-    Value firstRow; ///< Of x.
+    Value firstRow; ///< The segment's first row of x.
     struct Output {
       SmallVector<Value> values, words;
     };

@@ -15,7 +15,7 @@ import numpy as np
 from . import encoding_text
 
 FORMAT = "nm_sparse"
-# Of one level, of two, and of a free one; and the same of shuffled weights.
+# One level, two levels and a free one; then the same for shuffled weights.
 VERSIONS = (1, 2, 3, 7, 8, 9)
 ORDERS = ("identity", "shuffled")
 

@@ -12,7 +12,7 @@ from typing import List, Optional, Sequence, Tuple
 from ..encoding import Encoding, EncodingError
 
 DTYPES = ("f16", "bf16", "f32")  # of x, weights and results; sums are f32
-# Of a product x W^T, and of what is elementwise behind it.
+# Maps of a product x W^T, and of the elementwise operations behind it.
 MAPS = """#mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>

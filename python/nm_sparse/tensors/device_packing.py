@@ -20,7 +20,7 @@ from ..interop.operands import is_torch, open_operand
 from ..runtime.function import ALIGNMENT
 from ..runtime.program import Program, compile
 
-# Of what kernels pack: docs/Runtime.md.
+# Limits of the kernels that pack: docs/Runtime.md.
 DTYPES = ("f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8")
 _MOST_POSITIONS = 64
 _Back = Callable[[np.ndarray], Any]

@@ -245,7 +245,7 @@ def test_counters_add_rows(folder, monkeypatch, capsys):
     both = run(monkeypatch, folder, "--counters", counters)
     assert both["counters"] == "counters.json"
     added = [row for row in both["rows"] if row["features"] in ("dynamic", "both")]
-    # Of two groups of products, three validations and two targets.
+    # Two sets of features, two groups of products, three validations and two targets.
     assert len(added) == 2 * 2 * 3 * 2
     assert [row for row in both["rows"] if row not in added] == static["rows"]
     assert "| sparse | power | family left out | dynamic | ridge | 20 |" in (

@@ -174,7 +174,7 @@ def test_profiles(tmp_path, capsys):
     total = profile_energy.add(found["b"])
     assert total["gpu__time_duration.sum"] == 4000
     assert total["smsp__inst_executed.sum"] == 40
-    # Of shares the mean by time.
+    # Shares are averaged by time.
     assert total["sm__warps_active.avg.pct_of_peak_sustained_active"] == 35
 
 

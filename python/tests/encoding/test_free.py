@@ -66,7 +66,7 @@ def test_pruning_takes_the_largest_of_the_whole_weight():
     weight = np.array([[5, 1, 1], [4, 1, 2], [3, 1, 2]], np.float32)
     pruned = prune(weight, Encoding.free(), density=5 / 9)
     assert pruned.tolist() == [[5, 0, 0], [4, 0, 2], [3, 0, 2]]
-    # Of equal ones the first panel's, then the first row's.
+    # Among equals, the first panel wins, then the first row.
     pruned = prune(weight, Encoding.free(), density=6 / 9)
     assert pruned.tolist() == [[5, 1, 0], [4, 0, 2], [3, 0, 2]]
 

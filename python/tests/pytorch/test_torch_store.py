@@ -103,7 +103,7 @@ def test_conversions(e, dtype):
     assert same_state(stored, layer)
     x = torch.randn(3, 70).to(dtype)
     assert torch.equal(stored(x), layer(x))
-    # Of the same size, and back.
+    # To elements of 16 bits, and back.
     assert same_state(stored.to(torch.bfloat16).float(), layer.bfloat16().float())
     meta = stored.to("meta")
     assert meta(x.float().to("meta")).shape == (3, 45)

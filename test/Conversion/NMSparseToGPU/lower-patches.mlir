@@ -35,7 +35,7 @@ func.func @inside(%x: tensor<4x5x5x8xf16>) -> tensor<36x72xf16> {
   return %y : tensor<36x72xf16>
 }
 
-// Of token-major ones it writes a piece of a token, whose channels are neighbours.
+// If tokens are rows, a CTA writes a piece of a token, whose channels are neighbours.
 
 // CHECK-LABEL: func.func @token_major
 // CHECK: %[[TOKENS:.*]] = affine.apply #[[OUTPUTS]]

@@ -84,7 +84,7 @@ func.func @dynamic(%x: tensor<?x?xf32>, %v: tensor<4x8xf32>, %i: tensor<4x2xi8>,
 #wm = affine_map<(m, n, k) -> (k, n)>
 #ym = affine_map<(m, n, k) -> (m, n)>
 
-// Of two levels, the inner index says which of the rows that are kept.
+// With two levels, the inner index chooses among the rows that the outer one keeps.
 
 // CHECK-LABEL: func @two_levels
 // CHECK-SAME: %[[X:.+]]: tensor<3x17xf32>, %[[V:.+]]: tensor<4x4xf32>, %[[I:.+]]: tensor<8x1xi8>, %[[II:.+]]: tensor<4x4xi8>, %{{.+}}: tensor<3x3xf32>

@@ -42,7 +42,7 @@ func.func @activation(%x: tensor<?x64xf16>, %a: tensor<64x64xf16, #w>) -> tensor
   return %r : tensor<?x64xf16>
 }
 
-// Of two products of one accumulator, the first leaves it as it is.
+// If two products start from one accumulator, the first leaves it as it is.
 // CHECK-LABEL: func.func @two(
 // CHECK-NOT: memref.copy %{{[a-z0-9]+}}, %{{[a-z0-9_]+}} : memref<8x64xf32> to memref<8x64xf32>
 // CHECK: return

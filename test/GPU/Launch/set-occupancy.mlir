@@ -15,8 +15,8 @@
 // CHECK: gpu.func @moves
 // CHECK-SAME: nvvm.minctasm = 1
 // CHECK: nm_tile.hints accumulators = 4 has_sm
-// Of accumulators that are not known nothing follows, and nothing at all without
-// hints.
+// Nothing follows if the number of accumulators is unknown, and nothing at all if there
+// are no hints.
 // CHECK: gpu.func @step
 // CHECK-NOT: minctasm
 // CHECK-NEXT: nm_tile.hints{{$}}

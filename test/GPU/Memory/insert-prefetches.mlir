@@ -63,8 +63,8 @@ func.func @tokens(%x: memref<256x1024xf16>, %xi: memref<256x1024xi8>,
   return
 }
 
-// Of ragged panels there is any number of rows, but they are no tokens: 50 % of 1024
-// rows for each of 16 panels, where nothing is said.
+// Ragged panels have any number of rows, which are no tokens: by default, 50 % of
+// 1024 rows are assumed for each of 16 panels.
 // CHECK-LABEL: func @ragged
 // CHECK: args({{.*}}, %[[V:arg2]] : memref<?x64xf16>)
 func.func @ragged(%panels: memref<16x4xi32>
@@ -94,7 +94,7 @@ func.func @ragged(%panels: memref<16x4xi32>
 gpu.module @kernels {
   // 31 KB of a CTA arrive in the time that the overlap hides, in whole pieces, and
   // as many CTAs ask as there are SMs.
-  // Of far more tokens, the same part of the contraction is asked for.
+  // With far more tokens, the same part of the contraction is asked for.
   // CHECK: gpu.func @first(%[[X:.*]]: memref<1024x?xf16>, %[[I:.*]]: memref<256x8xi8>, %{{.*}}: memref<1024x?xf16>, %{{.*}}: !llvm.ptr, %[[V:.*]]: memref<256x1024xf16>) kernel
   // CHECK-NEXT: nm_tile.prefetch %[[I]], 2048 of 132 :
   // CHECK-NEXT: nm_tile.prefetch %[[X]], 16384 of 132 :

@@ -87,7 +87,7 @@ func.func @round_e5m2(%out: tensor<262144xi8>) -> tensor<262144xi8> {
   return %r : tensor<262144xi8>
 }
 
-// Of f64: ties, and what lies so near beside them that f32 has it as one.
+// Conversion from f64: ties, numbers so near that f32 rounds them to ties, an overflow.
 func.func @round_twice(%out: tensor<6xi8>) -> tensor<6xi8> {
   %r = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel"]} outs(%out : tensor<6xi8>) {
   ^bb0(%o: i8):

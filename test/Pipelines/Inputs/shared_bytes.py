@@ -17,7 +17,7 @@ from hidden_order import NAMES  # noqa: E402
 from kernels import kernels, text  # noqa: E402
 
 LINE = 128
-# Of bitmaps that threads copy, and the accelerator.
+# Kernels that read bitmaps, copied by threads or by the tensor memory accelerator.
 BITMAPS = """
 warps-sp-split2-token warps-sp-tokens-feature warps-sp-ring-feature warps-sp-bulk-token
 """.split()

@@ -21,9 +21,27 @@ def get_pipeline(name):
     return f"func.func({name})" if name.startswith(nested) else name
 
 
-def compile_behind(before, program, layout):
+# Up to where launches are known: what follows sees single kernels.
+STAGES = (
+    "front",
+    "specialize",
+    "layout",
+    "schedule",
+    "tile",
+    "promote",
+    "vectorize",
+    "bufferize",
+    "map",
+)
+
+
+def compile_behind(before, program, layout, all_stages=False):
     """Launches of kernels, and linalg operations that the host has."""
-    steps = [*before, f"nm-sparse-to-nvvm{{chip=sm_90a layout={layout} tokens=2048}}"]
+    options = f"{{chip=sm_90a layout={layout} tokens=2048}}"
+    stages = ["nm-sparse-to-nvvm"]
+    if not all_stages:
+        stages = [f"nm-sparse-stage-{name}" for name in STAGES]
+    steps = [*before, *(stage + options for stage in stages)]
     run = subprocess.run(
         [nm_opt, program, f"--pass-pipeline=builtin.module({','.join(steps)})"],
         capture_output=True,
@@ -32,7 +50,7 @@ def compile_behind(before, program, layout):
     )
     if run.returncode:
         return run.stderr.splitlines()[0]
-    launches = run.stdout.count("gpu.launch_func")
+    launches = len(re.findall(r"\bgpu\.launch(_func)?\b", run.stdout))
     host = len(re.findall(r"\blinalg\.(?!yield)", run.stdout))
     return f"{launches} launches, {host} operations of the host"
 
@@ -48,6 +66,10 @@ for program in programs:
         assert "launches" in expected, expected
         for before in pipelines:
             found = compile_behind(before, program, layout)
+            if found == expected and before == pipelines[-1]:
+                # All of them at once, through all stages.
+                expected = compile_behind([], program, layout, all_stages=True)
+                found = compile_behind(before, program, layout, all_stages=True)
             if found != expected:
                 differences += 1
                 print(f"{program} behind {before}: {found}, else {expected}")

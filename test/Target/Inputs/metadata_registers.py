@@ -20,7 +20,7 @@ import sys
 from sass import REGISTER, parse
 
 SPARSE = re.compile(r"[A-Z]GMMA\.(?:\w+\.)*SP\b")
-GROUP = re.compile(r"\bgsb\d")  # Of a product that is the last one of its group.
+GROUP = re.compile(r"\bgsb\d")  # Only the last product of a group has it.
 MOST_GROUPS = 8
 
 

@@ -15,8 +15,8 @@ TARGET = re.compile(r"`\(([^)]+)\)|\b(0x[0-9a-f]+)\b")
 REGISTER = re.compile(r"R(\d+)\b")
 PREDICATE = re.compile(r"U?P(\d+|T)$")
 
-# Of the opcode before the first dot: what has no result, or none but predicates,
-# uniform registers and memory.
+# Opcodes, up to the first dot, that have no result, or none but predicates, uniform
+# registers and memory.
 NO_RESULT = set(
     "ISETP FSETP DSETP HSETP2 PLOP3 UISETP ST STG STS STL STSM RED REDG REDAS LDGSTS "
     "STAS BAR BRA BRX BREAK BSSY BSYNC CALL CCTL DEPBAR ERRBAR EXIT FENCE JMP "

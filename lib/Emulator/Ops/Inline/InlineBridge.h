@@ -55,7 +55,7 @@ private:
   /// In place of an operand that the instruction lacks.
   Value miss();
 
-  SmallVector<Source> sources; ///< Of each argument of the block.
+  SmallVector<Source> sources; ///< One for each argument of the block.
   SmallVector<Result> results;
   bool isBad = false;
 };

@@ -21,7 +21,7 @@ namespace mlir::nm_sparse::emulator {
 /// Where an instruction finds an address.
 struct InlineAddress {
   unsigned place = 0;
-  unsigned bytes = 0; ///< Of the register; 0: the offset is all.
+  unsigned bytes = 0; ///< Size of the base register; 0: there is no base.
   int64_t offset = 0;
 
   uint64_t operator()(Frame frame) const {

@@ -22,7 +22,7 @@ struct MemoryForm {
   /// May wait for another thread: volatile, relaxed, acquire, ...
   bool isStrong = false;
   bool acquires = false, releases = false;
-  bool isGPU = false;     ///< Of a scope that reaches other clusters.
+  bool isGPU = false;     ///< The scope reaches other clusters.
   bool hasPolicy = false; ///< The last operand is a cache policy.
   unsigned elements = 1;
   StringRef type;   ///< "b32"

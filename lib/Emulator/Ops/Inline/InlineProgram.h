@@ -24,7 +24,7 @@ struct InlineProgram {
   struct Place {
     enum Kind { Operand, Result, Local, Constant, Discarded } kind;
     unsigned bytes;
-    unsigned index = 0;       ///< Of the operand, result, local or constant.
+    unsigned index = 0;       ///< Index among the values of this kind.
     unsigned fieldOffset = 0; ///< In a result that is a struct.
   };
   struct Tie {
@@ -34,7 +34,7 @@ struct InlineProgram {
     Step step; ///< Null for a branch.
     std::optional<unsigned> guard;
     bool isGuardNegated = false;
-    size_t target = 0; ///< Of a branch.
+    size_t target = 0; ///< The instruction that a branch goes to.
   };
   std::vector<Place> places;
   std::vector<Tie> ties;

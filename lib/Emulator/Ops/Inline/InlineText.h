@@ -23,7 +23,7 @@ struct PtxOperand {
     Pair,      ///< $0|p
   };
   Kind kind = Kind::Name;
-  std::string name;       ///< Of a Name, or the base of an Address.
+  std::string name;       ///< A Name, or the base of an Address.
   bool isNegated = false; ///< !p
   /// The bits of an Immediate, or the offset of an Address.
   int64_t value = 0;
@@ -33,7 +33,7 @@ struct PtxOperand {
 };
 
 struct PtxInstruction {
-  std::string guard; ///< Of @p; empty when it always runs.
+  std::string guard; ///< The p of @p; empty when it always runs.
   bool isGuardNegated = false;
   std::string mnemonic; ///< "cvt.rn.bf16x2.f32"
   std::vector<PtxOperand> operands;
@@ -41,7 +41,7 @@ struct PtxInstruction {
 
 struct PtxText {
   struct Register {
-    std::string name, type; ///< Of ".reg .b32 x": "x" and "b32".
+    std::string name, type; ///< "x" and "b32" in ".reg .b32 x".
   };
   std::vector<Register> registers;
   std::vector<PtxInstruction> instructions;

@@ -17,9 +17,9 @@ namespace mlir::nm_sparse::emulator {
 namespace {
 
 struct NumericsEntry {
-  unsigned minChip; ///< Of this chip and later ones.
+  unsigned minChip; ///< For this chip and later ones.
   bool isWarpgroup;
-  unsigned bits; ///< Of a factor.
+  unsigned bits; ///< Width of a factor.
   DotNumerics numerics;
 };
 

@@ -24,7 +24,7 @@ namespace mlir::nm_sparse::emulator {
 struct DotNumerics {
   unsigned block;        ///< Products that are added at once.
   unsigned fractionBits; ///< Kept below the largest exponent.
-  unsigned resultBits;   ///< Of the fraction of an f32 result.
+  unsigned resultBits;   ///< Fraction bits of an f32 result.
   /// 8-bit factors become f16, with its exponents: first the low two of the
   /// four in each register, then the high two, are multiplied and added to
   /// zero; the accumulator is added to that by an f32 addition, to nearest.

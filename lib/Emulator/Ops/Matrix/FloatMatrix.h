@@ -52,7 +52,7 @@ private:
   std::vector<float> values, powers;
   unsigned rows = 0, columns = 0;
   ElementType type = ElementType::F16;
-  float lowestPower = 0; ///< Of normal numbers of the type.
+  float lowestPower = 0; ///< The least normal number of the type.
   float minPower = 0;
   bool finite = true;
 };

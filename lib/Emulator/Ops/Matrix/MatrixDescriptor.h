@@ -37,7 +37,7 @@ struct MatrixDescriptor {
 
   uint32_t start, leading, stride; ///< In bytes.
   unsigned baseOffset;
-  unsigned width; ///< Of the swizzle, in bytes: 16 (none), 32, 64 or 128.
+  unsigned width; ///< Bytes of the swizzle: 16 (none), 32, 64 or 128.
 
 private:
   uint32_t swizzle(uint32_t address) const;

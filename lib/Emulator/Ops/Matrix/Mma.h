@@ -16,7 +16,7 @@ namespace mlir::nm_sparse::emulator {
 struct ProductOperands {
   unsigned a, countA, b, countB, c, countC;
   unsigned metadata = 0, selector = 0;
-  unsigned wordsPerOperand = 1; ///< Of 32 bits.
+  unsigned wordsPerOperand = 1; ///< 32-bit words in an operand.
 };
 
 /// Waits for the other threads of the warp; the last one computes.

@@ -19,7 +19,7 @@ namespace mlir::nm_sparse::emulator {
 /// The types of a product.
 struct ProductTypes {
   ElementType a, b, accumulator;
-  bool saturate = false; ///< Of integers.
+  bool saturate = false; ///< Integer sums saturate; else they wrap.
 
   /// Elements of A and B in a register.
   unsigned getPerRegister() const { return 32 / getBits(a); }

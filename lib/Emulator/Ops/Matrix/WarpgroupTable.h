@@ -49,11 +49,11 @@ private:
     uint64_t fences; ///< That came before.
     const Site *site;
   };
-  struct State { ///< Of one thread.
+  struct State { ///< The state of one thread.
     bool hasUncommitted = false;
     uint64_t fences = 0;
     Moment committed = 0, awaited = 0;
-    llvm::DenseMap<Operation *, Moment> groups; ///< Of the last execution.
+    llvm::DenseMap<Operation *, Moment> groups; ///< By the last execution.
     llvm::DenseMap<Operation *, Write> writes;  ///< Likewise.
   };
   /// A fault that says how `thread` `uses` registers of a warpgroup product
@@ -67,7 +67,7 @@ private:
   std::vector<State> states;
   llvm::DenseMap<unsigned, AgentId> agents; ///< By warpgroup.
   std::vector<unsigned>
-      registers; ///< Of each thread, by warpgroup; 0: unknown.
+      registers; ///< For each thread, by warpgroup; 0: unknown.
   std::vector<Thread *> waitingForRegisters;
 };
 

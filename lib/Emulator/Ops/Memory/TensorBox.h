@@ -27,10 +27,10 @@ public:
 
   /// Elements along the innermost dimension.
   struct Row {
-    uint32_t index;   ///< Of the row in the box.
+    uint32_t index;   ///< Number of the row in the box.
     uint64_t address; ///< In global memory, of the part inside the tensor.
     uint32_t before;  ///< Bytes of the row before that part.
-    uint32_t bytes;   ///< Of that part; 0: the row is outside.
+    uint32_t bytes;   ///< Bytes of that part; 0: the row is outside.
   };
   /// `body` on all rows, in order.
   void forEachRow(llvm::function_ref<void(const Row &)> body) const;

@@ -64,7 +64,7 @@ uint64_t readWarps(Thread &thread) {
   return isSmall ? 48 : 64;
 }
 
-constexpr unsigned multiprocessors = 132; // Of an H200.
+constexpr unsigned multiprocessors = 132; // As many as an H200 has.
 uint64_t readMultiprocessors(Thread &) { return multiprocessors; }
 uint64_t readMultiprocessor(Thread &thread) {
   const unsigned *grid = getLaunch(thread).grid;
@@ -97,7 +97,7 @@ uint64_t readAllBytes(Thread &thread) { return readTotalBytes(thread) + 1024; }
 uint64_t readTime(Thread &thread) { return ++thread.timeReads * 64; }
 
 struct Register {
-  StringRef name; ///< Of the operation.
+  StringRef name; ///< The name of the operation.
   ReadRegister read;
 };
 

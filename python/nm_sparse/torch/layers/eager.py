@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .dense_copies import DenseLaunch
     from .linear import NMLinear
 
-# Of a tensor that plainly is one: nothing else computes with it.
+# Types of plain tensors: no subclass takes over what is computed with them.
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 

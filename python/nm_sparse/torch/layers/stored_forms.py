@@ -200,7 +200,7 @@ class StoredForms:
     """
 
     def __init__(self) -> None:
-        # Of each weight by what their kernels ask for.
+        # The forms of each weight, by the keys of their kernels.
         self._forms: Dict[_Place, Dict[str, _Form]] = {}
         self._lock = threading.Lock()  # of what writes forms
 

@@ -16,7 +16,7 @@ from ..layers.spec import linear_encoding
 # "magnitude"; or non-negative importances [N, K] of each layer, by its name; or a
 # function of a weight that returns them.
 ModelScore = Union[str, Mapping[str, Tensor], Callable[[Tensor], Tensor]]
-# Of layers; weights of 8 bits need scales, which these have not.
+# Types of layers; 8-bit weights need scales, which these layers do not have.
 LAYER_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 

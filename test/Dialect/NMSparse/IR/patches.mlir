@@ -25,7 +25,7 @@ func.func @patches(%x: tensor<64x56x56x?xf16>, %z: tensor<20x20x3x8xi8>)
   return %a, %b, %m : tensor<576x?xf16>, tensor<105x864xi8>, index
 }
 
-// Of an image with its batch first and its channels last, tokens are rows.
+// If an image has its batch first and its channels last, tokens are rows.
 
 // CHECK-LABEL: func.func @token_major
 // CHECK: nm_sparse.patches <kernel = [3, 3], image = "bhwc", rows = "rsc"> %{{.*}} : tensor<?x58x58x64xf16> -> tensor<?x576xf16>

@@ -25,8 +25,8 @@ func.func @dense(%y: tensor<?x4xf32>, %p: tensor<4xi32>, %d: tensor<4x4xf32>, %i
 
 // -----
 
-// Of constants both, the rows are put into order now. The outputs 0 and 2 share their
-// rows, and so do 1 and 3: place 1 has output 2.
+// If both weights are constants, the rows are put into order now. The outputs 0 and 2
+// share their rows, and so do 1 and 3: place 1 has output 2.
 #x = affine_map<(m, n, k) -> (m, k)>
 #v = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>

@@ -16,7 +16,7 @@ import sys
 
 from kernels import kernels, text
 
-# Of each family of schedules, and of what surrounds the product.
+# Kernels of each family of schedules, and with each kind of work around a product.
 NAMES = """
 simt-token-gather-resident simt-feature-copy-staged simt-stages2-split4
 simt-producers-token-gather-resident simt-producers-feature-copy-resident

@@ -13,7 +13,7 @@
 // OWN-NOT: {{^}}  schedule #{{.*}} product = wgmma_sp
 // OWN: relative error {{.*}}: PASS
 //
-// Of 4:8 nobody knows whether it is 2:4 before it is packed.
+// A 4:8 weight may be 2:4, too, but nobody knows before it is packed.
 // RUN: nm-run %s --entry chance --device emulate --check --size 70 | FileCheck %s --check-prefix=OWN
 // RUN: not nm-run %s --entry chance --device emulate --embed-checked --size 70 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 // RUN: not nm-run %s --entry packed --device emulate --pack host --embed-checked --size 70 2>&1 | FileCheck %s --check-prefix=PACK

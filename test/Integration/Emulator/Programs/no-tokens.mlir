@@ -11,7 +11,7 @@
 // CHECK: emulated 0 CTAs
 // CHECK: result #0: {{.*}} PASS
 
-// Of CTAs that stay, there are no more than tiles.
+// There are no more persistent CTAs than tiles.
 // RUN: nm-run %s --entry f --device emulate --check --size 144 \
 // RUN:   --schedule "tile = [128, 128, 32], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>" | FileCheck %s --check-prefix=FOUR
 // FOUR: emulated 4 CTAs

@@ -72,9 +72,9 @@ struct BitmapTile {
   /// from its start.
   static constexpr int64_t kGroupValues = 4;
 
-  int64_t rows;        ///< Of what its level chooses from.
+  int64_t rows;        ///< Rows that its level chooses from.
   int64_t values;      ///< Kept elements of an output; at most, where free.
-  int64_t words;       ///< Of 32 bits, a bit for each row of an output.
+  int64_t words;       ///< 32-bit words: a bit for each row of an output.
   bool isFree = false; ///< Outputs keep any number of elements.
 
   /// The smallest tile of whole windows of `encoding`, of two levels of the

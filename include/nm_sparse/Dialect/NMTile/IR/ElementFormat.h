@@ -46,7 +46,7 @@ struct ElementFormat {
   llvm::StringRef ptxType;
   bool (*isType)(Type);
   Type (*getType)(MLIRContext *);
-  int64_t bits; ///< Of an element in memory.
+  int64_t bits; ///< Width of an element in memory.
   Accumulator accumulator;
   bool isStored;   ///< False for tf32, which lies in memory as f32.
   bool hasFMA;     ///< The CUDA cores multiply it: FFMA.

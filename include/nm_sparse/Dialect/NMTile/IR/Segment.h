@@ -31,8 +31,8 @@ struct Segment {
   static constexpr int64_t kLanes = 4, kLaneOutputs = 4, kFragmentTokens = 8;
 
   int64_t perTile;              ///< Segments of a tile.
-  int64_t rows, values;         ///< Of a segment.
-  int64_t words;                ///< Of its bits; less than one counts as one.
+  int64_t rows, values;         ///< Rows and values of a segment.
+  int64_t words;                ///< Words of its bits; at least 1.
   int64_t spanRows, spanValues; ///< Whole windows, an even number of rows.
 
   /// Segments of each output that a lane multiplies in a K step of `tiles`,

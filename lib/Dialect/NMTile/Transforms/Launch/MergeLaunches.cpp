@@ -39,7 +39,7 @@ namespace {
 struct Part {
   gpu::GPUFuncOp kernel;
   SmallVector<gpu::LaunchFuncOp> launches;
-  int64_t begin = 0, ctas = 0; ///< Of the first launch.
+  int64_t begin = 0, ctas = 0; ///< First CTA; CTAs of each launch.
 
   int64_t getEnd() const {
     return begin + static_cast<int64_t>(launches.size()) * ctas;
