@@ -162,8 +162,9 @@ class Generators:
         return fenced(select(text, name), "" if name == "ptx" else "mlir")
 
     def walk(self, page, name):
-        """What docs/PAGE.mlir has become after a stage."""
-        text = self.tool("nm-compile", f"docs/{page}.mlir", "-o", "-", "--emit", name)
+        """What docs/programs/PAGE.mlir has become after a stage."""
+        program = f"docs/programs/{page}.mlir"
+        text = self.tool("nm-compile", program, "-o", "-", "--emit", name)
         shown = select(text, f"{page} {name}")
         return fenced(shown, "" if name == "ptx" else "mlir")
 

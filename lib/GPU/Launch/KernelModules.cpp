@@ -90,9 +90,10 @@ struct JoinModules
       if (!name)
         continue;
       auto whole = outer.lookup<gpu::GPUModuleOp>(name.getAttr());
-      if (!whole || whole == part) {
+      if (!whole || whole->hasAttr(kPartOf)) {
         part.emitError() << kPartOf << " is " << name
-                         << ", expected the name of another gpu.module";
+                         << ", expected the name of a gpu.module that is no "
+                            "part itself";
         return signalPassFailure();
       }
       parts.push_back({part, whole});
@@ -117,12 +118,17 @@ private:
                             SymbolTable &table, Renamed &renamed) {
     SymbolTable ofPart(part);
     for (Operation &op : llvm::make_early_inc_range(*part.getBody())) {
-      Operation *other = table.lookup(SymbolTable::getSymbolName(&op));
-      if (other && areEqual(&op, other)) {
-        op.erase();
+      if (!op.hasAttr(SymbolTable::getSymbolAttrName())) {
+        op.moveBefore(whole.getBody(), whole.getBody()->end());
         continue;
       }
       SymbolRefAttr before = getReference(part, &op);
+      Operation *other = table.lookup(SymbolTable::getSymbolName(&op));
+      if (other && areEqual(&op, other)) {
+        renamed[before] = getReference(whole, other);
+        op.erase();
+        continue;
+      }
       if (other && failed(ofPart.renameToUnique(&op, {&table})))
         return op.emitError("has a name that ")
                << whole.getNameAttr() << " has, and cannot be renamed";

@@ -67,7 +67,7 @@ def test_named_sources(page):
     text = without_code(page.read_text("utf-8"))
     known = {
         path.name
-        for folder in ("lib", "include", "test", "unittests", "tools")
+        for folder in ("cmake", "lib", "include", "test", "unittests", "tools")
         for path in (ROOT / folder).rglob("*.*")
     }
     for name in re.findall(r"`(?:[\w-]+/)*(\w+\.(?:cpp|h|td))`", text):

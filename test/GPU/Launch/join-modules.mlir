@@ -29,6 +29,12 @@ gpu.module @kernels_0 attributes {nm_tile.part_of = @kernels} {
 
 // -----
 
-// expected-error @below {{nm_tile.part_of is @nothing, expected the name of another gpu.module}}
+// expected-error @below {{nm_tile.part_of is @nothing, expected the name of a gpu.module that is no part itself}}
 gpu.module @kernels_0 attributes {nm_tile.part_of = @nothing} {
+}
+
+// -----
+
+// expected-error @below {{nm_tile.part_of is @kernels_0, expected the name of a gpu.module that is no part itself}}
+gpu.module @kernels_0 attributes {nm_tile.part_of = @kernels_0} {
 }
