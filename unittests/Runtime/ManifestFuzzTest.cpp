@@ -41,12 +41,22 @@ const char *const kPieces[] = {"0",
                                "\xff",
                                "\""};
 
+const char *const kNumbers[] = {"0",
+                                "1",
+                                "2",
+                                "7",
+                                "65",
+                                "-1",
+                                "2147483648",
+                                "9223372036854775807",
+                                "18446744073709551616"};
+
 std::string mutate(std::string text, std::mt19937 &random) {
   auto draw = [&](size_t end) { return random() % end; };
-  for (size_t edits = 1 + draw(3); edits > 0 && !text.empty(); --edits) {
+  for (size_t edits = 1 + draw(2); edits > 0 && !text.empty(); --edits) {
     size_t begin = draw(text.size());
     size_t length = std::min(text.size() - begin, size_t(1) + draw(12));
-    switch (draw(5)) {
+    switch (draw(10)) {
     case 0:
       text.erase(begin, length);
       break;
@@ -56,19 +66,23 @@ std::string mutate(std::string text, std::mt19937 &random) {
     case 2:
       text[begin] = static_cast<char>(random());
       break;
-    case 3: { // the next number or string
-      size_t from = text.find_first_of("0123456789\"", begin);
-      if (from == std::string::npos)
-        break;
-      size_t to = text[from] == '"'
-                      ? text.find('"', from + 1)
-                      : text.find_first_not_of("0123456789", from) - 1;
-      text.replace(from, to == std::string::npos ? 1 : to - from + 1,
-                   kPieces[draw(std::size(kPieces))]);
+    case 3:
+      text.insert(begin, kPieces[draw(std::size(kPieces))]);
+      break;
+    case 4: { // the next string
+      size_t from = text.find('"', begin);
+      size_t to = text.find('"', std::min(from, text.size() - 1) + 1);
+      if (to != std::string::npos)
+        text.replace(from, to - from + 1, kPieces[draw(std::size(kPieces))]);
       break;
     }
-    default:
-      text.insert(begin, kPieces[draw(std::size(kPieces))]);
+    default: { // the next integer, most of which are parts of expressions
+      size_t from = text.find_first_of("0123456789", begin);
+      if (from == std::string::npos)
+        break;
+      size_t to = text.find_first_not_of("0123456789", from);
+      text.replace(from, to - from, kNumbers[draw(std::size(kNumbers))]);
+    }
     }
   }
   if (draw(20) == 0)
