@@ -27,7 +27,7 @@ FILES = ("kernels.ptx", "manifest.json")  # by these names, in memory
 def add_target(parser: argparse.ArgumentParser) -> None:
     """The options that say for which GPU and how many tokens is compiled."""
     group = parser.add_argument_group("what is compiled for")
-    group.add_argument("--chip", help="sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a")
+    group.add_argument("--chip", help="such as sm_90a, the default")
     group.add_argument("--gpu", help="h100 or h200: whose rates choose kernels")
     group.add_argument(
         "--tokens", type=read_counts, metavar="LIST", help="such as 1,16,2048"
