@@ -22,7 +22,7 @@ import clocks
 from clock_locks import ClockError, Locks, NvidiaSmi
 
 FIELDS = ("type", "batch", "tokens", "outputs", "inputs", "encoding")
-# The least memory clock as a part of the highest: below, GPUs rest.
+# Lowest memory clock, as a fraction of the highest, at which a GPU is not idle.
 LEAST_MEMORY = 0.4
 
 

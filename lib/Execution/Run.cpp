@@ -106,7 +106,7 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp entry;
   Device device = Device::CPU; ///< Never Auto.
-  std::string chip, gpu;       ///< Empty on a CPU; `gpu` if unknown, too.
+  std::string chip, gpu;       ///< Empty on a CPU; `gpu` also if unknown.
   Inputs inputs;
   SmallVector<ResultType> resultTypes;
   std::unique_ptr<CompiledModule> compiled;

@@ -15,13 +15,8 @@ using namespace nms::test;
 
 namespace {
 
-/// What manifests are made of, and numbers at the edges.
-const char *const kPieces[] = {"0",
-                               "-1",
-                               "9223372036854775807",
-                               "-9223372036854775808",
-                               "1e308",
-                               "2147483648",
+/// Pieces of manifests, and of texts that are none.
+const char *const kPieces[] = {"1e308",
                                "null",
                                "true",
                                "[]",
@@ -41,6 +36,7 @@ const char *const kPieces[] = {"0",
                                "\xff",
                                "\""};
 
+/// Ordinary numbers, and those at the limits of 32 and 64 bits.
 const char *const kNumbers[] = {"0",
                                 "1",
                                 "2",
@@ -51,6 +47,7 @@ const char *const kNumbers[] = {"0",
                                 "9223372036854775807",
                                 "18446744073709551616"};
 
+/// Replaces a few characters, strings or numbers of `text`.
 std::string mutate(std::string text, std::mt19937 &random) {
   auto draw = [&](size_t end) { return random() % end; };
   for (size_t edits = 1 + draw(2); edits > 0 && !text.empty(); --edits) {
@@ -121,7 +118,7 @@ TEST_F(ProgramTest, AnyTextIsReadOrRefusedWithASentence) {
       }
     }
   }
-  // Neither is all of it refused, nor none.
+  // Some texts must be refused, and some read.
   EXPECT_GT(refused, 400);
   EXPECT_GT(read, 400);
   EXPECT_GT(sized, 100);

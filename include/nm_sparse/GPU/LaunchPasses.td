@@ -58,10 +58,11 @@ def NMSparseSplitModulesPass
     : Pass<"nm-sparse-split-modules", "::mlir::ModuleOp"> {
   let summary = "a gpu.module for each kernel";
   let description = [{
-    Passes on a `gpu.module` run on one thread. Leaves the first kernel of each
-    module where it is, and moves each other one into a module of its own, so that
-    passes share them out. `nm_tile.part_of` names the module that the kernel is
-    from, to which --nm-sparse-join-modules moves it back. Launches are updated.
+    A pass manager runs a pass on several modules in parallel, but on the kernels
+    of one module in turn. Leaves the first kernel of each `gpu.module` where it
+    is, and moves every other one into a module of its own. `nm_tile.part_of` names
+    the module that the kernel comes from, to which --nm-sparse-join-modules moves
+    it back. Launches are updated.
     Modules that hold anything but kernels are left alone.
 
     ```mlir
@@ -89,8 +90,8 @@ def NMSparseJoinModulesPass
   let description = [{
     Undoes --nm-sparse-split-modules: moves what a `gpu.module` with
     `nm_tile.part_of` holds to the end of the module of that name, and updates
-    launches. What is equal to an operation there, such as the declaration of
-    dynamic shared memory, goes; what only has the name of one is renamed.
+    launches. An operation that is equal to one there, such as the declaration of
+    dynamic shared memory, is erased; one that only has the same name is renamed.
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
 }

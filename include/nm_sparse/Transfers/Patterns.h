@@ -16,7 +16,7 @@ namespace mlir::nm_sparse {
 struct CopyThreads {
   ScheduleAttr schedule;
   int64_t number; ///< Those that take part where a copy names none.
-  Value id;       ///< Number of the thread, an index.
+  Value id;       ///< The number of the thread, an index.
 };
 
 /// Converts an operation that `threads` do together.

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pass manager shares out operations, so passes on a gpu.module run on one
-// thread, however many kernels it has. While they are lowered each kernel has a
-// module of its own.
+// A pass manager runs on several operations at once, but on one gpu.module with
+// a single thread, however many kernels it has. While kernels are lowered, each
+// of them has a module of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 
-/// On a module: the one that its kernel is from.
+/// Names the module that the kernel of this one comes from.
 static constexpr StringLiteral kPartOf = "nm_tile.part_of";
 
 using Renamed = llvm::DenseMap<Attribute, SymbolRefAttr>;
@@ -86,12 +86,14 @@ struct JoinModules
     SymbolTable outer(getOperation());
     SmallVector<std::pair<gpu::GPUModuleOp, gpu::GPUModuleOp>> parts;
     for (auto part : getOperation().getOps<gpu::GPUModuleOp>()) {
-      auto name = part->getAttrOfType<FlatSymbolRefAttr>(kPartOf);
-      if (!name)
+      Attribute of = part->getAttr(kPartOf);
+      if (!of)
         continue;
-      auto whole = outer.lookup<gpu::GPUModuleOp>(name.getAttr());
+      auto name = dyn_cast<FlatSymbolRefAttr>(of);
+      auto whole = name ? outer.lookup<gpu::GPUModuleOp>(name.getAttr())
+                        : gpu::GPUModuleOp();
       if (!whole || whole->hasAttr(kPartOf)) {
-        part.emitError() << kPartOf << " is " << name
+        part.emitError() << kPartOf << " is " << of
                          << ", expected the name of a gpu.module that is no "
                             "part itself";
         return signalPassFailure();

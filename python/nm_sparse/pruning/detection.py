@@ -17,8 +17,8 @@ from ..reference import _bits
 WINDOWS = (2, 4, 5, 8, 10, 16, 20, 32, 64)
 OUTPUTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # of a panel, each twice the last
 ROWS = (1, 2, 4, 8, 16, 32, 64)  # of a block
-# A weight must fill at least this part of what a pattern has room for: else its zeros
-# lie so by chance.
+# A weight must fill at least this fraction of the places that a pattern has: else its
+# zeros match by chance.
 LEAST_FILLED = 0.75
 PART = 1 << 22  # elements that are looked at at once
 

@@ -35,6 +35,14 @@ gpu.module @kernels_0 attributes {nm_tile.part_of = @nothing} {
 
 // -----
 
+// expected-error @below {{nm_tile.part_of is "kernels", expected the name of a gpu.module that is no part itself}}
+gpu.module @kernels_0 attributes {nm_tile.part_of = "kernels"} {
+}
+gpu.module @kernels {
+}
+
+// -----
+
 // expected-error @below {{nm_tile.part_of is @kernels_0, expected the name of a gpu.module that is no part itself}}
 gpu.module @kernels_0 attributes {nm_tile.part_of = @kernels_0} {
 }

@@ -29,7 +29,7 @@ struct RunRequest {
   /// Numbers of tokens to compile for if the number is dynamic. If the list is
   /// empty, the cost model chooses; nullopt stands for `dynamicSize` alone.
   std::optional<SmallVector<int64_t>> tokens;
-  int64_t maxKernels = 8;       ///< Compiles for at most so many numbers.
+  int64_t maxKernels = 8;       ///< Most classes of token counts.
   std::string storage = "auto"; ///< The packed form, as for the pipelines.
   /// The other patterns to store as 2:4, as for the pipelines.
   std::string embed = "auto";
@@ -56,7 +56,7 @@ struct RunRequest {
   bool bench = false;
   int64_t benchBudget = 0;  ///< Milliseconds for the samples; 0: no limit.
   bool energy = false;      ///< With `bench`.
-  double energySeconds = 1; ///< Least length of a loop.
+  double energySeconds = 1; ///< Minimum duration of a loop.
   int64_t energyRepeats = 5;
   /// Runs that name the same file here measure times one after the other; only
   /// runs that measure no times share the GPU. If this is empty, the GPU

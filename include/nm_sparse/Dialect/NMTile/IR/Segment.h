@@ -32,7 +32,7 @@ struct Segment {
 
   int64_t perTile;              ///< Segments of a tile.
   int64_t rows, values;         ///< Rows and values of a segment.
-  int64_t words;                ///< Words of its bits; at least 1.
+  int64_t words;                ///< Words that hold its bits; at least 1.
   int64_t spanRows, spanValues; ///< Whole windows, an even number of rows.
 
   /// Segments of each output that a lane multiplies in a K step of `tiles`,
