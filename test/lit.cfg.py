@@ -4,8 +4,10 @@ Features: nm-ptxas (a ptxas is on the PATH), nm-nvdisasm (an nvdisasm is, or in 
 Python environment), nm-cuda (nm-run finds a GPU), nm-slow (all tests are wanted: a test
 that takes longer than a few seconds has the line "REQUIRES: nm-slow", and
 `lit --param quick=1` leaves it out), nm-all-products (this build has every product, so
-that the cost model has all of them to choose from). A test whose text names a product
-that this build lacks is unsupported.
+that the cost model has all of them to choose from), nm-emulated-cuda (the emulator
+is built as libcuda.so, too), iree (IREE's compiler and runtime are in the Python
+environment of scripts/bootstrap.sh). A test whose text names a product that this build
+lacks is unsupported.
 """
 
 import os
@@ -42,6 +44,10 @@ config.substitutions.append(("%nm_lib_dir", config.nm_sparse_lib_dir))
 config.substitutions.append(("%nm_src", config.nm_sparse_src_root))
 config.substitutions.append(("%nm_bin", config.nm_sparse_tools_dir))
 config.substitutions.append(("%python", config.python))
+emulated_cuda = os.path.join(config.nm_sparse_lib_dir, "emulated-cuda")
+if os.path.exists(emulated_cuda):
+    config.available_features.add("nm-emulated-cuda")
+    config.substitutions.append(("%emulated_cuda", emulated_cuda))
 
 if not lit_config.params.get("quick"):
     config.available_features.add("nm-slow")
@@ -50,6 +56,17 @@ for tool, path in (("ptxas", config.ptxas), ("nvdisasm", config.nvdisasm)):
     if path and "NOTFOUND" not in path:
         config.available_features.add(f"nm-{tool}")
         config.substitutions.append((f"%{tool}", path))
+
+venv = os.environ.get("NM_VENV") or os.path.join(
+    config.nm_sparse_src_root, "build", "venv"
+)
+iree_tools = [
+    os.path.join(venv, "bin", f"iree-{name}") for name in ("compile", "run-module")
+]
+if all(map(os.path.exists, iree_tools)):
+    config.available_features.add("iree")
+    config.substitutions.append(("%iree_compile", iree_tools[0]))
+    config.substitutions.append(("%iree_python", os.path.join(venv, "bin", "python")))
 
 nm_run = os.path.join(config.nm_sparse_tools_dir, "nm-run")
 if os.path.exists(nm_run):

@@ -107,7 +107,39 @@ def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {
     before and truncated after. The result runs on a CPU and is what every other
     lowering is checked against. `nm_sparse.prune` and `nm_sparse.pack` stay for
     `--nm-sparse-lower-host-pack`.
+
+    With `structured` the result is for a compiler that tiles and fuses it, such
+    as IREE: `nm_sparse.unpack` becomes a `linalg.generic` for each level, from the
+    values outwards, between reshapes, and there are no loops. Then bitmaps and
+    ragged panels are unpacked, too, and what has no such form, such as
+    `nm_sparse.prune` and `nm_sparse.pack`, is an error. `drop-attributes` removes
+    `nm_sparse.component` and whatever else such a compiler could not parse.
+
+    ```mlir
+    %w = nm_sparse.unpack #nm_sparse.encoding<8:32> %v, %i
+      : tensor<256x64xf16>, tensor<256x64xi8> to tensor<1024x64xf16>
+    ```
+    becomes
+    ```mlir
+    %v3 = tensor.expand_shape %v [[0, 1], [2]] output_shape [32, 8, 64] ...
+    %i3 = tensor.expand_shape %i [[0, 1], [2]] output_shape [32, 8, 64] ...
+    // dense[w, m, p] = values[w, s, p] where index[w, s, p] == m
+    %dense = linalg.generic {
+        indexing_maps = [affine_map<(w, m, p, s) -> (w, s, p)>,
+                         affine_map<(w, m, p, s) -> (w, s, p)>,
+                         affine_map<(w, m, p, s) -> (w, m, p)>],
+        iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+        ins(%v3, %i3 ...) outs(%zeros : tensor<32x32x64xf16>) { ... }
+    %w = tensor.collapse_shape %dense [[0, 1], [2]] ...
+    ```
   }];
+  let options = [
+    Option<"structured", "structured", "bool", "false",
+           "unpack by linalg.generic ops instead of loops over what is "
+           "stored">,
+    Option<"dropsAttributes", "drop-attributes", "bool", "false",
+           "remove nm_sparse.* and nm_tile.* attributes, for compilers that do "
+           "not know them">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::nm_sparse::NMSparseDialect", "::mlir::scf::SCFDialect",

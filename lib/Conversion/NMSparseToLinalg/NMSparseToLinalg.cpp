@@ -4,15 +4,19 @@
 //
 // The reference for every other lowering, so it is as plain as can be: a loop
 // over the stored rows writes the dense weight, and linalg.generic multiplies
-// with it.
+// with it. With `structured` there is no such loop: UnpackStructured.cpp says
+// how weights are unpacked for compilers that tile and fuse what they read.
 //
 //===----------------------------------------------------------------------===//
 
+#include "DropAttributes.h"
 #include "PatchesToLinalg.h"
+#include "PermuteToLinalg.h"
+#include "UnpackStructured.h"
+#include "UnpackToLoops.h"
 #include "nm_sparse/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -20,7 +24,6 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
-#include "nm_sparse/Dialect/NMSparse/Utils/DenseRow.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_CONVERTNMSPARSETOLINALGPASS
@@ -37,10 +40,13 @@ namespace {
 ///         `%y = linalg.generic ... ins(%x, %w) outs(%init)`
 /// with the sum in f32 (i32) between two conversions when init is narrower.
 struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
-  using OpRewritePattern::OpRewritePattern;
+  MatmulToLinalg(MLIRContext *context, bool structured)
+      : OpRewritePattern(context), structured(structured) {}
 
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &rewriter) const override {
+    if (structured && op.getStorageAttr())
+      return rewriteStored(op, rewriter);
     Location loc = op.getLoc();
     auto valuesType = cast<RankedTensorType>(op.getValues().getType());
     auto indexType = cast<RankedTensorType>(op.getIndex().getType());
@@ -68,9 +74,26 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     SmallVector<int64_t> shape(valuesType.getShape());
     shape[rank - 2] = paddedK;
     shape[rank - 1] = paddedN;
-    auto getType = [&] {
-      return RankedTensorType::get(shape, valuesType.getElementType());
-    };
+    SmallVector<Value> components = {op.getValues(), op.getIndex()};
+    if (op.getInnerIndex())
+      components.push_back(op.getInnerIndex());
+    unpackAndReplace(rewriter, op, shape, encoding.getBlockN(),
+                     [&](RankedTensorType type) -> Value {
+                       return UnpackOp::create(rewriter, loc, type, components,
+                                               canonical);
+                     });
+    return success();
+  }
+
+private:
+  /// Multiplies with the weight that `unpack` makes. Of `shape`, which is that
+  /// of all that is stored, the sizes of `op` are taken: at once where they are
+  /// static and lie in the same panels of `panelWidth` outputs.
+  static void unpackAndReplace(PatternRewriter &rewriter, MatmulOp op,
+                               SmallVector<int64_t> shape, int64_t panelWidth,
+                               function_ref<Value(RankedTensorType)> unpack) {
+    Location loc = op.getLoc();
+    int64_t rank = shape.size();
     int64_t outputDim = *getLoopPosition(op.getResultMap(), op.getOutputLoop());
     OpFoldResult k =
         tensor::getMixedSize(rewriter, loc, op.getX(), op.getXReductionDim());
@@ -80,14 +103,11 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     std::optional<int64_t> staticN = getConstantIntValue(n);
     if (staticK)
       shape[rank - 2] = *staticK;
-    if (staticN && llvm::alignTo(*staticN, encoding.getBlockN()) ==
-                       static_cast<uint64_t>(paddedN))
+    if (staticN && llvm::alignTo(*staticN, panelWidth) ==
+                       static_cast<uint64_t>(shape[rank - 1]))
       shape[rank - 1] = *staticN;
-    SmallVector<Value> components = {op.getValues(), op.getIndex()};
-    if (op.getInnerIndex())
-      components.push_back(op.getInnerIndex());
-    Value weight =
-        UnpackOp::create(rewriter, loc, getType(), components, canonical);
+    Value weight = unpack(RankedTensorType::get(
+        shape, getElementTypeOrSelf(op.getValues().getType())));
     if (!staticK || !staticN || shape[rank - 1] != *staticN) {
       SmallVector<OpFoldResult> offsets(rank, rewriter.getIndexAttr(0));
       SmallVector<OpFoldResult> strides(rank, rewriter.getIndexAttr(1));
@@ -98,12 +118,54 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
       weight = tensor::ExtractSliceOp::create(rewriter, loc, weight, offsets,
                                               sizes, strides);
     }
-
     replaceByDense(rewriter, op, weight);
+  }
+
+  /// Bitmaps and ragged panels, of which nm_sparse.unpack knows only those of
+  /// free weights. checkStructured refuses all that are tiles.
+  static LogicalResult rewriteStored(MatmulOp op, PatternRewriter &rewriter) {
+    EncodingAttr encoding = op.getEncoding();
+    // Ragged panels and the outer of two levels have panels of their own.
+    int64_t width = encoding.getBlockN(), panels, k;
+    if (op.getRagged()) {
+      panels = cast<ShapedType>(op.getPanels().getType()).getShape().end()[-2];
+      k = op.getContractionSize();
+    } else if (op.getInnerIndex()) {
+      panels = cast<ShapedType>(op.getIndex().getType()).getShape().back();
+      k = op.getNumWindows() * encoding.getWindowRows();
+    } else {
+      ArrayRef<int64_t> bits =
+          cast<ShapedType>(op.getIndex().getType()).getShape();
+      panels = bits.end()[-3];
+      width = BitmapTile::kOutputs;
+      k = bits.end()[-2] * op.getBitmapTile()->rows;
+    }
+    SmallVector<int64_t> shape = {k, panels * width};
+    if (op.hasBatchedWeight()) {
+      Value own = op.getRagged() ? op.getPanels() : op.getIndex();
+      shape.insert(shape.begin(),
+                   cast<ShapedType>(own.getType()).getDimSize(0));
+    }
+    SmallVector<Value> components = {op.getValues(), op.getIndex()};
+    for (Value component : {op.getInnerIndex(), op.getPanels()})
+      if (component)
+        components.push_back(component);
+    // What is stored does not depend on `dim`, which is that of the weight.
+    auto canonical = EncodingAttr::get(op.getContext(), encoding.getLevels(),
+                                       /*dim=*/int64_t(shape.size()) - 2,
+                                       OutputOrder::Identity);
+    WeightStorageInterface form;
+    if (RaggedAttr ragged = op.getRagged())
+      form = RaggedAttr::get(op.getContext(), canonical, ragged.getRows(),
+                             ragged.getDensity());
+    else
+      form = BitmapAttr::get(op.getContext(), canonical);
+    unpackAndReplace(rewriter, op, shape, width, [&](RankedTensorType type) {
+      return unpackStructured(rewriter, op.getLoc(), form, type, components);
+    });
     return success();
   }
 
-private:
   /// The runtime unpacks free elements: a loop over what is stored would need
   /// to know how many there are.
   static LogicalResult rewriteFree(MatmulOp op, PatternRewriter &rewriter) {
@@ -146,181 +208,24 @@ private:
                          {op.getXMap(), op.getWeightMap(), op.getResultMap()},
                          iterators));
   }
+
+  bool structured;
 };
 
-} // namespace
-
-/// The row of the array that `level` packs, of which row `row` of its values
-/// holds output `output`.
-static Value buildPackedRow(OpBuilder &b, Location loc,
-                            const SparsityLevel &level, Value positions,
-                            ValueRange batch, Value row, Value output) {
-  DenseRow packed(b, loc, level);
-  Value block = packed.getBlock(row);
-  SmallVector<Value> at(batch);
-  at.append({block, b.createOrFold<arith::DivUIOp>(
-                        loc, output,
-                        arith::ConstantIndexOp::create(b, loc, level.blockN))});
-  Value position = arith::IndexCastUIOp::create(
-      b, loc, b.getIndexType(),
-      tensor::ExtractOp::create(b, loc, positions, at));
-  return packed.get(row, packed.getWindow(block), position);
-}
-
-/// The number at place `place` of a batch entry of `component`.
-static Value extractIndex(OpBuilder &b, Location loc, Value component,
-                          ValueRange batch, Value place) {
-  SmallVector<Value> at(batch);
-  at.push_back(place);
-  return arith::IndexCastUIOp::create(
-      b, loc, b.getIndexType(),
-      tensor::ExtractOp::create(b, loc, component, at));
-}
-
-/// `dense` with the element of the values at `at` in its place.
-static Value insertStored(OpBuilder &b, Location loc, UnpackOp op, Value dense,
-                          ValueRange at) {
-  auto type = cast<RankedTensorType>(op.getType());
-  EncodingAttr encoding = op.getEncoding();
-  PackedShape shape = getPackedShape(type, encoding);
-  ValueRange batch = at.drop_back(2);
-  Value k = at[at.size() - 2], output = at.back(), place = output;
-  SmallVector<WeightComponent> components = encoding.getComponents(type);
-  // From the values outwards, each level to what it packs.
-  for (const WeightComponent &component : llvm::reverse(components)) {
-    if (component.role == ComponentRole::Permutation)
-      output =
-          extractIndex(b, loc, op.getComponent(component.name), batch, place);
-    if (component.role == ComponentRole::Positions)
-      k = buildPackedRow(b, loc, encoding.getLevels()[component.level],
-                         op.getComponent(component.name), batch, k, place);
-  }
-  Value element =
-      tensor::ExtractOp::create(b, loc, op.getComponent(kValuesComponent), at);
-  SmallVector<Value> to(batch);
-  bool transposed = encoding.getDim() == type.getRank() - 1;
-  to.append({transposed ? output : k, transposed ? k : output});
-  auto insert = [&](OpBuilder &b) -> Value {
-    return tensor::InsertOp::create(b, loc, element, dense, to);
-  };
-  if (shape.k == shape.windows * encoding.getWindowRows())
-    return insert(b);
-  // Fillers of the last window may lie past the end of the weight.
-  Value inside =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, k,
-                            arith::ConstantIndexOp::create(b, loc, shape.k));
-  auto guarded = scf::IfOp::create(
-      b, loc, inside,
-      [&](OpBuilder &b, Location l) { scf::YieldOp::create(b, l, insert(b)); },
-      [&](OpBuilder &b, Location l) { scf::YieldOp::create(b, l, dense); });
-  return guarded.getResult(0);
-}
-
-namespace {
-
-/// Zero fill, then for each stored row r and output o (and batch) the element
-/// is inserted at the row k that the levels name, if k < K.
-struct UnpackToLoops : public OpRewritePattern<UnpackOp> {
+/// Before: `%w = nm_sparse.unpack #enc %v, %i`
+/// After:  for each level, from the values outwards, a tensor.expand_shape of
+/// the values and of the index, a linalg.generic that chooses each element
+/// among those of its window, and a tensor.collapse_shape. Last, what lies past
+/// the end is cut off.
+struct UnpackToGeneric : public OpRewritePattern<UnpackOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(UnpackOp op,
                                 PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    auto type = cast<RankedTensorType>(op.getType());
-    auto valuesType =
-        cast<RankedTensorType>(op.getComponent(kValuesComponent).getType());
-    if (getEncoding(type))
-      return rewriter.notifyMatchFailure(op, "result is encoded");
-    if (op.getEncoding().isFree())
-      return rewriter.notifyMatchFailure(op, "the runtime unpacks it");
-    PackedShape shape = getPackedShape(type, op.getEncoding());
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(rewriter, loc, value);
-    };
-    Value zero = arith::ConstantOp::create(
-        rewriter, loc, rewriter.getZeroAttr(type.getElementType()));
-    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
-                                          type.getElementType());
-    Value dense =
-        linalg::FillOp::create(rewriter, loc, zero, empty).getResult(0);
-
-    SmallVector<Value> lower, upper, step;
-    SmallVector<int64_t> extents(valuesType.getShape());
-    extents.back() = shape.outputs;
-    for (int64_t extent : extents) {
-      lower.push_back(constant(0));
-      upper.push_back(constant(extent));
-      step.push_back(constant(1));
-    }
-    scf::LoopNest nest = scf::buildLoopNest(
-        rewriter, loc, lower, upper, step, dense,
-        [&](OpBuilder &b, Location l, ValueRange ivs, ValueRange iterArgs) {
-          return scf::ValueVector{insertStored(b, l, op, iterArgs[0], ivs)};
-        });
-    rewriter.replaceOp(op, nest.results[0]);
-    return success();
-  }
-};
-
-} // namespace
-
-/// Which place of `perm` holds each output, as a tensor like `perm`.
-static Value invert(OpBuilder &b, Location loc, Value perm) {
-  auto type = cast<RankedTensorType>(perm.getType());
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, perm);
-  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-  Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  SmallVector<Value> lower(sizes.size(), zero), step(sizes.size(), one);
-  SmallVector<Value> upper =
-      getValueOrCreateConstantIndexOp(b, loc, ArrayRef<OpFoldResult>(sizes));
-  Value empty = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
-  return scf::buildLoopNest(
-             b, loc, lower, upper, step, empty,
-             [&](OpBuilder &b, Location l, ValueRange at, ValueRange found) {
-               SmallVector<Value> to(at);
-               to.back() = extractIndex(b, l, perm, at.drop_back(), at.back());
-               Value place = arith::IndexCastUIOp::create(
-                   b, l, type.getElementType(), at.back());
-               Value next = tensor::InsertOp::create(b, l, place, found[0], to);
-               return scf::ValueVector{next};
-             })
-      .results[0];
-}
-
-namespace {
-
-/// Before: `%r = nm_sparse.permute %y, %perm dim = 1 : tensor<?x8xf32>, ...`
-/// After:  a loop that makes the inverse of %perm, where that is not the
-/// permutation itself, and a linalg.generic that takes each element of the
-/// result from the place that it names.
-struct PermuteToLinalg : public OpRewritePattern<PermuteOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(PermuteOp op,
-                                PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Value from =
-        op.getInverse() ? op.getPerm() : invert(rewriter, loc, op.getPerm());
-    int64_t rank = op.getType().getRank();
-    Value empty = tensor::EmptyOp::create(
-        rewriter, loc, tensor::getMixedSizes(rewriter, loc, op.getSource()),
-        op.getType().getElementType());
-    SmallVector<utils::IteratorType> iterators(rank,
-                                               utils::IteratorType::parallel);
-    auto gather = linalg::GenericOp::create(
-        rewriter, loc, op.getType(), ValueRange(), empty,
-        rewriter.getMultiDimIdentityMap(rank), iterators,
-        [&](OpBuilder &b, Location l, ValueRange) {
-          SmallVector<Value> at, batch;
-          for (int64_t dim = 0; dim < rank; ++dim)
-            at.push_back(linalg::IndexOp::create(b, l, dim));
-          if (op.getBatch())
-            batch.push_back(at[*op.getBatch()]);
-          at[op.getDim()] = extractIndex(b, l, from, batch, at[op.getDim()]);
-          Value element = tensor::ExtractOp::create(b, l, op.getSource(), at);
-          linalg::YieldOp::create(b, l, element);
-        });
-    rewriter.replaceOp(op, gather);
+    rewriter.replaceOp(
+        op, unpackStructured(
+                rewriter, op.getLoc(), op.getEncoding().getDefaultStorage(),
+                cast<RankedTensorType>(op.getType()), op.getComponents()));
     return success();
   }
 };
@@ -328,14 +233,23 @@ struct PermuteToLinalg : public OpRewritePattern<PermuteOp> {
 struct ConvertNMSparseToLinalg
     : public nm_sparse::impl::ConvertNMSparseToLinalgPassBase<
           ConvertNMSparseToLinalg> {
+  using ConvertNMSparseToLinalgPassBase::ConvertNMSparseToLinalgPassBase;
+
   void runOnOperation() override {
+    if (structured && failed(checkStructured(getOperation())))
+      return signalPassFailure();
     ConversionTarget target(getContext());
     target.addIllegalOp<MatmulOp, PatchesOp, PermuteOp>();
     target.addDynamicallyLegalOp<UnpackOp>(
-        [](UnpackOp op) { return op.getEncoding().isFree(); });
+        [&](UnpackOp op) { return !structured && op.getEncoding().isFree(); });
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
     RewritePatternSet patterns(&getContext());
-    patterns.add<MatmulToLinalg, PermuteToLinalg, UnpackToLoops>(&getContext());
+    patterns.add<MatmulToLinalg>(&getContext(), structured);
+    if (structured)
+      patterns.add<UnpackToGeneric>(&getContext());
+    else
+      populateUnpackToLoopsPatterns(patterns);
+    populatePermuteToLinalgPatterns(patterns, structured);
     populatePatchesToLinalgPatterns(patterns);
     // Folding would turn unpack(pack(w)) into w, and the oracle would not see
     // what pack does.
@@ -343,7 +257,9 @@ struct ConvertNMSparseToLinalg
     config.foldingMode = DialectConversionFoldingMode::Never;
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns), config)))
-      signalPassFailure();
+      return signalPassFailure();
+    if (dropsAttributes)
+      dropAttributes(getOperation());
   }
 };
 } // namespace
