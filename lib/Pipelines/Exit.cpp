@@ -93,6 +93,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
   NMSparseOverlapLaunchesPassOptions overlap;
   overlap.chip = options.chip;
   kernels.addPass(createNMSparseOverlapLaunchesPass(overlap));
+  kernels.addPass(createNMSparseAnnotateAccessesPass());
   kernels.addPass(createNMSparseLowerPrefetchesPass());
   kernels.addPass(createNMSparseLowerMathPass());
   buildFloat8Lowering(kernels);
@@ -125,6 +126,10 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
                         : options.features.getValue();
   target.optLevel = options.optLevel;
   pm.addPass(createGpuNVVMAttachTarget(target));
+  if (options.arguments == "device-maps")
+    pm.addPass(createNMSparseCreateDeviceMapsPass());
+  if (options.arguments != "fields")
+    pm.addPass(createNMSparseBindArgumentsPass());
   pm.addNestedPass<gpu::GPUModuleOp>(createNMSparseOrderMetadataPass());
 }
 

@@ -137,7 +137,9 @@ void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
   NMSparseFoldPermutationsPassOptions fold;
   fold.tokens = getExpectedTokens(options);
   pm.addNestedPass<func::FuncOp>(createNMSparseFoldPermutationsPass(fold));
-  pm.addNestedPass<func::FuncOp>(createNMSparseAlignRowsPass());
+  NMSparseAlignRowsPassOptions align;
+  align.exactResults = options.exactResults;
+  pm.addNestedPass<func::FuncOp>(createNMSparseAlignRowsPass(align));
   NMSparseLowerDevicePackPassOptions pack;
   bool isOnHost = options.pack == "auto" && options.hostMemory;
   pack.where = isOnHost ? "host" : options.pack.getValue();

@@ -54,6 +54,29 @@ def NMSparseMergeKernelsPass
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
 }
 
+def NMSparseAnnotateAccessesPass
+    : Pass<"nm-sparse-annotate-accesses", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "say which of their arguments kernels read and write";
+  let description = [{
+    Sets `llvm.readonly` on each memref argument of a kernel that only reads it,
+    `llvm.writeonly` on each that only writes it, and `llvm.readnone` on those of
+    which it takes the sizes alone. Arguments that may be both,
+    such as sums that several CTAs add to, get none. The lowering to LLVM keeps
+    these attributes on the pointers; a manifest, and hosts that order launches by
+    what they access, read them there.
+
+    ```mlir
+    gpu.func @copy(%x: memref<64xf16>, %y: memref<64xf16>) kernel { ... }
+    ```
+    becomes
+    ```mlir
+    gpu.func @copy(%x: memref<64xf16> {llvm.readonly},
+                   %y: memref<64xf16> {llvm.writeonly}) kernel { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def NMSparseSplitModulesPass
     : Pass<"nm-sparse-split-modules", "::mlir::ModuleOp"> {
   let summary = "a gpu.module for each kernel";
@@ -94,6 +117,80 @@ def NMSparseJoinModulesPass
     dynamic shared memory, is erased; one that only has the same name is renamed.
   }];
   let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
+def NMSparseCreateDeviceMapsPass
+    : Pass<"nm-sparse-create-device-maps", "::mlir::ModuleOp"> {
+  let summary = "kernels that make tensor maps, in place of the driver";
+  let description = [{
+    For hosts that can only launch kernels. The maps of one buffer that a function
+    creates by `nvgpu.tma.create.descriptor` are made by a kernel of one thread
+    (`tensormap.replace`) in an array of the device, just before the first launch
+    that takes one of them. The kernels that use them acquire them
+    (`fence.proxy`), and no longer start before the launch ahead of them has ended.
+    Targets get the PTX version that this needs, 8.3.
+
+    Runs on kernels in the LLVM dialect, as --nm-sparse-to-nvvm leaves them.
+    Refuses maps whose last dimension is not contiguous, and those that are used
+    by anything but launches of the same block.
+
+    ```mlir
+    %d = nvgpu.tma.create.descriptor %x box[%c64, %c64] : ...
+    %p = builtin.unrealized_conversion_cast %d : ... to !llvm.ptr
+    gpu.launch_func @kernels::@product ... args(%p : !llvm.ptr)
+    ```
+    becomes
+    ```mlir
+    %maps = gpu.alloc () : memref<1x128xi8>
+    gpu.launch_func @kernels::@make_tensor_maps ... args(%x : ..., %maps : ...)
+    gpu.launch_func @kernels::@product ... args(%p : !llvm.ptr) // in %maps
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect"];
+}
+
+def NMSparseBindArgumentsPass
+    : Pass<"nm-sparse-bind-arguments", "::mlir::ModuleOp"> {
+  let summary = "kernels that take distinct pointers and 32-bit numbers";
+  let description = [{
+    Kernels take each memref as its fields, some 30 numbers, most of which are
+    known or never read. Gives each kernel the arguments that any host can pass,
+    and its launches the operands:
+
+    * a pointer for each buffer: first those that the kernel reads, then those that
+      it reads and writes, then those that it writes;
+    * 128 bytes by value, of a grid constant, for each tensor map that the host
+      encodes; none where --nm-sparse-create-device-maps ran before;
+    * an i32 for each number that the kernel reads and only the host knows.
+
+    Numbers that the host code determines become constants of the kernel. A
+    cluster becomes `nvvm.cluster_dim` of the kernel, so an ordinary launch has
+    it. A kernel that is launched in several ways becomes several, the first of
+    which keeps its name.
+
+    Runs on kernels in the LLVM dialect, as --nm-sparse-to-nvvm leaves them.
+
+    ```mlir
+    gpu.launch_func @kernels::@product clusters in (%c2, %c1, %c1) ...
+        args(%x : memref<?x64xf16>, %y : memref<64xf32>)
+    llvm.func @product(%x: !llvm.ptr, %x_aligned: !llvm.ptr, %offset: i64, ...)
+    ```
+    becomes
+    ```mlir
+    gpu.launch_func @kernels::@product ...
+        args(%x_pointer : !llvm.ptr, %y_pointer : !llvm.ptr, %rows : i32)
+    llvm.func @product(%x: !llvm.ptr {llvm.readonly},
+                       %y: !llvm.ptr {llvm.writeonly}, %rows: i32)
+      attributes {nvvm.cluster_dim = array<i32: 2, 1, 1>, ...}
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 def NMSparseVerifyKernelsPass

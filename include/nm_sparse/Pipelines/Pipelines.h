@@ -94,6 +94,18 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::desc("of products of few tokens: merged (those of the same "
                      "activations are one) or separate"),
       llvm::cl::init("merged")};
+  PassOptions::Option<std::string> arguments{
+      *this, "arguments",
+      llvm::cl::desc("what kernels take: fields (each memref as its pointers, "
+                     "sizes and strides), bound (pointers, tensor maps by "
+                     "value and 32-bit numbers) or device-maps (as bound, and "
+                     "kernels make the tensor maps)"),
+      llvm::cl::init("fields")};
+  PassOptions::Option<bool> exactResults{
+      *this, "exact-results",
+      llvm::cl::desc("results have no rows between and behind those that their "
+                     "types say"),
+      llvm::cl::init(false)};
   PassOptions::Option<std::string> features{
       *this, "features",
       llvm::cl::desc("PTX version, such as +ptx80; empty: the oldest that "

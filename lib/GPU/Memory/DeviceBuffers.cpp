@@ -10,7 +10,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "nm_sparse/GPU/Support/Buffers.h"
@@ -32,33 +34,51 @@ bool nm_sparse::isDeviceBuffer(Value buffer, bool hostArguments) {
          isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
-/// Returns true if `address`, of a buffer, is there to be compared, as tests of
-/// alignment do, or to be asked of a cache.
-static bool isHarmless(Value address) {
-  return !address.use_empty() &&
-         llvm::all_of(address.getUsers(), [](Operation *user) {
-           if (auto text = dyn_cast<LLVM::InlineAsmOp>(user))
-             return text.getAsmString().starts_with("prefetch.");
-           if (isa<arith::CmpIOp>(user))
-             return true;
-           bool isNumber =
-               isa_and_present<arith::ArithDialect>(user->getDialect());
-           return (isNumber || isa<LLVM::IntToPtrOp>(user)) &&
-                  user->getNumResults() == 1 && isHarmless(user->getResult(0));
-         });
+/// Returns true if `op` makes of an address its last bits, with which nothing
+/// can be accessed.
+static bool takesLastBits(Operation *op) {
+  APInt bound;
+  return isa<arith::AndIOp, arith::RemUIOp>(op) &&
+         matchPattern(op->getOperand(1), m_ConstantInt(&bound)) &&
+         bound.ult(256);
 }
 
-bool nm_sparse::isWritten(Value buffer) {
+/// Returns true if what a kernel does with `address`, of a buffer, is `Effect`
+/// on the buffer or is not known. Tests of alignment and requests to a cache
+/// have no effect.
+template <typename Effect>
+static bool hasByAddress(Value address) {
+  return llvm::any_of(address.getUsers(), [&](Operation *user) {
+    if (auto text = dyn_cast<LLVM::InlineAsmOp>(user))
+      return !text.getAsmString().starts_with("prefetch.");
+    if (isa<arith::CmpIOp, NVVM::PrefetchOp>(user) || takesLastBits(user))
+      return false;
+    if (isa<LLVM::LoadOp>(user))
+      return std::is_same_v<Effect, MemoryEffects::Read>;
+    if (auto store = dyn_cast<LLVM::StoreOp>(user))
+      return store.getValue() == address ||
+             std::is_same_v<Effect, MemoryEffects::Write>;
+    bool isNumber = isa_and_present<arith::ArithDialect>(user->getDialect());
+    bool isAddress = isNumber || isa<LLVM::IntToPtrOp, LLVM::GEPOp>(user);
+    return !isAddress || user->getNumResults() != 1 ||
+           hasByAddress<Effect>(user->getResult(0));
+  });
+}
+
+/// Returns true if a kernel has `Effect` on its argument; anything unknown
+/// counts as all effects.
+template <typename Effect>
+static bool has(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     if (auto pointer = dyn_cast<memref::ExtractAlignedPointerAsIndexOp>(user)) {
-      if (!isHarmless(pointer.getAlignedPointer()))
+      if (hasByAddress<Effect>(pointer.getAlignedPointer()))
         return true;
       continue;
     }
     if (isa<UnrealizedConversionCastOp>(user))
       return true; // Nobody follows the pointer.
     if (auto effects = dyn_cast<MemoryEffectOpInterface>(user)) {
-      if (effects.getEffectOnValue<MemoryEffects::Write>(buffer))
+      if (effects.getEffectOnValue<Effect>(buffer))
         return true;
       if (!isMemoryEffectFree(user))
         continue;
@@ -66,10 +86,18 @@ bool nm_sparse::isWritten(Value buffer) {
       return true;
     }
     for (Value result : user->getResults())
-      if (isa<BaseMemRefType>(result.getType()) && isWritten(result))
+      if (isa<BaseMemRefType>(result.getType()) && has<Effect>(result))
         return true;
   }
   return false;
+}
+
+bool nm_sparse::isRead(Value buffer) {
+  return has<MemoryEffects::Read>(buffer);
+}
+
+bool nm_sparse::isWritten(Value buffer) {
+  return has<MemoryEffects::Write>(buffer);
 }
 
 bool nm_sparse::isConstantBuffer(Value buffer, SymbolTableCollection &symbols) {

@@ -22,8 +22,9 @@ bool isContiguous(Value buffer);
 /// Returns true if `buffer` already lies where a kernel can use it.
 bool isDeviceBuffer(Value buffer, bool hostArguments);
 
-/// Returns true if a kernel writes to its argument; anything unknown counts as
-/// a write.
+/// Return true if a kernel reads, or writes, its argument; anything unknown
+/// counts as both.
+bool isRead(Value buffer);
 bool isWritten(Value buffer);
 
 /// Returns true if `buffer` is a global that nothing writes.

@@ -6,11 +6,15 @@
 
 #include "nm_sparse/GPU/Support/Buffers.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
+using namespace mlir::nm_sparse;
 
 Value nm_sparse::getViewSource(Operation *op) {
   if (auto transpose = dyn_cast_or_null<memref::TransposeOp>(op))
@@ -27,6 +31,26 @@ Value nm_sparse::getBufferOf(Value value) {
     value = source;
   }
   return value;
+}
+
+BufferPlace nm_sparse::findPlace(Value pointer) {
+  auto cast = pointer.getDefiningOp<LLVM::IntToPtrOp>();
+  auto number = cast ? cast.getArg().getDefiningOp<arith::IndexCastOp>()
+                     : arith::IndexCastOp();
+  if (!number)
+    return {};
+  Value index = number.getIn();
+  BufferPlace place;
+  APInt bytes;
+  if (auto add = index.getDefiningOp<arith::AddIOp>();
+      add && matchPattern(add.getRhs(), m_ConstantInt(&bytes))) {
+    place.bytes = bytes.getSExtValue();
+    index = add.getLhs();
+  }
+  if (auto start =
+          index.getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>())
+    place.buffer = getBufferOf(start.getSource());
+  return place;
 }
 
 Value nm_sparse::getPaddedBuffer(Value value) {

@@ -18,6 +18,17 @@ Value getViewSource(Operation *op);
 /// is no memref.
 Value getBufferOf(Value value);
 
+/// A buffer and a place in it, in bytes.
+struct BufferPlace {
+  Value buffer;
+  int64_t bytes = 0;
+};
+
+/// The place that `pointer`, an !llvm.ptr of the host's code, is the address of
+/// (`memref.extract_aligned_pointer_as_index`, perhaps with bytes added); no
+/// buffer where it is of another origin.
+BufferPlace findPlace(Value pointer);
+
 /// All of the buffer of which `value` is the front part of the first rows,
 /// where the program allocates it and sees no other part of it: the rest is
 /// padding. Else null.

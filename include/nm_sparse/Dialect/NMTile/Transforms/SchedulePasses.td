@@ -317,7 +317,8 @@ def NMSparseAlignRowsPass : Pass<"nm-sparse-align-rows", "::mlir::func::FuncOp">
     at least 16, where they are known to be shorter). Its buffer then has that
     pitch, and kernels copy 16 bytes at a time, whole lines of L2 together,
     whatever the number of tokens. A function that returns such a tensor returns a
-    buffer with that pitch.
+    buffer with that pitch; with `exact-results` it is left alone, for callers
+    that give memory for the result.
 
     ```mlir
     // Before
@@ -328,6 +329,9 @@ def NMSparseAlignRowsPass : Pass<"nm-sparse-align-rows", "::mlir::func::FuncOp">
     %t = tensor.extract_slice %w[0, 0] [4096, %m] [1, 1] : ...
     ```
   }];
+  let options = [
+    Option<"exactResults", "exact-results", "bool", "false",
+           "leave tensors alone that the function returns">];
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::tensor::TensorDialect"];
 }

@@ -40,10 +40,11 @@ static bool needsRows(RankedTensorType type) {
 }
 
 namespace {
-/// Where the last two dimensions of a tensor begin in a view of it, and whether
-/// some view joins them with what lies in front of them.
+/// Where the last two dimensions of a tensor begin in a view of it, whether
+/// some view joins them with what lies in front of them, and whether the
+/// function returns it.
 struct Joined {
-  bool isLast = false, isRow = false;
+  bool isLast = false, isRow = false, isReturned = false;
 
   /// Follows `value`, and all that is written to its buffer.
   void find(Value value, int64_t last, int64_t row);
@@ -85,6 +86,8 @@ void Joined::find(Value value, int64_t last, int64_t row) {
     } else if (auto written = dyn_cast<DestinationStyleOpInterface>(owner)) {
       if (written.isDpsInit(&use) && owner->getNumResults() != 0)
         find(written.getTiedOpResult(&use), last, row);
+    } else if (isa<func::ReturnOp>(owner)) {
+      isReturned = true;
     }
   }
 }
@@ -94,6 +97,7 @@ static Joined findJoined(OpOperand &use) {
   Joined joined;
   Operation *owner = use.getOwner();
   int64_t rank = cast<RankedTensorType>(use.get().getType()).getRank();
+  joined.isReturned = isa<func::ReturnOp>(owner);
   Value result;
   if (auto forall = dyn_cast<scf::ForallOp>(owner))
     result = forall.getTiedOpResult(&use);
@@ -108,8 +112,7 @@ static Joined findJoined(OpOperand &use) {
 /// An empty tensor of the type of `empty`, whose rows are `unit` elements, or a
 /// multiple of that, apart, for `use`.
 static Value createAligned(OpBuilder &b, tensor::EmptyOp empty, int64_t unit,
-                           OpOperand &use) {
-  Joined joined = findJoined(use);
+                           const Joined &joined) {
   Location loc = empty.getLoc();
   auto type = cast<RankedTensorType>(empty.getType());
   SmallVector<OpFoldResult> sizes = empty.getMixedSizes();
@@ -137,6 +140,8 @@ static Value createAligned(OpBuilder &b, tensor::EmptyOp empty, int64_t unit,
 namespace {
 struct AlignRows
     : public nm_sparse::impl::NMSparseAlignRowsPassBase<AlignRows> {
+  using Base::Base;
+
   void runOnOperation() override {
     SmallVector<tensor::EmptyOp> empties;
     // Tiles inside of kernels have shapes of their own.
@@ -148,9 +153,13 @@ struct AlignRows
     for (tensor::EmptyOp op : empties) {
       OpBuilder b(op);
       // Each use that writes the tensor gets a buffer of its own.
-      for (OpOperand &use : llvm::make_early_inc_range(op->getUses()))
-        if (!isa<tensor::DimOp>(use.getOwner()))
-          use.set(createAligned(b, op, getRowPitchUnit(op.getType()), use));
+      for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+        if (isa<tensor::DimOp>(use.getOwner()))
+          continue;
+        Joined joined = findJoined(use);
+        if (!exactResults || !joined.isReturned)
+          use.set(createAligned(b, op, getRowPitchUnit(op.getType()), joined));
+      }
       if (op.use_empty())
         op.erase();
     }
