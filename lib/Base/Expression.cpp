@@ -251,6 +251,22 @@ bool Expression::isNumber(int64_t &value) const {
   return true;
 }
 
+std::string Expression::write(const ExpressionWriter &writer) const {
+  std::vector<std::string> stack;
+  for (const Node &node : nodes) {
+    if (node.kind == Node::Kind::Number) {
+      stack.push_back(writer.number(node.number));
+    } else if (node.kind == Node::Kind::Quantity) {
+      stack.push_back(writer.quantity(quantities[node.number]));
+    } else {
+      std::string b = std::move(stack.back());
+      stack.pop_back();
+      stack.back() = writer.call(node.function, stack.back(), b);
+    }
+  }
+  return stack.back();
+}
+
 //===----------------------------------------------------------------------===//
 // Computing
 //===----------------------------------------------------------------------===//

@@ -48,6 +48,15 @@ std::string writeProduct(const std::string &a, const std::string &b);
 /// is none.
 using QuantityReader = std::function<bool(const Quantity &, int64_t &)>;
 
+/// Gives what stands for the parts of an expression in another language.
+struct ExpressionWriter {
+  std::function<std::string(int64_t)> number;
+  std::function<std::string(const Quantity &)> quantity;
+  /// Of two operands.
+  std::function<std::string(Function, const std::string &, const std::string &)>
+      call;
+};
+
 class Expression {
 public:
   /// False, with the reason recorded, when `text` is no expression.
@@ -56,6 +65,12 @@ public:
   /// False, with the reason recorded, for a division by zero or a quantity that
   /// `read` does not know.
   bool evaluate(const QuantityReader &read, int64_t &value) const;
+
+  /// What `writer` gives for the expression; operands are written first.
+  std::string write(const ExpressionWriter &writer) const;
+
+  /// The quantities that it depends on.
+  const std::vector<Quantity> &getQuantities() const { return quantities; }
 
   /// Gives the number when the expression is a number and nothing else.
   bool isNumber(int64_t &value) const;

@@ -86,7 +86,7 @@ bool describe(const char *entry, const MemrefView &view, int64_t elementBytes,
 
 /// Device memory for the maps of one device, taken in blocks: memory is
 /// allocated while a CUDA graph is captured, too, which is the slow path.
-struct MapMemory {
+struct MapBlocks {
   static constexpr size_t kBlockBytes = size_t(64) << 10;
   cuda::DevicePtr next = 0;
   size_t left = 0;
@@ -98,7 +98,7 @@ struct MapMemory {
 /// Copies `map` to `next`. A copy without a stream would wait for the legacy
 /// default stream, often that of the caller's kernels, and might return before
 /// the map is there, which a kernel on another stream would read too early.
-bool MapMemory::copy(const Context &cu, const cuda::TensorMap &map) {
+bool MapBlocks::copy(const Context &cu, const cuda::TensorMap &map) {
   const char *what = "copying a tensor map to the device";
   if (!stream &&
       !cu.check(cu->streamCreate(&stream, cuda::streamNonBlocking), "%s", what))
@@ -115,20 +115,20 @@ void *deviceCopy(const Context &cu, const cuda::TensorMap &map) {
   static std::mutex *mutex = new std::mutex;
   static auto *copies =
       new std::map<std::pair<int, std::string>, cuda::DevicePtr>;
-  static auto *memory = new std::map<int, MapMemory>;
+  static auto *memory = new std::map<int, MapBlocks>;
   std::lock_guard<std::mutex> lock(*mutex);
   std::string bytes(reinterpret_cast<const char *>(&map), sizeof(map));
   cuda::DevicePtr &copy = (*copies)[{cu.info().ordinal, bytes}];
   if (copy)
     return reinterpret_cast<void *>(copy);
   RelaxedCapture relaxed(cu);
-  MapMemory &block = (*memory)[cu.info().ordinal];
+  MapBlocks &block = (*memory)[cu.info().ordinal];
   if (block.left < sizeof(map)) {
-    if (!cu.check(cu->memAlloc(&block.next, MapMemory::kBlockBytes),
+    if (!cu.check(cu->memAlloc(&block.next, MapBlocks::kBlockBytes),
                   "allocating %zu bytes for tensor maps",
-                  MapMemory::kBlockBytes))
+                  MapBlocks::kBlockBytes))
       return nullptr;
-    block.left = MapMemory::kBlockBytes;
+    block.left = MapBlocks::kBlockBytes;
   }
   if (!block.copy(cu, map))
     return nullptr;
@@ -138,11 +138,23 @@ void *deviceCopy(const Context &cu, const cuda::TensorMap &map) {
   return reinterpret_cast<void *>(copy);
 }
 
+/// The same in host memory.
+void *hostCopy(const cuda::TensorMap &map) {
+  static std::mutex *mutex = new std::mutex;
+  static auto *copies = new std::map<std::string, cuda::TensorMap *>;
+  std::lock_guard<std::mutex> lock(*mutex);
+  std::string bytes(reinterpret_cast<const char *>(&map), sizeof(map));
+  cuda::TensorMap *&copy = (*copies)[bytes];
+  if (!copy)
+    copy = new cuda::TensorMap(map);
+  return copy;
+}
+
 } // namespace
 
 void *nms::encodeTensorMap(const char *entry, int64_t rank,
                            const void *descriptor,
-                           const TensorMapFormat &format) {
+                           const TensorMapFormat &format, MapMemory memory) {
   int64_t elementBytes = dataTypeBytes(format.dataType);
   Encoding encoding = {};
   for (uint32_t &stride : encoding.elementStrides)
@@ -187,7 +199,7 @@ void *nms::encodeTensorMap(const char *entry, int64_t rank,
           static_cast<long long>(elementBytes),
           static_cast<long long>(format.swizzle)))
     return nullptr;
-  return deviceCopy(cu, map);
+  return memory == MapMemory::Host ? hostCopy(map) : deviceCopy(cu, map);
 }
 
 extern "C" void *

@@ -18,10 +18,14 @@ struct TensorMapFormat {
   const int64_t *boxDims = nullptr; ///< Outermost first.
 };
 
-/// The address, in device memory, of a map of the memref in `descriptor`
-/// (Memref.h). Null with the reason recorded. `entry` is for messages.
+/// Where a map lies: kernels take its address, or all of it by value.
+enum class MapMemory { Device, Host };
+
+/// The address, in `memory`, of a map of the memref in `descriptor` (Memref.h);
+/// it stays valid. Null with the reason recorded. `entry` is for messages.
 void *encodeTensorMap(const char *entry, int64_t rank, const void *descriptor,
-                      const TensorMapFormat &format);
+                      const TensorMapFormat &format,
+                      MapMemory memory = MapMemory::Device);
 
 } // namespace nms
 

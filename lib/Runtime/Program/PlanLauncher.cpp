@@ -66,7 +66,8 @@ void *PlanLauncher::makeMap(const PlannedMap &map, const void *base) const {
   format.l2Promotion = map.l2Promotion;
   format.boxDims = map.box.data();
   return encodeTensorMap("nmsProgramLaunch", static_cast<int64_t>(rank),
-                         descriptor, format);
+                         descriptor, format,
+                         map.isByValue ? MapMemory::Host : MapMemory::Device);
 }
 
 bool PlanLauncher::launch(const Context &cu, const PlannedLaunch &launch,
@@ -87,9 +88,15 @@ bool PlanLauncher::launch(const Context &cu, const PlannedLaunch &launch,
       slots[i] = reinterpret_cast<uint64_t>(resolve(parameter.pointer));
       break;
     case ManifestParameter::Kind::TensorMap:
-      void *map = findMap(parameter, cu.info().ordinal);
+      static cuda::TensorMap noMap = {};
+      void *map =
+          parameter.map < 0 ? &noMap : findMap(parameter, cu.info().ordinal);
       if (!map)
         return false;
+      if (parameter.map < 0 || plan.maps[parameter.map].isByValue) {
+        parameters[i] = map;
+        continue;
+      }
       slots[i] = reinterpret_cast<uint64_t>(map);
       break;
     }

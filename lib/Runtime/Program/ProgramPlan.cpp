@@ -17,6 +17,7 @@ using namespace nms;
 namespace {
 
 constexpr int64_t kWorkspaceAlignment = 256;
+static_assert(kMaxManifestRank == NMS_MAX_RANK);
 
 /// Sizes and strides of an array that a manifest names.
 struct Extents {
@@ -272,7 +273,8 @@ bool Planner::planMap(const ManifestParameter &parameter,
     return false;
   // An empty array has no map, and kernels copy nothing of it.
   if (std::count(extents.sizes.begin(), extents.sizes.end(), 0)) {
-    planned.kind = ManifestParameter::Kind::Number;
+    if (!parameter.isByValue)
+      planned.kind = ManifestParameter::Kind::Number;
     return true;
   }
   planned.pointer = point(parameter.source, offset * type.elementBytes);
@@ -284,7 +286,7 @@ bool Planner::planMap(const ManifestParameter &parameter,
                  extents.sizes.size());
   plan->maps.push_back({extents.sizes, extents.strides, parameter.map.box,
                         type.getMapType(), parameter.map.swizzle,
-                        parameter.map.l2Promotion});
+                        parameter.map.l2Promotion, parameter.isByValue});
   return true;
 }
 

@@ -12,8 +12,8 @@
 #define NM_SPARSE_LIB_RUNTIME_PROGRAM_PROGRAMPLAN_H
 
 #include "../Driver/Functions.h"
-#include "../Manifest/Manifest.h"
 #include "MapCopies.h"
+#include "nm_sparse/Manifest/Manifest.h"
 #include "nm_sparse/Runtime/Program.h"
 
 #include <memory>
@@ -30,6 +30,7 @@ struct PlannedMap {
   std::vector<int64_t> sizes, strides, box; ///< Elements.
   int64_t dataType = 0;
   int swizzle = 0, l2Promotion = 0;
+  bool isByValue = false;
   std::unique_ptr<MapCopies> copies = std::make_unique<MapCopies>();
 };
 
@@ -37,7 +38,7 @@ struct PlannedParameter {
   ManifestParameter::Kind kind = ManifestParameter::Kind::Number;
   int64_t number = 0;
   PlannedPointer pointer;
-  int map = -1;
+  int map = -1; ///< -1 for that of an empty array, by value.
 };
 
 struct PlannedLaunch {

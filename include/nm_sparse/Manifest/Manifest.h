@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_RUNTIME_MANIFEST_MANIFEST_H
-#define NM_SPARSE_LIB_RUNTIME_MANIFEST_MANIFEST_H
+#ifndef NM_SPARSE_MANIFEST_MANIFEST_H
+#define NM_SPARSE_MANIFEST_MANIFEST_H
 
 #include "nm_sparse/Base/Expression.h"
 #include "nm_sparse/Packing/Checks.h"
@@ -21,6 +21,9 @@
 namespace nms {
 
 constexpr int64_t kDynamicSize = -1;
+
+/// Sizes that an array has at most.
+constexpr size_t kMaxManifestRank = 8;
 
 /// memref<?x4096xf16, strided<[?, 1], offset: ?>>, or the type of a number.
 struct ManifestType {
@@ -58,12 +61,19 @@ struct ManifestTensorMap {
   int swizzle = 0, l2Promotion = 0; ///< As CUDA numbers them.
 };
 
+/// What a kernel does with what it gets a pointer to.
+enum class ManifestAccess { None, Read, Write, ReadWrite };
+
 struct ManifestParameter {
   enum class Kind { Number, Pointer, TensorMap };
   Kind kind = Kind::Number;
+  std::string type;      ///< i32, ptr, ...
   Expression value;      ///< For a number.
   ManifestSource source; ///< For the others.
+  ManifestAccess access = ManifestAccess::ReadWrite;
+  int64_t alignment = 16; ///< Bytes.
   ManifestTensorMap map;
+  bool isByValue = false; ///< All of the map, rather than its address.
   std::optional<ManifestView> view; ///< That the map is of.
 };
 
@@ -100,7 +110,11 @@ struct ManifestCase {
 
 struct ManifestArgument {
   std::string name;
+  std::string label; ///< What the program called it; may be empty.
   ManifestType type;
+  /// Of a packed weight: the name of the component, else empty.
+  std::string component;
+  int64_t weight = -1; ///< Its number, for a component.
 };
 
 struct ManifestFunction {
@@ -115,7 +129,15 @@ struct ManifestFunction {
   std::vector<ManifestCase> cases;
 };
 
+struct ManifestKernel {
+  std::string name;
+  /// It waits for the launch before it itself, so that it may start early
+  /// (programmatic stream serialization).
+  bool waits = false;
+};
+
 struct Manifest {
+  std::vector<ManifestKernel> kernels;
   std::vector<ManifestFunction> functions;
 
   /// False, with the reason recorded, where `text` is no manifest.
@@ -124,4 +146,4 @@ struct Manifest {
 
 } // namespace nms
 
-#endif // NM_SPARSE_LIB_RUNTIME_MANIFEST_MANIFEST_H
+#endif // NM_SPARSE_MANIFEST_MANIFEST_H

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Support/ErrorState.h"
-#include "Manifest.h"
-#include "nm_sparse/Runtime/Program.h"
+#include "nm_sparse/Base/Fail.h"
+#include "nm_sparse/Base/Kind.h"
+#include "nm_sparse/Manifest/Manifest.h"
 
 #include <cctype>
 #include <charconv>
@@ -111,7 +111,7 @@ bool ManifestType::parse(std::string_view text, ManifestType &type) {
   type.elementBytes = countElementBytes(shape);
   if (!type.elementBytes)
     return refuse(text, "its elements are not known");
-  if (type.shape.size() > NMS_MAX_RANK)
+  if (type.shape.size() > kMaxManifestRank)
     return refuse(text, "it has more than 8 dimensions");
   if (comma == std::string_view::npos)
     return true;

@@ -1,14 +1,12 @@
-//===- Manifest.cpp - how to launch kernels, as read ----------------------===//
+//===- ReadManifest.cpp - how to launch kernels, as read ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Manifest.h"
-
-#include "../Support/ErrorState.h"
-#include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Runtime/Program.h"
+#include "nm_sparse/Base/Error.h"
+#include "nm_sparse/Base/Fail.h"
+#include "nm_sparse/Manifest/Manifest.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,7 +15,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kVersions[] = {2, 4};
+constexpr int64_t kVersions[] = {2, 5};
 
 class Reader {
 public:
@@ -25,12 +23,14 @@ public:
 
 private:
   bool readFunction(const Json &json, ManifestFunction &result);
+  bool readKernels(const Json &json, Manifest &manifest);
   bool readArguments(const Json &json);
   bool readBuffers(const Json &json);
   bool readLaunches(const Json &json);
   bool readLaunch(const Json &json, ManifestLaunch &launch);
   bool readParameter(const Json &json, ManifestParameter &parameter);
   bool readTensorMap(const Json &json, ManifestParameter &parameter);
+  bool readAccess(const Json &json, ManifestParameter &parameter);
   bool readResults(const Json &json);
   bool readChecks(const Json &json);
   bool readCheck(const Json &json, ManifestCheck &check);
@@ -115,7 +115,7 @@ bool Reader::getView(const Json &json, std::optional<ManifestView> &view) {
          getExpressions(json, "strides", view->strides) &&
          (view->sizes.size() == view->strides.size() ||
           refuse("a view has other than one stride for each size")) &&
-         (view->sizes.size() <= NMS_MAX_RANK ||
+         (view->sizes.size() <= kMaxManifestRank ||
           refuse("a view has " + std::to_string(view->sizes.size()) +
                  " sizes, at most 8 are legal"));
 }
@@ -134,6 +134,26 @@ bool Reader::getSource(const std::string &name, ManifestSource &source) {
   return refuse("'" + name + "' is no argument or buffer");
 }
 
+bool Reader::readKernels(const Json &json, Manifest &manifest) {
+  if (!json.contains("kernels"))
+    return true;
+  const Json *list = get(json, "kernels", Json::value_t::array);
+  if (!list)
+    return false;
+  for (const Json &entry : *list) {
+    ManifestKernel &kernel = manifest.kernels.emplace_back();
+    if (!getText(entry, "name", kernel.name))
+      return false;
+    if (!entry.contains("waits"))
+      continue;
+    const Json *waits = get(entry, "waits", Json::value_t::boolean);
+    if (!waits)
+      return false;
+    kernel.waits = waits->get<bool>();
+  }
+  return true;
+}
+
 bool Reader::readArguments(const Json &json) {
   const Json *list = get(json, "arguments", Json::value_t::array);
   if (!list)
@@ -143,6 +163,14 @@ bool Reader::readArguments(const Json &json) {
     if (!getText(entry, "name", argument.name) ||
         !getType(entry, argument.type))
       return false;
+    if (entry.contains("label") && !getText(entry, "label", argument.label))
+      return false;
+    if (!entry.contains("component"))
+      continue;
+    const Json *weight = get(entry, "weight", Json::value_t::number_unsigned);
+    if (!weight || !getText(entry, "component", argument.component))
+      return false;
+    argument.weight = weight->get<int64_t>();
   }
   return true;
 }
@@ -197,15 +225,48 @@ bool Reader::readTensorMap(const Json &json, ManifestParameter &parameter) {
                 "' is not known");
 }
 
-bool Reader::readParameter(const Json &json, ManifestParameter &parameter) {
-  std::string type, source, field;
-  if (!getText(json, "type", type) || !getText(json, "source", source) ||
-      !getText(json, "field", field))
+bool Reader::readAccess(const Json &json, ManifestParameter &parameter) {
+  // Manifests of other compilers' versions do not say it.
+  std::string access;
+  if (json.contains("alignment")) {
+    const Json *bytes = get(json, "alignment", Json::value_t::number_unsigned);
+    if (!bytes)
+      return false;
+    parameter.alignment = bytes->get<int64_t>();
+  }
+  if (!json.contains("access"))
+    return true;
+  if (!getText(json, "access", access))
     return false;
-  if (type == "ptr") {
+  constexpr std::pair<const char *, ManifestAccess> names[] = {
+      {"none", ManifestAccess::None},
+      {"read", ManifestAccess::Read},
+      {"write", ManifestAccess::Write},
+      {"read_write", ManifestAccess::ReadWrite}};
+  for (auto [name, value] : names)
+    if (access == name) {
+      parameter.access = value;
+      return true;
+    }
+  return refuse("the access '" + access +
+                "' is not known, legal are none, read, write and read_write");
+}
+
+bool Reader::readParameter(const Json &json, ManifestParameter &parameter) {
+  std::string source, field;
+  const std::string &type = parameter.type;
+  if (!getText(json, "type", parameter.type) ||
+      !getText(json, "source", source) || !getText(json, "field", field))
+    return false;
+  parameter.isByValue = type == "tensor_map";
+  if (type == "ptr" || type == "tensor_map") {
     parameter.kind = field == "tensor_map" ? ManifestParameter::Kind::TensorMap
                                            : ManifestParameter::Kind::Pointer;
-    if (!getSource(source, parameter.source))
+    if (parameter.isByValue &&
+        parameter.kind != ManifestParameter::Kind::TensorMap)
+      return refuse("a tensor_map has the field '" + field +
+                    "', legal is 'tensor_map'");
+    if (!getSource(source, parameter.source) || !readAccess(json, parameter))
       return false;
     return parameter.kind == ManifestParameter::Kind::Pointer ||
            readTensorMap(json, parameter);
@@ -371,7 +432,9 @@ bool Reader::read(const Json &json, Manifest &manifest) {
   auto number = version->get<int64_t>();
   if (number < kVersions[0] || number > kVersions[1])
     return refuse("manifest_version is " + std::to_string(number) +
-                  ", legal are 2 to 4");
+                  ", legal are 2 to 5");
+  if (!readKernels(json, manifest))
+    return false;
   for (const Json &entry : *functions)
     if (!readFunction(entry, manifest.functions.emplace_back()))
       return false;
