@@ -9,6 +9,7 @@
 #include "Driver/Driver.h"
 #include "Driver/Kernel.h"
 #include "Machine/BankConflicts.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <chrono>
 #include <cstring>
@@ -131,7 +132,8 @@ Result funcGetParamInfo(Function function, size_t index, size_t *offset,
                                                " parameters");
   size_t position = 0;
   for (size_t i = 0; i <= index; ++i) {
-    position = llvm::alignTo(position, llvm::PowerOf2Ceil(sizes[i]));
+    position = llvm::alignTo(position,
+                             getKernel(function)->getArgumentAlignments()[i]);
     *offset = position;
     position += sizes[i];
   }
@@ -195,7 +197,14 @@ Result launchKernel(Function function, unsigned gridX, unsigned gridY,
                     void **params, void **extra) {
   LaunchShape shape = {
       {1, 1, 1}, {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, sharedBytes};
+  llvm::copy(getKernel(function)->getCluster(), shape.cluster);
   return start(function, shape, params, extra);
+}
+
+/// "2 x 1 x 1"
+std::string describe(llvm::ArrayRef<unsigned> extents) {
+  auto print = [](unsigned extent) { return llvm::utostr(extent); };
+  return llvm::join(llvm::map_range(extents, print), " x ");
 }
 
 Result launchKernelEx(const LaunchConfig *config, Function function,
@@ -204,6 +213,8 @@ Result launchKernelEx(const LaunchConfig *config, Function function,
                        {config->gridX, config->gridY, config->gridZ},
                        {config->blockX, config->blockY, config->blockZ},
                        config->sharedBytes};
+  llvm::ArrayRef<unsigned> declared = getKernel(function)->getCluster();
+  llvm::copy(declared, shape.cluster);
   for (unsigned i = 0; i < config->attributeCount; ++i) {
     const LaunchAttribute &attribute = config->attributes[i];
     if (attribute.id != launchAttributeCluster)
@@ -213,6 +224,11 @@ Result launchKernelEx(const LaunchConfig *config, Function function,
     shape.cluster[0] = attribute.value.cluster.x;
     shape.cluster[1] = attribute.value.cluster.y;
     shape.cluster[2] = attribute.value.cluster.z;
+    if (!declared.empty() && declared != llvm::ArrayRef(shape.cluster))
+      return reportResult(
+          errorInvalidValue,
+          "the launch asks for clusters of " + describe(shape.cluster) +
+              ", but the kernel declares " + describe(declared));
   }
   return start(function, shape, params, extra);
 }

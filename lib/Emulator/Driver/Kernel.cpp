@@ -199,6 +199,7 @@ struct mlir::nm_sparse::emulator::KernelLaunch {
       void *copy = memory.allocate(bytes);
       memory.access(reinterpret_cast<uint64_t>(copy), bytes, AccessKind::Write);
       std::memcpy(copy, arguments[i], bytes);
+      memory.protect(copy);
       copies.push_back(copy);
     }
     return copies;

@@ -29,6 +29,11 @@ public:
   ArrayRef<unsigned> getArgumentBytes() const {
     return signature.argumentBytes;
   }
+  ArrayRef<unsigned> getArgumentAlignments() const {
+    return signature.argumentAlignments;
+  }
+  /// Of every launch, three extents; empty if launches may choose.
+  ArrayRef<unsigned> getCluster() const { return signature.cluster; }
   unsigned getMaxThreads() const { return signature.maxThreads; }
   unsigned getStaticSharedBytes() const;
 

@@ -123,6 +123,12 @@ LogicalResult FunctionLowering::lowerAccess(Operation *op, Operation *source,
                    ValueRange{makePointer(loc, uint64_t(&site)), address})
                    .getResult();
   op->setOperand(pointer, host);
+  // The host must not rely on more than is checked, such as that a vector of 64
+  // bytes is aligned to that.
+  if (auto load = dyn_cast<LLVM::LoadOp>(op))
+    load.setAlignment(site.alignment);
+  else if (auto store = dyn_cast<LLVM::StoreOp>(op))
+    store.setAlignment(site.alignment);
   return success();
 }
 

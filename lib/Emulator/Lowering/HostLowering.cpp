@@ -78,6 +78,12 @@ void Lowering::addEntry(LLVM::LLVMFuncOp function) {
     kernel.maxThreads = llvm::product_of(threads.asArrayRef());
   if (auto registers = function->getAttrOfType<IntegerAttr>("nvvm.maxnreg"))
     kernel.maxRegisters = registers.getInt();
+  if (auto cluster = function->getAttrOfType<DenseI32ArrayAttr>(
+          NVVM::NVVMDialect::getClusterDimAttrName())) {
+    kernel.cluster.assign(cluster.asArrayRef().begin(),
+                          cluster.asArrayRef().end());
+    kernel.cluster.resize(3, 1);
+  }
 
   auto pointer = LLVM::LLVMPointerType::get(context);
   Location loc = function.getLoc();

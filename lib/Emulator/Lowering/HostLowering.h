@@ -29,6 +29,8 @@ struct KernelSignature {
   SmallVector<bool> argumentIsInPlace;
   unsigned maxThreads = 1024; ///< nvvm.maxntid
   unsigned maxRegisters = 0;  ///< nvvm.maxnreg; 0: not declared.
+  /// nvvm.cluster_dim, with three entries; empty: launches may choose.
+  SmallVector<unsigned, 3> cluster;
 };
 
 /// The functions of a gpu.module in the LLVM dialect of the host.

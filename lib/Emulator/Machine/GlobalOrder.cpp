@@ -7,6 +7,7 @@
 #include "Machine/GlobalOrder.h"
 
 #include "Machine/Machine.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -61,6 +62,29 @@ std::string GlobalOrder::access(Thread &thread, AgentId agent, Moment moment,
                              thread.site};
   }
   return {};
+}
+
+uint64_t GlobalOrder::getStamp(uint64_t address, uint32_t bytes) {
+  auto isWritten = [&](uint64_t at) {
+    return pages[getPage(at)].load(std::memory_order_relaxed);
+  };
+  if (!isWritten(address) && !isWritten(address + bytes - 1))
+    return 0;
+  llvm::hash_code stamp = 0;
+  bool found = false;
+  uint64_t last = (address + bytes - 1) >> granuleShift;
+  for (uint64_t granule = address >> granuleShift; granule <= last; ++granule) {
+    Shard &shard = getShard(granule);
+    std::lock_guard<std::mutex> lock(shard.mutex);
+    auto write = shard.writes.find(granule);
+    if (write == shard.writes.end())
+      continue;
+    found = true;
+    stamp = llvm::hash_combine(stamp, granule, write->second.cluster,
+                               write->second.agent, write->second.moment,
+                               write->second.site);
+  }
+  return found ? size_t(stamp) | 1 : 0;
 }
 
 void GlobalOrder::observe(Thread &thread, uint64_t address) {

@@ -35,6 +35,9 @@ public:
   std::string access(Thread &thread, AgentId agent, Moment moment,
                      const Clock &known, uint64_t address, uint32_t bytes,
                      AccessKind kind);
+  /// A number that changes with each write to the range; 0 before the first of
+  /// this launch.
+  uint64_t getStamp(uint64_t address, uint32_t bytes);
   /// Lets `thread` see what was published at `address`; a fence makes it known.
   void observe(Thread &thread, uint64_t address);
   /// Publishes at `address` what `thread` knew at its last fence.

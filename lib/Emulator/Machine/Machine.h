@@ -13,6 +13,7 @@
 
 #include "Machine/Fiber.h"
 #include "Machine/GlobalOrder.h"
+#include "Machine/TensorMapOrder.h"
 #include "Memory/Clock.h"
 #include "Memory/Memory.h"
 #include "Memory/Site.h"
@@ -176,6 +177,7 @@ public:
   std::unique_ptr<BarrierTable> barriers;
   std::unique_ptr<MBarrierTable> mbarriers;
   std::unique_ptr<CollectiveTable> collectives;
+  TensorMapOrder tensorMaps;
   std::unique_ptr<BankCounter> banks; ///< Null: nothing is counted.
   /// Shared only to keep its destructor out of this header. Null: no products.
   std::shared_ptr<WarpgroupTable> warpgroups;

@@ -89,7 +89,8 @@ char *Thread::accessAs(AgentId agent, Moment moment, bool isAsyncProxy,
   if (!isShared) {
     if (ownsStack(address, bytes))
       return reinterpret_cast<char *>(address);
-    std::string wrong = cta.cluster.launch.memory->access(address, bytes, kind);
+    std::string wrong = cta.cluster.launch.memory->access(address, bytes, kind,
+                                                          /*fromKernel=*/true);
     if (!wrong.empty())
       fault(llvm::formatv("{0} of global memory: {1}", getNoun(kind), wrong));
     GlobalOrder &order = *cta.cluster.launch.order;

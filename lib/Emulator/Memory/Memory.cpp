@@ -7,6 +7,7 @@
 #include "Memory/Memory.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -60,6 +61,11 @@ void GlobalMemory::adopt(void *pointer, size_t bytes) {
   blocks.insert_or_assign(begin, std::move(block));
 }
 
+void GlobalMemory::protect(void *pointer) {
+  std::unique_lock<std::shared_mutex> lock(mutex);
+  blocks.at(reinterpret_cast<uint64_t>(pointer)).isProtected = true;
+}
+
 const GlobalMemory::Block *GlobalMemory::find(uint64_t address) {
   auto after = blocks.upper_bound(address);
   if (after == blocks.begin())
@@ -87,8 +93,45 @@ std::optional<uint64_t> GlobalMemory::findUnwritten(uint64_t address,
   return std::nullopt;
 }
 
+std::atomic<uint8_t> *GlobalMemory::findWriters(uint64_t address,
+                                                size_t bytes) {
+  const Block *block = find(address);
+  if (!block || !block->written || bytes > block->end - address)
+    return nullptr;
+  return &block->written[address - block->begin];
+}
+
+/// `first` or one behind it.
+bool GlobalMemory::hasWriter(uint64_t address, size_t bytes, Writer first) {
+  std::shared_lock<std::shared_mutex> lock(mutex);
+  const std::atomic<uint8_t> *writers = findWriters(address, bytes);
+  return writers &&
+         std::any_of(writers, writers + bytes,
+                     [&](const std::atomic<uint8_t> &writer) {
+                       return writer.load(std::memory_order_relaxed) >= first;
+                     });
+}
+
+bool GlobalMemory::isFromKernel(uint64_t address, size_t bytes) {
+  return hasWriter(address, bytes, Kernel);
+}
+
+bool GlobalMemory::isUnreleased(uint64_t address, size_t bytes) {
+  return hasWriter(address, bytes, UnreleasedKernel);
+}
+
+void GlobalMemory::setUnreleased(uint64_t address, size_t bytes,
+                                 bool isUnreleased) {
+  std::shared_lock<std::shared_mutex> lock(mutex);
+  std::atomic<uint8_t> *writers = findWriters(address, bytes);
+  for (size_t i = 0; writers && i < bytes; ++i)
+    if (writers[i].load(std::memory_order_relaxed) >= Kernel)
+      writers[i].store(isUnreleased ? UnreleasedKernel : Kernel,
+                       std::memory_order_relaxed);
+}
+
 std::string GlobalMemory::access(uint64_t address, size_t bytes,
-                                 AccessKind kind) {
+                                 AccessKind kind, bool fromKernel) {
   std::shared_lock<std::shared_mutex> lock(mutex);
   const Block *block = find(address);
   if (!block || bytes > block->end - address) {
@@ -115,6 +158,10 @@ std::string GlobalMemory::access(uint64_t address, size_t bytes,
           nearest->second.end - nearest->second.begin);
     return llvm::formatv("{0:x} is not device memory", address);
   }
+  if (block->isProtected && writes(kind))
+    return llvm::formatv("{0:x} is in a parameter that is passed by value, "
+                         "which is only to be read",
+                         address);
   if (!block->written)
     return {};
   std::atomic<uint8_t> *written = &block->written[address - block->begin];
@@ -125,7 +172,7 @@ std::string GlobalMemory::access(uint64_t address, size_t bytes,
                            address + i - block->begin,
                            block->end - block->begin);
     if (writes(kind))
-      written[i].store(1, std::memory_order_relaxed);
+      written[i].store(fromKernel ? Kernel : Host, std::memory_order_relaxed);
   }
   return {};
 }

@@ -40,10 +40,22 @@ public:
   bool release(void *pointer);
   /// Makes existing host memory, such as a constant of a kernel, accessible.
   void adopt(void *pointer, size_t bytes);
+  /// Lets nothing write from now on to what was allocated at `pointer`.
+  void protect(void *pointer);
 
   /// Returns the error of an access, empty if there is none. Writes mark the
-  /// bytes as written. Safe to call from several threads of the host.
-  std::string access(uint64_t address, size_t bytes, AccessKind kind);
+  /// bytes as written, by a kernel or by the host. Safe to call from several
+  /// threads of the host.
+  std::string access(uint64_t address, size_t bytes, AccessKind kind,
+                     bool fromKernel = false);
+  /// Returns true if a kernel was the last to write some byte of the range.
+  /// What existed before it became device memory counts as the host's.
+  bool isFromKernel(uint64_t address, size_t bytes);
+  /// Notes that what a kernel wrote to the range is not released to the proxy
+  /// that reads tensor maps, or is by now. Holds until the next write.
+  void setUnreleased(uint64_t address, size_t bytes, bool isUnreleased);
+  /// Returns true if that holds for some byte of the range.
+  bool isUnreleased(uint64_t address, size_t bytes);
   /// The first byte of the range that was never written; empty when all were.
   /// The range must be inside one allocation.
   std::optional<uint64_t> findUnwritten(uint64_t address, size_t bytes);
@@ -54,10 +66,16 @@ private:
   struct Block {
     char *memory = nullptr; ///< With its guard zones; null when adopted.
     uint64_t begin = 0, end = 0;
-    /// One byte each; nonzero: written. Null: all of it always was.
+    bool isProtected = false;
+    /// One Writer for each byte. Null: all of it always was written.
     std::unique_ptr<std::atomic<uint8_t>[]> written;
   };
+  enum Writer : uint8_t { Nobody = 0, Host, Kernel, UnreleasedKernel };
   const Block *find(uint64_t address);
+  /// The writers of a range that is inside one block; null where it is not, or
+  /// where nobody keeps them.
+  std::atomic<uint8_t> *findWriters(uint64_t address, size_t bytes);
+  bool hasWriter(uint64_t address, size_t bytes, Writer first);
 
   std::shared_mutex mutex;
   std::map<uint64_t, Block> blocks;      ///< By begin.

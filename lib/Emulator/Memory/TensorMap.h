@@ -2,16 +2,19 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// NVIDIA keeps the 128 bytes of a CUtensorMap secret. The emulated driver
-// encodes this instead, and the emulated copies read it.
+// NVIDIA keeps the 128 bytes of a CUtensorMap secret. The emulated driver and
+// the emulated tensormap.replace write this instead, and the emulated copies
+// read it.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef NM_SPARSE_LIB_EMULATOR_MEMORY_TENSORMAP_H
 #define NM_SPARSE_LIB_EMULATOR_MEMORY_TENSORMAP_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace mlir::nm_sparse::emulator {
@@ -47,11 +50,36 @@ enum class TensorMapSwizzle : uint8_t {
 /// The numbers of a CUtensorMapFloatOOBfill.
 enum class TensorMapFill : uint8_t { Zero = 0, NaN = 1 };
 
+/// The fields that tensormap.replace sets one by one.
+enum class TensorMapField : uint8_t {
+  Address,
+  Rank,
+  ElementType,
+  Interleave,
+  Swizzle,
+  Fill,
+  // Each of these once for each dimension.
+  Box,
+  Size = Box + 5,
+  ElementStride = Size + 5,
+  Stride = ElementStride + 5,
+  End = Stride + 4,
+};
+
+/// In TensorMap::missing.
+constexpr uint32_t getTensorMapBit(TensorMapField field, unsigned ordinal = 0) {
+  return uint32_t(1) << (static_cast<unsigned>(field) + ordinal);
+}
+
 /// The arguments of cuTensorMapEncodeTiled; entries from `rank` on are 0. The
-/// innermost dimension comes first.
+/// innermost dimension comes first. A map that a kernel makes
+/// starts as zeros, and its first tensormap.replace sets `magic`.
 struct TensorMap {
   static constexpr uint32_t expectedMagic = 0x4e4d544d;
   static constexpr unsigned maxRank = 5;
+  /// The value of `missing` before the first tensormap.replace.
+  static constexpr uint32_t allMissing =
+      getTensorMapBit(TensorMapField::End) - 1;
 
   uint64_t base;                     ///< Global address.
   uint64_t sizes[maxRank];           ///< Elements, 1 to 2^32.
@@ -65,12 +93,29 @@ struct TensorMap {
   TensorMapInterleave interleave;
   TensorMapSwizzle swizzle;
   TensorMapFill fill;
-  uint8_t unused[23]; ///< Zeros.
+  uint8_t unused[3];   ///< Zeros.
+  uint32_t missing;    ///< Bits of fields that nothing has set.
+  uint8_t unused2[16]; ///< Zeros.
+
+  /// Sets the size of an element as well.
+  void setType(TensorMapType newType);
+  // Values that do not fit become others that are illegal as well.
+  void setBox(unsigned i, uint32_t value) {
+    box[i] = static_cast<uint16_t>(std::min<uint32_t>(value, UINT16_MAX));
+  }
+  void setElementStride(unsigned i, uint32_t value) {
+    elementStrides[i] =
+        static_cast<uint8_t>(std::min<uint32_t>(value, UINT8_MAX));
+  }
 };
 
 static_assert(sizeof(TensorMap) == 128, "the size of a CUtensorMap");
 static_assert(offsetof(TensorMap, magic) == 96);
 static_assert(std::is_trivially_copyable_v<TensorMap>);
+
+/// What the driver would refuse of the arguments, or what is missing of a map
+/// that a kernel makes; empty if nothing is.
+std::string checkTensorMap(const TensorMap &map);
 
 } // namespace mlir::nm_sparse::emulator
 

@@ -21,6 +21,7 @@ ArrayRef<OpTable> emulator::getOpTables() {
       {"cp.async", getAsyncCopyOps()},
       {"Bulk copies", getBulkCopyOps()},
       {"Tensor copies (TMA)", getTensorCopyOps()},
+      {"Tensor maps made by kernels", getTensorMapOps()},
       {"Exchange in a warp", getWarpOps()},
       {"Conversions and arithmetic", getArithmeticOps()},
       {"Intrinsics of LLVM", getIntrinsicOps()},

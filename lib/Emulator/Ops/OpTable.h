@@ -32,6 +32,7 @@ ArrayRef<OpEntry> getMBarrierOps();   ///< mbarrier.*
 ArrayRef<OpEntry> getAsyncCopyOps();  ///< cp.async.*
 ArrayRef<OpEntry> getBulkCopyOps();   ///< cp.async.bulk.*
 ArrayRef<OpEntry> getTensorCopyOps(); ///< cp.async.bulk.tensor.*
+ArrayRef<OpEntry> getTensorMapOps();  ///< tensormap.replace.*
 ArrayRef<OpEntry> getWarpOps();       ///< shfl, vote, match, redux, elect.
 ArrayRef<OpEntry> getMatrixOps();     ///< ldmatrix, stmatrix.
 ArrayRef<OpEntry> getMmaOps();        ///< mma.sync, mma.sp.sync.

@@ -22,8 +22,12 @@ TensorMap emulator::readTensorMap(Thread &thread, uint64_t address) {
               sizeof(map));
   if (map.magic != TensorMap::expectedMagic)
     thread.fault(llvm::formatv("there is no tensor map at {0:x}: encode one "
-                               "with cuTensorMapEncodeTiled",
+                               "with cuTensorMapEncodeTiled, or make one out "
+                               "of zeros with tensormap.replace",
                                address));
+  if (std::string wrong = checkTensorMap(map); !wrong.empty())
+    thread.fault(
+        llvm::formatv("the tensor map at {0:x} is wrong: {1}", address, wrong));
   if (map.interleave != TensorMapInterleave::None)
     thread.fault(llvm::formatv("the tensor map at {0:x} interleaves slices of "
                                "16 or 32 bytes, which is not emulated",
@@ -39,6 +43,7 @@ static uint32_t getSwizzleBytes(const TensorMap &map) {
 TensorBox::TensorBox(Thread &thread, uint64_t mapAddress,
                      ArrayRef<int32_t> coordinates)
     : map(readTensorMap(thread, mapAddress)) {
+  thread.cta.tensorMaps.checkUse(thread, mapAddress);
   if (map.rank != coordinates.size())
     thread.fault(llvm::formatv("has {0} coordinates for a tensor map of rank "
                                "{1}",
