@@ -123,16 +123,21 @@ def NMSparseCreateDeviceMapsPass
     : Pass<"nm-sparse-create-device-maps", "::mlir::ModuleOp"> {
   let summary = "kernels that make tensor maps, in place of the driver";
   let description = [{
-    For hosts that can only launch kernels. The maps of one buffer that a function
+    For hosts that can only launch kernels. The maps of one buffer that a block
     creates by `nvgpu.tma.create.descriptor` are made by a kernel of one thread
     (`tensormap.replace`) in an array of the device, just before the first launch
-    that takes one of them. The kernels that use them acquire them
-    (`fence.proxy`), and no longer start before the launch ahead of them has ended.
-    Targets get the PTX version that this needs, 8.3.
+    that takes one of them; equal ones are made once. A map of a view that follows
+    this launch is made later, in an array of its own. The kernels that use maps
+    acquire them (`fence.proxy`), and no longer start before the launch ahead of
+    them has ended. Targets get the PTX version that this needs, 8.3. The L2
+    promotion of a map is lost, because `tensormap.replace` cannot set it.
 
-    Runs on kernels in the LLVM dialect, as --nm-sparse-to-nvvm leaves them.
-    Refuses maps whose last dimension is not contiguous, and those that are used
-    by anything but launches of the same block.
+    Runs on kernels in the LLVM dialect, as --nm-sparse-to-nvvm leaves them. The
+    asynchronous launches of a block form a chain, as gpu-async-region makes them:
+    the array is freed after the last launch that takes one of its maps.
+    Refuses maps whose last dimension is not contiguous, those that are used by
+    anything but launches of the same block, and launches of one kernel that pass
+    maps as different arguments.
 
     ```mlir
     %d = nvgpu.tma.create.descriptor %x box[%c64, %c64] : ...
@@ -154,7 +159,7 @@ def NMSparseCreateDeviceMapsPass
 
 def NMSparseBindArgumentsPass
     : Pass<"nm-sparse-bind-arguments", "::mlir::ModuleOp"> {
-  let summary = "kernels that take distinct pointers and 32-bit numbers";
+  let summary = "kernels that take distinct pointers and few numbers";
   let description = [{
     Kernels take each memref as its fields, some 30 numbers, most of which are
     known or never read. Gives each kernel the arguments that any host can pass,
@@ -164,7 +169,16 @@ def NMSparseBindArgumentsPass
       it reads and writes, then those that it writes;
     * 128 bytes by value, of a grid constant, for each tensor map that the host
       encodes; none where --nm-sparse-create-device-maps ran before;
-    * an i32 for each number that the kernel reads and only the host knows.
+    * a number for each one that the kernel reads and only the host knows.
+
+    A 64-bit number that is computed from sizes, offsets and strides of arrays
+    alone is passed as an i32, and the kernel extends it by zeros. So these
+    numbers are assumed to be 0 to 2^31 - 1: no offset and no stride is negative,
+    and hosts must check, before they launch, that what they pass is below 2^31,
+    which for products of sizes does not follow from the sizes. Numbers of the
+    caller's, such as an `i64` or `index` argument that an epilogue reads, and what
+    is computed from them may be negative or larger, and keep their type (`index`
+    becomes i64).
 
     Numbers that the host code determines become constants of the kernel. A
     cluster becomes `nvvm.cluster_dim` of the kernel, so an ordinary launch has

@@ -4,23 +4,23 @@
 //
 // In two steps. First each memref that a launch passes becomes its fields, as
 // values of the host, and what the host code says of them is folded
-// (LaunchFields.cpp). Then the kernel is given the arguments that are left.
+// (LaunchFields.cpp). Then the kernel is given the arguments that are left
+// (ArgumentBinding.cpp says which).
 //
 //===----------------------------------------------------------------------===//
 
+#include "ArgumentBinding.h"
 #include "LaunchFields.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "nm_sparse/Base/KernelSymbols.h"
 #include "nm_sparse/GPU/Passes.h"
-#include "nm_sparse/GPU/Support/Buffers.h"
 #include "nm_sparse/GPU/Support/KernelArguments.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,219 +32,24 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-//===----------------------------------------------------------------------===//
-// What is passed
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// How a kernel gets one of its old arguments.
-struct Source {
-  enum class Kind { Unused, Constant, Pointer, Map, Number };
-  Kind kind = Kind::Unused;
-  Attribute constant; ///< A number, or the bytes from where a pointer is.
-  unsigned index = 0; ///< Among the new arguments.
-
-  bool operator==(const Source &other) const {
-    return kind == other.kind && constant == other.constant &&
-           index == other.index;
-  }
-};
-
-/// The new arguments of a kernel, for one launch.
-struct Binding {
-  SmallVector<Source> sources; ///< One for each old argument.
-  SmallVector<Value> operands;
-  SmallVector<Type> types;
-  SmallVector<NamedAttrList> attributes; ///< Of the new arguments.
-  DenseI32ArrayAttr cluster;
-
-  /// Returns true if a kernel for one serves the other.
-  bool equals(const Binding &other) const {
-    return sources == other.sources && types == other.types &&
-           attributes == other.attributes && cluster == other.cluster;
-  }
-};
-
-/// Works out the binding of one launch.
-class Binder {
-public:
-  Binder(gpu::LaunchFuncOp launch, LLVM::LLVMFuncOp kernel)
-      : launch(launch), kernel(kernel), b(launch) {}
-
-  FailureOr<Binding> bind() {
-    binding.sources.resize(kernel.getNumArguments());
-    auto operands = launch.getKernelOperands();
-    for (auto [number, operand] : llvm::enumerate(operands))
-      if (isNeeded(number) && failed(collect(number, operand)))
-        return failure();
-    addPointers();
-    for (unsigned number : maps)
-      addMap(number, operands[number]);
-    for (unsigned number : numbers)
-      addNumber(number, operands[number]);
-    if (failed(addCluster()))
-      return failure();
-    return std::move(binding);
-  }
-
-private:
-  struct Use {
-    bool reads = false, writes = false;
-    SmallVector<std::pair<unsigned, int64_t>> arguments; ///< And bytes.
-  };
-
-  /// Returns true if the kernel reads argument `number`, or if it is a pointer
-  /// to what the kernel accesses, perhaps by a tensor map alone: hosts order
-  /// launches by their pointers.
-  bool isNeeded(unsigned number) {
-    return !kernel.getArgument(number).use_empty() ||
-           kernel.getArgAttr(number,
-                             LLVM::LLVMDialect::getReadonlyAttrName()) ||
-           kernel.getArgAttr(number, LLVM::LLVMDialect::getWriteOnlyAttrName());
-  }
-
-  /// Notes what argument `number` is.
-  LogicalResult collect(unsigned number, Value operand) {
-    Source &source = binding.sources[number];
-    Type type = kernel.getArgumentTypes()[number];
-    Attribute constant;
-    if (matchPattern(operand, m_Constant(&constant))) {
-      if (auto integer = dyn_cast<IntegerAttr>(constant))
-        constant = IntegerAttr::get(
-            type, integer.getValue().sextOrTrunc(type.getIntOrFloatBitWidth()));
-      source.kind = Source::Kind::Constant;
-      source.constant = constant;
-      return success();
-    }
-    if (getTensorMap(operand)) {
-      source.kind = Source::Kind::Map;
-      maps.push_back(number);
-      return success();
-    }
-    if (!isa<LLVM::LLVMPointerType>(type)) {
-      source.kind = Source::Kind::Number;
-      numbers.push_back(number);
-      return success();
-    }
-    BufferPlace place = findPlace(operand);
-    if (!place.buffer)
-      return launch.emitError() << "passes a pointer as argument " << number
-                                << " whose buffer is not known";
-    source.kind = Source::Kind::Pointer;
-    Use &use = uses[place.buffer];
-    auto has = [&](StringRef name) {
-      return kernel.getArgAttr(number, name) != nullptr;
-    };
-    // A map is only read.
-    bool isMap = llvm::any_of(kernel.getArgument(number).getUsers(),
-                              llvm::IsaPred<NVVM::FenceProxyAcquireOp>);
-    use.reads |= !has(LLVM::LLVMDialect::getWriteOnlyAttrName());
-    use.writes |= !has(LLVM::LLVMDialect::getReadonlyAttrName()) && !isMap;
-    use.arguments.push_back({number, place.bytes});
-    return success();
-  }
-
-  unsigned add(Type type, Value operand) {
-    binding.types.push_back(type);
-    binding.operands.push_back(operand);
-    binding.attributes.emplace_back();
-    return binding.types.size() - 1;
-  }
-
-  void addPointers() {
-    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-    for (auto [reads, writes] :
-         {std::pair(true, false), {true, true}, {false, true}})
-      for (auto &[buffer, use] : uses) {
-        if (use.reads != reads || use.writes != writes)
-          continue;
-        unsigned index =
-            add(pointer, getDevicePointer(b, launch.getLoc(), buffer));
-        NamedAttrList &attributes = binding.attributes.back();
-        if (!writes)
-          attributes.set(LLVM::LLVMDialect::getReadonlyAttrName(),
-                         b.getUnitAttr());
-        if (!reads)
-          attributes.set(LLVM::LLVMDialect::getWriteOnlyAttrName(),
-                         b.getUnitAttr());
-        for (auto [number, bytes] : use.arguments) {
-          binding.sources[number].index = index;
-          binding.sources[number].constant = b.getI64IntegerAttr(bytes);
-        }
-      }
-  }
-
-  void addMap(unsigned number, Value operand) {
-    binding.sources[number].index =
-        add(LLVM::LLVMPointerType::get(b.getContext()), operand);
-    NamedAttrList &attributes = binding.attributes.back();
-    attributes.set(LLVM::LLVMDialect::getByValAttrName(),
-                   TypeAttr::get(LLVM::LLVMArrayType::get(b.getI8Type(),
-                                                          kTensorMapBytes)));
-    attributes.set(LLVM::LLVMDialect::getAlignAttrName(),
-                   b.getI64IntegerAttr(64));
-    attributes.set(NVVM::NVVMDialect::getGridConstantAttrName(),
-                   b.getUnitAttr());
-  }
-
-  /// One number for all arguments that get the same value.
-  void addNumber(unsigned number, Value operand) {
-    Type type = kernel.getArgumentTypes()[number];
-    auto [place, isNew] = known.try_emplace({operand, type}, 0);
-    if (isNew) {
-      Type passed = type.isInteger(64) ? b.getI32Type() : type;
-      Value value = operand;
-      if (operand.getType().isIndex())
-        value = arith::IndexCastOp::create(b, launch.getLoc(), passed, operand);
-      else if (passed != operand.getType())
-        value = arith::TruncIOp::create(b, launch.getLoc(), passed, operand);
-      place->second = add(passed, value);
-    }
-    binding.sources[number].index = place->second;
-  }
-
-  LogicalResult addCluster() {
-    if (!launch.hasClusterSize())
-      return success();
-    gpu::KernelDim3 size = launch.getClusterSizeOperandValues();
-    SmallVector<int32_t> sizes;
-    for (Value value : {size.x, size.y, size.z}) {
-      APInt constant;
-      if (!matchPattern(value, m_ConstantInt(&constant)))
-        return launch.emitError(
-            "has a cluster whose size is no constant, and a kernel can have "
-            "no other");
-      sizes.push_back(constant.getSExtValue());
-    }
-    binding.cluster = b.getDenseI32ArrayAttr(sizes);
-    return success();
-  }
-
-  gpu::LaunchFuncOp launch;
-  LLVM::LLVMFuncOp kernel;
-  OpBuilder b;
-  Binding binding;
-  llvm::MapVector<Value, Use> uses;
-  SmallVector<unsigned> maps, numbers;
-  llvm::DenseMap<std::pair<Value, Type>, unsigned> known;
-};
+using Kind = ArgumentSource::Kind;
 
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
 
+namespace {
+
 /// The kernels that were made of one.
 struct Variants {
   LLVM::LLVMFuncOp original; ///< As it was.
-  std::vector<std::pair<Binding, LLVM::LLVMFuncOp>> bound;
+  std::vector<std::pair<ArgumentBinding, LLVM::LLVMFuncOp>> bound;
 };
 
 } // namespace
 
 /// Gives `kernel` the arguments of `binding`.
-static void rewrite(LLVM::LLVMFuncOp kernel, const Binding &binding) {
+static void rewrite(LLVM::LLVMFuncOp kernel, const ArgumentBinding &binding) {
   Block &entry = kernel.getBody().front();
   OpBuilder b = OpBuilder::atBlockBegin(&entry);
   Location loc = kernel.getLoc();
@@ -258,23 +63,23 @@ static void rewrite(LLVM::LLVMFuncOp kernel, const Binding &binding) {
     BlockArgument old = entry.getArgument(number);
     Value value;
     switch (source.kind) {
-    case Source::Kind::Unused:
+    case Kind::Unused:
       continue;
-    case Source::Kind::Constant:
+    case Kind::Constant:
       value = LLVM::ConstantOp::create(b, loc, old.getType(),
                                        cast<TypedAttr>(source.constant));
       break;
-    case Source::Kind::Map:
+    case Kind::Map:
       value = added[source.index];
       break;
-    case Source::Kind::Pointer:
+    case Kind::Pointer:
       value = added[source.index];
       if (int64_t bytes = cast<IntegerAttr>(source.constant).getInt())
         value =
             LLVM::GEPOp::create(b, loc, value.getType(), b.getI8Type(), value,
                                 ArrayRef<LLVM::GEPArg>{int32_t(bytes)});
       break;
-    case Source::Kind::Number:
+    case Kind::Number:
       value = added[source.index];
       if (value.getType() != old.getType()) {
         Value &wide = widened[source.index];
@@ -313,6 +118,10 @@ struct BindArguments
     SmallVector<gpu::LaunchFuncOp> launches;
     WalkResult checked = getOperation().walk([&](gpu::LaunchFuncOp launch) {
       launches.push_back(launch);
+      if (!launch->getParentOfType<func::FuncOp>()) {
+        launch.emitError("is in no func.func, whose code says what it passes");
+        return WalkResult::interrupt();
+      }
       return findLoweredKernel(launch, symbols) ? WalkResult::advance()
                                                 : WalkResult::interrupt();
     });
@@ -328,14 +137,14 @@ struct BindArguments
       if (failed(fold(function)))
         return signalPassFailure();
 
-    std::vector<std::pair<gpu::LaunchFuncOp, Binding>> bindings;
+    std::vector<std::pair<gpu::LaunchFuncOp, ArgumentBinding>> bindings;
     WalkResult bound = getOperation().walk([&](gpu::LaunchFuncOp launch) {
       auto kernel = symbols.lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
           launch, launch.getKernelAttr());
-      FailureOr<Binding> binding = Binder(launch, kernel).bind();
+      FailureOr<ArgumentBinding> binding = bindArguments(launch, kernel);
       if (failed(binding))
         return WalkResult::interrupt();
-      bindings.push_back({launch, std::move(*binding)});
+      bindings.emplace_back(launch, std::move(*binding));
       return WalkResult::advance();
     });
     if (bound.wasInterrupted())
@@ -369,7 +178,7 @@ private:
   }
 
   /// Makes `launch` one of a kernel with the arguments of `binding`.
-  static void apply(gpu::LaunchFuncOp launch, Binding &binding,
+  static void apply(gpu::LaunchFuncOp launch, ArgumentBinding &binding,
                     llvm::MapVector<Operation *, Variants> &variants,
                     SymbolTableCollection &symbols) {
     auto kernel = symbols.lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
@@ -385,7 +194,7 @@ private:
       else
         bound = addVariant(kernel, made.original, symbols);
       rewrite(bound, binding);
-      made.bound.push_back({binding, bound});
+      made.bound.emplace_back(binding, bound);
       found = std::prev(made.bound.end());
     }
     launch.setKernelAttr(SymbolRefAttr::get(

@@ -73,6 +73,126 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// Only what is computed from sizes, offsets and strides is passed in 32 bits: a
+// number of the caller's may be negative or larger, and is passed as it is.
+module attributes {gpu.container_module} {
+  // CHECK-LABEL: func.func @callers_numbers
+  // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x64xf32>, %[[S:[a-z0-9]+]]: i64, %[[N:[a-z0-9]+]]: index, %[[F:[a-z0-9]+]]: f8E4M3FN
+  // CHECK-DAG: %[[NUMBER:.*]] = arith.index_cast %[[N]] : index to i64
+  // CHECK-DAG: %[[SUM:.*]] = arith.addi %[[N]], %
+  // CHECK-DAG: %[[BOTH:.*]] = arith.index_cast %[[SUM]] : index to i64
+  // CHECK: args(%{{.*}} : !llvm.ptr, %[[S]] : i64, %[[NUMBER]] : i64, %[[BOTH]] : i64, %{{.*}} : i32, %[[F]] : f8E4M3FN)
+  func.func @callers_numbers(%x: memref<?x64xf32>, %s: i64, %n: index,
+                             %f: f8E4M3FN) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %rows = memref.dim %x, %c0 : memref<?x64xf32>
+    %sum = arith.addi %n, %rows : index
+    %tiles = arith.ceildivui %rows, %c64 : index
+    gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1)
+        threads in (%c1, %c1, %c1)
+        args(%x : memref<?x64xf32>, %s : i64, %n : index, %sum : index,
+             %tiles : index, %f : f8E4M3FN)
+    return
+  }
+  gpu.module @kernels {
+    // CHECK: llvm.func @kernel(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %[[TILES:.*]]: i32, %{{.*}}: i8)
+    // CHECK: llvm.zext %[[TILES]] : i32 to i64
+    // CHECK-NOT: zext
+    llvm.func @kernel(%x: !llvm.ptr, %x1: !llvm.ptr, %x2: i64, %x3: i64,
+                      %x4: i64, %x5: i64, %x6: i64, %s: i64, %n: i64,
+                      %sum: i64, %tiles: i64, %f: i8)
+        attributes {gpu.kernel, nvvm.kernel} {
+      llvm.store %s, %x1 : i64, !llvm.ptr
+      llvm.store %n, %x1 : i64, !llvm.ptr
+      llvm.store %sum, %x1 : i64, !llvm.ptr
+      llvm.store %tiles, %x1 : i64, !llvm.ptr
+      llvm.store %f, %x1 : i8, !llvm.ptr
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+// Constants of any sign are in the kernel; one without a number is passed.
+module attributes {gpu.container_module} {
+  // CHECK-LABEL: func.func @constants
+  // CHECK: %[[ANY:.*]] = ub.poison : f32
+  // CHECK: args(%{{.*}} : !llvm.ptr, %[[ANY]] : f32)
+  func.func @constants(%x: memref<64xf32>) {
+    %c1 = arith.constant 1 : index
+    %a = arith.constant -1 : index
+    %b = arith.constant true
+    %c = arith.constant -2 : i8
+    %d = arith.constant 5000000000 : index
+    %e = ub.poison : f32
+    gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1)
+        threads in (%c1, %c1, %c1)
+        args(%x : memref<64xf32>, %a : index, %b : i1, %c : i8, %d : index,
+             %e : f32)
+    return
+  }
+  gpu.module @kernels {
+    // CHECK: llvm.func @kernel(%{{.*}}: !llvm.ptr, %{{.*}}: f32)
+    // CHECK-DAG: llvm.mlir.constant(-1 : i64) : i64
+    // CHECK-DAG: llvm.mlir.constant(true) : i1
+    // CHECK-DAG: llvm.mlir.constant(-2 : i8) : i8
+    // CHECK-DAG: llvm.mlir.constant(5000000000 : i64) : i64
+    llvm.func @kernel(%x: !llvm.ptr, %x1: !llvm.ptr, %x2: i64, %x3: i64,
+                      %x4: i64, %a: i64, %b: i1, %c: i8, %d: i64, %e: f32)
+        attributes {gpu.kernel, nvvm.kernel} {
+      llvm.store %a, %x1 : i64, !llvm.ptr
+      llvm.store %b, %x1 : i1, !llvm.ptr
+      llvm.store %c, %x1 : i8, !llvm.ptr
+      llvm.store %d, %x1 : i64, !llvm.ptr
+      llvm.store %e, %x1 : f32, !llvm.ptr
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+// A kernel has a cluster in those launches alone that have one.
+module attributes {gpu.container_module} {
+  // CHECK-LABEL: func.func @clusters
+  // CHECK: gpu.launch_func @kernels::@kernel blocks
+  // CHECK: gpu.launch_func @kernels::@kernel_0 blocks
+  // CHECK: gpu.launch_func @kernels::@kernel_1 blocks
+  // CHECK: gpu.launch_func @kernels::@kernel_0 blocks
+  func.func @clusters(%x: memref<64xf32>) {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    gpu.launch_func @kernels::@kernel clusters in (%c2, %c1, %c1)
+        blocks in (%c2, %c2, %c1) threads in (%c1, %c1, %c1)
+        args(%x : memref<64xf32>)
+    gpu.launch_func @kernels::@kernel
+        blocks in (%c2, %c2, %c1) threads in (%c1, %c1, %c1)
+        args(%x : memref<64xf32>)
+    gpu.launch_func @kernels::@kernel clusters in (%c1, %c2, %c1)
+        blocks in (%c2, %c2, %c1) threads in (%c1, %c1, %c1)
+        args(%x : memref<64xf32>)
+    gpu.launch_func @kernels::@kernel
+        blocks in (%c2, %c2, %c1) threads in (%c1, %c1, %c1)
+        args(%x : memref<64xf32>)
+    return
+  }
+  gpu.module @kernels {
+    // CHECK: llvm.func @kernel({{.*}}nvvm.cluster_dim = array<i32: 2, 1, 1>
+    // CHECK: llvm.func @kernel_1({{.*}}nvvm.cluster_dim = array<i32: 1, 2, 1>
+    // CHECK: llvm.func @kernel_0(%{{.*}}: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+    llvm.func @kernel(%x: !llvm.ptr, %x1: !llvm.ptr, %x2: i64, %x3: i64,
+                      %x4: i64) attributes {gpu.kernel, nvvm.kernel} {
+      llvm.store %x4, %x1 : i64, !llvm.ptr
+      llvm.return
+    }
+  }
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   func.func @not_lowered(%x: memref<64xf32>) {
     %c1 = arith.constant 1 : index
@@ -120,6 +240,23 @@ module attributes {gpu.container_module} {
   gpu.module @kernels {
     llvm.func @kernel(%x: !llvm.ptr, %x1: !llvm.ptr, %x2: i64, %x3: i64,
                       %x4: i64) attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  llvm.func @no_function(%p: !llvm.ptr) {
+    %c1 = arith.constant 1 : index
+    // expected-error@below {{is in no func.func, whose code says what it passes}}
+    gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1)
+        threads in (%c1, %c1, %c1) args(%p : !llvm.ptr)
+    llvm.return
+  }
+  gpu.module @kernels {
+    llvm.func @kernel(%p: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
       llvm.return
     }
   }
