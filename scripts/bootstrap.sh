@@ -80,9 +80,13 @@ have dpkg-query || die "bootstrap knows Debian and Ubuntu; elsewhere install" \
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 
-# For tests of what other compilers make of our linalg: 99 MB.
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' &&
+# For tests of what IREE makes of our text, 99 MB, and the version before it, whose
+# syntax differs.
+old_iree=()
+if python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
   modules+=(iree-base-compiler==3.13.0 iree-base-runtime==3.13.0)
+  old_iree=(iree-base-compiler==3.12.0 iree-base-runtime==3.12.0)
+fi
 
 # The stamp names the modules, so that a longer list installs again.
 stamp=$venv/.modules
@@ -94,4 +98,10 @@ if [ ! -x "$python" ] || [ "$(cat "$stamp" 2>/dev/null)" != "${modules[*]}" ]; t
   "$python" -m pip install --quiet --disable-pip-version-check "${modules[@]}" ||
     die "pip could not install: ${modules[*]}"
   printf '%s' "${modules[*]}" >"$stamp"
+fi
+
+if [ ${#old_iree[@]} -gt 0 ] && [ ! -d "$venv/iree-3.12/iree" ]; then
+  "$python" -m pip install --quiet --disable-pip-version-check --no-deps \
+    --target "$venv/iree-3.12" "${old_iree[@]}" ||
+    die "pip could not install: ${old_iree[*]}"
 fi

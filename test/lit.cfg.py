@@ -2,12 +2,12 @@
 
 Features: nm-ptxas (a ptxas is on the PATH), nm-nvdisasm (an nvdisasm is, or in the
 Python environment), nm-cuda (nm-run finds a GPU), nm-slow (all tests are wanted: a test
-that takes longer than a few seconds has the line "REQUIRES: nm-slow", and
-`lit --param quick=1` leaves it out), nm-all-products (this build has every product, so
-that the cost model has all of them to choose from), nm-emulated-cuda (the emulator
-is built as libcuda.so, too), iree (IREE's compiler and runtime are in the Python
-environment of scripts/bootstrap.sh). A test whose text names a product that this build
-lacks is unsupported.
+that takes longer than a few seconds has the line "REQUIRES: nm-slow", and `lit --param
+quick=1` leaves it out), nm-all-products (this build has every product, so that the cost
+model has all of them to choose from), nm-emulated-cuda (the emulator is built as
+libcuda.so, too), nm-cuda-header (there is a cuda.h), iree (IREE's compiler and runtime
+are in the Python environment of scripts/bootstrap.sh), iree-3.12 (so is that older
+version). A test whose text names a product that this build lacks is unsupported.
 """
 
 import os
@@ -57,14 +57,27 @@ for tool, path in (("ptxas", config.ptxas), ("nvdisasm", config.nvdisasm)):
         config.available_features.add(f"nm-{tool}")
         config.substitutions.append((f"%{tool}", path))
 
+cuda_include = "/usr/local/cuda/include"
+if os.path.exists(os.path.join(cuda_include, "cuda.h")):
+    config.available_features.add("nm-cuda-header")
+    config.substitutions.append(("%cuda_include", cuda_include))
+
 venv = os.environ.get("NM_VENV") or os.path.join(
     config.nm_sparse_src_root, "build", "venv"
 )
+config.substitutions.append(("%venv_python", os.path.join(venv, "bin", "python")))
 iree_tools = [
     os.path.join(venv, "bin", f"iree-{name}") for name in ("compile", "run-module")
 ]
 if all(map(os.path.exists, iree_tools)):
     config.available_features.add("iree")
+    old = os.path.join(venv, "iree-3.12")
+    if os.path.exists(os.path.join(old, "iree")):
+        config.available_features.add("iree-3.12")
+        config.substitutions += [
+            ("%old_iree_compile", f"env PYTHONPATH={old} {old}/bin/iree-compile"),
+            ("%old_iree_path", old),
+        ]
     config.substitutions.append(("%iree_compile", iree_tools[0]))
     config.substitutions.append(("%iree_python", os.path.join(venv, "bin", "python")))
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The IR keeps no names of arguments, but where each was read: the name stands
-// there.
+// The IR keeps no names of arguments, but reading a module puts them in their
+// locations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -49,34 +48,18 @@ llvm::Expected<WeightBinding> WeightBinding::parse(StringRef text) {
   return binding;
 }
 
-/// The name of `argument` in the file that it was read from; empty where there
+/// The name of `argument` in the text that it was read from; empty where there
 /// is none.
-static std::string getName(BlockArgument argument) {
-  auto place = dyn_cast<FileLineColLoc>(argument.getLoc());
-  // A program may say any place, such as a device without an end.
-  if (!place || !llvm::sys::fs::is_regular_file(place.getFilename().getValue()))
-    return {};
-  auto buffer = llvm::MemoryBuffer::getFile(place.getFilename().getValue());
-  if (!buffer)
-    return {};
-  StringRef rest = (*buffer)->getBuffer();
-  for (unsigned line = 1; line < place.getLine(); ++line)
-    rest = rest.split('\n').second;
-  rest = rest.drop_front(std::min<size_t>(place.getColumn() - 1, rest.size()));
-  if (!rest.consume_front("%"))
-    return {};
-  return rest
-      .take_while([](char c) {
-        return llvm::isAlnum(c) || StringRef("_$.-").contains(c);
-      })
-      .str();
+static StringRef getName(BlockArgument argument) {
+  auto name = dyn_cast<NameLoc>(argument.getLoc());
+  return name ? name.getName().getValue() : StringRef();
 }
 
 static llvm::Expected<unsigned> findArgument(func::FuncOp entry,
                                              StringRef wanted) {
   std::string names;
   for (BlockArgument argument : entry.getArguments()) {
-    std::string name = getName(argument);
+    std::string name = getName(argument).str();
     if (name.empty())
       name = std::to_string(argument.getArgNumber());
     if (name == wanted || std::to_string(argument.getArgNumber()) == wanted)

@@ -10,9 +10,13 @@
 #include "Explain.h"
 #include "Options.h"
 #include "Recommend.h"
+#include "mlir/Transforms/Passes.h"
+#include "nm_sparse/Base/Error.h"
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/GPU/Codegen.h"
+#include "nm_sparse/Hosts/C/CSource.h"
+#include "nm_sparse/Hosts/Transforms.h"
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
@@ -21,6 +25,7 @@
 #include "nm_sparse/Support/ReadModule.h"
 #include "nm_sparse/Support/Version.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include <chrono>
 #include <optional>
 
@@ -142,14 +147,15 @@ makeEmulatorImage(ModuleOp module, const CompileOptions &options) {
 static llvm::Expected<std::string>
 makeKernels(ModuleOp module, const CompileOptions &options,
             std::optional<Assembled> &assembled) {
-  if (options.emit == "emulator")
+  StringRef form = isHost(options.emit) ? options.object : options.emit;
+  if (form == "emulator")
     return makeEmulatorImage(module, options);
   auto ptx = translateToPTX(module);
   if (!ptx)
     return ptx.takeError();
   if (ptx->empty())
     return makeNoKernelError(options);
-  if (options.emit == "cubin" || (options.explain && !findPtxas().empty())) {
+  if (form == "cubin" || (options.explain && !findPtxas().empty())) {
     auto result = assemblePTX(*ptx, options.pipeline.chip);
     if (!result)
       return result.takeError();
@@ -157,14 +163,63 @@ makeKernels(ModuleOp module, const CompileOptions &options,
   }
   if (options.explain)
     explainPTX(getLog(options), *ptx, assembled ? &*assembled : nullptr);
-  return options.emit == "cubin" ? assembled->cubin : std::move(*ptx);
+  return form == "cubin" ? assembled->cubin : std::move(*ptx);
+}
+
+/// What is written beside the weights.
+struct Outputs {
+  std::string main, header, manifest;
+};
+
+/// The module inside a model for another compiler that has its sparse programs.
+static constexpr llvm::StringLiteral kPrograms = "nm_sparse_programs";
+
+/// Moves the sparse programs of `model` to a module of their own.
+static llvm::Expected<OwningOpRef<ModuleOp>>
+splitModel(ModuleOp model, const CompileOptions &options) {
+  if (llvm::Error error = runPipeline(model, "inlining", [](OpPassManager &pm) {
+        pm.addPass(createInlinerPass());
+      }))
+    return std::move(error);
+  ErrorCollector errors(model.getContext());
+  if (failed(outlinePrograms(model, kPrograms)))
+    return llvm::createStringError(errors.getFirst());
+  auto programs = model.lookupSymbol<ModuleOp>(kPrograms);
+  if (!programs)
+    return makeNoKernelError(options);
+  programs->remove();
+  return OwningOpRef<ModuleOp>(programs);
+}
+
+/// Puts functions that launch the kernels in place of the kernels alone.
+/// `model` calls them, where there is one.
+static llvm::Error writeHost(const CompileOptions &options, ModuleOp model,
+                             Outputs &outputs) {
+  nms::Manifest manifest;
+  if (!nms::Manifest::parse(outputs.manifest, manifest))
+    return llvm::createStringError(nmsLastError());
+  if (options.emit == "iree") {
+    ErrorCollector errors(model.getContext());
+    auto text =
+        writeIREEModule(model, kPrograms, manifest, outputs.main, options.iree);
+    if (!text)
+      return text.takeError();
+    outputs.main = std::move(*text);
+    return llvm::Error::success();
+  }
+  auto source = writeCSource(manifest, outputs.main,
+                             llvm::sys::path::stem(options.output));
+  if (!source)
+    return source.takeError();
+  outputs.main = std::move(source->source);
+  outputs.header = std::move(source->header);
+  return llvm::Error::success();
 }
 
 /// Writes all files that `options` name, or none.
-static llvm::Error writeFiles(const CompileOptions &options, std::string output,
-                              std::string description,
+static llvm::Error writeFiles(const CompileOptions &options, Outputs outputs,
                               const CheckpointInput *checkpoint) {
-  SmallVector<OutputFile, 3> files;
+  SmallVector<OutputFile, 4> files;
   auto add = [&](llvm::Expected<OutputFile> file) -> llvm::Error {
     if (file)
       files.push_back(std::move(*file));
@@ -174,10 +229,14 @@ static llvm::Error writeFiles(const CompileOptions &options, std::string output,
   if (!options.packed.empty())
     error = add(checkpoint->pack(options.packed));
   if (!error && !options.manifest.empty())
-    error =
-        add(options.host.createFile(options.manifest, std::move(description)));
+    error = add(
+        options.host.createFile(options.manifest, std::move(outputs.manifest)));
+  if (!error && !outputs.header.empty())
+    error = add(options.host.createFile(getHeaderPath(options.output),
+                                        std::move(outputs.header)));
   if (!error && !options.output.empty())
-    error = add(options.host.createFile(options.output, std::move(output)));
+    error =
+        add(options.host.createFile(options.output, std::move(outputs.main)));
   for (OutputFile &file : files) {
     if (error)
       file.discard();
@@ -232,6 +291,14 @@ static llvm::Error compile(MLIRContext &context,
   std::string program;
   if (options.emit == kInputStage)
     llvm::raw_string_ostream(program) << module << "\n";
+  OwningOpRef<ModuleOp> programs;
+  if (options.emit == "iree") {
+    auto split = splitModel(module, options);
+    if (!split)
+      return split.takeError();
+    programs = std::move(*split);
+    module = *programs;
+  }
   std::vector<ScheduledProduct> products;
   if (llvm::Error error = runStages(module, options, products,
                                     checkpoint ? &*checkpoint : nullptr))
@@ -243,36 +310,38 @@ static llvm::Error compile(MLIRContext &context,
   if (options.recommend.isAsked)
     return recommend(module, options);
 
-  std::string output;
+  Outputs outputs;
   std::optional<Assembled> assembled;
   if (options.output.empty()) {
     // The weights alone are written.
   } else if (options.emit == kInputStage) {
-    output = std::move(program);
+    outputs.main = std::move(program);
   } else if (isStage(options.emit)) {
-    llvm::raw_string_ostream(output) << module << "\n";
+    llvm::raw_string_ostream(outputs.main) << module << "\n";
   } else {
     auto kernels = makeKernels(module, options, assembled);
     if (!kernels)
       return kernels.takeError();
-    output = std::move(*kernels);
+    outputs.main = std::move(*kernels);
   }
 
-  std::string description;
-  if (!options.manifest.empty()) {
+  if (!options.manifest.empty() || isHost(options.emit)) {
     ErrorCollector errors(&context);
     auto manifest = makeManifest(module, products,
                                  assembled ? &assembled->resources : nullptr);
     if (failed(manifest))
       return llvm::createStringError(errors.getFirst());
-    description =
+    outputs.manifest =
         llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*manifest))).str();
   } else if (!isStage(options.emit) && !options.output.empty()) {
     std::string left = describeHostOps(module, options.pipeline.hostMemory);
     if (!left.empty())
       *options.host.err << "nm-compile: warning: " << left << "\n";
   }
-  return writeFiles(options, std::move(output), std::move(description),
+  if (isHost(options.emit))
+    if (llvm::Error error = writeHost(options, **read, outputs))
+      return error;
+  return writeFiles(options, std::move(outputs),
                     checkpoint ? &*checkpoint : nullptr);
 }
 

@@ -12,6 +12,7 @@
 #include "nm_sparse/Support/CommandLine.h"
 #include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -27,9 +28,18 @@ Compiles linalg with sparse weights to GPU kernels.
   --gpu G            GPU whose rates to choose kernels by, such as h100; default
                      h200 where the chip is sm_90a. It names the chip, too
   --emit WHAT        ptx (default), cubin, emulator (the kernels as text that the
-                     emulator takes in place of PTX), or the IR after a stage;
-                     linalg is the program itself, as it was read or made of a
-                     checkpoint
+                     emulator takes in place of PTX), c (functions of C that
+                     launch them; OUT ends in .c, and a header is written beside
+                     it, docs/Hosts.md), iree (the model for iree-compile,
+                     docs/IREE.md), or the IR after a stage; linalg is the
+                     program itself, as it was read or made of a checkpoint
+  --object WHAT      in which form c and iree hold the kernels: ptx (default),
+                     cubin or emulator
+  --iree-version V   of IREE that reads the model: 3.13 (default) or 3.12
+  --weights HOW      for IREE: parameters (default; PARAMETER.COMPONENT of the
+                     scope `model`) or arguments
+  --parameter NAME   for IREE: argument %NAME is a parameter, too; may be given
+                     again
   --manifest FILE    also write how to launch the kernels, as JSON
   --host-memory      callers pass host memory: copy it to the device and back
   --tokens LIST      where the number of tokens is dynamic: auto (default; what
@@ -62,6 +72,10 @@ Compiles linalg with sparse weights to GPU kernels.
                      host), device (by a kernel), or host
   --launches HOW     of products of few tokens: merged (default; those of the
                      same activations are one) or separate
+  --arguments HOW    what kernels take: fields (default; of each array all that a
+                     manifest lists), bound (pointers, tensor maps by value and
+                     32-bit numbers), or device-maps (as bound, and kernels make
+                     the tensor maps; docs/Hosts.md)
   --candidates N     print the N best schedules of each family of kernels, for
                      each sparse matmul, and what the model predicts, as JSON,
                      and stop
@@ -102,7 +116,7 @@ static std::string listStages() {
   std::string names = kInputStage.str() + ", ";
   for (const Stage &stage : getStages())
     names += (stage.name + ", ").str();
-  return names + "ptx, cubin, emulator";
+  return names + "ptx, cubin, emulator, c, iree";
 }
 
 std::string nm_sparse::describeUsage() { return usage + listStages() + "\n"; }
@@ -150,10 +164,12 @@ static llvm::Error checkGPU(StringRef gpu) {
 }
 
 /// Options that name files, and these.
-static SmallVector<std::pair<StringRef, StringRef>>
+static SmallVector<std::pair<StringRef, std::string>>
 getOutputs(const CompileOptions &options) {
-  SmallVector<std::pair<StringRef, StringRef>> outputs = {
+  SmallVector<std::pair<StringRef, std::string>> outputs = {
       {"-o", options.output},
+      {"-o, for its header,",
+       options.emit == "c" ? getHeaderPath(options.output) : ""},
       {"--manifest", options.manifest},
       {"--packed", options.packed}};
   llvm::erase_if(outputs, [](auto &output) { return output.second.empty(); });
@@ -162,7 +178,7 @@ getOutputs(const CompileOptions &options) {
 
 llvm::Error nm_sparse::checkInput(const CompileOptions &options,
                                   StringRef input) {
-  for (auto [flag, path] : getOutputs(options))
+  for (const auto &[flag, path] : getOutputs(options))
     if (isSameFile(input, path))
       return llvm::createStringError(llvm::formatv(
           "{0} names the input, {1}, which would be lost; choose another file",
@@ -305,15 +321,19 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   line.addChoice("launches", options.pipeline.launches, {"merged", "separate"});
   line.addValue("emit", [&](StringRef text) -> llvm::Error {
     bool isImage = text == "ptx" || text == "cubin" || text == "emulator";
-    if (!isImage && !isStage(text))
+    if (!isImage && !isStage(text) && !isHost(text))
       return llvm::createStringError("'" + text.str() + "' is not one of " +
                                      listStages());
     options.emit = text.str();
     return llvm::Error::success();
   });
+  HostForm form;
+  addHostOptions(line, options, form);
   auto positional = line.parse(arguments);
   if (!positional)
     return positional.takeError();
+  if (llvm::Error error = chooseHostForm(form, options))
+    return error;
   options.pipeline.hostMemory = hostMemory;
   options.pipeline.embedChecked = embedChecked;
   options.pipeline.specializeConstants = specializeConstants;

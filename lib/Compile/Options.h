@@ -11,6 +11,7 @@
 #include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
 #include "nm_sparse/Compile/Host.h"
+#include "nm_sparse/Hosts/IREE/IREEModule.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -41,6 +42,8 @@ struct RecommendOptions {
 struct CompileOptions {
   CompileHost host;
   std::string output, emit = "ptx", manifest, chip;
+  std::string object = "ptx"; ///< What a host's file has the kernels as.
+  IREEOptions iree;
   GPUPipelineOptions pipeline;
   Objective objective = Objective::Time;
   int64_t candidates = 0;
@@ -67,6 +70,16 @@ void addAdviceOptions(CommandLine &line, AdviceOptions &options);
 llvm::Error checkAdviceOptions(const CompileOptions &options,
                                ArrayRef<std::string> positional);
 
+/// What the user says of kernels and of files that hold them; empty: nothing.
+struct HostForm {
+  std::string arguments, object, version, weights;
+};
+
+/// The options of --emit c and --emit iree: `form` is what is given, from which
+/// `options` follow.
+void addHostOptions(CommandLine &line, CompileOptions &options, HostForm &form);
+llvm::Error chooseHostForm(const HostForm &form, CompileOptions &options);
+
 /// The same of --recommend.
 void addRecommendOptions(CommandLine &line, RecommendOptions &options);
 llvm::Error checkRecommendOptions(const CompileOptions &options);
@@ -82,6 +95,12 @@ inline constexpr llvm::StringLiteral kInputStage = "linalg";
 
 /// Returns true if --emit names the IR after a stage, or that of the program.
 bool isStage(StringRef name);
+
+/// The header beside `source`, whose name ends in .c.
+std::string getHeaderPath(StringRef source);
+
+/// Returns true if --emit names a host whose code holds the kernels.
+bool isHost(StringRef name);
 
 } // namespace mlir::nm_sparse
 

@@ -80,6 +80,7 @@
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
 #include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/Hosts/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Products/Registration.h"
 
@@ -147,6 +148,7 @@ void nm_sparse::registerOwnPasses() {
     registerNMSparseTransformsPasses();
     registerNMSparseTilePasses();
     registerNMSparseGPUPasses();
+    registerNMSparseHostsPasses();
     registerPipelines();
     return true;
   }();

@@ -4,65 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Base/Error.h"
-#include "nm_sparse/Base/Fail.h"
-#include "nm_sparse/Manifest/Manifest.h"
-
-#include <nlohmann/json.hpp>
+#include "ManifestReader.h"
 
 using namespace nms;
-using Json = nlohmann::json;
 
-namespace {
+static constexpr int64_t kVersions[] = {2, 5};
 
-constexpr int64_t kVersions[] = {2, 5};
-
-class Reader {
-public:
-  bool read(const Json &json, Manifest &manifest);
-
-private:
-  bool readFunction(const Json &json, ManifestFunction &result);
-  bool readKernels(const Json &json, Manifest &manifest);
-  bool readArguments(const Json &json);
-  bool readBuffers(const Json &json);
-  bool readLaunches(const Json &json);
-  bool readLaunch(const Json &json, ManifestLaunch &launch);
-  bool readParameter(const Json &json, ManifestParameter &parameter);
-  bool readTensorMap(const Json &json, ManifestParameter &parameter);
-  bool readAccess(const Json &json, ManifestParameter &parameter);
-  bool readResults(const Json &json);
-  bool readChecks(const Json &json);
-  bool readCheck(const Json &json, ManifestCheck &check);
-  bool readCases(const Json &json);
-  bool linkCases(Manifest &manifest);
-
-  /// The member `key` of `json`; null, with the reason recorded, where there is
-  /// none of this type.
-  const Json *get(const Json &json, const char *key, Json::value_t type);
-  bool getText(const Json &json, const char *key, std::string &text);
-  bool getType(const Json &json, ManifestType &type);
-  bool getExpression(const Json &json, const char *key, Expression &result);
-  bool getExpressions(const Json &json, const char *key,
-                      std::vector<Expression> &result);
-  bool getView(const Json &json, std::optional<ManifestView> &view);
-  bool getSource(const std::string &name, ManifestSource &source);
-
-  bool refuse(const std::string &what) {
-    return !fail("the manifest is malformed: %s%s%s", what.c_str(),
-                 function.empty() ? "" : " in function @", function.c_str());
-  }
-  /// Puts where it was before the reason that was recorded.
-  bool explain() { return refuse(std::string(nmsLastError())); }
-
-  std::string function; ///< That is being read.
-  ManifestFunction *result = nullptr;
-  std::vector<std::vector<std::string>> caseNames; ///< For each function.
-};
-
-} // namespace
-
-const Json *Reader::get(const Json &json, const char *key, Json::value_t type) {
+const Json *ManifestReader::get(const Json &json, const char *key,
+                                Json::value_t type) {
   if (json.is_object()) {
     auto found = json.find(key);
     if (found != json.end() && found->type() == type)
@@ -72,28 +21,29 @@ const Json *Reader::get(const Json &json, const char *key, Json::value_t type) {
   return nullptr;
 }
 
-bool Reader::getText(const Json &json, const char *key, std::string &text) {
+bool ManifestReader::getText(const Json &json, const char *key,
+                             std::string &text) {
   const Json *value = get(json, key, Json::value_t::string);
   if (value)
     text = value->get<std::string>();
   return value != nullptr;
 }
 
-bool Reader::getType(const Json &json, ManifestType &type) {
+bool ManifestReader::getType(const Json &json, ManifestType &type) {
   std::string text;
   return getText(json, "type", text) &&
          (ManifestType::parse(text, type) || explain());
 }
 
-bool Reader::getExpression(const Json &json, const char *key,
-                           Expression &result) {
+bool ManifestReader::getExpression(const Json &json, const char *key,
+                                   Expression &result) {
   std::string text;
   return getText(json, key, text) &&
          (Expression::parse(text, result) || explain());
 }
 
-bool Reader::getExpressions(const Json &json, const char *key,
-                            std::vector<Expression> &result) {
+bool ManifestReader::getExpressions(const Json &json, const char *key,
+                                    std::vector<Expression> &result) {
   const Json *list = get(json, key, Json::value_t::array);
   if (!list)
     return false;
@@ -106,7 +56,8 @@ bool Reader::getExpressions(const Json &json, const char *key,
   return true;
 }
 
-bool Reader::getView(const Json &json, std::optional<ManifestView> &view) {
+bool ManifestReader::getView(const Json &json,
+                             std::optional<ManifestView> &view) {
   if (!json.contains("offset"))
     return true;
   view.emplace();
@@ -120,7 +71,8 @@ bool Reader::getView(const Json &json, std::optional<ManifestView> &view) {
                  " sizes, at most 8 are legal"));
 }
 
-bool Reader::getSource(const std::string &name, ManifestSource &source) {
+bool ManifestReader::getSource(const std::string &name,
+                               ManifestSource &source) {
   for (size_t i = 0; i < result->arguments.size(); ++i)
     if (result->arguments[i].name == name) {
       source = {false, static_cast<int>(i)};
@@ -134,7 +86,7 @@ bool Reader::getSource(const std::string &name, ManifestSource &source) {
   return refuse("'" + name + "' is no argument or buffer");
 }
 
-bool Reader::readKernels(const Json &json, Manifest &manifest) {
+bool ManifestReader::readKernels(const Json &json, Manifest &manifest) {
   if (!json.contains("kernels"))
     return true;
   const Json *list = get(json, "kernels", Json::value_t::array);
@@ -154,7 +106,7 @@ bool Reader::readKernels(const Json &json, Manifest &manifest) {
   return true;
 }
 
-bool Reader::readArguments(const Json &json) {
+bool ManifestReader::readArguments(const Json &json) {
   const Json *list = get(json, "arguments", Json::value_t::array);
   if (!list)
     return false;
@@ -175,7 +127,30 @@ bool Reader::readArguments(const Json &json) {
   return true;
 }
 
-bool Reader::readBuffers(const Json &json) {
+bool ManifestReader::readWeights(const Json &json) {
+  if (!json.contains("weights"))
+    return true;
+  const Json *list = get(json, "weights", Json::value_t::array);
+  if (!list)
+    return false;
+  for (const Json &entry : *list) {
+    ManifestWeight &weight = result->weights.emplace_back();
+    const Json *number = get(entry, "number", Json::value_t::number_unsigned);
+    const Json *shape = get(entry, "shape", Json::value_t::array);
+    if (!number || !shape || !getText(entry, "encoding", weight.encoding) ||
+        !getText(entry, "element_type", weight.elementType))
+      return false;
+    weight.number = number->get<int64_t>();
+    for (const Json &size : *shape) {
+      if (!size.is_number_integer())
+        return refuse("the shape of a weight is not a list of integers");
+      weight.shape.push_back(size.get<int64_t>());
+    }
+  }
+  return true;
+}
+
+bool ManifestReader::readBuffers(const Json &json) {
   const Json *list = get(json, "buffers", Json::value_t::array);
   if (!list)
     return false;
@@ -194,109 +169,7 @@ bool Reader::readBuffers(const Json &json) {
   return true;
 }
 
-bool Reader::readTensorMap(const Json &json, ManifestParameter &parameter) {
-  const Json *box = get(json, "box", Json::value_t::array);
-  std::string swizzle, promotion;
-  if (!box || !getText(json, "swizzle", swizzle) ||
-      !getText(json, "l2_promotion", promotion) ||
-      !getView(json, parameter.view))
-    return false;
-  for (const Json &size : *box) {
-    if (!size.is_number_integer())
-      return refuse("'box' is not a list of integers");
-    parameter.map.box.push_back(size.get<int64_t>());
-  }
-  auto find = [](const std::string &name,
-                 std::initializer_list<const char *> names) {
-    int number = 0;
-    for (const char *candidate : names) {
-      if (name == candidate)
-        return number;
-      ++number;
-    }
-    return -1;
-  };
-  parameter.map.swizzle =
-      find(swizzle, {"none", "swizzle_32b", "swizzle_64b", "swizzle_128b"});
-  parameter.map.l2Promotion =
-      find(promotion, {"none", "l2promo_64b", "l2promo_128b", "l2promo_256b"});
-  return (parameter.map.swizzle >= 0 && parameter.map.l2Promotion >= 0) ||
-         refuse("swizzle '" + swizzle + "' or l2_promotion '" + promotion +
-                "' is not known");
-}
-
-bool Reader::readAccess(const Json &json, ManifestParameter &parameter) {
-  // Manifests of other compilers' versions do not say it.
-  std::string access;
-  if (json.contains("alignment")) {
-    const Json *bytes = get(json, "alignment", Json::value_t::number_unsigned);
-    if (!bytes)
-      return false;
-    parameter.alignment = bytes->get<int64_t>();
-  }
-  if (!json.contains("access"))
-    return true;
-  if (!getText(json, "access", access))
-    return false;
-  constexpr std::pair<const char *, ManifestAccess> names[] = {
-      {"none", ManifestAccess::None},
-      {"read", ManifestAccess::Read},
-      {"write", ManifestAccess::Write},
-      {"read_write", ManifestAccess::ReadWrite}};
-  for (auto [name, value] : names)
-    if (access == name) {
-      parameter.access = value;
-      return true;
-    }
-  return refuse("the access '" + access +
-                "' is not known, legal are none, read, write and read_write");
-}
-
-bool Reader::readParameter(const Json &json, ManifestParameter &parameter) {
-  std::string source, field;
-  const std::string &type = parameter.type;
-  if (!getText(json, "type", parameter.type) ||
-      !getText(json, "source", source) || !getText(json, "field", field))
-    return false;
-  parameter.isByValue = type == "tensor_map";
-  if (type == "ptr" || type == "tensor_map") {
-    parameter.kind = field == "tensor_map" ? ManifestParameter::Kind::TensorMap
-                                           : ManifestParameter::Kind::Pointer;
-    if (parameter.isByValue &&
-        parameter.kind != ManifestParameter::Kind::TensorMap)
-      return refuse("a tensor_map has the field '" + field +
-                    "', legal is 'tensor_map'");
-    if (!getSource(source, parameter.source) || !readAccess(json, parameter))
-      return false;
-    return parameter.kind == ManifestParameter::Kind::Pointer ||
-           readTensorMap(json, parameter);
-  }
-  // A field of a source is the quantity of that name.
-  std::string text = field == "value" ? source : source + "." + field;
-  return Expression::parse(text, parameter.value) || explain();
-}
-
-bool Reader::readLaunch(const Json &json, ManifestLaunch &launch) {
-  const Json *parameters = get(json, "parameters", Json::value_t::array);
-  if (!parameters || !getText(json, "kernel", launch.kernel) ||
-      !getExpressions(json, "grid", launch.grid) ||
-      !getExpressions(json, "block", launch.block) ||
-      !getExpression(json, "dynamic_shared_memory", launch.sharedBytes))
-    return false;
-  if (json.contains("cluster") &&
-      !getExpressions(json, "cluster", launch.cluster))
-    return false;
-  if (launch.grid.size() != 3 || launch.block.size() != 3 ||
-      (!launch.cluster.empty() && launch.cluster.size() != 3))
-    return refuse("the grid, block or cluster of kernel '" + launch.kernel +
-                  "' does not have three sizes");
-  for (const Json &entry : *parameters)
-    if (!readParameter(entry, launch.parameters.emplace_back()))
-      return false;
-  return true;
-}
-
-bool Reader::readLaunches(const Json &json) {
+bool ManifestReader::readLaunches(const Json &json) {
   const Json *list = get(json, "launches", Json::value_t::array);
   if (!list)
     return false;
@@ -306,7 +179,7 @@ bool Reader::readLaunches(const Json &json) {
   return true;
 }
 
-bool Reader::readResults(const Json &json) {
+bool ManifestReader::readResults(const Json &json) {
   const Json *list = get(json, "results", Json::value_t::array);
   if (!list)
     return false;
@@ -320,7 +193,7 @@ bool Reader::readResults(const Json &json) {
   return true;
 }
 
-bool Reader::readChecks(const Json &json) {
+bool ManifestReader::readChecks(const Json &json) {
   if (!json.contains("checks"))
     return true;
   const Json *list = get(json, "checks", Json::value_t::array);
@@ -332,7 +205,7 @@ bool Reader::readChecks(const Json &json) {
   return true;
 }
 
-bool Reader::readCheck(const Json &json, ManifestCheck &check) {
+bool ManifestReader::readCheck(const Json &json, ManifestCheck &check) {
   std::string kind, name;
   ManifestSource source;
   if (!getText(json, "kind", kind) || !getText(json, "buffer", name) ||
@@ -365,7 +238,7 @@ bool Reader::readCheck(const Json &json, ManifestCheck &check) {
   return true;
 }
 
-bool Reader::readCases(const Json &json) {
+bool ManifestReader::readCases(const Json &json) {
   const Json *list = get(json, "cases", Json::value_t::array);
   if (!list || !getExpression(json, "tokens", result->tokens.emplace()))
     return false;
@@ -385,14 +258,14 @@ bool Reader::readCases(const Json &json) {
   return true;
 }
 
-bool Reader::readFunction(const Json &json, ManifestFunction &into) {
+bool ManifestReader::readFunction(const Json &json, ManifestFunction &into) {
   result = &into;
   function.clear();
   caseNames.emplace_back();
   if (!getText(json, "name", into.name))
     return false;
   function = into.name;
-  if (!readArguments(json))
+  if (!readArguments(json) || !readWeights(json))
     return false;
   if (json.contains("cases"))
     return readCases(json);
@@ -401,7 +274,7 @@ bool Reader::readFunction(const Json &json, ManifestFunction &into) {
 }
 
 /// A case names a function that does not select others again.
-bool Reader::linkCases(Manifest &manifest) {
+bool ManifestReader::linkCases(Manifest &manifest) {
   for (size_t i = 0; i < manifest.functions.size(); ++i) {
     ManifestFunction &selecting = manifest.functions[i];
     function = selecting.name;
@@ -422,7 +295,7 @@ bool Reader::linkCases(Manifest &manifest) {
   return true;
 }
 
-bool Reader::read(const Json &json, Manifest &manifest) {
+bool ManifestReader::read(const Json &json, Manifest &manifest) {
   const Json *version =
       get(json, "manifest_version", Json::value_t::number_unsigned);
   const Json *functions =
@@ -449,5 +322,5 @@ bool Manifest::parse(std::string_view text, Manifest &manifest) {
                           /*allow_exceptions=*/false);
   if (json.is_discarded())
     return !fail("the manifest is not JSON");
-  return Reader().read(json, manifest);
+  return ManifestReader().read(json, manifest);
 }

@@ -6,8 +6,10 @@
 
 #include "nm_sparse/Support/ReadModule.h"
 
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/ShapedOpInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "nm_sparse/Support/ErrorCollector.h"
@@ -42,14 +44,48 @@ static LogicalResult checkProgram(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// The name that stands at `place` of a text of `lines`, without its '%'; empty
+/// where there is none.
+static StringRef findName(ArrayRef<StringRef> lines, FileLineColLoc place) {
+  if (place.getLine() == 0 || place.getLine() > lines.size())
+    return {};
+  StringRef text = lines[place.getLine() - 1];
+  text = text.drop_front(std::min<size_t>(place.getColumn() - 1, text.size()));
+  if (!text.consume_front("%"))
+    return {};
+  return text.take_while(
+      [](char c) { return llvm::isAlnum(c) || StringRef("_$.-").contains(c); });
+}
+
+/// Keeps the names of arguments in their locations: the IR itself has none.
+static void nameArguments(ModuleOp module, StringRef text, StringRef file) {
+  SmallVector<StringRef> lines;
+  text.split(lines, '\n');
+  module.walk([&](FunctionOpInterface function) {
+    for (BlockArgument argument : function.getArguments()) {
+      auto place = dyn_cast<FileLineColLoc>(argument.getLoc());
+      // Text may say any place, also one in another file.
+      if (!place || place.getFilename() != file)
+        continue;
+      StringRef name = findName(lines, place);
+      if (!name.empty())
+        argument.setLoc(
+            NameLoc::get(StringAttr::get(module.getContext(), name), place));
+    }
+  });
+}
+
 static llvm::Expected<OwningOpRef<ModuleOp>>
 parse(MLIRContext &context, std::unique_ptr<llvm::MemoryBuffer> buffer) {
+  llvm::MemoryBufferRef text = *buffer;
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   ErrorCollector errors(&context);
   auto module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module || failed(checkProgram(*module)))
     return llvm::createStringError(errors.getFirst());
+  if (!isBytecode(text))
+    nameArguments(*module, text.getBuffer(), text.getBufferIdentifier());
   return module;
 }
 

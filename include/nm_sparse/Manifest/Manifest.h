@@ -117,9 +117,17 @@ struct ManifestArgument {
   int64_t weight = -1; ///< Its number, for a component.
 };
 
+/// A packed weight, whose components are arguments.
+struct ManifestWeight {
+  int64_t number = 0;
+  std::string encoding, elementType;
+  std::vector<int64_t> shape; ///< As the program declares it.
+};
+
 struct ManifestFunction {
   std::string name;
   std::vector<ManifestArgument> arguments;
+  std::vector<ManifestWeight> weights;
   std::vector<ManifestBuffer> buffers;
   std::vector<ManifestLaunch> launches;
   std::vector<ManifestResult> results;

@@ -1,0 +1,46 @@
+//===- IREEModule.h - a model for IREE, with our kernels --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_HOSTS_IREE_IREEMODULE_H
+#define NM_SPARSE_HOSTS_IREE_IREEMODULE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "nm_sparse/Manifest/Manifest.h"
+#include "llvm/Support/Error.h"
+
+namespace mlir::nm_sparse {
+
+/// How a module for IREE is written.
+struct IREEOptions {
+  /// Of IREE, whose syntax differs: 3.12 or 3.13.
+  std::string version = "3.13";
+  /// Whether weights are parameters of the model or arguments of its functions.
+  bool hasParameters = true;
+  /// Names of further arguments that are parameters.
+  std::vector<std::string> parameters;
+  /// The scope of parameters: `iree-run-module --parameters=SCOPE=FILE`.
+  std::string scope = "model";
+
+  bool isLegacy() const { return version == "3.12"; }
+};
+
+/// The versions of IREE whose text can be written.
+llvm::ArrayRef<llvm::StringRef> getIREEVersions();
+
+/// Writes `model`, whose programs --nm-sparse-outline-programs moved to the
+/// module `@programs` that `manifest` describes, as text that iree-compile
+/// takes. `image` is PTX or a cubin of kernels that make their tensor maps and
+/// take bound arguments. Encoded weights of `model` become their components:
+/// parameters, or arguments. Changes `model`.
+llvm::Expected<std::string> writeIREEModule(ModuleOp model,
+                                            llvm::StringRef programs,
+                                            const nms::Manifest &manifest,
+                                            llvm::StringRef image,
+                                            const IREEOptions &options);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_HOSTS_IREE_IREEMODULE_H

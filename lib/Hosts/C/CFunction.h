@@ -1,0 +1,78 @@
+//===- CFunction.h - a function of a manifest in C --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_HOSTS_C_CFUNCTION_H
+#define NM_SPARSE_LIB_HOSTS_C_CFUNCTION_H
+
+#include "nm_sparse/Manifest/Manifest.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <map>
+#include <set>
+
+namespace mlir::nm_sparse {
+
+/// What the C functions of a manifest's function, and of those that it selects,
+/// take: a stream, pointers to the arguments, pointers to memory for results
+/// that lie in no argument, and the sizes that are not known yet.
+class CSignature {
+public:
+  /// `selected` are the functions that `function` calls; itself where it calls
+  /// none.
+  CSignature(const nms::ManifestFunction &function,
+             llvm::ArrayRef<const nms::ManifestFunction *> selected);
+
+  /// `CUstream stream, const void *x, ..., int64_t tokens`
+  std::string writeParameters() const;
+  /// The same names in a call.
+  std::string writeNames() const;
+  /// A line of comment for each parameter: what it is, with its shape.
+  std::string describe() const;
+  /// The conditions for what may be passed, joined by `||` of what may not.
+  std::string writeChecks() const;
+
+  const std::string &getArgument(unsigned number) const {
+    return arguments[number];
+  }
+  std::string getResult(unsigned number) const;
+  /// The name of a size of an argument, or its number.
+  std::string writeSize(unsigned argument, int64_t dim) const;
+
+private:
+  void nameArguments();
+  void nameSizes(llvm::ArrayRef<const nms::ManifestFunction *> selected);
+  std::string makeUnique(std::string name);
+
+  const nms::ManifestFunction &function;
+  const nms::ManifestFunction &first; ///< Of those that are selected.
+  std::vector<std::string> arguments;
+  std::vector<bool> isWritten; ///< For each argument.
+  std::map<std::pair<unsigned, int64_t>, std::string> sizes;
+  std::set<std::string> taken;
+};
+
+/// Returns true if result `number` of `function` is in memory that the caller
+/// gives for it, without a copy: all of a buffer that no result before it has.
+bool isOwnBuffer(const nms::ManifestFunction &function, unsigned number);
+
+/// Returns true if `name` can be the name of a function in C and in C++.
+bool isCName(llvm::StringRef name);
+
+/// `expression` over the arguments of `function`, in C.
+std::string writeCExpression(const nms::ManifestFunction &function,
+                             const CSignature &signature,
+                             const nms::Expression &expression);
+
+/// Writes the body of the C function that launches what `function` lists.
+/// `kernels` gives the number of each kernel.
+void writeCBody(llvm::raw_ostream &os, const nms::ManifestFunction &function,
+                const CSignature &signature,
+                const std::map<std::string, unsigned> &kernels);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_HOSTS_C_CFUNCTION_H

@@ -1,0 +1,276 @@
+//===- CSignature.cpp - what a C function takes ---------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CExpressions.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+using namespace nms;
+
+/// Words that C or C++ has, and names that the bodies use.
+static const llvm::StringSet<> &getReserved() {
+  static const llvm::StringSet<> words = {
+      "alignas",  "alignof",  "and",       "asm",      "auto",     "bool",
+      "break",    "case",     "catch",     "char",     "class",    "const",
+      "continue", "default",  "delete",    "do",       "double",   "else",
+      "enum",     "explicit", "export",    "extern",   "false",    "float",
+      "for",      "friend",   "goto",      "if",       "inline",   "int",
+      "long",     "mutable",  "namespace", "new",      "not",      "operator",
+      "or",       "private",  "protected", "public",   "register", "restrict",
+      "return",   "short",    "signed",    "sizeof",   "static",   "struct",
+      "switch",   "template", "this",      "throw",    "true",     "try",
+      "typedef",  "typename", "union",     "unsigned", "using",    "virtual",
+      "void",     "volatile", "while",     "xor",      "main",     "stream",
+      "status",   "bytes",    "workspace", "done"};
+  return words;
+}
+
+bool nm_sparse::isCName(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; }) &&
+         !getReserved().contains(name);
+}
+
+static std::string toCName(StringRef text, StringRef otherwise) {
+  std::string name = text.str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return isCName(name) ? name : otherwise.str();
+}
+
+bool nm_sparse::isOwnBuffer(const ManifestFunction &function, unsigned number) {
+  auto isWhole = [](const ManifestResult &result) {
+    return result.source.isBuffer && !result.view;
+  };
+  const ManifestResult &result = function.results[number];
+  if (!isWhole(result))
+    return false;
+  for (unsigned before = 0; before < number; ++before)
+    if (isWhole(function.results[before]) &&
+        function.results[before].source.number == result.source.number)
+      return false;
+  return true;
+}
+
+CSignature::CSignature(const ManifestFunction &function,
+                       ArrayRef<const ManifestFunction *> selected)
+    : function(function), first(*selected.front()),
+      isWritten(function.arguments.size()) {
+  for (const ManifestFunction *one : selected)
+    for (const ManifestLaunch &launch : one->launches)
+      for (const ManifestParameter &parameter : launch.parameters)
+        if (parameter.kind == ManifestParameter::Kind::Pointer &&
+            !parameter.source.isBuffer &&
+            (parameter.access == ManifestAccess::Write ||
+             parameter.access == ManifestAccess::ReadWrite))
+          isWritten[parameter.source.number] = true;
+  nameArguments();
+  nameSizes(selected);
+}
+
+std::string CSignature::makeUnique(std::string name) {
+  std::string unique = name;
+  for (unsigned i = 1; !taken.insert(unique).second; ++i)
+    unique = name + "_" + std::to_string(i);
+  return unique;
+}
+
+void CSignature::nameArguments() {
+  for (const ManifestArgument &argument : function.arguments) {
+    std::string name = toCName(argument.label, argument.name);
+    if (!argument.component.empty())
+      name = toCName((argument.label.empty()
+                          ? "w" + std::to_string(argument.weight)
+                          : argument.label) +
+                         "_" + argument.component,
+                     argument.name);
+    arguments.push_back(makeUnique(name));
+  }
+}
+
+/// A size that no expression reads need not be passed.
+void CSignature::nameSizes(ArrayRef<const ManifestFunction *> selected) {
+  std::set<std::pair<unsigned, int64_t>> used;
+  auto visit = [&](const Expression &expression) {
+    for (const Quantity &quantity : expression.getQuantities())
+      for (auto [number, argument] : llvm::enumerate(function.arguments)) {
+        if (argument.name != quantity.name || argument.type.isNumber)
+          continue;
+        int64_t rank = argument.type.shape.size();
+        bool isStride = quantity.field == Quantity::Field::Stride;
+        if (quantity.field != Quantity::Field::Size && !isStride)
+          continue;
+        // Strides are those of rows without gaps.
+        for (int64_t dim = isStride ? quantity.dim + 1 : quantity.dim,
+                     end = isStride ? rank : quantity.dim + 1;
+             dim < end; ++dim)
+          if (argument.type.shape[dim] == kDynamicSize)
+            used.insert({number, dim});
+      }
+  };
+  auto visitAll = [&](const std::vector<Expression> &list) {
+    llvm::for_each(list, visit);
+  };
+  auto visitView = [&](const std::optional<ManifestView> &view) {
+    if (!view)
+      return;
+    visit(view->offset);
+    visitAll(view->sizes);
+    visitAll(view->strides);
+  };
+  if (function.tokens)
+    visit(*function.tokens);
+  for (const ManifestFunction *one : selected) {
+    for (const ManifestBuffer &buffer : one->buffers)
+      visitAll(buffer.sizes);
+    for (const ManifestLaunch &launch : one->launches) {
+      visitAll(launch.grid);
+      visitAll(launch.block);
+      visit(launch.sharedBytes);
+      for (const ManifestParameter &parameter : launch.parameters) {
+        if (parameter.kind == ManifestParameter::Kind::Number)
+          visit(parameter.value);
+        visitView(parameter.view);
+        // A map is of all sizes of its array.
+        if (parameter.kind == ManifestParameter::Kind::TensorMap &&
+            !parameter.view && !parameter.source.isBuffer) {
+          unsigned number = parameter.source.number;
+          for (auto [dim, size] :
+               llvm::enumerate(function.arguments[number].type.shape))
+            if (size == kDynamicSize)
+              used.insert({number, int64_t(dim)});
+        }
+      }
+    }
+    for (const ManifestResult &result : one->results)
+      visitView(result.view);
+  }
+  // The tokens have that name, as do others where they are all that varies.
+  std::optional<std::pair<unsigned, int64_t>> tokens;
+  if (used.size() == 1)
+    tokens = *used.begin();
+  else if (function.tokens && function.tokens->getQuantities().size() == 1)
+    for (auto [number, dim] : used)
+      if (Quantity{function.arguments[number].name, Quantity::Field::Size, dim}
+              .write() == function.tokens->getText())
+        tokens = {number, dim};
+  for (auto place : used)
+    sizes[place] =
+        makeUnique(place == tokens ? std::string("tokens")
+                                   : arguments[place.first] + "_size" +
+                                         std::to_string(place.second));
+}
+
+std::string CSignature::writeSize(unsigned argument, int64_t dim) const {
+  int64_t size = function.arguments[argument].type.shape[dim];
+  if (size != kDynamicSize)
+    return std::to_string(size);
+  auto found = sizes.find({argument, dim});
+  return found == sizes.end() ? "?" : found->second;
+}
+
+std::string CSignature::getResult(unsigned number) const {
+  return "result" + std::to_string(number);
+}
+
+/// The type of a number in C; empty for one that C has no type for.
+static std::string getNumberType(const ManifestType &type) {
+  return type.text == "f32"                           ? "float"
+         : type.text == "f64"                         ? "double"
+         : type.text == "index" || type.text == "i64" ? "int64_t"
+         : type.text == "i32"                         ? "int32_t"
+                                                      : "";
+}
+
+std::string CSignature::writeParameters() const {
+  std::string text = "CUstream stream";
+  for (auto [number, argument] : llvm::enumerate(function.arguments)) {
+    text += ", ";
+    if (argument.type.isNumber)
+      text += getNumberType(argument.type) + " ";
+    else
+      text += isWritten[number] ? "void *" : "const void *";
+    text += arguments[number];
+  }
+  for (auto [number, result] : llvm::enumerate(first.results))
+    if (result.source.isBuffer)
+      text += ", void *" + getResult(number);
+  for (const auto &[place, name] : sizes)
+    text += ", int64_t " + name;
+  return text;
+}
+
+std::string CSignature::writeNames() const {
+  std::string text = "stream";
+  for (const std::string &name : arguments)
+    text += ", " + name;
+  for (auto [number, result] : llvm::enumerate(first.results))
+    if (result.source.isBuffer)
+      text += ", " + getResult(number);
+  for (const auto &[place, name] : sizes)
+    text += ", " + name;
+  return text;
+}
+
+std::string CSignature::describe() const {
+  std::string text;
+  auto add = [&](StringRef name, StringRef what) {
+    text += llvm::formatv(" * {0}: {1}\n", name, what).str();
+  };
+  int64_t described = -1;
+  for (auto [number, argument] : llvm::enumerate(function.arguments)) {
+    const ManifestType &type = argument.type;
+    // A weight is said before its first component.
+    for (const ManifestWeight &weight : function.weights)
+      if (weight.number == argument.weight && described != argument.weight) {
+        described = weight.number;
+        std::vector<std::string> extents;
+        for (int64_t size : weight.shape)
+          extents.push_back(std::to_string(size));
+        text += llvm::formatv(" * {0} of {1} [{2}], packed:\n", weight.encoding,
+                              weight.elementType, llvm::join(extents, ", "))
+                    .str();
+      }
+    std::string what = type.isNumber ? type.text : type.element + " [";
+    for (size_t dim = 0; dim < type.shape.size(); ++dim)
+      what += (dim ? ", " : "") + writeSize(number, dim);
+    if (!type.isNumber)
+      what += isWritten[number] ? "], written" : "]";
+    add(arguments[number], what);
+  }
+  for (auto [number, result] : llvm::enumerate(first.results)) {
+    if (!result.source.isBuffer)
+      continue;
+    std::vector<std::string> extents =
+        CExpressions(first, *this).writeSizes(result.source, result.view);
+    add(getResult(number),
+        result.type.element + " [" + llvm::join(extents, ", ") + "], written");
+  }
+  for (const auto &[place, name] : sizes)
+    add(name,
+        llvm::formatv("size {0} of {1}", place.second, arguments[place.first])
+            .str());
+  return text;
+}
+
+std::string CSignature::writeChecks() const {
+  std::vector<std::string> refused;
+  for (auto [number, argument] : llvm::enumerate(function.arguments))
+    if (!argument.type.isNumber)
+      refused.push_back("(uintptr_t)" + arguments[number] + " % 16 != 0");
+  for (auto [number, result] : llvm::enumerate(first.results))
+    if (result.source.isBuffer)
+      refused.push_back("(uintptr_t)" + getResult(number) + " % 16 != 0");
+  for (const auto &[place, name] : sizes)
+    refused.push_back(name + " < 0 || " + name + " > INT32_MAX");
+  return llvm::join(refused, " ||\n      ");
+}

@@ -1,0 +1,41 @@
+//===- SplitWeights.h - weights of a model as their components --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_LIB_HOSTS_IREE_SPLITWEIGHTS_H
+#define NM_SPARSE_LIB_HOSTS_IREE_SPLITWEIGHTS_H
+
+#include "Programs.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir::nm_sparse {
+
+/// A parameter of the model, and the global that holds it.
+struct Parameter {
+  std::string key; ///< In files: `w.values`, or `b`.
+  std::string type;
+};
+
+/// What the functions of a model no longer take.
+struct SplitResult {
+  /// What the calls of the model call.
+  std::vector<ProgramInstance> instances;
+  /// By the names of their globals.
+  std::map<std::string, Parameter> parameters;
+  /// Functions without arguments that give a dense parameter, and its global.
+  std::map<std::string, std::string> loads;
+};
+
+/// Replaces each encoded argument of the functions of `model` by its
+/// components, as `manifest` has them for the programs that read it, or by
+/// parameters, where `options` say so; and other arguments that `options` name
+/// by calls of functions that load them.
+llvm::Expected<SplitResult> splitWeights(ModuleOp model, StringRef programs,
+                                         const nms::Manifest &manifest,
+                                         const IREEOptions &options);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_LIB_HOSTS_IREE_SPLITWEIGHTS_H

@@ -1,0 +1,61 @@
+// What a function of C takes: a weight is its components, memory for a result
+// comes last, then the sizes that are not known. Results have no copy.
+
+// RUN: rm -rf %t && mkdir %t
+// RUN: nm-compile %s --tokens 16 --emit c -o %t/two_layers.c
+// RUN: FileCheck %s --check-prefix=HEADER --input-file %t/two_layers.h
+// RUN: FileCheck %s --input-file %t/two_layers.c
+
+// HEADER: int two_layers_prepare(void);
+// HEADER: * x: f16 [tokens, 128]
+// HEADER-NEXT: * #nm_sparse.encoding<8:32, block = [1, 32]> of f16 [128, 64], packed:
+// HEADER-NEXT: * w_values: f16 [32, 64]
+// HEADER-NEXT: * w_index: i8 [32, 2]
+// HEADER-NEXT: * result0: f32 [tokens, 64], written
+// HEADER-NEXT: * tokens: size 0 of x
+// HEADER: int linear(CUstream stream, const void *x, const void *w_values, const void *w_index, void *result0, int64_t tokens);
+// HEADER: int add_to(CUstream stream, const void *x, const void *w_values, const void *w_index, void *sum);
+
+// CHECK: #include "two_layers.h"
+// CHECK: static const unsigned char image[] =
+// CHECK-NEXT: "//
+// CHECK: int linear(CUstream stream,
+// CHECK: (uintptr_t)x % 16 != 0
+// CHECK: return CUDA_ERROR_INVALID_VALUE;
+// CHECK-NOT: cuMemAllocAsync
+// CHECK: const CUdeviceptr buffer0 = (CUdeviceptr)result0;
+// CHECK: int add_to(
+
+// RUN: not nm-compile %s --emit c -o %t/two-layers.c 2>&1 | FileCheck %s --check-prefix=STEM
+// STEM: a file of C is named by letters, digits and '_', not by 'two-layers'
+// RUN: not nm-compile %s --emit c -o %t/layers 2>&1 | FileCheck %s --check-prefix=ENDING
+// ENDING: --emit c writes FILE.c, and FILE.h beside it: end the name in -o with .c, not '
+// RUN: not nm-compile %s --emit c --arguments fields -o %t/l.c 2>&1 | FileCheck %s --check-prefix=FORM
+// FORM: --emit c takes kernels with --arguments bound, not fields; leave it out
+// RUN: not nm-compile %s --object cubin -o %t/l.ptx 2>&1 | FileCheck %s --check-prefix=OBJECT
+// OBJECT: --object says how a host's file holds the kernels, and --emit ptx writes none; leave it out
+// RUN: sed 's/@linear/@double/' %s > %t/word.mlir
+// RUN: not nm-compile %t/word.mlir --tokens 16 --emit c -o %t/word.c 2>&1 | FileCheck %s --check-prefix=WORD
+// WORD: @double cannot be a function of C: give it a name of letters, digits and '_' that is no word of C
+// RUN: not ls %t/word.c %t/word.h %t/l.c %t/l.ptx
+
+#w = #nm_sparse.encoding<8:32, block = [1, 32]>
+func.func @linear(%x: tensor<?x128xf16>, %w: tensor<128x64xf16, #w>)
+    -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x128xf16>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>)
+      -> tensor<?x64xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x128xf16>, tensor<128x64xf16, #w>)
+      outs(%z : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func @add_to(%x: tensor<16x128xf16>, %w: tensor<128x64xf16, #w>,
+                  %sum: tensor<16x64xf32>) -> tensor<16x64xf32> {
+  %y = linalg.matmul ins(%x, %w : tensor<16x128xf16>, tensor<128x64xf16, #w>)
+      outs(%sum : tensor<16x64xf32>) -> tensor<16x64xf32>
+  return %y : tensor<16x64xf32>
+}
