@@ -48,6 +48,19 @@ struct Variants {
 
 } // namespace
 
+/// `value`, an i32, as an i64 of which LLVM knows no bits: where it knows that
+/// the upper half is zero, it narrows the arithmetic of addresses, which ptxas
+/// then schedules worse by up to 8 percent.
+static Value widen(OpBuilder &b, Location loc, Value value, Type type) {
+  auto dialect =
+      LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT);
+  return LLVM::InlineAsmOp::create(
+             b, loc, type, value, "cvt.u64.u32 $0, $1;", "=l,r",
+             /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, dialect, /*operand_attrs=*/ArrayAttr())
+      .getResult(0);
+}
+
 /// Gives `kernel` the arguments of `binding`.
 static void rewrite(LLVM::LLVMFuncOp kernel, const ArgumentBinding &binding) {
   Block &entry = kernel.getBody().front();
@@ -84,7 +97,7 @@ static void rewrite(LLVM::LLVMFuncOp kernel, const ArgumentBinding &binding) {
       if (value.getType() != old.getType()) {
         Value &wide = widened[source.index];
         if (!wide)
-          wide = LLVM::ZExtOp::create(b, loc, old.getType(), value);
+          wide = widen(b, loc, value, old.getType());
         value = wide;
       }
       break;

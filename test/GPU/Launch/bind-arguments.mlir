@@ -20,7 +20,7 @@ module attributes {gpu.container_module} {
   gpu.module @kernels {
     // CHECK: llvm.func @kernel(%[[X:.*]]: !llvm.ptr {llvm.readonly}, %[[Y:.*]]: !llvm.ptr {llvm.writeonly}, %[[M:.*]]: i32) attributes {
     // CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
-    // CHECK-DAG: llvm.zext %[[M]] : i32 to i64
+    // CHECK-DAG: llvm.inline_asm asm_dialect = att "cvt.u64.u32 $0, $1;", "=l,r" %[[M]] : (i32) -> i64
     // CHECK-DAG: llvm.mlir.constant(64 : i64) : i64
     llvm.func @kernel(%y: !llvm.ptr {llvm.writeonly},
                       %y1: !llvm.ptr {llvm.writeonly}, %y2: i64, %y3: i64,
@@ -98,8 +98,8 @@ module attributes {gpu.container_module} {
   }
   gpu.module @kernels {
     // CHECK: llvm.func @kernel(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %[[TILES:.*]]: i32, %{{.*}}: i8)
-    // CHECK: llvm.zext %[[TILES]] : i32 to i64
-    // CHECK-NOT: zext
+    // CHECK: llvm.inline_asm {{.*}}"cvt.u64.u32 {{.*}} %[[TILES]]
+    // CHECK-NOT: cvt.u64
     llvm.func @kernel(%x: !llvm.ptr, %x1: !llvm.ptr, %x2: i64, %x3: i64,
                       %x4: i64, %x5: i64, %x6: i64, %s: i64, %n: i64,
                       %sum: i64, %tiles: i64, %f: i8)
