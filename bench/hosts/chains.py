@@ -25,49 +25,143 @@ import subprocess
 import sys
 import time
 
-LENGTH = 20  # products
 SIZE = 4096
-WEIGHTS = 4  # different ones, more than L2 holds
+HIDDEN = 14336
+HEADS = 1024  # outputs for keys and for values
+LENGTH = 20  # products of a chain
 PATTERNS = {
     "two_of_four": "2:4",
     "eight_of_sixteen": "8:16, block = [1, 32]",
     "panels": "8:32, block = [1, 128]",
 }
+# Inputs and outputs of weights: four for a chain, more than L2 holds, and those of a
+# block of Llama-3-8B.
+CHAIN = [(SIZE, SIZE)] * 4
+BLOCK = [
+    *[(SIZE, SIZE), (SIZE, HEADS), (SIZE, HEADS), (SIZE, SIZE)],
+    *[(SIZE, HIDDEN), (SIZE, HIDDEN), (HIDDEN, SIZE)],
+]
 FORMS = ("fields", "bound", "device-maps")
 ROUNDS, REPEATS = 15, 10
 
 
-def write_chain(pattern: str) -> str:
-    t = f"tensor<?x{SIZE}xf16>"
-    s = f"tensor<?x{SIZE}xf32>"
-    w = f"tensor<{SIZE}x{SIZE}xf16, #w>"
-    weights = ", ".join(f"%w{i}: {w}" for i in range(WEIGHTS))
-    lines = [
-        f"#w = #nm_sparse.encoding<{pattern}>",
-        "#id = affine_map<(m, n) -> (m, n)>",
-        f"func.func @chain(%x: {t}, {weights}) -> {t} {{",
-        "  %c0 = arith.constant 0 : index",
-        "  %zero = arith.constant 0.0 : f32",
-        f"  %m = tensor.dim %x, %c0 : {t}",
-        f"  %e = tensor.empty(%m) : {s}",
-        f"  %f = linalg.fill ins(%zero : f32) outs(%e : {s}) -> {s}",
-        f"  %h = tensor.empty(%m) : {t}",
-    ]
-    x = "%x"
-    for i in range(LENGTH):
-        lines += [
-            f"  %s{i} = linalg.matmul ins({x}, %w{i % WEIGHTS} : {t}, {w})",
-            f"      outs(%f : {s}) -> {s}",
-            f"  %y{i} = linalg.generic {{indexing_maps = [#id, #id],",
-            '      iterator_types = ["parallel", "parallel"]}',
-            f"      ins(%s{i} : {s}) outs(%h : {t}) {{",
-            "  ^bb0(%v: f32, %o: f16):",
-            "    %c = arith.truncf %v : f32 to f16",
+class Text:
+    """A function of products whose results are rounded to f16."""
+
+    def __init__(self, pattern: str, weights: list):
+        self.weights = weights
+        self.lines = [f"#w = #nm_sparse.encoding<{pattern}>"]
+        self.lines += ["#id = affine_map<(m, n) -> (m, n)>"]
+        arguments = "".join(f", %w{i}: {self.weight(i)}" for i, _ in enumerate(weights))
+        self.head = f"(%x: {self.type(SIZE)}{arguments})"
+        self.body = [
+            "  %c0 = arith.constant 0 : index",
+            "  %zero = arith.constant 0.0 : f32",
+            "  %one = arith.constant 1.0 : f32",
+            f"  %m = tensor.dim %x, %c0 : {self.type(SIZE)}",
+        ]
+        self.count = 0
+
+    def type(self, size: int, element: str = "f16") -> str:
+        return f"tensor<?x{size}x{element}>"
+
+    def weight(self, i: int) -> str:
+        inputs, outputs = self.weights[i]
+        return f"tensor<{inputs}x{outputs}xf16, #w>"
+
+    def sum(self, x: str, i: int) -> str:
+        """A product in f32."""
+        inputs, outputs = self.weights[i]
+        n, t = self.count, self.type(outputs, "f32")
+        self.count += 1
+        self.body += [
+            f"  %e{n} = tensor.empty(%m) : {t}",
+            f"  %f{n} = linalg.fill ins(%zero : f32) outs(%e{n} : {t}) -> {t}",
+            f"  %s{n} = linalg.matmul ins({x}, %w{i} : {self.type(inputs)},",
+            f"      {self.weight(i)}) outs(%f{n} : {t}) -> {t}",
+        ]
+        return f"%s{n}"
+
+    def map(self, sums: list, size: int, lines: list) -> str:
+        """f16 of `lines`, which compute %r of %a and perhaps %b."""
+        n, t, s = self.count, self.type(size), self.type(size, "f32")
+        self.count += 1
+        names = ["%a: f32", "%b: f32"][: len(sums)]
+        self.body += [
+            f"  %h{n} = tensor.empty(%m) : {t}",
+            f"  %y{n} = linalg.generic {{indexing_maps = ["
+            + ", ".join(["#id"] * (len(sums) + 1))
+            + '], iterator_types = ["parallel", "parallel"]}',
+            f"      ins({', '.join(sums)} : {', '.join([s] * len(sums))})"
+            f" outs(%h{n} : {t}) {{",
+            f"  ^bb0({', '.join(names)}, %o: f16):",
+            *("    " + line for line in lines),
+            "    %c = arith.truncf %r : f32 to f16",
             "    linalg.yield %c : f16",
             f"  }} -> {t}",
         ]
-        x = f"%y{i}"
-    return "\n".join([*lines, f"  return {x} : {t}", "}", ""])
+        return f"%y{n}"
+
+    def product(self, x: str, i: int) -> str:
+        one = "%r = arith.mulf %a, %one : f32"
+        return self.map([self.sum(x, i)], self.weights[i][1], [one])
+
+    def finish(self, results: list, sizes: list) -> str:
+        types = ", ".join(self.type(size) for size in sizes)
+        end = f"  return {', '.join(results)} : {types}"
+        head = f"func.func @run{self.head} -> ({types}) {{"
+        return "\n".join([*self.lines, head, *self.body, end, "}", ""])
+
+
+def write_chain(pattern: str) -> str:
+    text = Text(pattern, CHAIN)
+    y = "%x"
+    for i in range(LENGTH):
+        y = text.product(y, i % len(CHAIN))
+    return text.finish([y], [SIZE])
+
+
+def write_block(pattern: str) -> str:
+    text = Text(pattern, BLOCK)
+    q, k, v = (text.product("%x", i) for i in range(3))
+    o = text.product(q, 3)
+    silu = [
+        "%n = arith.negf %a : f32",
+        "%x1 = math.exp %n : f32",
+        "%d = arith.addf %x1, %one : f32",
+        "%g = arith.divf %a, %d : f32",
+        "%r = arith.mulf %g, %b : f32",
+    ]
+    hidden = text.map([text.sum(o, 4), text.sum(o, 5)], HIDDEN, silu)
+    y = text.product(hidden, 6)
+    return text.finish([y, k, v], [SIZE, HEADS, HEADS])
+
+
+def compute_chain(x, dense):
+    """In higher precision, but for the f16 between products."""
+    for i in range(LENGTH):
+        x = (x.float() @ dense[i % len(dense)].float()).half()
+    return [x]
+
+
+def compute_block(x, dense):
+    import torch
+
+    wide = [w.float() for w in dense]
+    q, k, v = ((x.float() @ w).half() for w in wide[:3])
+    o = (q.float() @ wide[3]).half().float()
+    hidden = (torch.nn.functional.silu(o @ wide[4]) * (o @ wide[5])).half()
+    return [(hidden.float() @ wide[6]).half(), k, v]
+
+
+CASES = {
+    **{
+        name: (write_chain, compute_chain, pattern, CHAIN)
+        for name, pattern in PATTERNS.items()
+    },
+    "block_two_of_four": (write_block, compute_block, "2:4", BLOCK),
+    "block_panels": (write_block, compute_block, PATTERNS["panels"], BLOCK),
+}
 
 
 def prepare(options: argparse.Namespace) -> None:
@@ -78,9 +172,9 @@ def prepare(options: argparse.Namespace) -> None:
         subprocess.run([str(c) for c in command], check=True, stderr=subprocess.PIPE)
 
     compiler = pathlib.Path(options.bin) / "nm-compile"
-    for name, pattern in PATTERNS.items():
+    for name, (write, _, pattern, _) in CASES.items():
         source = folder / f"{name}.mlir"
-        source.write_text(write_chain(pattern))
+        source.write_text(write(pattern))
         for form in FORMS:
             stem = f"{folder}/{name}.{form}"
             run(
@@ -154,14 +248,19 @@ class OurProgram:
             array.data, array.rank, array.sizes = tensor.data_ptr(), tensor.dim(), sizes
         call = (self.program, 0, arrays, len(tensors))
         size = self.lib.nmsProgramWorkspace(*call)
-        result = Result()
-        status = self.lib.nmsProgramResult(*call, 0, ctypes.byref(result))
-        if size < 0 or status:
+        if size < 0:
             sys.exit(self.lib.nmsLastError().decode())
         memory = torch.full((size,), 0x7E, dtype=torch.uint8, device="cuda")
-        where = result.offset + 2 * result.sizes[0] * result.strides[0]
-        flat = memory[result.offset : where].view(torch.float16)
-        y = flat.as_strided(list(result.sizes[:2]), list(result.strides[:2]))
+        results = []
+        for i in range(self.lib.nmsProgramResults(self.program, 0)):
+            result = Result()
+            if self.lib.nmsProgramResult(*call, i, ctypes.byref(result)):
+                sys.exit(self.lib.nmsLastError().decode())
+            end = result.offset + 2 * result.sizes[0] * result.strides[0]
+            flat = memory[result.offset : end].view(torch.float16)
+            results.append(
+                flat.as_strided(list(result.sizes[:2]), list(result.strides[:2]))
+            )
 
         def launch(stream: int) -> None:
             if self.lib.nmsProgramLaunch(
@@ -169,30 +268,35 @@ class OurProgram:
             ):
                 sys.exit(self.lib.nmsLastError().decode())
 
-        return launch, y
+        return launch, results
 
 
-def bind_c(library: ctypes.CDLL, tensors: list):
+def bind_c(library: ctypes.CDLL, tensors: list, sizes: list):
     import torch
 
     tokens = tensors[0].shape[0]
-    y = torch.full((tokens, SIZE), float("nan"), dtype=torch.float16, device="cuda")
-    pointers = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, y)]
+    results = [
+        torch.full((tokens, size), float("nan"), dtype=torch.float16, device="cuda")
+        for size in sizes
+    ]
+    pointers = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, *results)]
 
     def launch(stream: int) -> None:
-        status = library.chain(
+        status = library.run(
             ctypes.c_void_p(stream), *pointers, ctypes.c_int64(tokens)
         )
         if status:
-            sys.exit(f"chain gives {status}")
+            sys.exit(f"run gives {status}")
 
-    return launch, y
+    return launch, results
 
 
 def capture(launch):
     import torch
 
     stream = torch.cuda.Stream()
+    # Memory of the result may still be in use by what was there before.
+    stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         launch(stream.cuda_stream)
     stream.synchronize()
@@ -202,7 +306,7 @@ def capture(launch):
     return graph
 
 
-def make_weights(manifest: dict, pattern: str, seed: int):
+def make_weights(manifest: dict, pattern: str, shapes: list, seed: int):
     """Dense weights and packed components, as the manifest says, on the GPU."""
     import numpy as np
     import torch
@@ -217,15 +321,16 @@ def make_weights(manifest: dict, pattern: str, seed: int):
     rng = np.random.default_rng(seed)
     dense, parts = [], []
     function = manifest["functions"][0]
-    for weight in function["weights"]:
+    for weight, (inputs, outputs) in zip(function["weights"], shapes):
         e = Encoding.parse(pattern)
-        scale = (SIZE * e.n / e.m) ** -0.5
-        w = prune((rng.standard_normal((SIZE, SIZE)) * scale).astype(np.float16), e)
+        scale = (inputs * e.n / e.m) ** -0.5
+        w = rng.standard_normal((inputs, outputs), np.float32) * scale
+        w = prune(w.astype(np.float16), e)
         read = Encoding.parse(weight["encoding"])
         found = dict(encode(w, read).components)
         names = [c["name"] for c in weight["components"]]
         if "bits" in names:
-            inner, k, n = innermost_weight(read, SIZE, SIZE)
+            inner, k, n = innermost_weight(read, inputs, outputs)
             values, bits = pack_bitmap(
                 inner, found.pop("values"), found.pop("index"), k=k, n=n
             )
@@ -239,11 +344,10 @@ def make_weights(manifest: dict, pattern: str, seed: int):
     return dense, parts
 
 
-def compute(x, dense):
-    """The chain in higher precision, but for the f16 between products."""
-    for i in range(LENGTH):
-        x = (x.float() @ dense[i % WEIGHTS].float()).half()
-    return x
+def compare(results, wanted) -> float:
+    """The largest error of a result, by norms."""
+    pairs = [(y.float(), z.float()) for y, z in zip(results, wanted)]
+    return max(float((y - z).norm() / z.norm()) for y, z in pairs)
 
 
 def time_kernels(call, count: int) -> float:
@@ -272,14 +376,14 @@ def measure(options: argparse.Namespace) -> None:
     folder = pathlib.Path(options.folder)
     runtime = ctypes.CDLL(options.runtime)
     rows = []
-    for name, pattern in PATTERNS.items():
+    for name, (_, compute, pattern, shapes) in CASES.items():
         if options.only and options.only not in name:
             continue
         library = folder / f"{name}.so"
         subprocess.run(
             ["gcc", "-std=c11", "-Wall", "-Werror", "-O1", "-fPIC", "-shared"]
             + ["-I/usr/local/cuda/include", str(folder / f"{name}.c")]
-            + ["-o", str(library), *options.link],
+            + ["-o", str(library), f"-L{options.driver}", "-lcuda"],
             check=True,
         )
         c_code = ctypes.CDLL(str(library))
@@ -290,21 +394,20 @@ def measure(options: argparse.Namespace) -> None:
         assert status == 0, status
         programs = {f: OurProgram(runtime, f"{folder}/{name}.{f}") for f in FORMS}
         manifest = json.loads((folder / f"{name}.fields.json").read_text())
-        dense, parts = make_weights(manifest, pattern, options.seed)
+        dense, parts = make_weights(manifest, pattern, shapes, options.seed)
         iree = IreeProgram(folder / f"{name}.vmfb", parts) if options.iree else None
         for tokens in options.tokens:
             x = torch.randn(tokens, SIZE, device="cuda").half()
-            wanted = compute(x, dense).float()
+            wanted = compute(x, dense)
             calls = {f: p.bind([x, *parts]) for f, p in programs.items()}
-            calls["c"] = bind_c(c_code, [x, *parts])
-            row = {"pattern": pattern, "tokens": tokens, "errors": {}, "us": {}}
+            calls["c"] = bind_c(c_code, [x, *parts], [y.shape[1] for y in wanted])
+            row = {"program": name, "tokens": tokens, "errors": {}, "us": {}}
             graphs = {}
-            for form, (launch, y) in calls.items():
+            for form, (launch, results) in calls.items():
                 graphs[form] = capture(launch)
                 graphs[form].replay()
                 torch.cuda.synchronize()
-                error = (y.float() - wanted).norm() / wanted.norm()
-                row["errors"][form] = float(error)
+                row["errors"][form] = compare(results, wanted)
             times = {form: [] for form in graphs}
             for _ in range(ROUNDS):
                 for form, graph in graphs.items():
@@ -317,9 +420,7 @@ def measure(options: argparse.Namespace) -> None:
                     times[form].append(1e3 * begin.elapsed_time(end) / REPEATS)
             row["us"] = {f: statistics.median(t) for f, t in times.items()}
             if iree:
-                y = iree.call(x)
-                error = (torch.from_numpy(y).cuda().float() - wanted).norm()
-                row["errors"]["iree"] = float(error / wanted.norm())
+                row["errors"]["iree"] = compare(iree.call(x), wanted)
                 given = iree.upload(x)
                 waits = []
                 for _ in range(ROUNDS):
@@ -335,7 +436,7 @@ def measure(options: argparse.Namespace) -> None:
             rows.append(row)
             print(json.dumps(row), flush=True)
         loads = {"c": load, "iree": iree.load if iree else None}
-        rows.append({"pattern": pattern, "load_s": loads})
+        rows.append({"program": name, "load_s": loads})
     card = torch.cuda.get_device_name()
     text = json.dumps({"device": card, "length": LENGTH, "rows": rows}, indent=1)
     pathlib.Path(options.out).write_text(text + "\n")
@@ -351,7 +452,7 @@ class IreeProgram:
         context = rt.SystemContext(config=self.config)
         context.add_vm_module(rt.VmModule.mmap(context.instance, str(path)))
         self.load = time.perf_counter() - start
-        self.function = context.modules["module"]["chain"]
+        self.function = context.modules["module"]["run"]
         self.parts = [self.upload(p) for p in parts]
 
     def upload(self, tensor):
@@ -361,7 +462,11 @@ class IreeProgram:
         return self.function(x, *self.parts)
 
     def call(self, x):
-        return self.launch(self.upload(x)).to_host()
+        import torch
+
+        results = self.launch(self.upload(x))
+        results = results if isinstance(results, (list, tuple)) else [results]
+        return [torch.from_numpy(y.to_host()).cuda() for y in results]
 
 
 def main() -> None:
@@ -378,7 +483,7 @@ def main() -> None:
     one.add_argument("--only", help="patterns whose names have this")
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--iree", action="store_true")
-    one.add_argument("--link", nargs="*", default=["-lcuda"])
+    one.add_argument("--driver", default="/usr/lib", help="folder of libcuda.so")
     one.add_argument(
         "--tokens",
         type=lambda text: [int(t) for t in text.split(",")],
