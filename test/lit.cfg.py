@@ -5,11 +5,13 @@ Python environment), nm-cuda (nm-run finds a GPU), nm-slow (all tests are wanted
 that takes longer than a few seconds has the line "REQUIRES: nm-slow", and `lit --param
 quick=1` leaves it out), nm-all-products (this build has every product, so that the cost
 model has all of them to choose from), nm-emulated-cuda (the emulator is built as
-libcuda.so, too), nm-cuda-header (there is a cuda.h), iree (IREE's compiler and runtime
+libcuda.so, too), nm-cuda-header (there is a cuda.h), nm-sparse-library (the library
+that Python calls is built, and there is ml_dtypes), iree (IREE's compiler and runtime
 are in the Python environment of scripts/bootstrap.sh), iree-3.12 (so is that older
 version). A test whose text names a product that this build lacks is unsupported.
 """
 
+import glob
 import os
 import subprocess
 import sys
@@ -66,6 +68,11 @@ venv = os.environ.get("NM_VENV") or os.path.join(
     config.nm_sparse_src_root, "build", "venv"
 )
 config.substitutions.append(("%venv_python", os.path.join(venv, "bin", "python")))
+# The library that Python calls, and types of elements that numpy has not.
+if os.path.exists(
+    os.path.join(config.nm_sparse_lib_dir, "libnm_sparse.so")
+) and glob.glob(os.path.join(venv, "lib", "python*", "site-packages", "ml_dtypes")):
+    config.available_features.add("nm-sparse-library")
 iree_tools = [
     os.path.join(venv, "bin", f"iree-{name}") for name in ("compile", "run-module")
 ]

@@ -200,11 +200,15 @@ static llvm::Error writeHost(const CompileOptions &options, ModuleOp model,
     return llvm::createStringError(nmsLastError());
   if (options.emit == "iree") {
     ErrorCollector errors(model.getContext());
-    auto text =
+    auto written =
         writeIREEModule(model, kPrograms, manifest, outputs.main, options.iree);
-    if (!text)
-      return text.takeError();
-    outputs.main = std::move(*text);
+    if (!written)
+      return written.takeError();
+    auto described = addParameters(outputs.manifest, written->parameters);
+    if (!described)
+      return described.takeError();
+    outputs.main = std::move(written->text);
+    outputs.manifest = std::move(*described);
     return llvm::Error::success();
   }
   auto source = writeCSource(manifest, outputs.main,
@@ -216,33 +220,49 @@ static llvm::Error writeHost(const CompileOptions &options, ModuleOp model,
   return llvm::Error::success();
 }
 
+/// Returns true for standard output, devices and pipes, which are written to
+/// rather than replaced.
+static bool isStream(StringRef path) {
+  return path == "-" ||
+         (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path));
+}
+
 /// Writes all files that `options` name, or none.
 static llvm::Error writeFiles(const CompileOptions &options, Outputs outputs,
                               const CheckpointInput *checkpoint) {
-  SmallVector<OutputFile, 4> files;
-  auto add = [&](llvm::Expected<OutputFile> file) -> llvm::Error {
-    if (file)
-      files.push_back(std::move(*file));
-    return file.takeError();
-  };
+  // Streams first: if one fails, no file has got its name yet.
+  SmallVector<OutputFile, 4> streams, files;
   llvm::Error error = llvm::Error::success();
-  if (!options.packed.empty())
-    error = add(checkpoint->pack(options.packed));
-  if (!error && !options.manifest.empty())
-    error = add(
-        options.host.createFile(options.manifest, std::move(outputs.manifest)));
-  if (!error && !outputs.header.empty())
-    error = add(options.host.createFile(getHeaderPath(options.output),
-                                        std::move(outputs.header)));
-  if (!error && !options.output.empty())
-    error =
-        add(options.host.createFile(options.output, std::move(outputs.main)));
-  for (OutputFile &file : files) {
-    if (error)
-      file.discard();
+  auto add = [&](StringRef path,
+                 llvm::function_ref<llvm::Expected<OutputFile>()> create) {
+    if (error || path.empty())
+      return;
+    if (!options.host.files && llvm::sys::fs::is_directory(path)) {
+      error = llvm::createStringError("cannot write " + path +
+                                      ": it is a directory");
+      return;
+    }
+    llvm::Expected<OutputFile> file = create();
+    if (file)
+      (isStream(path) ? streams : files).push_back(std::move(*file));
     else
-      error = file.keep();
-  }
+      error = file.takeError();
+  };
+  auto addText = [&](StringRef path, std::string &text) {
+    add(path, [&] { return options.host.createFile(path, std::move(text)); });
+  };
+  add(options.packed, [&] { return checkpoint->pack(options.packed); });
+  addText(options.manifest, outputs.manifest);
+  if (!outputs.header.empty())
+    addText(getHeaderPath(options.output), outputs.header);
+  addText(options.output, outputs.main);
+  for (SmallVectorImpl<OutputFile> *list : {&streams, &files})
+    for (OutputFile &file : *list) {
+      if (error)
+        file.discard();
+      else
+        error = file.keep();
+    }
   return error;
 }
 

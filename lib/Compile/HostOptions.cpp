@@ -80,7 +80,7 @@ llvm::Error nm_sparse::chooseHostForm(const HostForm &form,
   options.pipeline.exactResults = true;
   if (!form.object.empty())
     options.object = form.object;
-  if (options.emit != "c")
+  if (options.emit != "c" || options.help || options.version)
     return llvm::Error::success();
   StringRef stem = options.output;
   if (!stem.consume_back(".c") || llvm::sys::path::filename(stem).empty())

@@ -44,6 +44,8 @@ private:
   /// none of this type.
   const Json *get(const Json &json, const char *key, Json::value_t type);
   bool getText(const Json &json, const char *key, std::string &text);
+  /// `json` is a number that is not negative.
+  bool getNumber(const Json &json, int64_t &number);
   bool getType(const Json &json, ManifestType &type);
   bool getExpression(const Json &json, const char *key, Expression &result);
   bool getExpressions(const Json &json, const char *key,

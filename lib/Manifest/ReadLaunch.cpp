@@ -8,6 +8,8 @@
 
 using namespace nms;
 
+static constexpr uint64_t kMostAlignment = uint64_t(1) << 40;
+
 bool ManifestReader::readTensorMap(const Json &json,
                                    ManifestParameter &parameter) {
   const Json *box = get(json, "box", Json::value_t::array);
@@ -48,7 +50,13 @@ bool ManifestReader::readAccess(const Json &json,
     const Json *bytes = get(json, "alignment", Json::value_t::number_unsigned);
     if (!bytes)
       return false;
-    parameter.alignment = bytes->get<int64_t>();
+    // Of 64 bits without a sign, so that no number becomes another one.
+    auto number = bytes->get<uint64_t>();
+    if (number == 0 || number > kMostAlignment || (number & (number - 1)) != 0)
+      return refuse("the alignment " + std::to_string(number) +
+                    " is no power of 2 up to " +
+                    std::to_string(kMostAlignment));
+    parameter.alignment = static_cast<int64_t>(number);
   }
   if (!json.contains("access"))
     return true;

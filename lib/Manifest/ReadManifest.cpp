@@ -29,6 +29,12 @@ bool ManifestReader::getText(const Json &json, const char *key,
   return value != nullptr;
 }
 
+bool ManifestReader::getNumber(const Json &json, int64_t &number) {
+  auto wide = json.get<uint64_t>();
+  number = static_cast<int64_t>(wide);
+  return number >= 0 || refuse(std::to_string(wide) + " is too large");
+}
+
 bool ManifestReader::getType(const Json &json, ManifestType &type) {
   std::string text;
   return getText(json, "type", text) &&
@@ -122,7 +128,8 @@ bool ManifestReader::readArguments(const Json &json) {
     const Json *weight = get(entry, "weight", Json::value_t::number_unsigned);
     if (!weight || !getText(entry, "component", argument.component))
       return false;
-    argument.weight = weight->get<int64_t>();
+    if (!getNumber(*weight, argument.weight))
+      return false;
   }
   return true;
 }
@@ -140,11 +147,13 @@ bool ManifestReader::readWeights(const Json &json) {
     if (!number || !shape || !getText(entry, "encoding", weight.encoding) ||
         !getText(entry, "element_type", weight.elementType))
       return false;
-    weight.number = number->get<int64_t>();
+    if (!getNumber(*number, weight.number))
+      return false;
     for (const Json &size : *shape) {
-      if (!size.is_number_integer())
-        return refuse("the shape of a weight is not a list of integers");
-      weight.shape.push_back(size.get<int64_t>());
+      if (!size.is_number_unsigned())
+        return refuse("the shape of a weight is not a list of sizes");
+      if (!getNumber(size, weight.shape.emplace_back()))
+        return false;
     }
   }
   return true;

@@ -147,6 +147,7 @@ static void buildBinary(OpPassManager &pm, const GPUPipelineOptions &options) {
 
 void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
+  pm.addPass(createNMSparseRefuseMapsByValuePass());
   if (options.checkIndex)
     pm.addPass(createNMSparseCheckIndexPass());
   // First, so that no conversion of host code reaches into the kernels.

@@ -87,9 +87,48 @@ std::string mutate(std::string text, std::mt19937 &random) {
   return text;
 }
 
-TEST_F(ProgramTest, AnyTextIsReadOrRefusedWithASentence) {
-  std::mt19937 random(46); // NOLINT(bugprone-random-generator-seed)
-  const std::string whole = makeManifest("arg0.size[0] * 2", kLaunch);
+/// A launch as of `--arguments bound`.
+const char *const kBoundLaunch =
+    R"({"kernel": "k", "grid": ["arg0.size[0]", "1", "1"],
+    "block": ["128", "1", "1"], "dynamic_shared_memory": "1024", "parameters": [
+    {"type": "ptr", "source": "arg1", "field": "aligned", "access": "read",
+     "alignment": 16},
+    {"type": "ptr", "source": "buffer0", "field": "aligned",
+     "access": "read_write", "alignment": 256},
+    {"type": "tensor_map", "source": "arg1", "field": "tensor_map",
+     "access": "read", "alignment": 16, "box": [4, 32],
+     "swizzle": "swizzle_64b", "l2_promotion": "l2promo_128b", "offset": "8",
+     "sizes": ["arg0.size[0]", "64"], "strides": ["arg1.stride[0]", "1"]},
+    {"type": "i32", "source": "arg0.size[0]", "field": "value"}]})";
+
+/// A manifest with all fields that a bound program has.
+std::string makeBoundManifest() {
+  std::string text =
+      makeManifest("arg0.size[0] * 2", kBoundLaunch, R"(, "initial": "0")");
+  auto replace = [&](const std::string &old, const std::string &by) {
+    text.replace(text.find(old), old.size(), by);
+  };
+  replace(R"("manifest_version": 2)",
+          R"("manifest_version": 5, "kernels": [{"name": "k", "waits": true},
+          {"name": "l", "waits": false}])");
+  replace(R"("role": "data", "type")", R"("role": "values", "label": "w",
+          "component": "values", "weight": 0, "type")");
+  replace(R"("weights": [])",
+          R"("weights": [{"number": 0, "encoding": "2:4", "shape": [64, 64],
+          "element_type": "f16", "packed_layout": 1, "components": [
+          {"name": "values", "role": "values", "argument": "arg0"}]}])");
+  return text;
+}
+
+class ManifestFuzzTest : public ProgramTest {
+protected:
+  void run(const std::string &whole, unsigned seed);
+};
+
+void ManifestFuzzTest::run(const std::string &whole, unsigned seed) {
+  std::mt19937 random(seed); // NOLINT(bugprone-random-generator-seed)
+  load(whole);
+  ASSERT_TRUE(program) << nmsLastError();
   int read = 0, refused = 0, sized = 0;
   for (int i = 0; i < 4000; ++i) {
     std::string text = mutate(whole, random);
@@ -122,6 +161,43 @@ TEST_F(ProgramTest, AnyTextIsReadOrRefusedWithASentence) {
   EXPECT_GT(refused, 400);
   EXPECT_GT(read, 400);
   EXPECT_GT(sized, 100);
+}
+
+TEST_F(ManifestFuzzTest, AnyTextIsReadOrRefusedWithASentence) {
+  run(makeManifest("arg0.size[0] * 2", kLaunch), 46);
+}
+
+TEST_F(ManifestFuzzTest, AnyTextOfBoundKernelsIs) {
+  run(makeBoundManifest(), 47);
+}
+
+TEST_F(ManifestFuzzTest, FieldsOfBoundKernelsAreChecked) {
+  auto expect = [&](const std::string &old, const std::string &by,
+                    const char *message) {
+    std::string text = makeBoundManifest();
+    text.replace(text.find(old), old.size(), by);
+    load(text);
+    EXPECT_FALSE(program) << by;
+    EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
+        << nmsLastError();
+  };
+  expect("read_write", "reads", "legal are none, read, write and read_write");
+  expect(R"("access": "read")", R"("access": 1)", "'access' is missing");
+  for (const char *bytes : {"0", "24", "18446744073709551615"})
+    expect(R"("alignment": 16)", R"("alignment": )" + std::string(bytes),
+           "is no power of 2 up to");
+  expect(R"("alignment": 16)", R"("alignment": -16)", "'alignment' is missing");
+  expect(R"("waits": true)", R"("waits": 1)", "'waits' is missing");
+  expect(R"("label": "w")", R"("label": 1)", "'label' is missing");
+  expect(R"("weight": 0)", R"("weight": 18446744073709551615)",
+         "18446744073709551615 is too large");
+  expect(R"("number": 0)", R"("number": 18446744073709551615)",
+         "18446744073709551615 is too large");
+  expect("[64, 64]", "[64, -64]", "is not a list of sizes");
+  expect("[64, 64]", "[64, 0.5]", "is not a list of sizes");
+  expect(R"("field": "tensor_map")", R"("field": "aligned")",
+         "a tensor_map has the field 'aligned', legal is 'tensor_map'");
+  expect("swizzle_64b", "swizzle_96b", "swizzle 'swizzle_96b'");
 }
 
 } // namespace

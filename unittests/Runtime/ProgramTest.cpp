@@ -104,7 +104,7 @@ TEST_F(ProgramTest, ManifestsThatAreNoneSayWhy) {
   expect("{", "the manifest is not JSON");
   expect("{}", "'manifest_version' is missing");
   expect(R"({"manifest_version": 9, "functions": []})",
-         "manifest_version is 9, legal are 2 to 4");
+         "manifest_version is 9, legal are 2 to 5");
   expect(R"({"manifest_version": 2, "functions": []})", "it has no functions");
   std::string wrong = makeManifest("1");
   wrong.replace(wrong.find("memref<?x64xf16>"), 16, "memref<?x64qf16>");
@@ -133,6 +133,30 @@ TEST_F(ProgramTest, LaunchesWithPointersAndStrides) {
   EXPECT_EQ(fake().grid[0], 5u);
   EXPECT_EQ(fake().grid[1], 2u);
   EXPECT_EQ(fake().firstParam, reinterpret_cast<uint64_t>(memory + 256));
+}
+
+/// A kernel reads 4 bytes of a number, so what does not fit is refused.
+TEST_F(ProgramTest, NumbersOf32BitsFit) {
+  auto call = [&](const std::string &number, int64_t rows) {
+    std::string launch = kLaunch;
+    const std::string old =
+        R"({"type": "i64", "source": "arg0", "field": "stride[0]"})";
+    launch.replace(launch.find(old), old.size(),
+                   R"({"type": "i32", "source": ")" + number +
+                       R"(", "field": "value"})");
+    load(makeManifest("64", launch));
+    auto arrays = makeArrays(rows);
+    return nmsProgramWorkspace(program.get(), 0, arrays.data(), 2);
+  };
+  EXPECT_EQ(call("arg0.size[0]", INT32_MAX), 256) << nmsLastError();
+  EXPECT_EQ(call("arg0.size[0]", int64_t(INT32_MAX) + 1), -1);
+  EXPECT_NE(std::string(nmsLastError())
+                .find("takes arg0.size[0] as 32 bits, and it is 2147483648: "
+                      "legal are 0 to 2147483647"),
+            std::string::npos)
+      << nmsLastError();
+  EXPECT_EQ(call("sub(arg0.size[0], 6)", 5), -1);
+  EXPECT_EQ(call("sub(arg0.size[0], 5)", 5), 256) << nmsLastError();
 }
 
 TEST_F(ProgramTest, ModulesAreLoadedOnceAndGivenBack) {

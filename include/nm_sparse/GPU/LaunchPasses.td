@@ -216,6 +216,16 @@ def NMSparseVerifyKernelsPass
   }];
 }
 
+def NMSparseRefuseMapsByValuePass : Pass<"nm-sparse-refuse-maps-by-value"> {
+  let summary = "fail where code of the host would pass the address of a map";
+  let description = [{
+    Runs before code of the host is lowered. Kernels of `arguments=bound`
+    (`--nm-sparse-bind-arguments`) take all of a tensor map (`llvm.byval`), and
+    the runtime that code of the host calls passes the address of one. Fails for
+    each launch of such a kernel; what launches it by a manifest passes the map.
+  }];
+}
+
 def NMSparseEmbedKernelsPass
     : Pass<"nm-sparse-embed-kernels", "::mlir::ModuleOp"> {
   let summary = "embed kernels as the text of their gpu.module";

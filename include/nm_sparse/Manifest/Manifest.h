@@ -75,6 +75,21 @@ struct ManifestParameter {
   ManifestTensorMap map;
   bool isByValue = false; ///< All of the map, rather than its address.
   std::optional<ManifestView> view; ///< That the map is of.
+
+  /// Returns true for a number that the caller passes; others follow from
+  /// sizes.
+  bool isCallersNumber() const {
+    const std::vector<Quantity> &quantities = value.getQuantities();
+    return kind == Kind::Number && quantities.size() == 1 &&
+           quantities[0].field == Quantity::Field::Value &&
+           quantities[0].write() == value.getText();
+  }
+  /// Returns true if the kernel reads all of `number`, this one's value: it
+  /// takes what follows from sizes as 32 bits without a sign.
+  bool fits(int64_t number) const {
+    return type != "i32" || isCallersNumber() ||
+           (number >= 0 && number <= INT32_MAX);
+  }
 };
 
 struct ManifestLaunch {

@@ -88,7 +88,8 @@ void BodyWriter::placeBuffers() {
   for (auto [number, buffer] : llvm::enumerate(function.buffers))
     if (!findOwner(number))
       placesOS << llvm::formatv(
-          "  const int64_t {0}_at = take(&bytes, {1} * {2});\n", buffer.name,
+          "  const int64_t {0}_at = nms_take(&bytes, {1} * {2});\n",
+          buffer.name,
           multiply(expressions.writeSizes({true, int(number)}, std::nullopt)),
           buffer.type.elementBytes);
   if (!places.empty())
@@ -115,7 +116,7 @@ void BodyWriter::fillBuffers() {
       continue;
     ManifestSource source{true, int(number)};
     os << llvm::formatv(
-        "  TRY(fill({0}, {1}, {2}, {3}, stream));\n", buffer.name,
+        "  NMS_TRY(nms_fill({0}, {1}, {2}, {3}, stream));\n", buffer.name,
         multiply(expressions.writeSizes(source, std::nullopt)),
         buffer.type.elementBytes, expressions.write(*buffer.initial));
   }
@@ -128,7 +129,7 @@ void BodyWriter::encodeMap(unsigned number,
       expressions.writeSizes(parameter.source, parameter.view);
   std::vector<std::string> strides =
       expressions.writeStrides(parameter.source, parameter.view);
-  std::vector<std::string> box;
+  SmallVector<std::string> box;
   for (int64_t size : parameter.map.box)
     box.push_back(std::to_string(size));
   os << "    CUtensorMap p" << number << ";\n";
@@ -137,8 +138,8 @@ void BodyWriter::encodeMap(unsigned number,
       "      const int64_t sizes[] = {{{0}};\n"
       "      const int64_t strides[] = {{{1}};\n"
       "      const uint32_t box[] = {{{2}};\n"
-      "      TRY(encode(&p{3}, {4}, {5}, {6}, {7}, sizes, strides,\n"
-      "                 box, {8}, {9}));\n"
+      "      NMS_TRY(nms_encode(&p{3}, {4}, {5}, {6}, {7}, sizes,\n"
+      "                         strides, box, {8}, {9}));\n"
       "    }\n",
       llvm::join(sizes, ", "), llvm::join(strides, ", "), llvm::join(box, ", "),
       number, type.getMapType(), sizes.size(), type.elementBytes,
@@ -157,22 +158,22 @@ void BodyWriter::declare(unsigned number, const ManifestParameter &parameter) {
     return;
   case ManifestParameter::Kind::Number:
     std::string value = expressions.write(parameter.value);
-    if (parameter.type == "i32") {
-      os << llvm::formatv("    int32_t p{0};\n    TRY(narrow(&p{0}, {1}));\n",
-                          number, value);
+    // A size fits, or the call is refused; the caller's numbers have a type.
+    if (parameter.type == "i32" && !parameter.isCallersNumber()) {
+      os << llvm::formatv(
+          "    int32_t p{0};\n    NMS_TRY(nms_narrow(&p{0}, {1}));\n", number,
+          value);
       return;
     }
-    StringRef type = parameter.type == "f32"   ? "float"
-                     : parameter.type == "f64" ? "double"
-                                               : "int64_t";
-    os << llvm::formatv("    {0} p{1} = ({0})({2});\n", type, number, value);
+    os << llvm::formatv("    {0} p{1} = ({0})({2});\n",
+                        getNumberType(parameter.type), number, value);
     return;
   }
 }
 
 void BodyWriter::writeLaunch(const ManifestLaunch &launch) {
   auto writeList = [&](const std::vector<Expression> &list) {
-    std::vector<std::string> texts;
+    SmallVector<std::string> texts;
     for (const Expression &expression : list)
       texts.push_back(expressions.write(expression));
     return llvm::join(texts, ", ");
@@ -191,15 +192,16 @@ void BodyWriter::writeLaunch(const ManifestLaunch &launch) {
     names.push_back("&p" + std::to_string(number));
   }
   if (names.empty())
-    names.push_back("NULL");
-  os << llvm::formatv("    void *parameters[] = {{{0}};\n"
-                      "    const int64_t block[] = {{{1}};\n"
-                      "    TRY(launch({2}, {3}, block, {4}, parameters, "
-                      "stream)); // {5}\n"
-                      "  }\n",
-                      llvm::join(names, ", "), writeList(launch.block),
-                      kernels.at(launch.kernel), grid,
-                      expressions.write(launch.sharedBytes), launch.kernel);
+    names.emplace_back("NULL");
+  os << llvm::formatv(
+      "    void *parameters[] = {{{0}};\n"
+      "    const int64_t block[] = {{{1}};\n"
+      "    NMS_TRY(nms_launch({2}, {3}, block, {4}, parameters, "
+      "stream)); // {5}\n"
+      "  }\n",
+      llvm::join(names, ", "), writeList(launch.block),
+      kernels.at(launch.kernel), grid, expressions.write(launch.sharedBytes),
+      launch.kernel);
 }
 
 void BodyWriter::copyResult(unsigned number) {
@@ -215,8 +217,8 @@ void BodyWriter::copyResult(unsigned number) {
       "  {\n"
       "    const int64_t sizes[] = {{{0}};\n"
       "    const int64_t strides[] = {{{1}};\n"
-      "    TRY(copy((CUdeviceptr){2}, {3}, {4}, sizes, strides,\n"
-      "             {5}, stream));\n"
+      "    NMS_TRY(nms_copy((CUdeviceptr){2}, {3}, {4}, sizes,\n"
+      "                     strides, {5}, stream));\n"
       "  }\n",
       llvm::join(sizes, ", "), llvm::join(strides, ", "),
       signature.getResult(number), getPointer(result.source, result.view),
@@ -224,7 +226,7 @@ void BodyWriter::copyResult(unsigned number) {
 }
 
 void BodyWriter::write() {
-  os << "  CUresult status = prepare();\n"
+  os << "  CUresult status = nms_prepare();\n"
         "  if (status != CUDA_SUCCESS)\n"
         "    return status;\n"
         "  CUdeviceptr workspace = 0;\n";
@@ -234,8 +236,8 @@ void BodyWriter::write() {
     writeLaunch(launch);
   for (unsigned number = 0; number < function.results.size(); ++number)
     copyResult(number);
-  os << "done:\n"
-        "  return release(workspace, stream, status);\n";
+  os << "done: NMS_UNUSED;\n"
+        "  return nms_release(workspace, stream, status);\n";
 }
 
 void nm_sparse::writeCBody(raw_ostream &os, const ManifestFunction &function,

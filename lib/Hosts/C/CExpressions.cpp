@@ -27,11 +27,11 @@ static std::string writeCall(Function function, const std::string &a,
   case Function::Mod:
     return "(" + a + " % " + b + ")";
   case Function::CeilDiv:
-    return "ceil_div(" + a + ", " + b + ")";
+    return "nms_ceil_div(" + a + ", " + b + ")";
   case Function::Min:
-    return "minimum(" + a + ", " + b + ")";
+    return "nms_minimum(" + a + ", " + b + ")";
   case Function::Max:
-    return "maximum(" + a + ", " + b + ")";
+    return "nms_maximum(" + a + ", " + b + ")";
   }
   llvm_unreachable("all functions are written");
 }

@@ -43,9 +43,10 @@ public:
   std::string writeSize(unsigned argument, int64_t dim) const;
 
 private:
+  void takeBodyNames(llvm::ArrayRef<const nms::ManifestFunction *> selected);
   void nameArguments();
   void nameSizes(llvm::ArrayRef<const nms::ManifestFunction *> selected);
-  std::string makeUnique(std::string name);
+  std::string makeUnique(const std::string &name);
 
   const nms::ManifestFunction &function;
   const nms::ManifestFunction &first; ///< Of those that are selected.
@@ -59,8 +60,15 @@ private:
 /// gives for it, without a copy: all of a buffer that no result before it has.
 bool isOwnBuffer(const nms::ManifestFunction &function, unsigned number);
 
-/// Returns true if `name` can be the name of a function in C and in C++.
+/// Returns true if `name` can be the name of a function or a parameter in C and
+/// in C++: it is no word of theirs, of CUDA, or of the file's own.
 bool isCName(llvm::StringRef name);
+
+/// Returns true if `name` is of letters, digits and `_`.
+bool hasCLetters(llvm::StringRef name);
+
+/// The type in C of a number of `type`; empty where C has none.
+llvm::StringRef getNumberType(llvm::StringRef type);
 
 /// `expression` over the arguments of `function`, in C.
 std::string writeCExpression(const nms::ManifestFunction &function,

@@ -7,38 +7,13 @@
 #include "CExpressions.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace nms;
 
-/// Words that C or C++ has, and names that the bodies use.
-static const llvm::StringSet<> &getReserved() {
-  static const llvm::StringSet<> words = {
-      "alignas",  "alignof",  "and",       "asm",      "auto",     "bool",
-      "break",    "case",     "catch",     "char",     "class",    "const",
-      "continue", "default",  "delete",    "do",       "double",   "else",
-      "enum",     "explicit", "export",    "extern",   "false",    "float",
-      "for",      "friend",   "goto",      "if",       "inline",   "int",
-      "long",     "mutable",  "namespace", "new",      "not",      "operator",
-      "or",       "private",  "protected", "public",   "register", "restrict",
-      "return",   "short",    "signed",    "sizeof",   "static",   "struct",
-      "switch",   "template", "this",      "throw",    "true",     "try",
-      "typedef",  "typename", "union",     "unsigned", "using",    "virtual",
-      "void",     "volatile", "while",     "xor",      "main",     "stream",
-      "status",   "bytes",    "workspace", "done"};
-  return words;
-}
-
-bool nm_sparse::isCName(StringRef name) {
-  return !name.empty() && !llvm::isDigit(name.front()) &&
-         llvm::all_of(name,
-                      [](char c) { return llvm::isAlnum(c) || c == '_'; }) &&
-         !getReserved().contains(name);
-}
-
+/// `text` as a name in C, or, where that is none, `otherwise`.
 static std::string toCName(StringRef text, StringRef otherwise) {
   std::string name = text.str();
   for (char &c : name)
@@ -73,11 +48,33 @@ CSignature::CSignature(const ManifestFunction &function,
             (parameter.access == ManifestAccess::Write ||
              parameter.access == ManifestAccess::ReadWrite))
           isWritten[parameter.source.number] = true;
+  takeBodyNames(selected);
   nameArguments();
   nameSizes(selected);
 }
 
-std::string CSignature::makeUnique(std::string name) {
+/// A parameter may not hide what bodies declare and call.
+void CSignature::takeBodyNames(ArrayRef<const ManifestFunction *> selected) {
+  taken = {"stream",     "status", "workspace",       "bytes",
+           "parameters", "block",  "sizes",           "strides",
+           "box",        "done",   "number_of_tokens"};
+  for (const ManifestFunction *one : selected) {
+    taken.insert(one->name);
+    for (unsigned number = 0; number < one->results.size(); ++number)
+      taken.insert(getResult(number));
+    for (const ManifestBuffer &buffer : one->buffers) {
+      taken.insert(buffer.name);
+      taken.insert(buffer.name + "_at");
+    }
+    for (auto [number, launch] : llvm::enumerate(one->launches)) {
+      taken.insert("grid" + std::to_string(number));
+      for (unsigned p = 0; p < launch.parameters.size(); ++p)
+        taken.insert("p" + std::to_string(p));
+    }
+  }
+}
+
+std::string CSignature::makeUnique(const std::string &name) {
   std::string unique = name;
   for (unsigned i = 1; !taken.insert(unique).second; ++i)
     unique = name + "_" + std::to_string(i);
@@ -182,21 +179,12 @@ std::string CSignature::getResult(unsigned number) const {
   return "result" + std::to_string(number);
 }
 
-/// The type of a number in C; empty for one that C has no type for.
-static std::string getNumberType(const ManifestType &type) {
-  return type.text == "f32"                           ? "float"
-         : type.text == "f64"                         ? "double"
-         : type.text == "index" || type.text == "i64" ? "int64_t"
-         : type.text == "i32"                         ? "int32_t"
-                                                      : "";
-}
-
 std::string CSignature::writeParameters() const {
   std::string text = "CUstream stream";
   for (auto [number, argument] : llvm::enumerate(function.arguments)) {
     text += ", ";
     if (argument.type.isNumber)
-      text += getNumberType(argument.type) + " ";
+      text += getNumberType(argument.type.text).str() + " ";
     else
       text += isWritten[number] ? "void *" : "const void *";
     text += arguments[number];
@@ -233,7 +221,7 @@ std::string CSignature::describe() const {
     for (const ManifestWeight &weight : function.weights)
       if (weight.number == argument.weight && described != argument.weight) {
         described = weight.number;
-        std::vector<std::string> extents;
+        SmallVector<std::string> extents;
         for (int64_t size : weight.shape)
           extents.push_back(std::to_string(size));
         text += llvm::formatv(" * {0} of {1} [{2}], packed:\n", weight.encoding,
@@ -262,15 +250,37 @@ std::string CSignature::describe() const {
   return text;
 }
 
+/// An expression of C that is true where an array of these sizes has elements;
+/// false where a size is not known.
+static std::string hasElements(ArrayRef<std::string> sizes) {
+  SmallVector<std::string> conditions;
+  for (const std::string &size : sizes)
+    if (int64_t number = 0; StringRef(size).getAsInteger(10, number))
+      conditions.push_back(size == "?" ? "0" : size + " > 0");
+    else if (number == 0)
+      conditions.emplace_back("0");
+  return conditions.empty() ? "1" : llvm::join(conditions, " && ");
+}
+
 std::string CSignature::writeChecks() const {
-  std::vector<std::string> refused;
-  for (auto [number, argument] : llvm::enumerate(function.arguments))
+  // Sizes first, since the others are computed from them.
+  SmallVector<std::string> refused;
+  for (const auto &[place, name] : sizes)
+    refused.push_back(llvm::formatv("{0} < 0 || {0} > INT32_MAX", name).str());
+  auto add = [&](const std::string &name, ArrayRef<std::string> extents) {
+    refused.push_back("nms_is_misplaced(" + name + ", " + hasElements(extents) +
+                      ")");
+  };
+  for (auto [number, argument] : llvm::enumerate(function.arguments)) {
+    SmallVector<std::string> extents;
+    for (size_t dim = 0; dim < argument.type.shape.size(); ++dim)
+      extents.push_back(writeSize(number, dim));
     if (!argument.type.isNumber)
-      refused.push_back("(uintptr_t)" + arguments[number] + " % 16 != 0");
+      add(arguments[number], extents);
+  }
   for (auto [number, result] : llvm::enumerate(first.results))
     if (result.source.isBuffer)
-      refused.push_back("(uintptr_t)" + getResult(number) + " % 16 != 0");
-  for (const auto &[place, name] : sizes)
-    refused.push_back(name + " < 0 || " + name + " > INT32_MAX");
+      add(getResult(number),
+          CExpressions(first, *this).writeSizes(result.source, result.view));
   return llvm::join(refused, " ||\n      ");
 }

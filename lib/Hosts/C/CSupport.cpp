@@ -8,12 +8,12 @@
 
 using namespace mlir;
 
-StringRef nm_sparse::getCSupport() {
-  return R"c(#if CUDA_VERSION < 12000
+static constexpr llvm::StringLiteral kSupport =
+    R"c(#if CUDA_VERSION < 12000
 #error "the kernels need CUDA 12.0 or newer"
 #endif
 
-#define TRY(call)                                                              \
+#define NMS_TRY(call)                                                          \
   do {                                                                         \
     status = (call);                                                           \
     if (status != CUDA_SUCCESS)                                                \
@@ -21,79 +21,101 @@ StringRef nm_sparse::getCSupport() {
   } while (0)
 
 // Not every file calls all of these.
-#define UNUSED __attribute__((unused))
+#define NMS_UNUSED __attribute__((unused))
 
-enum { SHARED_WITHOUT_CONSENT = 48 * 1024, DEVICES = 64, MAX_RANK = 5 };
+enum {
+  NMS_SHARED_WITHOUT_CONSENT = 48 * 1024,
+  NMS_DEVICES = 64,
+  NMS_MAX_RANK = 5
+};
 
-static CUkernel kernels[KERNELS];
+static CUkernel nms_kernels[NMS_KERNELS];
 // 0: not loaded, 1: being loaded, 2: loaded.
-static int loaded;
+static int nms_loaded;
 
 // A library belongs to no context: its kernels run on each device.
-static CUresult load(void) {
+static CUresult nms_load(void) {
   CUlibrary library;
   CUresult status =
-      cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0);
-  for (int i = 0; status == CUDA_SUCCESS && i < KERNELS; ++i)
-    status = cuLibraryGetKernel(&kernels[i], library, kernel_names[i]);
+      cuLibraryLoadData(&library, nms_image, NULL, NULL, 0, NULL, NULL, 0);
+  if (status != CUDA_SUCCESS)
+    return status;
+  for (int i = 0; status == CUDA_SUCCESS && i < NMS_KERNELS; ++i)
+    status = cuLibraryGetKernel(&nms_kernels[i], library, nms_kernel_names[i]);
+  if (status != CUDA_SUCCESS)
+    cuLibraryUnload(library);
   return status;
 }
 
-static CUresult prepare(void) {
-  while (__atomic_load_n(&loaded, __ATOMIC_ACQUIRE) != 2) {
+static CUresult nms_prepare(void) {
+  while (__atomic_load_n(&nms_loaded, __ATOMIC_ACQUIRE) != 2) {
     int none = 0;
-    if (!__atomic_compare_exchange_n(&loaded, &none, 1, 0, __ATOMIC_ACQUIRE,
+    if (!__atomic_compare_exchange_n(&nms_loaded, &none, 1, 0, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
       continue;
-    CUresult status = load();
-    __atomic_store_n(&loaded, status == CUDA_SUCCESS ? 2 : 0, __ATOMIC_RELEASE);
+    CUresult status = nms_load();
+    __atomic_store_n(&nms_loaded, status == CUDA_SUCCESS ? 2 : 0,
+                     __ATOMIC_RELEASE);
     if (status != CUDA_SUCCESS)
       return status;
   }
   return CUDA_SUCCESS;
 }
 
-static UNUSED int64_t ceil_div(int64_t a, int64_t b) {
+// Arrays begin at a multiple of 16 bytes, and empty ones need not exist.
+static NMS_UNUSED int nms_is_misplaced(const void *array, int has_elements) {
+  return (uintptr_t)array % 16 != 0 || (!array && has_elements);
+}
+
+static NMS_UNUSED int64_t nms_ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
-static UNUSED int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
-static UNUSED int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
+static NMS_UNUSED int64_t nms_minimum(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static NMS_UNUSED int64_t nms_maximum(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
 
-// A kernel takes it as 32 bits, which it has no sign in.
-static UNUSED CUresult narrow(int32_t *to, int64_t number) {
+// Kernels take a size as 32 bits, without a sign.
+static NMS_UNUSED CUresult nms_narrow(int32_t *to, int64_t number) {
   *to = (int32_t)number;
   return number < 0 || number > INT32_MAX ? CUDA_ERROR_INVALID_VALUE
                                           : CUDA_SUCCESS;
 }
 
 // Where the next buffer of so many bytes begins in the workspace.
-static UNUSED int64_t take(int64_t *bytes, int64_t size) {
+static NMS_UNUSED int64_t nms_take(int64_t *bytes, int64_t size) {
   int64_t at = *bytes;
   *bytes += (size + 255) / 256 * 256;
   return at;
 }
 
 // A kernel may use more shared memory than usual once its device agrees.
-static CUresult allow_shared(int kernel, unsigned bytes) {
-  static unsigned allowed[KERNELS][DEVICES];
+static NMS_UNUSED CUresult nms_allow_shared(int kernel, unsigned bytes) {
+  static unsigned allowed[NMS_KERNELS][NMS_DEVICES];
   CUdevice device;
   CUresult status = cuCtxGetDevice(&device);
-  if (status != CUDA_SUCCESS || bytes <= SHARED_WITHOUT_CONSENT)
+  if (status != CUDA_SUCCESS || bytes <= NMS_SHARED_WITHOUT_CONSENT)
     return status;
-  unsigned *known = device < DEVICES ? &allowed[kernel][device] : NULL;
+  unsigned *known = device < NMS_DEVICES ? &allowed[kernel][device] : NULL;
   if (known && __atomic_load_n(known, __ATOMIC_RELAXED) >= bytes)
     return CUDA_SUCCESS;
   status =
       cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                           (int)bytes, kernels[kernel], device);
+                           (int)bytes, nms_kernels[kernel], device);
   if (status == CUDA_SUCCESS && known)
     __atomic_store_n(known, bytes, __ATOMIC_RELAXED);
   return status;
 }
 
-static CUresult launch(int kernel, const int64_t *grid, const int64_t *block,
-                       int64_t shared, void **parameters, CUstream stream) {
-  CUresult status = allow_shared(kernel, (unsigned)shared);
+static NMS_UNUSED CUresult nms_launch(int kernel, const int64_t *grid,
+                                      const int64_t *block, int64_t shared,
+                                      void **parameters, CUstream stream) {
+  for (int i = 0; i < 3; ++i)
+    if (grid[i] > INT32_MAX)
+      return CUDA_ERROR_INVALID_VALUE;
+  CUresult status = nms_allow_shared(kernel, (unsigned)shared);
   if (status != CUDA_SUCCESS)
     return status;
   CUlaunchAttribute early = {0};
@@ -109,25 +131,27 @@ static CUresult launch(int kernel, const int64_t *grid, const int64_t *block,
   config.sharedMemBytes = (unsigned)shared;
   config.hStream = stream;
   config.attrs = &early;
-  config.numAttrs = kernel_waits[kernel];
-  return cuLaunchKernelEx(&config, (CUfunction)kernels[kernel], parameters,
+  config.numAttrs = nms_kernel_waits[kernel];
+  return cuLaunchKernelEx(&config, (CUfunction)nms_kernels[kernel], parameters,
                           NULL);
 }
 
 // Sizes, strides (in elements) and box have the outermost dimension first.
-static UNUSED CUresult encode(CUtensorMap *map, int type, int rank,
-                              int64_t element_bytes, CUdeviceptr base,
-                              const int64_t *sizes, const int64_t *strides,
-                              const uint32_t *box, int swizzle,
-                              int promotion) {
-  cuuint64_t extents[MAX_RANK], pitches[MAX_RANK];
-  cuuint32_t boxes[MAX_RANK], steps[MAX_RANK];
+static NMS_UNUSED CUresult nms_encode(CUtensorMap *map, int type, int rank,
+                                      int64_t element_bytes, CUdeviceptr base,
+                                      const int64_t *sizes,
+                                      const int64_t *strides,
+                                      const uint32_t *box, int swizzle,
+                                      int promotion) {
+  cuuint64_t extents[NMS_MAX_RANK], pitches[NMS_MAX_RANK];
+  cuuint32_t boxes[NMS_MAX_RANK], steps[NMS_MAX_RANK];
   for (int i = 0; i < rank; ++i) {
     int dim = rank - 1 - i;
     // The map of an empty array is not read, but must be one.
-    extents[i] = (cuuint64_t)maximum(sizes[dim], 1);
+    extents[i] = (cuuint64_t)nms_maximum(sizes[dim], 1);
     if (i > 0)
-      pitches[i - 1] = (cuuint64_t)maximum(strides[dim] * element_bytes, 16);
+      pitches[i - 1] =
+          (cuuint64_t)nms_maximum(strides[dim] * element_bytes, 16);
     boxes[i] = box[dim];
     steps[i] = 1;
   }
@@ -140,9 +164,9 @@ static UNUSED CUresult encode(CUtensorMap *map, int type, int rank,
 
 // Every element becomes `value`, which elements of 4 bytes can have, or any
 // ones for 0 and -1.
-static UNUSED CUresult fill(CUdeviceptr at, int64_t count,
-                            int64_t element_bytes, int64_t value,
-                            CUstream stream) {
+static NMS_UNUSED CUresult nms_fill(CUdeviceptr at, int64_t count,
+                                    int64_t element_bytes, int64_t value,
+                                    CUstream stream) {
   if (count == 0)
     return CUDA_SUCCESS;
   if (element_bytes == 4)
@@ -156,17 +180,19 @@ static UNUSED CUresult fill(CUdeviceptr at, int64_t count,
 }
 
 // Copies an array with strides to rows without gaps.
-static UNUSED CUresult copy(CUdeviceptr to, CUdeviceptr from, int rank,
-                            const int64_t *sizes, const int64_t *strides,
-                            int64_t element_bytes, CUstream stream) {
+static NMS_UNUSED CUresult nms_copy(CUdeviceptr to, CUdeviceptr from, int rank,
+                                    const int64_t *sizes,
+                                    const int64_t *strides,
+                                    int64_t element_bytes, CUstream stream) {
   if (rank > 2) {
     int64_t step = element_bytes;
     for (int i = 1; i < rank; ++i)
       step *= sizes[i];
     CUresult status = CUDA_SUCCESS;
     for (int64_t i = 0; status == CUDA_SUCCESS && i < sizes[0]; ++i)
-      status = copy(to + i * step, from + i * strides[0] * element_bytes,
-                    rank - 1, sizes + 1, strides + 1, element_bytes, stream);
+      status =
+          nms_copy(to + i * step, from + i * strides[0] * element_bytes,
+                   rank - 1, sizes + 1, strides + 1, element_bytes, stream);
     return status;
   }
   CUDA_MEMCPY2D rows = {0};
@@ -183,10 +209,11 @@ static UNUSED CUresult copy(CUdeviceptr to, CUdeviceptr from, int rank,
   return cuMemcpy2DAsync(&rows, stream);
 }
 
-static inline CUresult release(CUdeviceptr workspace, CUstream stream,
-                               CUresult status) {
+static inline CUresult nms_release(CUdeviceptr workspace, CUstream stream,
+                                   CUresult status) {
   CUresult freed = workspace ? cuMemFreeAsync(workspace, stream) : CUDA_SUCCESS;
   return status == CUDA_SUCCESS ? freed : status;
 }
 )c";
-}
+
+StringRef nm_sparse::getCSupport() { return kSupport; }

@@ -12,8 +12,9 @@
 namespace mlir::nm_sparse {
 
 /// Static functions that the bodies call: they load the kernels, launch them,
-/// encode tensor maps, fill and copy. They expect `image`, `KERNELS`,
-/// `kernel_names` and `kernel_waits` before them.
+/// encode tensor maps, fill and copy. They expect `nms_image`, `NMS_KERNELS`,
+/// `nms_kernel_names` and `nms_kernel_waits` before them. Names of the file's
+/// own begin like these, and those of programs do not (isCName).
 llvm::StringRef getCSupport();
 
 } // namespace mlir::nm_sparse

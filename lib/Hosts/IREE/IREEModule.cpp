@@ -70,7 +70,7 @@ static llvm::Error removeOurs(ModuleOp model) {
       "are packed");
 }
 
-llvm::Expected<std::string>
+llvm::Expected<IREEModule>
 nm_sparse::writeIREEModule(ModuleOp model, StringRef programs,
                            const nms::Manifest &manifest, StringRef image,
                            const IREEOptions &options) {
@@ -90,14 +90,16 @@ nm_sparse::writeIREEModule(ModuleOp model, StringRef programs,
                         split->instances, executable))
     return std::move(error);
 
-  std::string text;
-  llvm::raw_string_ostream os(text);
+  IREEModule result;
+  llvm::raw_string_ostream os(result.text);
   os << "// Written by nm-compile --emit iree, for IREE " << options.version
      << ".\n\nmodule {\n";
-  for (const auto &[global, parameter] : split->parameters)
+  for (const auto &[global, parameter] : split->parameters) {
     os << llvm::formatv("  util.global private @{0} = "
                         "#flow.parameter.named<\"{1}\"::\"{2}\"> : {3}\n",
                         global, options.scope, parameter.key, parameter.type);
+    result.parameters.push_back(parameter);
+  }
   executable.write(os, image);
   os << functions;
   for (const auto &[name, global] : split->loads) {
@@ -113,5 +115,5 @@ nm_sparse::writeIREEModule(ModuleOp model, StringRef programs,
     os << "\n";
   }
   os << "}\n";
-  return text;
+  return result;
 }

@@ -10,6 +10,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <tuple>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -48,8 +49,17 @@ private:
     const ManifestArgument &get(unsigned i) const {
       return program->arguments[first + i];
     }
+    /// By which the weight is stored: the compiler may take one of several.
+    StringRef getEncoding() const {
+      for (const nms::ManifestWeight &weight : program->weights)
+        if (count > 0 && weight.number == get(0).weight)
+          return weight.encoding;
+      return {};
+    }
   };
 
+  /// Refuses parameters that no function has.
+  llvm::Error checkNames();
   const ManifestFunction *findProgram(func::CallOp call) const;
   llvm::Error splitFunction(func::FuncOp function);
   void splitCall(func::CallOp call, const ManifestFunction &program);
@@ -59,8 +69,7 @@ private:
   llvm::Error addParameters(BlockArgument weight, ArrayRef<Place> places);
   llvm::Error loadParameter(func::FuncOp function, BlockArgument argument);
   /// The global of a parameter.
-  llvm::Expected<std::string> addParameter(const std::string &key,
-                                           const std::string &type);
+  llvm::Expected<std::string> addParameter(const IREEParameter &parameter);
 
   ModuleOp model;
   StringRef programs;
@@ -111,6 +120,7 @@ WeightSplitter::findPlaces(BlockArgument weight) const {
   for (const Place &place : places)
     for (unsigned i = 0; i < place.count; ++i)
       if (place.count != places.front().count ||
+          place.getEncoding() != places.front().getEncoding() ||
           place.get(i).component != places.front().get(i).component ||
           place.get(i).type.text != places.front().get(i).type.text)
         return makeError("weight %{0} is stored in two ways, as {1} and {2} "
@@ -122,19 +132,26 @@ WeightSplitter::findPlaces(BlockArgument weight) const {
 }
 
 llvm::Expected<std::string>
-WeightSplitter::addParameter(const std::string &key, const std::string &type) {
+WeightSplitter::addParameter(const IREEParameter &parameter) {
+  const std::string &key = parameter.key;
   std::string global = "parameter." + key;
   for (char &c : global)
     if (!llvm::isAlnum(c) && !StringRef("_.$").contains(c))
       c = '_';
-  auto [place, isNew] = result.parameters.insert({global, {key, type}});
+  auto [place, isNew] = result.parameters.insert({global, parameter});
   // Functions that call a parameter by one name have one parameter.
-  if (place->second.key == key && place->second.type == type)
+  auto identify = [](const IREEParameter &one) {
+    return std::tie(one.argument, one.component, one.type, one.encoding);
+  };
+  if (isNew || identify(place->second) == identify(parameter))
     return global;
+  auto describe = [](const IREEParameter &one) {
+    return one.type + (one.encoding.empty() ? "" : " of " + one.encoding);
+  };
   return makeError("two functions have a parameter {0}, as {1} and as {2}: "
                    "rename an argument, or pass weights as arguments "
                    "(--weights arguments)",
-                   key, place->second.type, type);
+                   key, describe(place->second), describe(parameter));
 }
 
 llvm::Error WeightSplitter::addParameters(BlockArgument weight,
@@ -146,8 +163,11 @@ llvm::Error WeightSplitter::addParameters(BlockArgument weight,
                        "need, and a parameter of IREE has a size: pass it as "
                        "an argument (--weights arguments)",
                        component.component, getName(weight));
-    auto global = addParameter(getName(weight) + "." + component.component,
-                               writeTensorType(component.type));
+    auto global =
+        addParameter({getName(weight) + "." + component.component,
+                      writeTensorType(component.type), getName(weight),
+                      component.component, places.front().program->name,
+                      component.weight, places.front().getEncoding().str()});
     if (!global)
       return global.takeError();
     globals[weight].push_back(*global);
@@ -186,7 +206,15 @@ llvm::Error WeightSplitter::loadParameter(func::FuncOp function,
                                           BlockArgument argument) {
   std::string type;
   llvm::raw_string_ostream(type) << argument.getType();
-  auto global = addParameter(getName(argument), type);
+  auto tensor = dyn_cast<RankedTensorType>(argument.getType());
+  if (!tensor || !tensor.hasStaticShape())
+    return makeError("argument %{0} of @{1} is {2}, and a parameter is a "
+                     "tensor whose sizes are known: leave out --parameter {0}",
+                     getName(argument), function.getSymName(), type);
+  IREEParameter parameter;
+  parameter.key = parameter.argument = getName(argument);
+  parameter.type = type;
+  auto global = addParameter(parameter);
   if (!global)
     return global.takeError();
   std::string name = "load." + *global;
@@ -268,7 +296,22 @@ llvm::Error WeightSplitter::splitFunction(func::FuncOp function) {
   return llvm::Error::success();
 }
 
+llvm::Error WeightSplitter::checkNames() {
+  std::vector<std::string> known;
+  for (auto function : model.getOps<func::FuncOp>())
+    if (!function.isExternal())
+      for (BlockArgument argument : function.getArguments())
+        known.push_back(getName(argument));
+  for (const std::string &name : options.parameters)
+    if (!llvm::is_contained(known, name))
+      return makeError("--parameter {0} names no argument: legal are {1}", name,
+                       llvm::join(known, ", "));
+  return llvm::Error::success();
+}
+
 llvm::Expected<SplitResult> WeightSplitter::run() {
+  if (llvm::Error error = checkNames())
+    return std::move(error);
   for (auto function : llvm::to_vector(model.getOps<func::FuncOp>()))
     if (!function.isExternal())
       if (llvm::Error error = splitFunction(function))

@@ -12,18 +12,12 @@
 
 namespace mlir::nm_sparse {
 
-/// A parameter of the model, and the global that holds it.
-struct Parameter {
-  std::string key; ///< In files: `w.values`, or `b`.
-  std::string type;
-};
-
 /// What the functions of a model no longer take.
 struct SplitResult {
   /// What the calls of the model call.
   std::vector<ProgramInstance> instances;
   /// By the names of their globals.
-  std::map<std::string, Parameter> parameters;
+  std::map<std::string, IREEParameter> parameters;
   /// Functions without arguments that give a dense parameter, and its global.
   std::map<std::string, std::string> loads;
 };

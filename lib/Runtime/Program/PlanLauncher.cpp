@@ -14,6 +14,8 @@
 
 using namespace nms;
 
+static_assert(kMaxManifestRank == NMS_MAX_RANK);
+
 bool PlanLauncher::fill(const Context &cu) const {
   for (const PlannedFill &fill : plan.fills) {
     auto at = reinterpret_cast<cuda::DevicePtr>(static_cast<char *>(workspace) +

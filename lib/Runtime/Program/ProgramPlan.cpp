@@ -17,7 +17,6 @@ using namespace nms;
 namespace {
 
 constexpr int64_t kWorkspaceAlignment = 256;
-static_assert(kMaxManifestRank == NMS_MAX_RANK);
 
 /// Sizes and strides of an array that a manifest names.
 struct Extents {
@@ -295,7 +294,12 @@ bool Planner::planParameter(const ManifestParameter &parameter,
   planned.kind = parameter.kind;
   switch (parameter.kind) {
   case ManifestParameter::Kind::Number:
-    return evaluate(parameter.value, planned.number);
+    return evaluate(parameter.value, planned.number) &&
+           (parameter.fits(planned.number) ||
+            !fail("a kernel of @%s takes %s as 32 bits, and it is %lld: legal "
+                  "are 0 to 2147483647",
+                  function.name.c_str(), parameter.value.getText().c_str(),
+                  static_cast<long long>(planned.number)));
   case ManifestParameter::Kind::Pointer:
     planned.pointer = point(parameter.source, 0);
     return true;

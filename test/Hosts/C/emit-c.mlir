@@ -17,10 +17,12 @@
 // HEADER: int add_to(CUstream stream, const void *x, const void *w_values, const void *w_index, void *sum);
 
 // CHECK: #include "two_layers.h"
-// CHECK: static const unsigned char image[] =
+// CHECK: static const unsigned char nms_image[] =
 // CHECK-NEXT: "//
 // CHECK: int linear(CUstream stream,
-// CHECK: (uintptr_t)x % 16 != 0
+// CHECK-NEXT: if (tokens < 0 || tokens > INT32_MAX ||
+// CHECK-NEXT: nms_is_misplaced(x, tokens > 0) ||
+// CHECK-NEXT: nms_is_misplaced(w_values, 1) ||
 // CHECK: return CUDA_ERROR_INVALID_VALUE;
 // CHECK-NOT: cuMemAllocAsync
 // CHECK: const CUdeviceptr buffer0 = (CUdeviceptr)result0;
@@ -37,6 +39,21 @@
 // RUN: sed 's/@linear/@double/' %s > %t/word.mlir
 // RUN: not nm-compile %t/word.mlir --tokens 16 --emit c -o %t/word.c 2>&1 | FileCheck %s --check-prefix=WORD
 // WORD: @double cannot be a function of C: give it a name of letters, digits and '_' that is no word of C
+// Both files are written, or none.
+// RUN: mkdir %t/main.c %t/header.h %t/other.json
+// RUN: not nm-compile %s --tokens 16 --emit c -o %t/main.c 2>&1 | FileCheck %s --check-prefix=DIRECTORY
+// RUN: not nm-compile %s --tokens 16 --emit c -o %t/header.c 2>&1 | FileCheck %s --check-prefix=DIRECTORY
+// RUN: not nm-compile %s --tokens 16 --emit c -o %t/third.c --manifest %t/other.json 2>&1 | FileCheck %s --check-prefix=DIRECTORY
+// DIRECTORY: cannot write {{.*(main.c|header.h|other.json)}}: it is a directory
+// RUN: ln -s /dev/full %t/full.c
+// RUN: not nm-compile %s --tokens 16 --emit c -o %t/full.c 2>&1 | FileCheck %s --check-prefix=FULL
+// FULL: cannot write {{.*}}full.c: No space left on device
+// RUN: not ls %t/main.h %t/header.c %t/third.c %t/third.h %t/full.h
+// RUN: not nm-compile %s --tokens 16 --emit c -o %t/no/folder.c 2>&1 | FileCheck %s --check-prefix=FOLDER
+// FOLDER: cannot write {{.*}}folder.h: No such file or directory
+// RUN: nm-compile --emit c --help | FileCheck %s --check-prefix=HELP
+// HELP: usage: nm-compile
+
 // RUN: not ls %t/word.c %t/word.h %t/l.c %t/l.ptx
 
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>

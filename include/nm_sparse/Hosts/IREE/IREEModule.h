@@ -27,6 +27,24 @@ struct IREEOptions {
   bool isLegacy() const { return version == "3.12"; }
 };
 
+/// A parameter of a model: the component of a weight, or another argument.
+struct IREEParameter {
+  std::string key;      ///< In files: `w.values`, or `b`.
+  std::string type;     ///< As the model has it.
+  std::string argument; ///< Of the model's functions: `w`, or `b`.
+  /// The component of a weight, and which weight of which function of the
+  /// manifest it is stored like; of other arguments they are empty.
+  std::string component, function;
+  int64_t weight = -1;
+  std::string encoding; ///< By which the weight is stored.
+};
+
+/// A model as text that iree-compile takes.
+struct IREEModule {
+  std::string text;
+  std::vector<IREEParameter> parameters;
+};
+
 /// The versions of IREE whose text can be written.
 llvm::ArrayRef<llvm::StringRef> getIREEVersions();
 
@@ -35,11 +53,17 @@ llvm::ArrayRef<llvm::StringRef> getIREEVersions();
 /// takes. `image` is PTX or a cubin of kernels that make their tensor maps and
 /// take bound arguments. Encoded weights of `model` become their components:
 /// parameters, or arguments. Changes `model`.
-llvm::Expected<std::string> writeIREEModule(ModuleOp model,
-                                            llvm::StringRef programs,
-                                            const nms::Manifest &manifest,
-                                            llvm::StringRef image,
-                                            const IREEOptions &options);
+llvm::Expected<IREEModule> writeIREEModule(ModuleOp model,
+                                           llvm::StringRef programs,
+                                           const nms::Manifest &manifest,
+                                           llvm::StringRef image,
+                                           const IREEOptions &options);
+
+/// The text of a manifest with `parameters` added, by which a host finds how
+/// each of them is stored.
+llvm::Expected<std::string>
+addParameters(llvm::StringRef manifest,
+              llvm::ArrayRef<IREEParameter> parameters);
 
 } // namespace mlir::nm_sparse
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ...encoding import Packed
+from ...files.tensor_file import PathLike
 from ..layers.storage import from_storage
 from ..layers.weight import PackedWeight
 from .graph import Argument, Walk
+from .iree import write_iree, write_parameters
 from .text import ExportError
 
 __all__ = ["Argument", "ExportError", "Exported", "export_mlir"]
@@ -83,16 +85,45 @@ class Exported:
                 found.append(self._state[one.target].detach())
         return found
 
+    def to_iree(self, path: PathLike, *options: str) -> Dict[str, Any]:
+        """Writes the model as text for `iree-compile` (docs/IREE.md). The function
+        takes the inputs alone: all else is a parameter, for `save_parameters`.
+
+        options:  further ones of nm-compile, such as "--object", "cubin".
+
+        Returns the manifest of the kernels. Raises CompileError where the compiler
+        refuses the model or an option.
+        """
+        return write_iree(path, self.text, self.arguments, options)
+
+    def save_parameters(self, path: PathLike, manifest: Mapping[str, Any]) -> None:
+        """Writes the parameters of a model for IREE to a safetensors file: weights as
+        the kernels of `manifest` read them, which `to_iree` returned. IREE reads files
+        whose names end in .safetensors.
+
+        Raises ExportError when the manifest is of another model.
+        """
+        write_parameters(path, manifest, self.arguments, self._read)
+
+    def _read(self, argument: Argument) -> Union[Tensor, Packed]:
+        """What the model has now for any argument but an input."""
+        if argument.kind == "weight":
+            return self._pack(argument)
+        return self._state[argument.target]
+
     def _weight(self, argument: Argument) -> Packed:
         """The same object each time: a program keeps its copy on a GPU by it."""
         if argument.name not in self._packed:
-            spec = argument.spec
-            assert spec is not None
-            stored = [self._state[name] for name in argument.components.values()]
-            parts = dict(zip(spec.canonical.components, from_storage(stored, spec)))
-            weight = PackedWeight.from_components(parts, spec.encoding, spec.shape)
-            self._packed[argument.name] = weight.to_packed()
+            self._packed[argument.name] = self._pack(argument)
         return self._packed[argument.name]
+
+    def _pack(self, argument: Argument) -> Packed:
+        spec = argument.spec
+        assert spec is not None
+        stored = [self._state[name] for name in argument.components.values()]
+        parts = dict(zip(spec.canonical.components, from_storage(stored, spec)))
+        weight = PackedWeight.from_components(parts, spec.encoding, spec.shape)
+        return weight.to_packed()
 
 
 def _drop_aliases(graph: torch.fx.Graph) -> None:
