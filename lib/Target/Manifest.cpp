@@ -49,7 +49,8 @@ FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
       if (!kernel->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()))
         continue;
       Object object{{"name", kernel.getSymName()}};
-      if (kernelModule.lookupSymbol(nms::getWaitsSymbol(kernel.getName().str())))
+      if (kernelModule.lookupSymbol(
+              nms::getWaitsSymbol(kernel.getName().str())))
         object["waits"] = true;
       auto found = resources ? resources->find(kernel.getSymName().str())
                              : ResourceMap::const_iterator();
