@@ -30,7 +30,7 @@ void ProgramWriter::writeLaunch(const ManifestLaunch &launch) {
                                                code.write(parameter.value) +
                                                " : f32 to i32")
                                  : code.writeInt32(parameter.value));
-      types.push_back("i32");
+      types.emplace_back("i32");
     }
   // Results come last, so either all that is only written is new, or nothing.
   bool isNew = true;
@@ -118,8 +118,8 @@ void ProgramWriter::hoist(const ManifestLaunch &launch) {
     stores +=
         llvm::formatv("    util.global.store {0}, @{1} : {2}\n",
                       writer.values[getName(parameter.source)], global, type);
-    values[getName(parameter.source)] =
-        code.define("util.global.load immutable @" + global + " : " + type);
+    values[getName(parameter.source)] = code.define(
+        llvm::formatv("util.global.load immutable @{0} : {1}", global, type));
   }
   os << "  util.initializer {\n"
      << writer.text << stores << "    util.return\n  }\n";

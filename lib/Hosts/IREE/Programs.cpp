@@ -84,8 +84,8 @@ std::string ProgramWriter::read(const Quantity &quantity) {
     std::string stride = code.write(1);
     for (int64_t dim = getType(source).shape.size() - 1; dim > quantity.dim;
          --dim)
-      stride = code.define("arith.muli " + readSize(source, dim) + ", " +
-                           stride + " : index");
+      stride = code.define(llvm::formatv("arith.muli {0}, {1} : index",
+                                         readSize(source, dim), stride));
     return stride;
   }
   }
@@ -143,6 +143,7 @@ std::vector<std::string> ProgramWriter::getResultTypes() const {
           ? function
           : manifest.functions[function.cases.front().function];
   std::vector<std::string> types;
+  types.reserve(one.results.size());
   for (const ManifestResult &result : one.results)
     types.push_back(writeTensorType(result.type));
   return types;
@@ -175,11 +176,11 @@ void ProgramWriter::writeCases() {
   for (const ManifestCase &one :
        llvm::reverse(ArrayRef(function.cases).drop_back())) {
     std::string most = code.write(*one.atMost);
-    std::string isFew =
-        code.define("arith.cmpi sle, " + tokens + ", " + most + " : index");
+    std::string isFew = code.define(
+        llvm::formatv("arith.cmpi sle, {0}, {1} : index", tokens, most));
     chosen =
-        code.define("arith.select " + isFew + ", " + code.write(getClass(one)) +
-                    ", " + chosen + " : index");
+        code.define(llvm::formatv("arith.select {0}, {1}, {2} : index", isFew,
+                                  code.write(getClass(one)), chosen));
   }
   std::string results = llvm::join(getResultTypes(), ", ");
   // IREE does not find the sizes of what scf.index_switch gives.
@@ -213,8 +214,9 @@ void ProgramWriter::writeCases() {
          << indent << "} else {\n";
     std::string end = indent + "}\n";
     if (number > 0)
-      end += indent + "scf.yield " + listResults(into) + " : " + results + "\n";
-    ends = end + ends;
+      end += llvm::formatv("{0}scf.yield {1} : {2}\n", indent,
+                           listResults(into), results);
+    ends.insert(0, end);
     indent += "  ";
     into = "%else" + std::to_string(number);
   }
@@ -235,6 +237,7 @@ llvm::Error ProgramWriter::write() {
       else
         writeLaunch(launch);
     std::vector<std::string> results;
+    results.reserve(function.results.size());
     for (const ManifestResult &result : function.results)
       results.push_back(getValue(result.source));
     body << "    return " << llvm::join(results, ", ") << " : "
