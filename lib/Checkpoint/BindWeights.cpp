@@ -11,6 +11,7 @@
 
 #include "nm_sparse/Checkpoint/BindWeights.h"
 #include "nm_sparse/Checkpoint/TensorFile.h"
+#include "nm_sparse/Support/MakeError.h"
 #include "nm_sparse/Support/QuoteName.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,12 +21,6 @@
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-template <typename... Args>
-static llvm::Error makeError(const char *format, Args &&...args) {
-  return llvm::createStringError(
-      llvm::formatv(format, std::forward<Args>(args)...).str());
-}
 
 llvm::Expected<WeightBinding> WeightBinding::parse(StringRef text) {
   auto [argument, rest] = text.split('=');

@@ -166,7 +166,7 @@ makeKernels(ModuleOp module, const CompileOptions &options,
   return form == "cubin" ? assembled->cubin : std::move(*ptx);
 }
 
-/// What is written beside the weights.
+/// The contents of the files beside the weights.
 struct Outputs {
   std::string main, header, manifest;
 };

@@ -42,7 +42,7 @@ struct RecommendOptions {
 struct CompileOptions {
   CompileHost host;
   std::string output, emit = "ptx", manifest, chip;
-  std::string object = "ptx"; ///< What a host's file has the kernels as.
+  std::string object = "ptx"; ///< The form of the kernels in a host's file.
   IREEOptions iree;
   GPUPipelineOptions pipeline;
   Objective objective = Objective::Time;
@@ -70,7 +70,7 @@ void addAdviceOptions(CommandLine &line, AdviceOptions &options);
 llvm::Error checkAdviceOptions(const CompileOptions &options,
                                ArrayRef<std::string> positional);
 
-/// What the user says of kernels and of files that hold them; empty: nothing.
+/// Options of kernels and of the files that hold them; empty if not given.
 struct HostForm {
   std::string arguments, object, version, weights;
 };

@@ -56,7 +56,7 @@ private:
 
   /// The argument that `value` is written to; null if it is none.
   Value getDestination(Value value) const;
-  /// What the copy of `op` can write its result to.
+  /// The tensor that the copy of `op` can write its result to.
   Value getOutput(linalg::LinalgOp op);
   Value createFill(linalg::LinalgOp product, Value output, TypedAttr value);
   /// Copies `op`, which writes to `init` or adds to it.

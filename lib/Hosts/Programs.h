@@ -54,7 +54,7 @@ Size findSize(Value tensor, int64_t dim, const Destinations &destinations);
 Size findSize(Value size, const Destinations &destinations);
 
 //===----------------------------------------------------------------------===//
-// What a program computes again
+// Values that a program computes again
 //===----------------------------------------------------------------------===//
 
 /// The value that `value` is another view of, if a program can have that view

@@ -50,7 +50,7 @@ bool ManifestReader::readAccess(const Json &json,
     const Json *bytes = get(json, "alignment", Json::value_t::number_unsigned);
     if (!bytes)
       return false;
-    // Of 64 bits without a sign, so that no number becomes another one.
+    // The reader keeps all 64 bits: no number becomes another one.
     auto number = bytes->get<uint64_t>();
     if (number == 0 || number > kMostAlignment || (number & (number - 1)) != 0)
       return refuse("the alignment " + std::to_string(number) +

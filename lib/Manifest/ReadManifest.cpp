@@ -10,6 +10,17 @@ using namespace nms;
 
 static constexpr int64_t kVersions[] = {2, 5};
 
+std::optional<ManifestSource>
+ManifestFunction::findSource(std::string_view wanted) const {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name == wanted)
+      return ManifestSource{false, static_cast<int>(i)};
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].name == wanted)
+      return ManifestSource{true, static_cast<int>(i)};
+  return std::nullopt;
+}
+
 const Json *ManifestReader::get(const Json &json, const char *key,
                                 Json::value_t type) {
   if (json.is_object()) {
@@ -79,17 +90,11 @@ bool ManifestReader::getView(const Json &json,
 
 bool ManifestReader::getSource(const std::string &name,
                                ManifestSource &source) {
-  for (size_t i = 0; i < result->arguments.size(); ++i)
-    if (result->arguments[i].name == name) {
-      source = {false, static_cast<int>(i)};
-      return true;
-    }
-  for (size_t i = 0; i < result->buffers.size(); ++i)
-    if (result->buffers[i].name == name) {
-      source = {true, static_cast<int>(i)};
-      return true;
-    }
-  return refuse("'" + name + "' is no argument or buffer");
+  std::optional<ManifestSource> found = result->findSource(name);
+  if (!found)
+    return refuse("'" + name + "' is no argument or buffer");
+  source = *found;
+  return true;
 }
 
 bool ManifestReader::readKernels(const Json &json, Manifest &manifest) {

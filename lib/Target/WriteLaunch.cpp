@@ -24,7 +24,7 @@ using llvm::json::Object;
 /// (docs/Manifest.md).
 static constexpr int64_t kAlignment = 16;
 
-/// What the kernel does with what its argument `number` points to.
+/// Names the accesses of the kernel through its argument `number`.
 static StringRef describeAccess(LLVM::LLVMFuncOp kernel, unsigned number) {
   using Dialect = LLVM::LLVMDialect;
   auto has = [&](StringRef name) {

@@ -138,7 +138,7 @@ func.func @fused(%x: tensor<8x64xf32>, %w: tensor<64x32xf32, #enc>, %init: tenso
 
 // -----
 
-// What the front door refuses, it refuses here, too.
+// The front door's errors are errors here, too.
 #enc = #nm_sparse.encoding<2:4, dim = 1>
 func.func @along_outputs(%x: tensor<8x64xf32>, %w: tensor<64x32xf32, #enc>, %init: tensor<8x32xf32>) -> tensor<8x32xf32> {
   // expected-error @below {{dim}}

@@ -52,7 +52,7 @@ using QuantityReader = std::function<bool(const Quantity &, int64_t &)>;
 struct ExpressionWriter {
   std::function<std::string(int64_t)> number;
   std::function<std::string(const Quantity &)> quantity;
-  /// Of two operands.
+  /// Takes two operands.
   std::function<std::string(Function, const std::string &, const std::string &)>
       call;
 };
@@ -66,7 +66,7 @@ public:
   /// `read` does not know.
   bool evaluate(const QuantityReader &read, int64_t &value) const;
 
-  /// What `writer` gives for the expression; operands are written first.
+  /// Returns the text that `writer` gives; operands are written first.
   std::string write(const ExpressionWriter &writer) const;
 
   /// The quantities that it depends on.

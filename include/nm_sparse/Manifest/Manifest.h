@@ -61,7 +61,7 @@ struct ManifestTensorMap {
   int swizzle = 0, l2Promotion = 0; ///< As CUDA numbers them.
 };
 
-/// What a kernel does with what it gets a pointer to.
+/// The accesses of a kernel through one of its pointers.
 enum class ManifestAccess { None, Read, Write, ReadWrite };
 
 struct ManifestParameter {
@@ -125,9 +125,9 @@ struct ManifestCase {
 
 struct ManifestArgument {
   std::string name;
-  std::string label; ///< What the program called it; may be empty.
+  std::string label; ///< Its name in the program; may be empty.
   ManifestType type;
-  /// Of a packed weight: the name of the component, else empty.
+  /// The name of the component if it belongs to a packed weight, else empty.
   std::string component;
   int64_t weight = -1; ///< Its number, for a component.
 };
@@ -140,6 +140,9 @@ struct ManifestWeight {
 };
 
 struct ManifestFunction {
+  /// The argument or buffer called `name`; none if there is no such one.
+  std::optional<ManifestSource> findSource(std::string_view name) const;
+
   std::string name;
   std::vector<ManifestArgument> arguments;
   std::vector<ManifestWeight> weights;

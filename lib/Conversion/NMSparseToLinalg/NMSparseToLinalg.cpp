@@ -150,7 +150,7 @@ private:
     for (Value component : {op.getInnerIndex(), op.getPanels()})
       if (component)
         components.push_back(component);
-    // What is stored does not depend on `dim`, which is that of the weight.
+    // The stored form does not depend on `dim`, which is that of the weight.
     auto canonical = EncodingAttr::get(op.getContext(), encoding.getLevels(),
                                        /*dim=*/int64_t(shape.size()) - 2,
                                        OutputOrder::Identity);

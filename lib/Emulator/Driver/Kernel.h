@@ -32,7 +32,7 @@ public:
   ArrayRef<unsigned> getArgumentAlignments() const {
     return signature.argumentAlignments;
   }
-  /// Of every launch, three extents; empty if launches may choose.
+  /// Three extents that every launch has; empty if launches may choose.
   ArrayRef<unsigned> getCluster() const { return signature.cluster; }
   unsigned getMaxThreads() const { return signature.maxThreads; }
   unsigned getStaticSharedBytes() const;

@@ -48,8 +48,7 @@ void TensorMapOrder::release(Thread &thread) {
 void TensorMapOrder::acquire(Thread &thread, uint64_t address) {
   AgentId agent = thread.getAgent();
   uint64_t stamp = getStamp(thread, address);
-  // Of two fences with nothing between them, the earlier one is known to more
-  // threads.
+  // If nothing lies between two fences, more threads know the earlier one.
   for (const Fence &fence : fences[address])
     if (fence.thread == agent && fence.stamp == stamp)
       return;

@@ -38,7 +38,7 @@ private:
   struct Fence {
     AgentId thread;
     Moment moment;
-    /// What this launch had written of the map.
+    /// The last write of the map that this launch had made.
     uint64_t stamp;
   };
   struct Change {

@@ -49,7 +49,7 @@ public:
   std::string access(uint64_t address, size_t bytes, AccessKind kind,
                      bool fromKernel = false);
   /// Returns true if a kernel was the last to write some byte of the range.
-  /// What existed before it became device memory counts as the host's.
+  /// Bytes from before it became device memory count as the host's.
   bool isFromKernel(uint64_t address, size_t bytes);
   /// Notes that what a kernel wrote to the range is not released to the proxy
   /// that reads tensor maps, or is by now. Holds until the next write.

@@ -32,7 +32,7 @@ void TensorMap::setType(TensorMapType newType) {
   elementBytes = typeBytes[static_cast<unsigned>(newType)];
 }
 
-/// What tensormap.replace has not set of the dimensions that count.
+/// The fields, of the dimensions that count, which nothing has set.
 static std::string checkMissing(const TensorMap &map) {
   llvm::SmallVector<std::string> names;
   auto add = [&](TensorMapField field, unsigned ordinal, const Twine &name) {

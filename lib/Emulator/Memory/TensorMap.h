@@ -113,8 +113,8 @@ static_assert(sizeof(TensorMap) == 128, "the size of a CUtensorMap");
 static_assert(offsetof(TensorMap, magic) == 96);
 static_assert(std::is_trivially_copyable_v<TensorMap>);
 
-/// What the driver would refuse of the arguments, or what is missing of a map
-/// that a kernel makes; empty if nothing is.
+/// Returns what the driver would refuse of the arguments, or what a map that a
+/// kernel makes lacks; empty if it is legal.
 std::string checkTensorMap(const TensorMap &map);
 
 } // namespace mlir::nm_sparse::emulator

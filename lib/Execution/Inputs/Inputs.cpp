@@ -15,6 +15,7 @@
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
 #include "nm_sparse/Support/ErrorCollector.h"
+#include "nm_sparse/Support/MakeError.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 #include <cstring>
@@ -27,12 +28,6 @@ static std::string toString(T typeOrAttribute) {
   std::string text;
   llvm::raw_string_ostream(text) << typeOrAttribute;
   return text;
-}
-
-template <typename... Args>
-static llvm::Error makeError(const char *format, Args &&...args) {
-  return llvm::createStringError(
-      llvm::formatv(format, std::forward<Args>(args)...).str());
 }
 
 /// Standard normal numbers times `scale`.

@@ -30,7 +30,7 @@ struct ArgumentBinding {
   SmallVector<ArgumentSource> sources; ///< One for each old argument.
   SmallVector<Value> operands;
   SmallVector<Type> types;
-  SmallVector<NamedAttrList> attributes; ///< Of the new arguments.
+  SmallVector<NamedAttrList> attributes; ///< One for each new argument.
   DenseI32ArrayAttr cluster;
 
   /// Returns true if a kernel for one serves the other.

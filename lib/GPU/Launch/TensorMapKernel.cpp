@@ -24,7 +24,7 @@ static constexpr unsigned kReplacePTX = 83;
 static constexpr int64_t kMostDimensions = 5;
 
 //===----------------------------------------------------------------------===//
-// What can be made
+// Maps that a kernel can make
 //===----------------------------------------------------------------------===//
 
 Value nm_sparse::getMappedTensor(TmaCreateDescriptorOp map) {
@@ -114,7 +114,7 @@ private:
     SmallVector<Value> strides(next + rank, next + 2 * rank);
     next += 2 * rank;
 
-    // What no field says is zero.
+    // Bytes that belong to no field are zero.
     auto words = VectorType::get(4, b.getI32Type());
     Value zero = LLVM::ConstantOp::create(
         b, loc, words, DenseElementsAttr::get(words, b.getI32IntegerAttr(0)));

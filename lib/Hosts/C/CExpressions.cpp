@@ -47,13 +47,7 @@ std::string CExpressions::write(const Expression &expression) const {
 }
 
 std::string CExpressions::write(const Quantity &quantity) const {
-  ManifestSource source;
-  for (auto [number, argument] : llvm::enumerate(function.arguments))
-    if (argument.name == quantity.name)
-      source = {false, int(number)};
-  for (auto [number, buffer] : llvm::enumerate(function.buffers))
-    if (buffer.name == quantity.name)
-      source = {true, int(number)};
+  auto source = function.findSource(quantity.name).value_or(ManifestSource());
   switch (quantity.field) {
   case Quantity::Field::Value:
     return signature.getArgument(source.number);

@@ -16,9 +16,9 @@
 
 namespace mlir::nm_sparse {
 
-/// What the C functions of a manifest's function, and of those that it selects,
-/// take: a stream, pointers to the arguments, pointers to memory for results
-/// that lie in no argument, and the sizes that are not known yet.
+/// The parameters of the C functions for a manifest's function and for those
+/// that it selects: a stream, pointers to the arguments, pointers to memory for
+/// results that lie in no argument, and the sizes that are not known yet.
 class CSignature {
 public:
   /// `selected` are the functions that `function` calls; itself where it calls
@@ -49,7 +49,7 @@ private:
   std::string makeUnique(const std::string &name);
 
   const nms::ManifestFunction &function;
-  const nms::ManifestFunction &first; ///< Of those that are selected.
+  const nms::ManifestFunction &first; ///< The first one that is selected.
   std::vector<std::string> arguments;
   std::vector<bool> isWritten; ///< For each argument.
   std::map<std::pair<unsigned, int64_t>, std::string> sizes;

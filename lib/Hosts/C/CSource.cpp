@@ -7,6 +7,7 @@
 #include "nm_sparse/Hosts/C/CSource.h"
 #include "CFunction.h"
 #include "CSupport.h"
+#include "nm_sparse/Support/MakeError.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,12 +15,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace nms;
-
-template <typename... Args>
-static llvm::Error makeError(const char *format, Args &&...args) {
-  return llvm::createStringError(
-      llvm::formatv(format, std::forward<Args>(args)...).str());
-}
 
 /// Returns true if the elements of the last dimension follow each other.
 static bool hasRows(const ManifestView &view) {

@@ -6,18 +6,13 @@
 
 #include "Executable.h"
 
+#include "nm_sparse/Support/MakeError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace nms;
-
-template <typename... Args>
-static llvm::Error makeError(const char *format, Args &&...args) {
-  return llvm::createStringError(
-      llvm::formatv(format, std::forward<Args>(args)...).str());
-}
 
 llvm::Error Executable::add(const ManifestLaunch &launch) {
   auto getNumber = [](const Expression &expression) {

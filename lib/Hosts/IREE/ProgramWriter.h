@@ -72,7 +72,7 @@ private:
   std::string text;
   llvm::raw_string_ostream body{text};
   IndexCode code;
-  std::map<std::string, std::string> values; ///< Of arrays, by their names.
+  std::map<std::string, std::string> values; ///< The SSA value of each array.
   unsigned launches = 0;
 };
 

@@ -6,18 +6,13 @@
 
 #include "ProgramWriter.h"
 
+#include "nm_sparse/Support/MakeError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using namespace nms;
-
-template <typename... Args>
-static llvm::Error makeError(const char *format, Args &&...args) {
-  return llvm::createStringError(
-      llvm::formatv(format, std::forward<Args>(args)...).str());
-}
 
 std::string nm_sparse::writeTensorType(const ManifestType &type) {
   if (type.isNumber)
@@ -65,13 +60,7 @@ std::string ProgramWriter::readSize(const ManifestSource &source, int64_t dim) {
 }
 
 std::string ProgramWriter::read(const Quantity &quantity) {
-  ManifestSource source;
-  for (auto [number, argument] : llvm::enumerate(function.arguments))
-    if (argument.name == quantity.name)
-      source = {false, int(number)};
-  for (auto [number, buffer] : llvm::enumerate(function.buffers))
-    if (buffer.name == quantity.name)
-      source = {true, int(number)};
+  auto source = function.findSource(quantity.name).value_or(ManifestSource());
   switch (quantity.field) {
   case Quantity::Field::Value:
     return "%" + quantity.name;

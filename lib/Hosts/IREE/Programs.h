@@ -17,7 +17,7 @@ std::string writeTensorType(const nms::ManifestType &type);
 /// A program with weights of its own.
 struct ProgramInstance {
   const nms::ManifestFunction *program = nullptr;
-  std::string suffix; ///< Of the names of its functions.
+  std::string suffix; ///< Ends the names of its functions.
   /// The globals that hold components of weights, by argument; others are
   /// arguments.
   std::map<unsigned, std::string> globals;

@@ -8,6 +8,7 @@
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Support/MakeError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <tuple>
@@ -16,12 +17,6 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 using nms::ManifestArgument;
 using nms::ManifestFunction;
-
-template <typename... Args>
-static llvm::Error makeError(const char *format, Args &&...args) {
-  return llvm::createStringError(
-      llvm::formatv(format, std::forward<Args>(args)...).str());
-}
 
 /// The name of `argument` in the text that it was read from, or its number.
 static std::string getName(BlockArgument argument) {

@@ -12,9 +12,9 @@
 
 namespace mlir::nm_sparse {
 
-/// What the functions of a model no longer take.
+/// Replacements for the arguments that functions of a model lose.
 struct SplitResult {
-  /// What the calls of the model call.
+  /// The programs that the model calls.
   std::vector<ProgramInstance> instances;
   /// By the names of their globals.
   std::map<std::string, IREEParameter> parameters;

@@ -27,9 +27,9 @@ def test_from_pytorch(tmp_path):
     from iree_cases import EMULATED, has_iree
 
     if not has_iree():
-        pytest.skip("no IREE")
+        pytest.skip("IREE is missing: scripts/bootstrap.sh installs it (Python 3.10)")
     if "NM_BUILD_DIR" not in os.environ or not EMULATED.exists():
-        pytest.skip("no build of the emulated driver")
+        pytest.skip("NM_BUILD_DIR has no lib/emulated-cuda: scripts/check.sh sets it")
     page = (ROOT / "docs/IREE.md").read_text("utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     assert block.count('"--object", "ptx"') == 1

@@ -70,7 +70,7 @@ def rotate(x):
 
 
 class Attention(nn.Module):
-    """Of groups of two heads, which share keys and values, with rotary positions."""
+    """Attention by groups of two heads that share keys and values, with rotary."""
 
     def __init__(self, encoding):
         super().__init__()
@@ -97,7 +97,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Of a transformer like Llama."""
+    """A block of a transformer like Llama."""
 
     def __init__(self, encoding):
         super().__init__()

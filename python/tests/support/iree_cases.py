@@ -33,10 +33,10 @@ def has_iree():
     return bool(find_spec("iree") and find_spec("iree.compiler"))
 
 
-needs_iree = pytest.mark.skipif(not has_iree(), reason="no IREE")
+needs_iree = pytest.mark.skipif(not has_iree(), reason="IREE is missing: bootstrap.sh")
 needs_emulated_cuda = pytest.mark.skipif(
     "NM_BUILD_DIR" not in os.environ or not EMULATED.exists(),
-    reason="no build of the emulated driver",
+    reason="NM_BUILD_DIR has no lib/emulated-cuda: scripts/check.sh sets it",
 )
 
 

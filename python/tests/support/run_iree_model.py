@@ -30,7 +30,7 @@ def load(device, program, parameters):
 
 
 def narrow(array):
-    """What IREE takes: bf16 as such, and signless integers as signed ones."""
+    """Arrays that IREE takes: bf16 as such, and signless integers as signed ones."""
     if array.dtype == np.uint16:
         return array.view(ml_dtypes.bfloat16)
     return array.view(f"i{array.itemsize}") if array.dtype.kind == "u" else array

@@ -1,5 +1,5 @@
-// What a function of C takes: a weight is its components, memory for a result
-// comes last, then the sizes that are not known. Results have no copy.
+// The parameters of a C function: a weight is its components, memory for a
+// result comes last, then the sizes that are not known. Results have no copy.
 
 // RUN: rm -rf %t && mkdir %t
 // RUN: nm-compile %s --tokens 16 --emit c -o %t/two_layers.c

@@ -1,4 +1,4 @@
-// What cannot be a parameter of a model is refused.
+// Arguments that cannot be parameters of a model are refused.
 
 // RUN: split-file %s %t
 // RUN: not nm-compile %t/two.mlir --emit iree --tokens 64 -o %t.mlir 2>&1 | FileCheck %s --check-prefix=TWO

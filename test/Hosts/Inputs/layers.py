@@ -23,7 +23,7 @@ from nm_sparse import Encoding, Level, encode, innermost_weight  # noqa: E402
 from nm_sparse.reference import prune  # noqa: E402
 
 TYPES = {"f16": np.float16, "f32": np.float32, "i8": np.int8}
-# What weights of a family are: (n, m), outputs of a block, inner level, types.
+# The (n, m) of each family of patterns.
 FAMILIES = {
     "elements": [(2, 4), (1, 4)],
     "blocks": [(8, 16), (4, 8), (8, 32)],
@@ -75,7 +75,7 @@ class Layer:
         return y if self.bias is None else np.maximum(y + self.bias, 0)
 
     def check(self, y: np.ndarray, x: np.ndarray) -> Optional[str]:
-        """What is wrong with `y`, if anything."""
+        """Describes the error of `y`; None if there is none."""
         wanted = self.compute(x)
         if y.shape != wanted.shape:
             return f"the shape is {y.shape}, not {wanted.shape}"

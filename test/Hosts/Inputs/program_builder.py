@@ -185,7 +185,7 @@ class Program:
         )
 
     def narrow(self, value: Value, element: str) -> Value:
-        """What a chain reads: rounded as numpy rounds."""
+        """Rounds the input of the next layer as numpy does."""
         return self.map(
             [value],
             f"    %to = arith.truncf %a : f32 to {element}",
@@ -194,7 +194,7 @@ class Program:
         )
 
     def add_epilogue(self, y: Value) -> Value:
-        """What follows a product in f32."""
+        """Computes the epilogue of a product in f32."""
         kind = self.rng.integers(5)
         features = y.sizes[-1]
         if kind == 0:

@@ -185,7 +185,7 @@ def draw(seed: int, count: int, kinds: Sequence[str] = ()) -> List[Program]:
 
 
 def check(found: np.ndarray, wanted: np.ndarray, element: str) -> Optional[str]:
-    """What is wrong with a result, if anything."""
+    """Describes the error of a result; None if there is none."""
     if found.shape != wanted.shape:
         return f"the shape is {found.shape}, not {wanted.shape}"
     found = np.asarray(found).astype(np.float64)

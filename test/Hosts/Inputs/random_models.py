@@ -219,7 +219,7 @@ class Model:
             maps = [identity, f"#bias{rank}", identity]
             name = self.generic(maps, [read, bias], init, body)
         elif kind == "sums":
-            # What each token has in all is not elementwise.
+            # A sum over each token is not elementwise.
             row = shape.replace(f"x{x.features}xf32", "xf32")
             empty = self.new()
             self.lines.append(f"{empty} = tensor.empty({self.sizes(rank)}) : {row}")

@@ -17,7 +17,7 @@ from layers import draw
 
 
 class Driver:
-    """What a program of CUDA needs beside the functions."""
+    """The driver calls that a program needs beside the functions."""
 
     def __init__(self, path: str):
         self.lib = ctypes.CDLL(path)
@@ -93,7 +93,7 @@ def main() -> None:
                 wrong += 1
                 print(f"{layer.name} ({layer.encoding}), {m} tokens: {problem}")
             if m == max(map(int, tokens)) and parts:
-                # What callers may not pass is refused.
+                # Misaligned pointers are refused.
                 known["x"] = ctypes.c_void_p(known["x"].value + 2)
                 if not getattr(functions, layer.name)(*(known[n] for n in names)):
                     wrong += 1

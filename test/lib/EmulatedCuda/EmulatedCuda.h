@@ -57,17 +57,17 @@ struct Parameter {
   size_t offset, bytes;
 };
 
-/// What programs have as a CUfunction or a CUkernel.
+/// The object behind a CUfunction or a CUkernel.
 struct Function {
   std::string name;
   nms::cuda::Function emulated = nullptr; ///< Null: launches are skipped.
   llvm::SmallVector<Parameter> parameters;
 };
 
-/// What programs have as a CUmodule or a CUlibrary.
+/// The object behind a CUmodule or a CUlibrary.
 struct Module {
   nms::cuda::Module emulated = nullptr; ///< Null for PTX.
-  /// Of PTX all kernels, otherwise those that were asked for.
+  /// All kernels if the image is PTX, otherwise those that were asked for.
   llvm::StringMap<std::unique_ptr<Function>> functions;
   std::mutex mutex;
 };

@@ -20,7 +20,7 @@ using emulated_cuda::Launch;
 // Arguments
 //===----------------------------------------------------------------------===//
 
-// What comes in the array `extra` of a launch: pairs up to an end.
+// The array `extra` of a launch holds pairs up to an end.
 static void *const extraEnd = nullptr;
 static void *const extraBuffer = reinterpret_cast<void *>(1);
 static void *const extraBytes = reinterpret_cast<void *>(2);

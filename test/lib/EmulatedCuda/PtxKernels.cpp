@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of a kernel that is skipped only its name and its parameters matter:
+// Only the name and the parameters of a skipped kernel matter:
 //
 //   .visible .entry name(
 //     .param .u64 .ptr .align 16 name_param_0,
@@ -35,7 +35,7 @@ static void addParameter(Function &function, StringRef text) {
   llvm::SplitString(text, words, " \t\r\n");
   bool isOfPointer = false;
   for (size_t i = 0; i < words.size(); ++i) {
-    // What follows tells where the pointer points.
+    // The words behind `.ptr` say where the pointer points.
     isOfPointer |= words[i] == ".ptr";
     if (words[i] == ".align" && i + 1 < words.size() && !isOfPointer)
       words[++i].getAsInteger(10, alignment);

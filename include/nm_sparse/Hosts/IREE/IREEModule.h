@@ -15,9 +15,9 @@ namespace mlir::nm_sparse {
 
 /// How a module for IREE is written.
 struct IREEOptions {
-  /// Of IREE, whose syntax differs: 3.12 or 3.13.
+  /// The version of IREE, 3.12 or 3.13: their syntax differs.
   std::string version = "3.13";
-  /// Whether weights are parameters of the model or arguments of its functions.
+  /// If true, weights are parameters of the model, else arguments.
   bool hasParameters = true;
   /// Names of further arguments that are parameters.
   std::vector<std::string> parameters;
@@ -31,7 +31,7 @@ struct IREEOptions {
 struct IREEParameter {
   std::string key;      ///< In files: `w.values`, or `b`.
   std::string type;     ///< As the model has it.
-  std::string argument; ///< Of the model's functions: `w`, or `b`.
+  std::string argument; ///< Its name in the model: `w`, or `b`.
   /// The component of a weight, and which weight of which function of the
   /// manifest it is stored like; of other arguments they are empty.
   std::string component, function;

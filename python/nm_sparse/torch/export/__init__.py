@@ -106,7 +106,7 @@ class Exported:
         write_parameters(path, manifest, self.arguments, self._read)
 
     def _read(self, argument: Argument) -> Union[Tensor, Packed]:
-        """What the model has now for any argument but an input."""
+        """The value that the model has now for an argument, other than an input."""
         if argument.kind == "weight":
             return self._pack(argument)
         return self._state[argument.target]
