@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A block of Llama-3-8B from PyTorch in IREE: 2:4 with our kernels, and dense.
 
-usage: block.py prepare FOLDER [--iree-compile TOOL] [--hidden N ...]
+usage: block.py prepare FOLDER [--sparse] [--iree-compile TOOL] [--hidden N ...]
        block.py measure FOLDER --out RESULT.json [--tokens LIST]
 
 `prepare` exports the block twice, with packed weights and dense, and compiles both for
-IREE; it needs the package nm_sparse, PyTorch and IREE's compiler, and no GPU. `measure`
-draws weights, writes the parameters, and compares both with PyTorch in f32, in one
-process: what they compute, how long calls take, and how long kernels do.
+IREE, and the programs of the first for our own runtime; it needs the package nm_sparse,
+PyTorch and IREE's compiler, and no GPU. `measure` draws weights, writes the parameters,
+and compares both with PyTorch in f32, in one process: what they compute, how long calls
+take, and how long kernels do, ours also in our own host.
 """
 
 import argparse
+import ctypes
 import functools
 import json
 import pathlib
@@ -21,6 +23,7 @@ import sys
 import time
 
 import torch
+from programs import Programs, compile_programs, find_calls
 from torch import nn
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,28 +106,29 @@ def prepare(options: argparse.Namespace) -> None:
             check=True,
         )
 
-    dense = nmt.export_mlir(block, inputs, shapes, name="run")
-    path = folder / "dense.mlir"
-    path.write_text(dense.text)
-    names = {a.name: a.target for a in dense.arguments}
-    (folder / "dense.json").write_text(
-        json.dumps({"arguments": [(a.name, a.kind, a.target) for a in dense.arguments]})
-    )
-    print("dense:", names, flush=True)
-    compile_model(path)
+    if not options.sparse:
+        dense = nmt.export_mlir(block, inputs, shapes, name="run")
+        path = folder / "dense.mlir"
+        path.write_text(dense.text)
+        arguments = [(a.name, a.kind, a.target) for a in dense.arguments]
+        (folder / "dense.json").write_text(json.dumps({"arguments": arguments}))
+        compile_model(path)
     nmt.sparsify_(block, nmt.NMSparseConfig("2:4", keep_slower=True))
     sparse = nmt.export_mlir(block, inputs, shapes, name="run")
     path = folder / "sparse.mlir"
     manifest = sparse.to_iree(path, "--object", "cubin")
     manifest["sizes"] = sizes
     manifest["targets"] = {a.name: a.target for a in sparse.arguments}
+    manifest["calls"] = find_calls(path.read_text())
+    compile_programs(sparse.text, folder, pathlib.Path(options.bin), manifest)
     (folder / "sparse.json").write_text(json.dumps(manifest))
     compile_model(path)
     path.unlink()
 
 
-def draw_parameters(block: Block, manifest: dict, path: pathlib.Path) -> None:
-    """Prunes the weights of `block`, and writes what the manifest lists."""
+def draw_parameters(block: Block, manifest: dict, path: pathlib.Path) -> dict:
+    """Prunes the weights of `block`, and writes what the manifest lists; the arrays by
+    their keys."""
     import numpy as np
     from safetensors.numpy import save_file
 
@@ -165,6 +169,7 @@ def draw_parameters(block: Block, manifest: dict, path: pathlib.Path) -> None:
             weights[name] = {"values": values, "bits": bits.view(np.int32)}
         tensors[entry["key"]] = weights[name][entry["component"]]
     save_file(tensors, str(path))
+    return tensors
 
 
 class Program:
@@ -201,9 +206,8 @@ def time_call(call) -> float:
     return statistics.median(times)
 
 
-def time_kernels(call, kernels: set) -> dict:
+def time_kernels(call, kernels: set, count: int = 5) -> dict:
     """Microseconds of kernels by whose they are, of a call."""
-    count = 5
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities) as profile:
         for _ in range(count):
@@ -224,6 +228,22 @@ def time_kernels(call, kernels: set) -> dict:
     return total
 
 
+def compare_hosts(call, own: Programs, tokens: int, kernels: set) -> dict:
+    """Microseconds of our kernels in a call of IREE and of our own host, in turns;
+    between the programs of our host L2 is filled with other data, or not."""
+    launch = own.bind_all(tokens)
+    forms = {
+        "iree": call,
+        "own": functools.partial(launch, False),
+        "own_cold": functools.partial(launch, True),
+    }
+    times: dict = {form: [] for form in forms}
+    for _ in range(ROUNDS):
+        for form, one in forms.items():
+            times[form].append(time_kernels(one, kernels, 2)["ours"])
+    return {form: statistics.median(found) for form, found in times.items()}
+
+
 def measure(options: argparse.Namespace) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     folder = pathlib.Path(options.folder)
@@ -231,11 +251,13 @@ def measure(options: argparse.Namespace) -> None:
     kernels = {k["name"] for k in manifest["kernels"]}
     block = Block(*manifest["sizes"]).eval().cuda()
     parameters = folder / "sparse.safetensors"
-    draw_parameters(block, manifest, parameters)
+    arrays = draw_parameters(block, manifest, parameters)
     sparse = Program(folder / "sparse.vmfb", parameters)
     dense = None
     if (folder / "dense.vmfb").exists():
         dense = Program(folder / "dense.vmfb")
+    own = Programs(ctypes.CDLL(options.runtime), folder / "own", manifest, arrays)
+    del arrays
     rows = [{"load_s": sparse.load}]
     exact = Block(*manifest["sizes"]).float().cuda()
     exact.load_state_dict({k: v.float() for k, v in block.state_dict().items()})
@@ -260,6 +282,7 @@ def measure(options: argparse.Namespace) -> None:
         row["errors"]["iree"] = compare(torch.from_numpy(call().to_host()).cuda())
         row["us"]["iree"] = time_call(call)
         row["kernel_us"] = time_kernels(call, kernels)
+        row["own"] = compare_hosts(call, own, tokens, kernels)
         if dense:
             order = json.loads((folder / "dense.json").read_text())["arguments"]
             named = iter(inputs)
@@ -284,11 +307,14 @@ def main() -> None:
     one = verbs.add_parser("prepare")
     one.add_argument("folder")
     one.add_argument("--iree-compile", default="build/venv/bin/iree-compile")
+    one.add_argument("--bin", default="build/bin")
+    one.add_argument("--sparse", action="store_true", help="without the dense block")
     for name, size in (("size", 4096), ("hidden", 14336), ("heads", 32), ("groups", 8)):
         one.add_argument(f"--{name}", type=int, default=size)
     one = verbs.add_parser("measure")
     one.add_argument("folder")
     one.add_argument("--out", required=True)
+    one.add_argument("--runtime", default="build/lib/libnm_sparse_runtime.so")
     one.add_argument(
         "--tokens",
         type=lambda text: [int(t) for t in text.split(",")],

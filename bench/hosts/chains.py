@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The same kernels in several hosts: a chain of products as each form launches it.
 
-usage: chains.py prepare FOLDER [--bin BIN] [--iree-compile TOOL]
+usage: chains.py prepare FOLDER [--only NAME] [--iree-compile TOOL]
        chains.py measure FOLDER --out RESULT.json [--runtime LIBRARY] [--tokens LIST]
 
 `prepare` compiles a chain of 20 products for each pattern, and needs no GPU: for our
 runtime with the arguments that a manifest lists (fields), with bound ones, and with
-maps that kernels make; as a file of C; and as a model for IREE. `measure` needs
-PyTorch, gcc, IREE's runtime and a GPU, but no build. It compares what each form
-computes with the products in higher precision, and then times all in turns, in one
-process: forms of ours as CUDA graphs, and the kernels of IREE by the profiler, beside
-the same kernels in our runtime. A call of IREE waits for the GPU, so its time is that
-of the host, too.
+maps that kernels make; as a file of C, whose functions allocate memory (c) or take it
+(c_workspace); and as a model for IREE. `measure` needs PyTorch, gcc, IREE's runtime and
+a GPU, but no build. It compares what each form computes with the products in higher
+precision, and then times all in turns, in one process: forms of ours as CUDA graphs,
+and the kernels of IREE by the profiler, beside the same kernels in our runtime. A call
+of IREE waits for the GPU, so its time is that of the host, too.
 """
 
 import argparse
@@ -41,6 +41,8 @@ def prepare(options: argparse.Namespace) -> None:
 
     compiler = pathlib.Path(options.bin) / "nm-compile"
     for name, (write, _, pattern, _) in CASES.items():
+        if options.only and options.only not in name:
+            continue
         source = folder / f"{name}.mlir"
         source.write_text(write(pattern))
         for form in FORMS:
@@ -176,7 +178,9 @@ def measure(options: argparse.Namespace) -> None:
             x = torch.randn(tokens, SIZE, device="cuda").half()
             wanted = compute(x, dense)
             calls = {f: p.bind([x, *parts]) for f, p in programs.items()}
-            calls["c"] = bind_c(c_code, [x, *parts], [y.shape[1] for y in wanted])
+            widths = [y.shape[1] for y in wanted]
+            calls["c"] = bind_c(c_code, [x, *parts], widths)
+            calls["c_workspace"] = bind_c(c_code, [x, *parts], widths, True)
             row = {"program": name, "tokens": tokens, "errors": {}, "us": {}}
             graphs = {}
             for form, (launch, results) in calls.items():
@@ -223,13 +227,14 @@ def main() -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("prepare")
     one.add_argument("folder")
+    one.add_argument("--only", help="programs whose names have this")
     one.add_argument("--bin", default="build/bin")
     one.add_argument("--iree-compile", default="build/venv/bin/iree-compile")
     one = verbs.add_parser("measure")
     one.add_argument("folder")
     one.add_argument("--out", required=True)
     one.add_argument("--runtime", default="build/lib/libnm_sparse_runtime.so")
-    one.add_argument("--only", help="patterns whose names have this")
+    one.add_argument("--only", help="programs whose names have this")
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--iree", action="store_true")
     one.add_argument("--driver", default="/usr/lib", help="folder of libcuda.so")

@@ -46,19 +46,30 @@ class OurProgram:
         if not self.program:
             sys.exit(library.nmsLastError().decode())
 
-    def bind(self, tensors: list):
-        """A function of the stream that launches all, and the result."""
+    def prepare(self, number: int, tensors: list):
+        """The operands of a call of the function of that number, and its workspace."""
         import torch
 
         arrays = (Array * len(tensors))()
         for array, tensor in zip(arrays, tensors):
             sizes = (ctypes.c_int64 * tensor.dim())(*tensor.shape)
             array.data, array.rank, array.sizes = tensor.data_ptr(), tensor.dim(), sizes
-        call = (self.program, 0, arrays, len(tensors))
+        call = (self.program, number, arrays, len(tensors))
         size = self.lib.nmsProgramWorkspace(*call)
         if size < 0:
             sys.exit(self.lib.nmsLastError().decode())
-        memory = torch.full((size,), 0x7E, dtype=torch.uint8, device="cuda")
+        return call, torch.full((size,), 0x7E, dtype=torch.uint8, device="cuda")
+
+    def launch(self, call: tuple, memory, stream: int) -> None:
+        where = ctypes.c_void_p(memory.data_ptr())
+        if self.lib.nmsProgramLaunch(*call, where, ctypes.c_void_p(stream)):
+            sys.exit(self.lib.nmsLastError().decode())
+
+    def bind(self, tensors: list):
+        """A function of the stream that launches all, and the result."""
+        import torch
+
+        call, memory = self.prepare(0, tensors)
         results = []
         for i in range(self.lib.nmsProgramResults(self.program, 0)):
             result = Result()
@@ -70,16 +81,14 @@ class OurProgram:
                 flat.as_strided(list(result.sizes[:2]), list(result.strides[:2]))
             )
 
-        def launch(stream: int) -> None:
-            if self.lib.nmsProgramLaunch(
-                *call, ctypes.c_void_p(memory.data_ptr()), ctypes.c_void_p(stream)
-            ):
-                sys.exit(self.lib.nmsLastError().decode())
-
-        return launch, results
+        return lambda stream: self.launch(call, memory, stream), results
 
 
-def bind_c(library: ctypes.CDLL, tensors: list, sizes: list):
+def bind_c(library: ctypes.CDLL, tensors: list, sizes: list, is_own: bool = False):
+    """A function of the stream that launches all, and the results.
+
+    is_own:  whether memory between the kernels is ours, or the stream's pool's.
+    """
     import torch
 
     tokens = tensors[0].shape[0]
@@ -88,11 +97,19 @@ def bind_c(library: ctypes.CDLL, tensors: list, sizes: list):
         for size in sizes
     ]
     pointers = [ctypes.c_void_p(t.data_ptr()) for t in (*tensors, *results)]
+    arguments = [*pointers, ctypes.c_int64(tokens)]
+    function = library.run_with_workspace if is_own else library.run
+    memory = None
+    if is_own:
+        library.run_workspace.restype = ctypes.c_size_t
+        size = library.run_workspace(ctypes.c_int64(tokens))
+        memory = torch.full((size,), 0x7E, dtype=torch.uint8, device="cuda")
+        arguments.append(ctypes.c_void_p(memory.data_ptr()))
 
-    def launch(stream: int) -> None:
-        status = library.run(ctypes.c_void_p(stream), *pointers, ctypes.c_int64(tokens))
+    def launch(stream: int, memory=memory) -> None:
+        status = function(ctypes.c_void_p(stream), *arguments)
         if status:
-            sys.exit(f"run gives {status}")
+            sys.exit(f"{function.__name__} gives {status}")
 
     return launch, results
 

@@ -347,8 +347,9 @@ static llvm::Error compile(MLIRContext &context,
 
   if (!options.manifest.empty() || isHost(options.emit)) {
     ErrorCollector errors(&context);
-    auto manifest = makeManifest(module, products,
-                                 assembled ? &assembled->resources : nullptr);
+    auto manifest = makeManifest(
+        module, products, assembled ? &assembled->resources : nullptr,
+        isHost(options.emit) ? "--emit " + options.emit : "--manifest");
     if (failed(manifest))
       return llvm::createStringError(errors.getFirst());
     outputs.manifest =

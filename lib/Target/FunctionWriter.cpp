@@ -38,15 +38,23 @@ static Array writeCases(const TokenSelection &selection) {
   return cases;
 }
 
+std::string FunctionWriter::getAdvice() const {
+  return ("leave out " + option +
+          " and run the host's code too (--emit nvvm shows it, "
+          "docs/Runtime.md says how)")
+      .str();
+}
+
 FailureOr<Object> FunctionWriter::write() {
   Array arguments, weights, launches;
   for (Operation *op : collectHostOps(function))
-    return op->emitError()
-           << "'" << op->getName()
-           << "' stays on the host, and a manifest describes launches alone: "
-              "leave out --manifest and run the host's code too (--emit nvvm "
-              "shows it, docs/Runtime.md says how), or leave the operation "
-              "out of the program";
+    return op->emitError() << "'" << op->getName()
+                           << "' stays on the host, and "
+                           << (option.starts_with("--emit")
+                                   ? option + " writes"
+                                   : "a manifest describes")
+                           << " launches alone: " << getAdvice()
+                           << ", or leave the operation out of the program";
   for (BlockArgument argument : function.getArguments())
     arguments.push_back(writeArgument(argument));
   for (BlockArgument argument : function.getArguments())
@@ -82,10 +90,8 @@ FailureOr<Object> FunctionWriter::write() {
 
 void FunctionWriter::refuse(const std::string &what) {
   if (succeeded(described))
-    current->emitError()
-        << what
-        << " cannot be told by a manifest: leave out --manifest and run the "
-           "host's code too (--emit nvvm shows it, docs/Runtime.md says how)";
+    current->emitError() << what
+                         << " cannot be told by a manifest: " << getAdvice();
   described = failure();
 }
 

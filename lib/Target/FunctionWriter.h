@@ -21,13 +21,16 @@ namespace mlir::nm_sparse {
 /// and its launches in order.
 class FunctionWriter {
 public:
-  explicit FunctionWriter(func::FuncOp function)
-      : function(function), checks(findPackChecks(function)) {}
+  /// `option` is what errors say to leave out.
+  FunctionWriter(func::FuncOp function, StringRef option)
+      : function(function), option(option), checks(findPackChecks(function)) {}
 
   FailureOr<llvm::json::Object> write();
 
 private:
   FailureOr<llvm::json::Object> finish(llvm::json::Object object);
+  /// What to do about something of the host.
+  std::string getAdvice() const;
   /// Records that something cannot be told, with an error.
   void refuse(const std::string &what);
 
@@ -55,6 +58,7 @@ private:
   llvm::json::Object writePointer(Value operand, StringRef access);
 
   func::FuncOp function;
+  StringRef option;
   std::vector<PackCheck> checks;
   Operation *current = nullptr; ///< The op that is being described.
   LogicalResult described = success();

@@ -33,7 +33,8 @@ static int64_t getVersion(const Object &function) {
 
 FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
                                           ArrayRef<ScheduledProduct> products,
-                                          const ResourceMap *resources) {
+                                          const ResourceMap *resources,
+                                          StringRef option) {
   Object manifest{{"compiler", Object{{"name", "nm_sparse"},
                                       {"version", NM_SPARSE_VERSION},
                                       {"commit", NM_SPARSE_COMMIT}}}};
@@ -66,7 +67,7 @@ FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,
   int64_t version = 2;
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal()) {
-      FailureOr<Object> written = FunctionWriter(function).write();
+      FailureOr<Object> written = FunctionWriter(function, option).write();
       if (failed(written))
         return failure();
       version = std::max(version, getVersion(*written));

@@ -27,10 +27,10 @@
 // RUN: not nm-translate --nm-sparse-to-manifest %t/twice.mlir 2>&1 | FileCheck %s --check-prefix=REFUSED
 // RUN: sed 's|// LATE||' %t/good.mlir > %t/late.mlir
 // RUN: not nm-translate --nm-sparse-to-manifest %t/late.mlir 2>&1 | FileCheck %s --check-prefix=REFUSED
-// REFUSED: error: 'memref.alloca' stays on the host, and a manifest describes launches alone
+// REFUSED: error: 'memref.alloca' stays on the host, and a manifest describes launches alone: leave out --nm-sparse-to-manifest and run
 
 // RUN: not nm-translate --nm-sparse-to-manifest %t/pointer.mlir 2>&1 | FileCheck %s --check-prefix=POINTER
-// POINTER: error: a value that is no expression over the arguments' sizes cannot be told by a manifest
+// POINTER: error: a value that is no expression over the arguments' sizes cannot be told by a manifest: leave out --nm-sparse-to-manifest and run
 
 //--- good.mlir
 module attributes {gpu.container_module} {

@@ -34,7 +34,13 @@
 // RUN: not nm-compile %t/pack.mlir -o - --pack host --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=PACK
 // PACK: stays on the host, and a manifest describes launches alone
 // RUN: not nm-compile %t/view.mlir -o - --host-memory --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=MEMORY
-// MEMORY: 'gpu.memcpy' stays on the host
+// MEMORY: 'gpu.memcpy' stays on the host, and a manifest describes launches alone: leave out --manifest and run
+
+// The option that asks for launches alone is what may be left out.
+// RUN: not nm-compile %t/reduce.mlir --emit c -o %t/reduce.c --manifest %t/m.json 2>&1 | FileCheck %s --check-prefix=C
+// C: 'linalg.reduce' stays on the host, and --emit c writes launches alone: leave out --emit c and run the host's code too
+// RUN: not nm-compile %t/view.mlir --emit iree --host-memory -o %t/view.iree.mlir 2>&1 | FileCheck %s --check-prefix=IREE
+// IREE: 'gpu.memcpy' stays on the host, and --emit iree writes launches alone: leave out --emit iree and run the host's code too
 
 // RUN: nm-compile %t/mask.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=WARN
 // WARN: nm-compile: warning: 1 operation of the host, not in the kernels: 'linalg.generic' at {{.*}}mask.mlir:{{[0-9]+}}

@@ -36,7 +36,8 @@ static LogicalResult writeManifest(Operation *op, llvm::raw_ostream &os) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
     return op->emitError("expected a module");
-  auto manifest = nm_sparse::makeManifest(module, {}, nullptr);
+  auto manifest =
+      nm_sparse::makeManifest(module, {}, nullptr, "--nm-sparse-to-manifest");
   if (failed(manifest))
     return failure();
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*manifest)));

@@ -51,10 +51,12 @@ std::vector<ScheduledProduct> collectProducts(ModuleOp module);
 
 /// Makes a description of how to launch the kernels of `module`: see
 /// docs/Manifest.md. Fails, with an error at the operation, if the host does
-/// something that a manifest cannot describe.
+/// something that a manifest cannot describe; `option` is the one by which it
+/// was asked for, and which the error says to leave out.
 FailureOr<llvm::json::Object> makeManifest(ModuleOp module,
                                            ArrayRef<ScheduledProduct> products,
-                                           const ResourceMap *resources);
+                                           const ResourceMap *resources,
+                                           StringRef option = "--manifest");
 
 /// Describes in one line what the host functions of `module` do besides
 /// launching its kernels; empty if nothing. With `hostMemory`, which asks for

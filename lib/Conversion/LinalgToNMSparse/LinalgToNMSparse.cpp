@@ -37,6 +37,7 @@ struct ConvertLinalgToNMSparse
     if (failed(replaceSparseTensorEncodings(getOperation())))
       return signalPassFailure();
     splitActivations(getOperation());
+    narrowActivations(getOperation());
     if (failed(convertConvolutions(getOperation(), keepsBatches)) ||
         failed(collectPlans()))
       return signalPassFailure();

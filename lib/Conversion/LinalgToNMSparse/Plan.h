@@ -52,6 +52,10 @@ LogicalResult checkRearrangement(Operation *op, const WeightUses &uses);
 /// below `root`, where --linalg-fuse-elementwise-ops puts it.
 void splitActivations(Operation *root);
 
+/// Has products with a weight below `root` extend the activations themselves,
+/// where operations in front of them do, and the weight is not extended.
+void narrowActivations(Operation *root);
+
 /// Checks an operation that is not linalg: only those that pass a weight on
 /// unchanged, or make one, may touch an encoded type.
 LogicalResult checkOther(Operation *op);

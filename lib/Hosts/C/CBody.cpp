@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In order: places of buffers in one workspace, initial values, launches, and
+// In order: places of buffers in the workspace, initial values, launches, and
 // copies of results that are padded.
 //
 //===----------------------------------------------------------------------===//
@@ -21,15 +21,17 @@ namespace {
 class BodyWriter {
 public:
   BodyWriter(raw_ostream &os, const ManifestFunction &function,
-             const CSignature &signature,
-             const std::map<std::string, unsigned> &kernels)
+             const CSignature &signature, const KernelNumbers &kernels)
       : os(os), function(function), signature(signature), kernels(kernels),
         expressions(function, signature) {}
 
   void write();
+  void writeBytes();
 
 private:
   void placeBuffers();
+  /// Bytes of buffer `number`.
+  std::string writeBytes(unsigned number) const;
   void fillBuffers();
   void writeLaunch(const ManifestLaunch &launch);
   /// Declares the variable that parameter `number` is passed from.
@@ -37,8 +39,6 @@ private:
   void encodeMap(unsigned number, const ManifestParameter &parameter);
   void copyResult(unsigned number);
 
-  /// Which result has all of buffer `number` as its own memory.
-  std::optional<unsigned> findOwner(unsigned number) const;
   /// The address of the first element of `source`, or of a part of it.
   std::string
   getPointer(const ManifestSource &source,
@@ -51,7 +51,7 @@ private:
   raw_ostream &os;
   const ManifestFunction &function;
   const CSignature &signature;
-  const std::map<std::string, unsigned> &kernels;
+  const KernelNumbers &kernels;
   CExpressions expressions;
 };
 
@@ -61,7 +61,9 @@ static std::string multiply(const std::vector<std::string> &factors) {
   return factors.empty() ? "1" : llvm::join(factors, " * ");
 }
 
-std::optional<unsigned> BodyWriter::findOwner(unsigned number) const {
+/// Which result has all of buffer `number` as its own memory.
+static std::optional<unsigned> findOwner(const ManifestFunction &function,
+                                         unsigned number) {
   for (unsigned result = 0; result < function.results.size(); ++result)
     if (isOwnBuffer(function, result) &&
         unsigned(function.results[result].source.number) == number)
@@ -82,26 +84,22 @@ BodyWriter::getPointer(const ManifestSource &source,
          std::to_string(getType(source).elementBytes);
 }
 
+std::string BodyWriter::writeBytes(unsigned number) const {
+  return llvm::formatv(
+      "{0} * {1}",
+      multiply(expressions.writeSizes({true, int(number)}, std::nullopt)),
+      function.buffers[number].type.elementBytes);
+}
+
 void BodyWriter::placeBuffers() {
-  std::string places;
-  llvm::raw_string_ostream placesOS(places);
+  if (hasWorkspace(function))
+    os << "  int64_t bytes = 0;\n";
   for (auto [number, buffer] : llvm::enumerate(function.buffers))
-    if (!findOwner(number))
-      placesOS << llvm::formatv(
-          "  const int64_t {0}_at = nms_take(&bytes, {1} * {2});\n",
-          buffer.name,
-          multiply(expressions.writeSizes({true, int(number)}, std::nullopt)),
-          buffer.type.elementBytes);
-  if (!places.empty())
-    os << "  int64_t bytes = 0;\n"
-       << places
-       << "  if (bytes > 0) {\n"
-          "    status = cuMemAllocAsync(&workspace, (size_t)bytes, stream);\n"
-          "    if (status != CUDA_SUCCESS)\n"
-          "      return status;\n"
-          "  }\n";
+    if (!findOwner(function, number))
+      os << llvm::formatv("  const int64_t {0}_at = nms_take(&bytes, {1});\n",
+                          buffer.name, writeBytes(number));
   for (auto [number, buffer] : llvm::enumerate(function.buffers)) {
-    std::optional<unsigned> owner = findOwner(number);
+    std::optional<unsigned> owner = findOwner(function, number);
     os << "  const CUdeviceptr " << buffer.name << " = ";
     if (owner)
       os << "(CUdeviceptr)" << signature.getResult(*owner) << ";\n";
@@ -228,8 +226,7 @@ void BodyWriter::copyResult(unsigned number) {
 void BodyWriter::write() {
   os << "  CUresult status = nms_prepare();\n"
         "  if (status != CUDA_SUCCESS)\n"
-        "    return status;\n"
-        "  CUdeviceptr workspace = 0;\n";
+        "    return status;\n";
   placeBuffers();
   fillBuffers();
   for (const ManifestLaunch &launch : function.launches)
@@ -237,11 +234,31 @@ void BodyWriter::write() {
   for (unsigned number = 0; number < function.results.size(); ++number)
     copyResult(number);
   os << "done: NMS_UNUSED;\n"
-        "  return nms_release(workspace, stream, status);\n";
+        "  return status;\n";
+}
+
+void BodyWriter::writeBytes() {
+  os << "  int64_t bytes = 0;\n";
+  for (unsigned number = 0; number < function.buffers.size(); ++number)
+    if (!findOwner(function, number))
+      os << "  nms_take(&bytes, " << writeBytes(number) << ");\n";
+  os << "  return bytes;\n";
+}
+
+bool nm_sparse::hasWorkspace(const ManifestFunction &function) {
+  for (unsigned number = 0; number < function.buffers.size(); ++number)
+    if (!findOwner(function, number))
+      return true;
+  return false;
+}
+
+void nm_sparse::writeCBytes(raw_ostream &os, const ManifestFunction &function,
+                            const CSignature &signature) {
+  BodyWriter(os, function, signature, {}).writeBytes();
 }
 
 void nm_sparse::writeCBody(raw_ostream &os, const ManifestFunction &function,
                            const CSignature &signature,
-                           const std::map<std::string, unsigned> &kernels) {
+                           const KernelNumbers &kernels) {
   BodyWriter(os, function, signature, kernels).write();
 }

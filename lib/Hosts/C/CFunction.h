@@ -30,10 +30,15 @@ public:
   std::string writeParameters() const;
   /// The same names in a call.
   std::string writeNames() const;
+  /// What the bytes of a workspace depend on: numbers that are sizes of
+  /// buffers, and sizes of arguments; `void` where there are none.
+  std::string writeSizeParameters() const;
+  std::string writeSizeNames() const;
   /// A line of comment for each parameter: what it is, with its shape.
   std::string describe() const;
-  /// The conditions for what may be passed, joined by `||` of what may not.
+  /// What may not be passed: conditions joined by `||`, sizes first.
   std::string writeChecks() const;
+  std::string writeSizeChecks() const;
 
   const std::string &getArgument(unsigned number) const {
     return arguments[number];
@@ -51,7 +56,8 @@ private:
   const nms::ManifestFunction &function;
   const nms::ManifestFunction &first; ///< The first one that is selected.
   std::vector<std::string> arguments;
-  std::vector<bool> isWritten; ///< For each argument.
+  std::vector<bool> isWritten;   ///< For each argument.
+  std::vector<bool> isSizeValue; ///< Whether a size of a buffer depends on it.
   std::map<std::pair<unsigned, int64_t>, std::string> sizes;
   std::set<std::string> taken;
 };
@@ -75,11 +81,40 @@ std::string writeCExpression(const nms::ManifestFunction &function,
                              const CSignature &signature,
                              const nms::Expression &expression);
 
-/// Writes the body of the C function that launches what `function` lists.
-/// `kernels` gives the number of each kernel.
+/// The number of each kernel.
+using KernelNumbers = std::map<std::string, unsigned>;
+
+/// Returns true if `function` has buffers that are in no memory of results.
+bool hasWorkspace(const nms::ManifestFunction &function);
+
+/// Writes the body of the C function that adds up the bytes of these buffers.
+void writeCBytes(llvm::raw_ostream &os, const nms::ManifestFunction &function,
+                 const CSignature &signature);
+
+/// Writes the body of the C function that launches what `function` lists, with
+/// these buffers from `workspace` on.
 void writeCBody(llvm::raw_ostream &os, const nms::ManifestFunction &function,
-                const CSignature &signature,
-                const std::map<std::string, unsigned> &kernels);
+                const CSignature &signature, const KernelNumbers &kernels);
+
+/// The names of the functions that come with that of `function`.
+std::string getWorkspaceName(const nms::ManifestFunction &function);
+std::string getWithWorkspaceName(const nms::ManifestFunction &function);
+
+/// The functions that `function` selects from by the number of tokens; itself
+/// where it does not. In the order of its cases.
+std::vector<const nms::ManifestFunction *>
+getSelected(const nms::Manifest &manifest,
+            const nms::ManifestFunction &function);
+
+/// Writes the C functions of `function`: those that a header declares, and
+/// static ones that they share.
+void writeCFunctions(llvm::raw_ostream &os, const nms::Manifest &manifest,
+                     const nms::ManifestFunction &function,
+                     const KernelNumbers &kernels);
+
+/// Writes what the header says of them.
+void writeCDeclarations(llvm::raw_ostream &os, const nms::Manifest &manifest,
+                        const nms::ManifestFunction &function);
 
 } // namespace mlir::nm_sparse
 

@@ -39,7 +39,8 @@ bool nm_sparse::isOwnBuffer(const ManifestFunction &function, unsigned number) {
 CSignature::CSignature(const ManifestFunction &function,
                        ArrayRef<const ManifestFunction *> selected)
     : function(function), first(*selected.front()),
-      isWritten(function.arguments.size()) {
+      isWritten(function.arguments.size()),
+      isSizeValue(function.arguments.size()) {
   for (const ManifestFunction *one : selected)
     for (const ManifestLaunch &launch : one->launches)
       for (const ManifestParameter &parameter : launch.parameters)
@@ -48,6 +49,13 @@ CSignature::CSignature(const ManifestFunction &function,
             (parameter.access == ManifestAccess::Write ||
              parameter.access == ManifestAccess::ReadWrite))
           isWritten[parameter.source.number] = true;
+  for (const ManifestFunction *one : selected)
+    for (const ManifestBuffer &buffer : one->buffers)
+      for (const Expression &size : buffer.sizes)
+        for (const Quantity &quantity : size.getQuantities())
+          for (auto [number, argument] : llvm::enumerate(function.arguments))
+            if (argument.type.isNumber && argument.name == quantity.name)
+              isSizeValue[number] = true;
   takeBodyNames(selected);
   nameArguments();
   nameSizes(selected);
@@ -58,6 +66,8 @@ void CSignature::takeBodyNames(ArrayRef<const ManifestFunction *> selected) {
   taken = {"stream",     "status", "workspace",       "bytes",
            "parameters", "block",  "sizes",           "strides",
            "box",        "done",   "number_of_tokens"};
+  taken.insert(getWorkspaceName(function));
+  taken.insert(getWithWorkspaceName(function));
   for (const ManifestFunction *one : selected) {
     taken.insert(one->name);
     for (unsigned number = 0; number < one->results.size(); ++number)
@@ -209,6 +219,27 @@ std::string CSignature::writeNames() const {
   return text;
 }
 
+std::string CSignature::writeSizeParameters() const {
+  SmallVector<std::string> texts;
+  for (auto [number, argument] : llvm::enumerate(function.arguments))
+    if (isSizeValue[number])
+      texts.push_back(getNumberType(argument.type.text).str() + " " +
+                      arguments[number]);
+  for (const auto &[place, name] : sizes)
+    texts.push_back("int64_t " + name);
+  return texts.empty() ? "void" : llvm::join(texts, ", ");
+}
+
+std::string CSignature::writeSizeNames() const {
+  SmallVector<std::string> texts;
+  for (auto [number, name] : llvm::enumerate(arguments))
+    if (isSizeValue[number])
+      texts.push_back(name);
+  for (const auto &[place, name] : sizes)
+    texts.push_back(name);
+  return llvm::join(texts, ", ");
+}
+
 std::string CSignature::describe() const {
   std::string text;
   auto add = [&](StringRef name, StringRef what) {
@@ -262,11 +293,27 @@ static std::string hasElements(ArrayRef<std::string> sizes) {
   return conditions.empty() ? "1" : llvm::join(conditions, " && ");
 }
 
+static constexpr llvm::StringLiteral kOr = " ||\n      ";
+
+std::string CSignature::writeSizeChecks() const {
+  SmallVector<std::string> refused;
+  for (auto [number, name] : llvm::enumerate(arguments)) {
+    if (!isSizeValue[number])
+      continue;
+    refused.push_back(name + " < 0");
+    if (getNumberType(function.arguments[number].type.text) == "int64_t")
+      refused.push_back(name + " > INT32_MAX");
+  }
+  for (const auto &[place, name] : sizes)
+    refused.push_back(llvm::formatv("{0} < 0 || {0} > INT32_MAX", name).str());
+  return llvm::join(refused, kOr);
+}
+
 std::string CSignature::writeChecks() const {
   // Sizes first, since the others are computed from them.
   SmallVector<std::string> refused;
-  for (const auto &[place, name] : sizes)
-    refused.push_back(llvm::formatv("{0} < 0 || {0} > INT32_MAX", name).str());
+  if (std::string first = writeSizeChecks(); !first.empty())
+    refused.push_back(first);
   auto add = [&](const std::string &name, ArrayRef<std::string> extents) {
     refused.push_back("nms_is_misplaced(" + name + ", " + hasElements(extents) +
                       ")");
@@ -282,5 +329,5 @@ std::string CSignature::writeChecks() const {
     if (result.source.isBuffer)
       add(getResult(number),
           CExpressions(first, *this).writeSizes(result.source, result.view));
-  return llvm::join(refused, " ||\n      ");
+  return llvm::join(refused, kOr);
 }

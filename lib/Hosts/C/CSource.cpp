@@ -122,16 +122,6 @@ public:
   std::string writeHeader();
 
 private:
-  std::vector<const ManifestFunction *>
-  getSelected(const ManifestFunction &function) const {
-    std::vector<const ManifestFunction *> selected;
-    for (const ManifestCase &one : function.cases)
-      if (!llvm::is_contained(selected, &manifest.functions[one.function]))
-        selected.push_back(&manifest.functions[one.function]);
-    if (selected.empty())
-      selected.push_back(&function);
-    return selected;
-  }
   /// Those that callers see: the others are cases of one.
   bool isCase(const ManifestFunction &function) const {
     int number = &function - manifest.functions.data();
@@ -141,11 +131,10 @@ private:
       });
     });
   }
-  void writeFunction(raw_ostream &os, const ManifestFunction &function);
 
   const Manifest &manifest;
   StringRef stem;
-  std::map<std::string, unsigned> kernels;
+  KernelNumbers kernels;
 };
 
 } // namespace
@@ -166,49 +155,17 @@ llvm::Error SourceWriter::check() const {
       return makeError("@{0} has the name of the function that loads the "
                        "kernels of {1}.c: give one of them another name",
                        function.name, stem);
-    if (llvm::Error error = checkResults(function, getSelected(function)))
+    for (const ManifestFunction &other : manifest.functions)
+      if (!isCase(other) && (function.name == getWorkspaceName(other) ||
+                             function.name == getWithWorkspaceName(other)))
+        return makeError("@{0} has the name of a function that comes with "
+                         "@{1}: give one of them another name",
+                         function.name, other.name);
+    if (llvm::Error error =
+            checkResults(function, getSelected(manifest, function)))
       return error;
   }
   return llvm::Error::success();
-}
-
-void SourceWriter::writeFunction(raw_ostream &os,
-                                 const ManifestFunction &function) {
-  std::vector<const ManifestFunction *> selected = getSelected(function);
-  CSignature signature(function, selected);
-  // Equal functions share those that they select, whose parameters have the
-  // names that this one gives them.
-  auto getName = [&](const ManifestFunction *one) {
-    return ("nms_" + function.name + "_case" +
-            llvm::Twine(llvm::find(selected, one) - selected.begin()))
-        .str();
-  };
-  if (!function.cases.empty())
-    for (const ManifestFunction *one : selected) {
-      os << "// " << one->name << "\nstatic int " << getName(one) << "("
-         << signature.writeParameters() << ") {\n";
-      writeCBody(os, *one, signature, kernels);
-      os << "}\n\n";
-    }
-  os << "int " << function.name << "(" << signature.writeParameters()
-     << ") {\n";
-  if (std::string checks = signature.writeChecks(); !checks.empty())
-    os << "  if (" << checks << ")\n    return CUDA_ERROR_INVALID_VALUE;\n";
-  if (function.cases.empty()) {
-    writeCBody(os, function, signature, kernels);
-    os << "}\n";
-    return;
-  }
-  os << "  const int64_t number_of_tokens = "
-     << writeCExpression(function, signature, *function.tokens) << ";\n";
-  for (const ManifestCase &one : function.cases) {
-    os << "  ";
-    if (one.atMost)
-      os << "if (number_of_tokens <= " << *one.atMost << ")\n    ";
-    os << "return " << getName(&manifest.functions[one.function]) << "("
-       << signature.writeNames() << ");\n";
-  }
-  os << "}\n";
 }
 
 std::string SourceWriter::writeSource(StringRef image) {
@@ -234,7 +191,7 @@ std::string SourceWriter::writeSource(StringRef image) {
   for (const ManifestFunction &function : manifest.functions)
     if (!isCase(function)) {
       os << "\n";
-      writeFunction(os, function);
+      writeCFunctions(os, manifest, function, kernels);
     }
   return text;
 }
@@ -250,7 +207,22 @@ std::string SourceWriter::writeHeader() {
         "// bytes, and arrays lie row by row without gaps. They may be "
         "captured\n"
         "// in a CUDA graph after a call of "
-     << stem << "_prepare().\n\n#ifndef " << guard << "\n#define " << guard
+     << stem
+     << "_prepare().\n"
+        "//\n"
+        "// With F come F_with_workspace, which takes the memory between its\n"
+        "// kernels from the caller, where F takes it from the stream's pool, "
+        "and\n"
+        "// F_workspace, which gives the bytes of it: 0 for none, SIZE_MAX "
+        "for\n"
+        "// sizes that F refuses. Fewer tokens may need more bytes. It begins "
+        "at "
+        "a\n"
+        "// multiple of 256 bytes, may have any contents, and is the call's "
+        "until\n"
+        "// its kernels have ended: calls in one stream may share it.\n\n"
+        "#ifndef "
+     << guard << "\n#define " << guard
      << "\n\n#include <cuda.h>\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
         "// Loads the kernels, which the first call of any function does, "
@@ -260,10 +232,8 @@ std::string SourceWriter::writeHeader() {
   for (const ManifestFunction &function : manifest.functions) {
     if (isCase(function))
       continue;
-    CSignature signature(function, getSelected(function));
-    os << "\n/**\n"
-       << signature.describe() << " */\nint " << function.name << "("
-       << signature.writeParameters() << ");\n";
+    os << "\n";
+    writeCDeclarations(os, manifest, function);
   }
   os << "\n#ifdef __cplusplus\n}\n#endif\n\n#endif // " << guard << "\n";
   return text;

@@ -26,6 +26,7 @@ static constexpr llvm::StringLiteral kSupport =
 enum {
   NMS_SHARED_WITHOUT_CONSENT = 48 * 1024,
   NMS_DEVICES = 64,
+  NMS_ALIGNMENT = 256, // of the workspace and of the buffers in it
   NMS_MAX_RANK = 5
 };
 
@@ -67,6 +68,11 @@ static NMS_UNUSED int nms_is_misplaced(const void *array, int has_elements) {
   return (uintptr_t)array % 16 != 0 || (!array && has_elements);
 }
 
+static NMS_UNUSED int nms_is_misplaced_workspace(const void *workspace,
+                                                 size_t bytes) {
+  return bytes > 0 && (!workspace || (uintptr_t)workspace % NMS_ALIGNMENT != 0);
+}
+
 static NMS_UNUSED int64_t nms_ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
@@ -87,7 +93,7 @@ static NMS_UNUSED CUresult nms_narrow(int32_t *to, int64_t number) {
 // Where the next buffer of so many bytes begins in the workspace.
 static NMS_UNUSED int64_t nms_take(int64_t *bytes, int64_t size) {
   int64_t at = *bytes;
-  *bytes += (size + 255) / 256 * 256;
+  *bytes += (size + NMS_ALIGNMENT - 1) / NMS_ALIGNMENT * NMS_ALIGNMENT;
   return at;
 }
 
@@ -209,9 +215,19 @@ static NMS_UNUSED CUresult nms_copy(CUdeviceptr to, CUdeviceptr from, int rank,
   return cuMemcpy2DAsync(&rows, stream);
 }
 
-static inline CUresult nms_release(CUdeviceptr workspace, CUstream stream,
-                                   CUresult status) {
-  CUresult freed = workspace ? cuMemFreeAsync(workspace, stream) : CUDA_SUCCESS;
+static NMS_UNUSED CUresult nms_allocate(void **workspace, size_t bytes,
+                                        CUstream stream) {
+  CUdeviceptr memory = 0;
+  CUresult status =
+      bytes > 0 ? cuMemAllocAsync(&memory, bytes, stream) : CUDA_SUCCESS;
+  *workspace = (void *)memory;
+  return status;
+}
+
+static NMS_UNUSED CUresult nms_release(void *workspace, CUstream stream,
+                                       CUresult status) {
+  CUresult freed = workspace ? cuMemFreeAsync((CUdeviceptr)workspace, stream)
+                             : CUDA_SUCCESS;
   return status == CUDA_SUCCESS ? freed : status;
 }
 )c";

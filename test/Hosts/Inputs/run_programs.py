@@ -88,22 +88,51 @@ class CFunction:
         run("clang-22", *flags, f"-I{include}", source, "-o", library, *link)
         header = base.with_suffix(".h").read_text()
         self.lines = re.findall(r"^ \* (\S+): (.*)$", header, re.MULTILINE)
-        self.call = getattr(ctypes.CDLL(str(library)), program.name)
+        self.functions = ctypes.CDLL(str(library))
+        match = re.search(rf"size_t {program.name}_workspace\((.*)\);", header)
+        self.sizes = re.findall(r"(\w+)(?:,|$)", match[1])
+
+    def get(self, ending: str = ""):
+        return getattr(self.functions, self.program.name + ending)
 
     def __call__(
         self, flat: Sequence[object], wanted: Sequence[np.ndarray]
     ) -> List[np.ndarray]:
         """The results, which have the shapes of `wanted`."""
+        found = self.launch(flat, wanted, False)
+        for number, other in enumerate(self.launch(flat, wanted, True)):
+            if found[number].tobytes() != other.tobytes():
+                raise RuntimeError(f"with a workspace result {number} is another one")
+        return found
+
+    def make_workspace(self, known: Dict[str, object]) -> ctypes.c_void_p:
+        """With contents that are no sums and no counters."""
+        measure = self.get("_workspace")
+        measure.restype = ctypes.c_size_t
+        size = measure(*(known[name] for name in self.sizes if name != "void"))
+        if size > 1 << 32:
+            raise RuntimeError(f"the workspace has {size} bytes")
+        if size == 0:
+            return ctypes.c_void_p()
+        return self.driver.upload(np.full(size, 0x7E, np.uint8))
+
+    def launch(
+        self, flat: Sequence[object], wanted: Sequence[np.ndarray], own: bool
+    ) -> List[np.ndarray]:
+        """The results; `own` is whether memory is the caller's."""
         given = iter(flat)
         passed: List[object] = [self.driver.stream]
         sizes: Dict[str, Sequence[int]] = {}
         found: Dict[int, tuple] = {}  # where each result is, and memory for it
         in_place: List[tuple] = []
+        known: Dict[str, object] = {}  # numbers by their names
         for name, what in self.lines:
             if size := re.match(r"size (\d+) of (\S+)", what):
                 passed.append(ctypes.c_int64(sizes[size[2]][int(size[1])]))
+                known[name] = passed[-1]
             elif what in NUMBERS:
                 passed.append(NUMBERS[what](next(given).item()))
+                known[name] = passed[-1]
             elif result := re.fullmatch(r"result(\d+)", name):
                 number = int(result[1])
                 element = TYPES[self.program.results[number].element]
@@ -116,7 +145,9 @@ class CFunction:
                 passed.append(self.driver.upload(array))
                 if what.endswith("written"):
                     in_place.append((passed[-1], array.copy()))
-        status = self.call(*passed)
+        if own:
+            passed.append(self.make_workspace(known))
+        status = self.get("_with_workspace" if own else "")(*passed)
         if status:
             raise RuntimeError(f"it gives {status}")
         rest = iter(in_place)
